@@ -1,0 +1,32 @@
+# make demo | test | check: each sets up .venv by itself, with pip, from constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check setup clean
+.DELETE_ON_ERROR:
+
+setup: $(READY)
+
+$(READY): setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("driftscale needs Python 3.11 or newer, this is " + sys.version.split()[0])'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/driftscale run experiments/configs/digits.toml
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+	$(BIN)/python tests/check_wheel.py
+
+clean:
+	rm -rf .venv build dist *.egg-info

@@ -1,0 +1,52 @@
+"""The main loop: the earliest event moves the clock, the coordinator answers, the log remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from emulator.clock import VirtualClock
+from emulator.errors import RunError
+from emulator.ports import Coordinator, Reaction
+from emulator.queue import EventQueue
+from emulator.runlog import RoundRecord
+
+Observer = Callable[[RoundRecord], None]
+
+
+class Log(Protocol):
+    """Where records go; `RunLog` is the one on disk."""
+
+    def append(self, record: RoundRecord) -> None: ...
+
+
+class Emulation:
+    """Plays one run to its end.
+
+    Observers see each record after it was logged: progress bars and trackers are observers, never branches.
+    """
+
+    def __init__(self, coordinator: Coordinator, log: Log, observers: tuple[Observer, ...] = ()) -> None:
+        self.coordinator = coordinator
+        self.clock = VirtualClock()
+        self.queue = EventQueue()
+        self._log = log
+        self._observers = observers
+
+    def run(self) -> None:
+        """Play until the coordinator has finished; RunError when nothing is left to happen before that."""
+        self._take(self.coordinator.start())
+        while not self.coordinator.finished:
+            if not self.queue:
+                raise RunError(f"no event is left at {self.clock.now_s:.0f} s and the run is not finished")
+            time_s, event = self.queue.pop()
+            self.clock.advance_to(time_s)
+            self._take(self.coordinator.handle(event, self.clock.now_s))
+
+    def _take(self, reaction: Reaction) -> None:
+        for time_s, event in reaction.events:
+            self.queue.push(time_s, event)
+        if reaction.record is not None:
+            self._log.append(reaction.record)
+            for observe in self._observers:
+                observe(reaction.record)

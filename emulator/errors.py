@@ -1,0 +1,58 @@
+"""Every error a user can meet, and the exit code it ends with.
+
+    EmulatorError
+    ├── InputError            2   something handed in is wrong; nothing was run
+    │   ├── ConfigurationError     a key or value of a configuration
+    │   ├── UnknownNameError       a part, profile or source that does not exist
+    │   └── DataFileError          a table, trace, profile or image file
+    └── RunError              3   a run that was well described cannot go on
+
+A message is one line: the value, the rule, the choices, and where it came from.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class EmulatorError(Exception):
+    """Base of all errors that end in one clear line instead of a traceback."""
+
+    exit_code = 1
+
+
+class InputError(EmulatorError):
+    """Something handed in is wrong; the message says what, where and what would be right."""
+
+    exit_code = 2
+
+
+class ConfigurationError(InputError):
+    """A configuration key or value breaks a rule."""
+
+
+class UnknownNameError(InputError):
+    """A name that nothing is registered under; the message lists the choices."""
+
+    def __init__(self, what: str, name: str, choices: Iterable[str], where: str = "") -> None:
+        known = sorted(choices)
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        place = f"{where}: " if where else ""
+        super().__init__(f"{place}unknown {what} {name!r}; choices: {', '.join(known) or 'none'}{hint}")
+
+
+class DataFileError(InputError):
+    """A file that cannot be used; `row` counts data rows from 1, as a reader of the table would."""
+
+    def __init__(self, path: Path | str, problem: str, row: int | None = None) -> None:
+        place = f"{path}, row {row}" if row is not None else f"{path}"
+        super().__init__(f"{place}: {problem}")
+
+
+class RunError(EmulatorError):
+    """A run that cannot go on; what was computed before stays on disk."""
+
+    exit_code = 3

@@ -1,0 +1,99 @@
+"""From work to virtual seconds: the two time models.
+
+`driftscale`: start + download + compute + upload, each direction at its own bandwidth after the link's
+latency, a heavier model slower by `model_factor`.
+`fedscale`: FedScale's formula, for parity: one bandwidth both ways, no latency, blind to the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from emulator.arrays import Floats, Ints
+from emulator.messages import Work
+from emulator.ports import FleetColumns
+
+FORWARD_SHARE = 1 / 3
+"""A forward pass alone, as a share of a training step's time: backward costs twice a forward."""
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Seconds of each phase of an exchange, in their order. Shapes (n,)."""
+
+    download_s: Floats
+    compute_s: Floats
+    upload_s: Floats
+
+    @property
+    def total_s(self) -> Floats:
+        return self.download_s + self.compute_s + self.upload_s
+
+    def moved(self, work: Work, elapsed_s: Floats) -> tuple[Floats, Floats]:
+        """Bytes (down, up) that crossed the wire in the first `elapsed_s` seconds, pro rata of the phase."""
+        down = _share(elapsed_s, self.download_s)
+        up = _share(elapsed_s - self.download_s - self.compute_s, self.upload_s)
+        return down * work.download_bytes, up * work.upload_bytes
+
+
+class LatencyModel(Protocol):
+    """Turns work into seconds, client by client."""
+
+    def phases(self, clients: Ints, work: Work) -> Phases: ...
+
+
+@dataclass(frozen=True)
+class DriftscaleLatency:
+    """`latency + bytes / bandwidth` each way; `samples x seconds_per_sample x model_factor` between."""
+
+    fleet: FleetColumns
+    model_factor: float = 1.0
+
+    def phases(self, clients: Ints, work: Work) -> Phases:
+        fleet = self.fleet
+        samples = work.trained_samples + FORWARD_SHARE * work.forward_samples
+        return Phases(
+            _transfer(work.download_bytes, fleet.download_bytes_per_s[clients], fleet.latency_s[clients]),
+            samples * fleet.seconds_per_sample[clients] * self.model_factor,
+            _transfer(work.upload_bytes, fleet.upload_bytes_per_s[clients], fleet.latency_s[clients]),
+        )
+
+
+@dataclass(frozen=True)
+class FedScaleLatency:
+    """FedScale `client_metadata.py`: 3 x batch x steps x ms / 1000 + (up + down) / bandwidth.
+
+    The factor 3 and the unit of 1024 bits are already in the fleet's columns.
+    """
+
+    fleet: FleetColumns
+    model_factor: float = 1.0  # read by nobody: FedScale computes one and never uses it
+
+    def phases(self, clients: Ints, work: Work) -> Phases:
+        bandwidth = self.fleet.download_bytes_per_s[clients]
+        return Phases(
+            work.download_bytes / bandwidth,
+            work.trained_samples * self.fleet.seconds_per_sample[clients],
+            work.upload_bytes / bandwidth,
+        )
+
+
+TIME_MODELS: Mapping[str, type[DriftscaleLatency] | type[FedScaleLatency]] = {
+    "driftscale": DriftscaleLatency,
+    "fedscale": FedScaleLatency,
+}
+
+
+def _transfer(bytes_: Floats, bytes_per_s: Floats, latency_s: Floats) -> Floats:
+    """Seconds to move `bytes_` one way; nothing to move takes no time."""
+    return np.where(bytes_ > 0, latency_s + bytes_ / bytes_per_s, 0.0)
+
+
+def _share(elapsed_s: Floats, phase_s: Floats) -> Floats:
+    """The share of a phase that lies in its first `elapsed_s` seconds; a phase of no length is all done."""
+    safe = np.where(phase_s > 0, phase_s, 1.0)
+    return np.where(phase_s > 0, np.clip(elapsed_s / safe, 0.0, 1.0), (elapsed_s >= 0).astype(np.float64))

@@ -1,0 +1,25 @@
+"""Bytes over the wire: training traffic and control traffic, kept apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from emulator.arrays import Floats
+
+
+@dataclass
+class Ledger:
+    """Totals since the start of the run. Control is what clustering asks of clients, both ways."""
+
+    download_bytes: float = 0.0
+    upload_bytes: float = 0.0
+    control_bytes: float = 0.0
+
+    def charge_training(self, download_bytes: Floats, upload_bytes: Floats) -> None:
+        self.download_bytes += float(np.sum(download_bytes))
+        self.upload_bytes += float(np.sum(upload_bytes))
+
+    def charge_control(self, download_bytes: Floats, upload_bytes: Floats) -> None:
+        self.control_bytes += float(np.sum(download_bytes)) + float(np.sum(upload_bytes))

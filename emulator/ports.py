@@ -1,0 +1,127 @@
+"""What the coordinator and the emulation need of the packages around them, as Protocols.
+
+N clients; ids are arrays of client ids, shape (n,); answers follow the ids row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.events import Event
+from emulator.messages import Evaluation, SampleRanges, TrainTasks, Updates
+from emulator.runlog import RoundRecord
+
+Split = Literal["train", "test"]
+
+
+class FleetColumns(Protocol):
+    """How fast each client's device is; all columns of shape (N,)."""
+
+    @property
+    def seconds_per_sample(self) -> Floats: ...
+    @property
+    def download_bytes_per_s(self) -> Floats: ...
+    @property
+    def upload_bytes_per_s(self) -> Floats: ...
+    @property
+    def latency_s(self) -> Floats: ...
+
+
+class Availability(Protocol):
+    """Who is online when: pure functions of the absolute virtual time, half-open intervals [start, end)."""
+
+    def online(self, ids: Ints, time_s: float) -> Bools:
+        """(n,) whether each client is online at `time_s`."""
+        ...
+
+    def next_offline_s(self, ids: Ints, time_s: float) -> Floats:
+        """(n,) the first instant strictly later than `time_s` at which the client turns offline, or inf."""
+        ...
+
+    def next_online_s(self, ids: Ints, time_s: float) -> Floats:
+        """(n,) the first instant strictly later than `time_s` at which the client turns online, or inf."""
+        ...
+
+
+class SampleStream(Protocol):
+    """Which labelled samples each client holds at the present data step."""
+
+    @property
+    def num_clients(self) -> int: ...
+    @property
+    def num_labels(self) -> int: ...
+    @property
+    def step(self) -> int: ...
+
+    def advance_to_round(self, round_: int) -> Ints:
+        """Move to the data step of `round_`; ids, ascending, of the clients whose data changed on the way.
+
+        The first call names every client.
+        """
+        ...
+
+    def held(self, ids: Ints, split: Split) -> SampleRanges:
+        """What each client holds now in `split`: one range of the table each."""
+        ...
+
+    def label_histograms(self, ids: Ints) -> Floats:
+        """(n, num_labels) each client's held training labels, as shares that sum to 1."""
+        ...
+
+
+class SampleReader(Protocol):
+    """The samples themselves, by table row."""
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]: ...
+    @property
+    def num_labels(self) -> int: ...
+
+    def features(self, rows: Ints) -> Floats32:
+        """(n, *sample_shape)."""
+        ...
+
+    def labels(self, rows: Ints) -> Ints:
+        """(n,)"""
+        ...
+
+
+class Executor(Protocol):
+    """Trains and scores; only the coordinator and its view know it."""
+
+    @property
+    def num_parameters(self) -> int: ...
+
+    def initial(self, number: int) -> Floats32:
+        """(P,) the number-th initialisation of this seed; 0 is the one all methods share."""
+        ...
+
+    def train(self, tasks: TrainTasks, starts: Floats32) -> Updates:
+        """Train every task from its row of `starts` (n, P)."""
+        ...
+
+    def evaluate(self, models: Floats32, serves: Ints, samples: SampleRanges) -> Evaluation:
+        """Score each client's `samples` with row `serves` (N,) of `models` (M, P)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """What the coordinator answers to an event: what happens next, and what is to be remembered."""
+
+    events: Sequence[tuple[float, Event]] = ()
+    record: RoundRecord | None = None
+
+
+class Coordinator(Protocol):
+    """A state machine over events; it holds no clock, and does no I/O."""
+
+    @property
+    def finished(self) -> bool: ...
+
+    def start(self) -> Reaction: ...
+
+    def handle(self, event: Event, now_s: float) -> Reaction: ...

@@ -1,0 +1,104 @@
+"""The append-only log of a run: one JSON line per round, virtual quantities only.
+
+Wall times never come here: the same configuration and seed give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from emulator.errors import DataFileError
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """One absorbed round. Times are absolute virtual seconds; byte counts run from the start of the run.
+
+    `members` is the cluster of every client (its label, stable across re-clusterings), given in the first
+    record and whenever it changed, else None. `accuracy` and what is measured with it are None where the
+    round was not evaluated.
+    """
+
+    round: int
+    step: int
+    opened_s: float
+    dispatched_s: float
+    closed_s: float
+    participants: list[int]
+    kept: list[int]
+    dropped: list[int]
+    changed: int  # clients that were online and had new data to look at
+    reported: int  # of these, how many had drifted and reported it
+    moved: int  # clients whose cluster changed, one by one
+    reclustered: bool  # a global re-clustering (the first clustering is none)
+    clusters: list[int]  # labels of the present clusters
+    members: list[int] | None
+    train_loss: float | None
+    accuracy: float | None
+    accuracy_std: float | None
+    loss: float | None
+    mean_client_distance: float | None
+    unclustered_distance: float | None
+    download_bytes: float
+    upload_bytes: float
+    control_bytes: float
+
+    @property
+    def abandoned(self) -> int:
+        """Visits that were out when their lane closed or the deadline passed."""
+        return len(self.participants) - len(self.kept) - len(self.dropped)
+
+
+class RunLog:
+    """Appends to one file: a header line first, then a line per record."""
+
+    def __init__(self, path: Path, header: dict[str, Any]) -> None:
+        self._file = path.open("w", encoding="utf-8", newline="\n")
+        self._write({"kind": "run", **header})
+
+    def append(self, record: RoundRecord) -> None:
+        self._write({"kind": "round", **asdict(record)})
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> RunLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
+        self._file.flush()
+
+
+def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
+    """The header and the records of a log; DataFileError names the line that is not one."""
+    lines = _lines(path)
+    header = next(lines, None)
+    if header is None or header[1].pop("kind", None) != "run":
+        raise DataFileError(path, "a run log starts with a line of kind 'run'")
+    names = {item.name for item in fields(RoundRecord)}
+    records = []
+    for number, line in lines:
+        if line.pop("kind", None) != "round" or set(line) != names:
+            raise DataFileError(path, "not a round record of this version", row=number)
+        records.append(RoundRecord(**line))
+    return header[1], records
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, text in enumerate(file, start=1):
+                yield number, json.loads(text)
+    except (OSError, ValueError) as error:
+        raise DataFileError(path, f"cannot be read as a run log ({error})") from error

@@ -1,0 +1,117 @@
+"""Columns out of a `.csv` or `.parquet` file, checked as they are taken; an error names file, row and column."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from emulator.arrays import Floats, Ints
+from emulator.errors import DataFileError
+
+SUFFIXES = (".csv", ".parquet")
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table that was read from `path` and has at least one row."""
+
+    path: Path
+    table: pa.Table
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    @property
+    def columns(self) -> list[str]:
+        return self.table.column_names
+
+    def require(self, *names: str) -> None:
+        """DataFileError unless every column of `names` is there."""
+        for name in names:
+            if name not in self.columns:
+                raise DataFileError(
+                    self.path, f"column {name!r} is missing; it has {', '.join(self.columns)}"
+                )
+
+    def refuse_others(self, known: Collection[str]) -> None:
+        """DataFileError for a column that nobody would read: a misspelt one must not be ignored."""
+        for name in self.columns:
+            if name not in known:
+                raise DataFileError(
+                    self.path, f"unknown column {name!r}; known are {', '.join(sorted(known))}"
+                )
+
+    def numbers(self, name: str, *, at_least: float | None = None, above: float | None = None) -> Floats:
+        """(rows,) the column as finite float64, each at least `at_least` and greater than `above`."""
+        self.require(name)
+        column = self.table.column(name)
+        try:
+            values: Floats = np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DataFileError(self.path, f"column {name!r} must hold numbers ({error})") from error
+        self._refuse(name, ~np.isfinite(values), "must be a finite number, not missing or NaN", values)
+        if at_least is not None:
+            self._refuse(name, values < at_least, f"must be at least {at_least:g}", values)
+        if above is not None:
+            self._refuse(name, values <= above, f"must be greater than {above:g}", values)
+        return values
+
+    def ids(self, name: str) -> Ints:
+        """(rows,) each value's rank among the distinct values, so that permuting the rows changes no rank."""
+        self.require(name)
+        column = self.table.column(name)
+        if column.null_count:
+            row = int(np.flatnonzero(np.asarray(column.is_null()))[0]) + 1
+            raise DataFileError(self.path, f"{name} is missing", row=row)
+        if pa.types.is_dictionary(column.type):
+            column = pc.cast(column, column.type.value_type)
+        values = np.array(column.to_pylist())
+        return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+    def unique_ids(self, name: str) -> Ints:
+        """As `ids`; DataFileError when a value stands in two rows."""
+        ranks = self.ids(name)
+        _, first, counts = np.unique(ranks, return_index=True, return_counts=True)
+        if (counts > 1).any():
+            rank = int(np.flatnonzero(counts > 1)[0])
+            rows = np.flatnonzero(ranks == rank) + 1
+            value = self.table.column(name)[int(first[rank])].as_py()
+            raise DataFileError(self.path, f"{name} {value!r} is also in row {rows[0]}", row=int(rows[1]))
+        return ranks
+
+    def texts(self, name: str) -> list[str]:
+        """(rows,) the column as text."""
+        self.require(name)
+        return [str(value) for value in self.table.column(name).to_pylist()]
+
+    def _refuse(self, name: str, bad: np.ndarray, rule: str, values: Floats) -> None:
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise DataFileError(self.path, f"{name} = {values[row]:g} {rule}", row=row + 1)
+
+
+def read_table(path: Path) -> TableFile:
+    """The table in `path`; DataFileError when it is missing, empty, unreadable or neither CSV nor Parquet."""
+    if path.suffix not in SUFFIXES:
+        raise DataFileError(path, f"a table is one of {', '.join(SUFFIXES)}")
+    if not path.is_file():
+        raise DataFileError(path, "no such file")
+    if path.stat().st_size == 0:
+        raise DataFileError(path, "is empty")
+    try:
+        table = pq.read_table(path) if path.suffix == ".parquet" else pyarrow.csv.read_csv(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise DataFileError(path, f"cannot be read as {path.suffix[1:]} ({reason})") from error
+    if len(set(table.column_names)) < len(table.column_names):
+        raise DataFileError(path, f"a column name stands twice: {', '.join(table.column_names)}")
+    if table.num_rows == 0:
+        raise DataFileError(path, "has no rows")
+    return TableFile(path, table)
