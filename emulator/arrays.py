@@ -1,4 +1,4 @@
-"""The array types every package speaks of. Shapes are given where an array is declared."""
+"""The array types every package speaks of, and the one sum whose order is part of the contract."""
 
 from __future__ import annotations
 
@@ -11,3 +11,16 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 NO_IDS: Ints = np.zeros(0, dtype=np.int64)
+
+
+def weighted_sums(weights: Floats, rows: Floats32) -> Floats:
+    """`weights` (k, n) times `rows` (n, P): (k, P) in float64, summed in ascending row order.
+
+    Not a matrix product, which BLAS may reorder. A row of weight 0 is not touched, so a unit row of `weights`
+    copies exactly, whatever the other rows hold.
+    """
+    sums = np.zeros((len(weights), rows.shape[1]))
+    for index, row in enumerate(rows):
+        used = np.flatnonzero(weights[:, index])
+        sums[used] += weights[used, index, None] * row
+    return sums

@@ -1,4 +1,4 @@
-"""The columns that cross borders: work, visits, tasks and evaluations.
+"""The columns that cross borders: work, sample ranges, tasks, updates and evaluations.
 
 N clients, M models, P parameters, n rows of the message at hand.
 """
@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from emulator.arrays import Floats, Floats32, Ints
+from emulator.arrays import Floats, Floats32, Ints, weighted_sums
 
 BYTES_PER_PARAMETER = 4
 BYTES_PER_REPORTED_NUMBER = 4
@@ -28,29 +28,19 @@ class Work:
     trained_samples: Floats
 
     @classmethod
-    def zeros(cls, rows: int) -> Work:
-        return cls(np.zeros(rows), np.zeros(rows), np.zeros(rows), np.zeros(rows))
+    def of(cls, rows: int, **columns: float) -> Work:
+        """So many clients that all spend the same; what is not named is 0."""
+        names = ("download_bytes", "upload_bytes", "forward_samples", "trained_samples")
+        return cls(*(np.full(rows, columns.get(name, 0.0)) for name in names))
 
 
 class Outcome(IntEnum):
-    """How a visit ended."""
+    """How a visit ended; OUT while it has not."""
 
     OUT = 0
     ABSORBED = 1
     ABANDONED = 2  # over-commitment or deadline
     DROPPED = 3  # went offline
-
-
-@dataclass(frozen=True)
-class Visits:
-    """One row per exchange with a client, in the order of dispatch. All of shape (n,)."""
-
-    client: Ints
-    lane: Ints
-    start_s: Floats
-    end_s: Floats
-    outcome: Ints
-    work: Work
 
 
 @dataclass(frozen=True)
@@ -77,6 +67,13 @@ class SampleRanges:
         total = np.concatenate(([0], np.cumsum(self.last - self.first)))
         return (total[self.offsets[1:]] - total[self.offsets[:-1]]).astype(np.int64)
 
+    def take(self, rows: Ints) -> SampleRanges:
+        """The ranges of `rows`, in that order."""
+        sizes = np.diff(self.offsets)[rows]
+        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        ranges = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return SampleRanges(offsets, self.first[ranges], self.last[ranges])
+
     def rows(self, index: int) -> Ints:
         """The table rows that row `index` of the request names, in table order."""
         ranges = range(int(self.offsets[index]), int(self.offsets[index + 1]))
@@ -102,6 +99,18 @@ class TrainTasks:
 
     def __len__(self) -> int:
         return len(self.client)
+
+    def take(self, rows: Ints) -> TrainTasks:
+        """The tasks of `rows`, in that order."""
+        return TrainTasks(
+            self.client[rows],
+            self.model[rows],
+            self.version[rows],
+            self.visit[rows],
+            self.samples.take(rows),
+            {name: column[rows] for name, column in self.settings.items()},
+            self.round,
+        )
 
 
 class Updates(Protocol):
@@ -135,12 +144,7 @@ class ArrayUpdates:
         return len(self.client)
 
     def mix(self, weights: Floats) -> Floats:
-        mixed = np.zeros((len(weights), self.delta.shape[1]))
-        # NOTE: a sum in ascending client order, not a matrix product: BLAS may reorder it.
-        for row, delta in enumerate(self.delta):
-            used = np.flatnonzero(weights[:, row])
-            mixed[used] += weights[used, row, None] * delta
-        return mixed
+        return weighted_sums(weights, self.delta)
 
 
 @dataclass(frozen=True)

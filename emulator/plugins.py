@@ -7,11 +7,14 @@ is its name, or a table with its name under `kind` and its parameters beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, model_validator
+from pydantic_core import CoreSchema, core_schema
 
 from emulator.errors import ConfigurationError, UnknownNameError
 
@@ -19,13 +22,80 @@ T = TypeVar("T")
 
 
 class Parameters(BaseModel):
-    """Base of every part's parameters: frozen, typed, and an unknown key is an error."""
+    """Base of every part's parameters and every table of a configuration: frozen, typed, no unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, values: Any) -> Any:
+        if isinstance(values, Mapping):
+            known = {field.alias or name for name, field in cls.model_fields.items()}
+            for key in values:
+                if key not in known:
+                    close = difflib.get_close_matches(str(key), known, n=1)
+                    hint = f"; did you mean {close[0]!r}?" if close else ""
+                    choices = ", ".join(sorted(known)) or "none"
+                    raise ValueError(f"unknown key {key!r}; choices: {choices}{hint}")
+        return values
 
 
 class NoParameters(Parameters):
     """Parameters of a part that has none."""
+
+
+@dataclass(frozen=True)
+class Chosen(Generic[T]):
+    """A part as a configuration names it: its name, its class and its validated parameters."""
+
+    kind: str
+    part: Callable[..., T]
+    parameters: Parameters
+
+    def build(self, *facts: Any) -> T:
+        """A fresh instance; `facts` is what its kind is told besides its parameters."""
+        return self.part(self.parameters, *facts)
+
+    def described(self) -> dict[str, Any]:
+        """The table that names this part, every default written out."""
+        return {"kind": self.kind, **self.parameters.model_dump(mode="json", by_alias=True)}
+
+
+class ChoiceOf:
+    """Annotates a configuration field that holds a part of one kind: `Annotated[Chosen[X], ChoiceOf(...)]`.
+
+    The registry is handed over as a function, so that its package is imported only when it is needed.
+    """
+
+    def __init__(self, registry: Callable[[], Registry[Any]], key: str = "kind") -> None:
+        self._registry = registry
+        self._key = key
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            self.parse,
+            serialization=core_schema.plain_serializer_function_ser_schema(self._describe),
+        )
+
+    def parse(self, value: Any) -> Chosen[Any]:
+        """The part that a name, or a table with a name, chooses; ValueError (pydantic adds the key) else."""
+        if isinstance(value, Chosen):
+            return value
+        table = {self._key: value} if isinstance(value, str) else value
+        if not isinstance(table, Mapping) or not isinstance(table.get(self._key), str):
+            choices = ", ".join(self._registry().names())
+            raise ValueError(f"must be a name, or a table with {self._key!r}; choices: {choices}")
+        name = table[self._key]
+        try:
+            part = self._registry().find(name)
+        except UnknownNameError as error:
+            raise ValueError(str(error)) from error
+        rest = {key: item for key, item in table.items() if key != self._key}
+        return Chosen(name, part, part.Parameters.model_validate(rest))
+
+    def _describe(self, chosen: Chosen[Any]) -> dict[str, Any]:
+        table = chosen.described()
+        return {self._key: table.pop("kind"), **table}
 
 
 class Registry(Generic[T]):

@@ -1,4 +1,4 @@
-"""Columns out of a `.csv` or `.parquet` file, checked as they are taken; an error names file, row and column."""
+"""Columns out of a `.csv` or `.parquet` file, checked as they are taken; errors name file, row and column."""
 
 from __future__ import annotations
 

@@ -1,0 +1,81 @@
+"""Fielding: drifted clients move one by one, everybody is clustered anew only when the centres moved too far.
+
+Fielding, algorithms 1-3, with label histograms and L1. Where the listing of algorithm 2 recomputes centres
+while clients move, the paper's prose holds them still; we follow the prose, so the order of clients is free.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers.base import Clusterer, Representation
+from coordinator.clusterers.partition import Partition, PartitionParameters, means, nearest, partition
+from coordinator.view import View
+from emulator.arrays import Floats
+
+
+class FieldingParameters(PartitionParameters):
+    """`shift_from`: a centre's shift is measured from where it was before this drift ("previous", as
+    published), or from where the last global clustering left it ("last_global"), so that slow drift adds up.
+    """
+
+    representation: Literal["label"] = "label"
+    threshold: float = Field(
+        1 / 3, ge=0, description="re-cluster when a centre moved this share of the mean centre distance"
+    )
+    shift_from: Literal["previous", "last_global"] = "previous"
+
+
+class Fielding(Clusterer):
+    """State: the present centres (k, D), and those of the last global clustering."""
+
+    Parameters = FieldingParameters
+
+    def __init__(self, parameters: FieldingParameters) -> None:
+        self.parameters = parameters
+        self._centers: Floats | None = None
+        self._last_global: Floats | None = None
+
+    @property
+    def representation(self) -> Representation | None:
+        return self.parameters.representation
+
+    def on_data(self, view: View) -> Assignment | None:
+        if self._centers is None or view.assignment is None:
+            found = self._partition(view)
+            return Assignment.fresh(found.members, len(found.centers), view.initial(0))
+        drifted = view.drifted
+        if len(drifted) == 0:
+            return None
+        before = view.assignment.lane
+        moved = before.copy()
+        moved[drifted] = nearest(view.reports[drifted], self._centers)
+        centers = means(view.reports, moved, empty=self._centers)
+        if self._moved_too_far(centers):
+            found = self._partition(view)
+            return Assignment.reclustered_from(moved, found.members, len(centers), len(found.centers))
+        self._centers = centers
+        return None if np.array_equal(moved, before) else Assignment.moved(moved, len(centers))
+
+    def _moved_too_far(self, centers: Floats) -> bool:
+        """Whether some centre's shift reaches threshold x the mean distance between centres.
+
+        With a single centre there is no such mean: any shift is too far.
+        """
+        origin = self._centers if self.parameters.shift_from == "previous" else self._last_global
+        assert origin is not None
+        shift = np.abs(centers - origin).sum(axis=1).max()
+        if len(centers) == 1:
+            return bool(shift > 0)
+        mean_distance = np.mean([np.abs(a - b).sum() for a, b in combinations(centers, 2)])
+        return bool(shift >= self.parameters.threshold * mean_distance)
+
+    def _partition(self, view: View) -> Partition:
+        found = partition(view.reports, self.parameters, view.rng("clustering"))
+        self._centers = self._last_global = found.centers
+        return found

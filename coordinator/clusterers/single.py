@@ -1,0 +1,24 @@
+"""One global model for everybody."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers.base import Clusterer
+from coordinator.view import View
+from emulator.plugins import NoParameters
+
+
+class Single(Clusterer):
+    """FedAvg's clustering: none. Clients are asked for no report."""
+
+    Parameters = NoParameters
+
+    def __init__(self, parameters: NoParameters) -> None:
+        self.parameters = parameters
+
+    def on_data(self, view: View) -> Assignment | None:
+        if view.assignment is not None:
+            return None
+        return Assignment.fresh(np.zeros(view.num_clients, dtype=np.int64), 1, view.initial(0))

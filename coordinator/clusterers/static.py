@@ -1,0 +1,29 @@
+"""Clusters once, from what clients report when they register, and never again."""
+
+from __future__ import annotations
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers.base import Clusterer, Representation
+from coordinator.clusterers.partition import PartitionParameters, partition
+from coordinator.view import View
+
+
+class Static(Clusterer):
+    """What clustering is worth without following the drift."""
+
+    Parameters = PartitionParameters
+
+    def __init__(self, parameters: PartitionParameters) -> None:
+        self.parameters = parameters
+        self._clustered = False
+
+    @property
+    def representation(self) -> Representation | None:
+        return None if self._clustered else "label"
+
+    def on_data(self, view: View) -> Assignment | None:
+        if self._clustered:
+            return None
+        self._clustered = True
+        found = partition(view.reports, self.parameters, view.rng("clustering"))
+        return Assignment.fresh(found.members, len(found.centers), view.initial(0))

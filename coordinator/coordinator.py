@@ -1,0 +1,403 @@
+"""The one coordinator: a state machine that answers events with events.
+
+A round is three procedures, called by events: `_renew` (data arrived), `_dispatch` (participants are picked),
+`_absorb` (updates came back). It holds no clock and does no I/O. Time passes only through the events it
+schedules; what it decides, its parts decide.
+
+Visits of abandoned and dropped clients cost no real compute: tasks are frozen at dispatch, nothing that
+happens later can change their outcome, and so they are trained at absorption, when it is known who is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from coordinator.aggregators import Aggregator
+from coordinator.assignment import Assignment
+from coordinator.bank import ModelBank
+from coordinator.clusterers import Clusterer
+from coordinator.cohort import Cohort
+from coordinator.detectors import Detector
+from coordinator.heterogeneity import mean_client_distance
+from coordinator.memories import Memory
+from coordinator.pacing import Pacing
+from coordinator.selectors import Pool, Selector
+from coordinator.view import View
+from emulator.arrays import Bools, Floats, Ints
+from emulator.errors import RunError
+from emulator.events import (
+    ClientDropped,
+    DispatchDue,
+    Event,
+    RoundDeadline,
+    RoundOpened,
+    VisitDue,
+)
+from emulator.latency import LatencyModel
+from emulator.ledger import Ledger
+from emulator.messages import (
+    BYTES_PER_PARAMETER,
+    BYTES_PER_REPORTED_NUMBER,
+    Outcome,
+    TrainTasks,
+    Work,
+)
+from emulator.ports import Availability, Executor, Reaction, SampleStream
+from emulator.runlog import RoundRecord
+from emulator.seeding import RandomStreams
+
+SECONDS_PER_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The row of parts that makes a method."""
+
+    clusterer: Clusterer
+    detectors: Mapping[str, Detector]
+    selector: Selector
+    memory: Memory
+    aggregator: Aggregator
+    pacing: Pacing
+
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """The numbers of a round."""
+
+    rounds: int
+    local_steps: int
+    batch_size: int
+    learning_rate: float
+    evaluate_every: int = 1
+    min_online: int = 1
+    max_wait_days: float = 30.0
+
+
+@dataclass
+class _Progress:
+    """What the round at hand has come to, until it is recorded."""
+
+    number: int
+    opened_s: float
+    changed: int = 0
+    reported: int = 0
+    moved: int = 0
+    reclustered: bool = False
+    members_changed: bool = False
+
+
+class SynchronousCoordinator:
+    """Plays `settings.rounds` rounds over the clients of `stream`."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        settings: RoundSettings,
+        *,
+        stream: SampleStream,
+        availability: Availability,
+        latency: LatencyModel,
+        executor: Executor,
+        streams: RandomStreams,
+    ) -> None:
+        self.parts = parts
+        self.settings = settings
+        self.bank = ModelBank(executor.num_parameters)
+        self.ledger = Ledger()
+        self.assignment: Assignment | None = None
+        self._stream = stream
+        self._availability = availability
+        self._latency = latency
+        self._executor = executor
+        self._streams = streams
+        self._everyone = np.arange(stream.num_clients)
+        self._unspoken = np.zeros(stream.num_clients, dtype=bool)
+        self._reports: Floats = np.full((stream.num_clients, stream.num_labels), np.nan)
+        self._round = _Progress(0, 0.0)
+        self._cohort: Cohort | None = None
+        self._visits_opened = 0
+        self._finished = False
+
+    @property
+    def finished(self) -> bool:
+        return self._finished
+
+    def start(self) -> Reaction:
+        """The first round opens at virtual time 0."""
+        return Reaction([(0.0, RoundOpened(0))])
+
+    def handle(self, event: Event, now_s: float) -> Reaction:
+        """Answer one event. Events of visits and rounds that are over are answered with nothing."""
+        match event:
+            case RoundOpened():
+                return self._renew(now_s)
+            case DispatchDue():
+                return self._dispatch(now_s)
+            case VisitDue(visit=visit):
+                return self._visit_ended(visit, Outcome.ABSORBED, now_s)
+            case ClientDropped(visit=visit):
+                return self._visit_ended(visit, Outcome.DROPPED, now_s)
+            case RoundDeadline(round=number):
+                return self._deadline_passed(number, now_s)
+        raise RunError(f"round {self._round.number}: the coordinator knows no {event}")
+
+    # -- renew: data arrived ------------------------------------------------------------------------------
+
+    def _renew(self, now_s: float) -> Reaction:
+        """The trace advances, whoever drifted reports, the clusterer decides; then follows dispatch."""
+        progress = self._round
+        self._unspoken[self._stream.advance_to_round(progress.number)] = True
+        # Everybody registers before the first round; after that, offline clients wait their turn to report.
+        changed = self._unspoken.copy()
+        if self.assignment is not None:
+            changed &= self._availability.online(self._everyone, now_s)
+        drift, waited_s = self._hear(np.flatnonzero(changed))
+        self._unspoken &= ~changed
+        progress.changed += int(changed.sum())
+        self._apply(self.parts.clusterer.on_data(self._view(drift)))
+        return Reaction([(now_s + waited_s, DispatchDue(progress.number))])
+
+    def _hear(self, changed: Ints) -> tuple[dict[str, Bools], float]:
+        """Detectors look at what `changed` clients hold; those that drifted report it.
+
+        Returns who drifted, per detector (N,), and the seconds until the slowest report is in: 0 for the
+        registration, which precedes the emulation.
+        """
+        drift = {name: np.zeros(len(self._everyone), dtype=bool) for name in self.parts.detectors}
+        if self.parts.clusterer.representation is None or len(changed) == 0:
+            return drift, 0.0
+        signal = self._stream.label_histograms(changed)
+        last = self._reports[changed]
+        registers = np.isnan(last).any(axis=1)
+        reports = registers.copy()
+        for name, detector in self.parts.detectors.items():
+            found = registers | detector.detect(signal, last)
+            drift[name][changed[found]] = True
+            reports |= found
+        reporting = changed[reports]
+        self._reports[reporting] = signal[reports]
+        self._round.reported += len(reporting)
+
+        work = Work.of(len(reporting), upload_bytes=BYTES_PER_REPORTED_NUMBER * signal.shape[1])
+        self.ledger.charge_control(work.download_bytes, work.upload_bytes)
+        if registers.all():
+            return drift, 0.0
+        return drift, float(self._latency.phases(reporting, work).total_s.max(initial=0.0))
+
+    def _apply(self, assignment: Assignment | None) -> None:
+        if assignment is None:
+            return
+        progress = self._round
+        before = None if self.assignment is None else self.bank.labels[self.assignment.lane]
+        self.bank.apply(assignment)
+        self.assignment = assignment
+        after = self.bank.labels[assignment.lane]
+        progress.members_changed |= before is None or not np.array_equal(before, after)
+        progress.reclustered |= assignment.reclustered
+        if before is not None and not assignment.reclustered:
+            progress.moved += int((before != after).sum())
+
+    # -- dispatch: participants are picked ------------------------------------------------------------------
+
+    def _dispatch(self, now_s: float) -> Reaction:
+        """Send a cohort out, or wait until enough clients are online."""
+        lane = self._current().lane
+        sizes = np.bincount(lane[lane >= 0], minlength=len(self.bank))
+        quota = self.parts.pacing.quota(sizes)
+        eligible = np.flatnonzero((lane >= 0) & (np.append(quota, 0)[lane] > 0))
+        candidates = eligible[self._availability.online(eligible, now_s)]
+        if len(candidates) < self.settings.min_online:
+            return self._wait(eligible, len(candidates), now_s)
+
+        pool = Pool([candidates[lane[candidates] == row] for row in range(len(quota))])
+        wanted = self.parts.pacing.wanted(quota)
+        cohort = self._open_cohort(self.parts.selector.select(pool, wanted, self._view()), quota, now_s)
+        self._cohort = cohort
+        return Reaction(self._visit_ends(cohort))
+
+    def _open_cohort(self, clients: Ints, quota: Ints, now_s: float) -> Cohort:
+        """Freeze the tasks of `clients` and work out what their visits cost."""
+        settings = self.settings
+        client, model_row, samples = self.parts.memory.rows(clients, self._view())
+        tasks = TrainTasks(
+            client=client,
+            model=self.bank.ids[model_row],
+            version=self.bank.versions[model_row],
+            visit=self._visits_opened + np.searchsorted(clients, client),
+            samples=samples,
+            settings={
+                "learning_rate": np.full(len(client), settings.learning_rate),
+                "local_steps": np.full(len(client), float(settings.local_steps)),
+                "batch_size": np.full(len(client), float(settings.batch_size)),
+            },
+            round=self._round.number,
+        )
+        models = np.bincount(np.searchsorted(clients, client), minlength=len(clients)).astype(np.float64)
+        model_bytes = float(BYTES_PER_PARAMETER * self._executor.num_parameters)
+        work = Work(
+            download_bytes=models * model_bytes,
+            upload_bytes=models * model_bytes,
+            forward_samples=np.zeros(len(clients)),
+            trained_samples=models * settings.local_steps * settings.batch_size,
+        )
+        cohort = Cohort(
+            first_visit=self._visits_opened,
+            clients=clients,
+            lanes=self._current().lane[clients],
+            quota=quota,
+            start_s=now_s,
+            work=work,
+            phases=self._latency.phases(clients, work),
+            tasks=tasks,
+            starts=self.bank.parameters[model_row],
+        )
+        self._visits_opened += len(clients)
+        return cohort
+
+    def _visit_ends(self, cohort: Cohort) -> list[tuple[float, Event]]:
+        """When each visit is due, or its client drops out before that; and the round's deadline."""
+        due_s = cohort.start_s + cohort.phases.total_s
+        offline_s = self._availability.next_offline_s(cohort.clients, cohort.start_s)
+        events: list[tuple[float, Event]] = []
+        for row, client in enumerate(cohort.clients.tolist()):
+            visit = cohort.first_visit + row
+            if offline_s[row] < due_s[row]:
+                events.append((float(offline_s[row]), ClientDropped(client, visit)))
+            else:
+                events.append((float(due_s[row]), VisitDue(client, visit)))
+        if self.parts.pacing.deadline_s is not None:
+            events.append((cohort.start_s + self.parts.pacing.deadline_s, RoundDeadline(self._round.number)))
+        return events
+
+    def _wait(self, eligible: Ints, online: int, now_s: float) -> Reaction:
+        """Come back at the first instant at which enough clients could be online."""
+        settings, progress = self.settings, self._round
+        missing = settings.min_online - online
+        upcoming = np.sort(self._availability.next_online_s(eligible, now_s))
+        next_s = float(upcoming[missing - 1]) if missing <= len(upcoming) else math.inf
+        if next_s - progress.opened_s > settings.max_wait_days * SECONDS_PER_DAY:
+            never = "never" if math.isinf(next_s) else f"not within {settings.max_wait_days:g} virtual days"
+            raise RunError(
+                f"round {progress.number}: {online} of {len(eligible)} clients are online at {now_s:.0f} s, "
+                f"round.min_online = {settings.min_online} are needed, and {never} again are so many "
+                f"online at once"
+            )
+        return Reaction([(next_s, RoundOpened(progress.number))])
+
+    # -- absorb: updates came back --------------------------------------------------------------------------
+
+    def _visit_ended(self, visit: int, outcome: Outcome, now_s: float) -> Reaction:
+        cohort = self._cohort
+        if cohort is None or not cohort.is_out(visit):
+            return Reaction()
+        cohort.end(visit, outcome, now_s)
+        cohort.abandon(self.parts.pacing.full(cohort.quota, cohort.back()), now_s)
+        return Reaction() if cohort.any_out else self._absorb(cohort, now_s)
+
+    def _deadline_passed(self, number: int, now_s: float) -> Reaction:
+        cohort = self._cohort
+        if cohort is None or number != self._round.number:
+            return Reaction()
+        cohort.abandon(np.ones(len(cohort.quota), dtype=bool), now_s)
+        return self._absorb(cohort, now_s)
+
+    def _absorb(self, cohort: Cohort, now_s: float) -> Reaction:
+        """Train what is kept, aggregate, publish, evaluate, record; then the next round opens."""
+        self._cohort = None
+        self.ledger.charge_training(*cohort.moved_bytes())
+        train_loss = self._train_and_publish(cohort)
+        record = self._record(cohort, train_loss, now_s)
+        following = self._round.number + 1
+        if following == self.settings.rounds:
+            self._finished = True
+            return Reaction(record=record)
+        self._round = _Progress(following, opened_s=now_s)
+        return Reaction([(now_s, RoundOpened(following))], record)
+
+    def _train_and_publish(self, cohort: Cohort) -> float | None:
+        """The mean training loss over the kept tasks; None when nobody came back."""
+        tasks, starts = cohort.kept_tasks()
+        if len(tasks) == 0:
+            return None
+        updates = self._executor.train(tasks, starts)
+        models = self.parts.aggregator.aggregate(updates, self._view())
+        train_loss = float(updates.metrics["loss"].mean())
+        if not (np.isfinite(models).all() and math.isfinite(train_loss)):
+            raise RunError(
+                f"round {self._round.number}: training diverged, an update is not finite; "
+                f"a lower training.learning_rate than {self.settings.learning_rate:g} may help"
+            )
+        self.bank.publish(models, updated=np.isin(self.bank.ids, updates.model))
+        return train_loss
+
+    def _record(self, cohort: Cohort, train_loss: float | None, now_s: float) -> RoundRecord:
+        progress, settings = self._round, self.settings
+        labels = self.bank.labels[self._current().lane]
+        last = progress.number + 1 == settings.rounds
+        measured = self._measure() if last or (progress.number + 1) % settings.evaluate_every == 0 else {}
+        return RoundRecord(
+            round=progress.number,
+            step=self._stream.step,
+            opened_s=progress.opened_s,
+            dispatched_s=cohort.start_s,
+            closed_s=now_s,
+            participants=cohort.clients.tolist(),
+            kept=cohort.ids(Outcome.ABSORBED).tolist(),
+            dropped=cohort.ids(Outcome.DROPPED).tolist(),
+            changed=progress.changed,
+            reported=progress.reported,
+            moved=progress.moved,
+            reclustered=progress.reclustered,
+            clusters=self.bank.labels.tolist(),
+            members=labels.tolist() if progress.members_changed else None,
+            train_loss=train_loss,
+            accuracy=measured.get("accuracy"),
+            accuracy_std=measured.get("accuracy_std"),
+            loss=measured.get("loss"),
+            mean_client_distance=measured.get("mean_client_distance"),
+            unclustered_distance=measured.get("unclustered_distance"),
+            download_bytes=self.ledger.download_bytes,
+            upload_bytes=self.ledger.upload_bytes,
+            control_bytes=self.ledger.control_bytes,
+        )
+
+    def _measure(self) -> dict[str, float]:
+        """What the experimenter sees: free of charge, over every client, online or not."""
+        serves = self.parts.clusterer.serve(self._view())
+        samples = self._stream.held(self._everyone, "test")
+        scores = self._executor.evaluate(self.bank.parameters, serves, samples)
+        histograms = self._stream.label_histograms(self._everyone)
+        return {
+            "accuracy": float(np.nanmean(scores.accuracy)),
+            "accuracy_std": float(np.nanstd(scores.accuracy)),
+            "loss": float(np.nanmean(scores.loss)),
+            "mean_client_distance": mean_client_distance(histograms, serves),
+            "unclustered_distance": mean_client_distance(histograms, np.zeros_like(serves)),
+        }
+
+    # -- shared ---------------------------------------------------------------------------------------------
+
+    def _current(self) -> Assignment:
+        if self.assignment is None:
+            raise RunError("the clusterer answered its first call with no assignment")
+        return self.assignment
+
+    def _view(self, drift: Mapping[str, Bools] | None = None) -> View:
+        return View(
+            round=self._round.number,
+            step=self._stream.step,
+            num_clients=len(self._everyone),
+            streams=self._streams,
+            assignment=self.assignment,
+            models=self.bank.parameters,
+            model_ids=self.bank.ids,
+            reports=self._reports,
+            drift=drift or {},
+            initial=self._executor.initial,
+            held=lambda ids: self._stream.held(ids, "train"),
+        )

@@ -1,0 +1,9 @@
+"""Memories, by name."""
+
+from coordinator.memories.base import Memory
+from coordinator.memories.held import Held
+from emulator.plugins import Registry
+
+MEMORIES: Registry[type[Memory]] = Registry("memory", "driftscale.memory", {"held": Held})
+
+__all__ = ["MEMORIES", "Memory"]

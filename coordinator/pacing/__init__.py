@@ -1,0 +1,9 @@
+"""Pacings, by name."""
+
+from coordinator.pacing.base import CohortSize, Pacing
+from coordinator.pacing.sync import Sync
+from emulator.plugins import Registry
+
+PACINGS: Registry[type[Pacing]] = Registry("pacing", "driftscale.pacing", {"sync": Sync})
+
+__all__ = ["PACINGS", "CohortSize", "Pacing"]

@@ -1,0 +1,48 @@
+"""The protocol of pacing: when to dispatch and when to absorb. Pure rules over counts per lane."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+from emulator.arrays import Bools, Ints
+from emulator.plugins import Parameters
+
+
+@dataclass(frozen=True)
+class CohortSize:
+    """How many visits a round wants. `rounding` of an over-committed lane: up, or down as FedScale does."""
+
+    participants: int
+    over_commit: float = 1.0
+    rounding: Literal["up", "down"] = "up"
+
+    def over_committed(self, quota: int) -> int:
+        """`over_commit` x `quota`, rounded; in exact decimals, so that 50 x 1.1 is 55."""
+        product = Fraction(str(self.over_commit)) * quota
+        return -(-product.numerator // product.denominator) if self.rounding == "up" else int(product)
+
+
+class Pacing(ABC):
+    """Base of pacings; built with its own frozen parameters and the cohort's size. Arrays are (lanes,)."""
+
+    Parameters: ClassVar[type[Parameters]]
+
+    @property
+    @abstractmethod
+    def deadline_s(self) -> float | None:
+        """Virtual seconds after dispatch at which what is still out is abandoned."""
+
+    @abstractmethod
+    def quota(self, sizes: Ints) -> Ints:
+        """Visits each lane is to absorb, for lanes of `sizes` clients."""
+
+    @abstractmethod
+    def wanted(self, quota: Ints) -> Ints:
+        """Visits to open now."""
+
+    @abstractmethod
+    def full(self, quota: Ints, back: Ints) -> Bools:
+        """Lanes that have all they need with `back` visits returned: what is still out is abandoned."""

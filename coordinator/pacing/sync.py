@@ -1,0 +1,61 @@
+"""Synchronous rounds: a cohort goes out, and the round ends when its slowest lane has closed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.pacing.base import CohortSize, Pacing
+from emulator.arrays import Bools, Ints
+from emulator.plugins import Parameters
+
+
+class SyncParameters(Parameters):
+    """`close`: every lane on its own quota ("lane"), or all together on the participants ("pooled")."""
+
+    close: Literal["lane", "pooled"] = "lane"
+    deadline_s: float | None = Field(
+        None, gt=0, description="virtual seconds after dispatch; without it, a round waits for its quota"
+    )
+
+
+class Sync(Pacing):
+    """Participants are shared over the lanes in proportion to their clients, by largest remainder."""
+
+    Parameters = SyncParameters
+
+    def __init__(self, parameters: SyncParameters, cohort: CohortSize) -> None:
+        self.parameters = parameters
+        self.cohort = cohort
+
+    @property
+    def deadline_s(self) -> float | None:
+        return self.parameters.deadline_s
+
+    def quota(self, sizes: Ints) -> Ints:
+        return largest_remainder(self.cohort.participants, sizes)
+
+    def wanted(self, quota: Ints) -> Ints:
+        return np.array([self.cohort.over_committed(int(count)) for count in quota], dtype=np.int64)
+
+    def full(self, quota: Ints, back: Ints) -> Bools:
+        if self.parameters.close == "pooled":
+            return np.full(len(quota), back.sum() >= quota.sum())
+        return back >= quota
+
+
+def largest_remainder(total: int, sizes: Ints) -> Ints:
+    """Share `total` over `sizes` in proportion, in whole numbers that sum to it; ties go to the lower row.
+
+    >>> largest_remainder(10, np.array([50, 30, 21])).tolist()
+    [5, 3, 2]
+    """
+    everybody = int(sizes.sum())
+    if everybody == 0:
+        return np.zeros_like(sizes)
+    share, remainder = np.divmod(total * sizes, everybody)
+    order = np.lexsort((np.arange(len(sizes)), -remainder))
+    share[order[: total - int(share.sum())]] += 1
+    return share

@@ -1,0 +1,9 @@
+"""Selectors, by name."""
+
+from coordinator.selectors.base import Pool, Selector
+from coordinator.selectors.random import Random
+from emulator.plugins import Registry
+
+SELECTORS: Registry[type[Selector]] = Registry("selector", "driftscale.selector", {"random": Random})
+
+__all__ = ["SELECTORS", "Pool", "Selector"]

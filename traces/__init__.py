@@ -1,0 +1,1 @@
+"""What data reaches whom, when; and who is online when."""

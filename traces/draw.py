@@ -1,0 +1,88 @@
+"""From label shares to a trace: the one place where images are drawn for clients."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from emulator.arrays import Floats, Ints
+from emulator.errors import InputError
+from emulator.plugins import Parameters
+from emulator.seeding import RandomStreams
+from traces.images import ImageSet
+from traces.trace import SPLITS, Arrivals, Trace
+
+
+class StreamParameters(Parameters):
+    """What every trace that is drawn from images has in common."""
+
+    rounds_per_step: int = Field(10, ge=1, description="rounds between two arrivals of data")
+    retain_rounds: int = Field(50, ge=1, description="rounds for which a client keeps a sample")
+    samples_per_step: int = Field(20, ge=1, description="training samples a client receives at each step")
+    test_samples_per_step: int = Field(10, ge=1, description="its own test samples from the same windows")
+    noise: float = Field(0.0, ge=0, description="sensor noise: standard deviation added to pixels in [0, 1]")
+
+    @property
+    def retain_steps(self) -> int:
+        return -(-self.retain_rounds // self.rounds_per_step)
+
+    def num_steps(self, rounds: int) -> int:
+        """Data steps that a run of so many rounds sees, step 0 included."""
+        return -(-rounds // self.rounds_per_step)
+
+
+def draw_trace(
+    images: ImageSet, shares: Floats, parameters: StreamParameters, streams: RandomStreams
+) -> Trace:
+    """Draw every client's samples.
+
+    `shares` (clients, windows, num_labels) are the label shares of each client's windows, each summing to 1.
+    Window w arrives at step w - (retain_steps - 1): a client starts out owning its first `retain_steps`
+    windows. Labels are drawn from the shares; images uniformly, with replacement, among the split's images
+    of that label.
+    """
+    num_clients, num_windows, num_labels = shares.shape
+    parts = []
+    for index, split in enumerate(SPLITS):
+        generator = streams.generator("data", index)
+        size = parameters.samples_per_step if split == "train" else parameters.test_samples_per_step
+        counts = generator.multinomial(size, shares)  # (clients, windows, labels)
+        pool, start = images.by_label(split)
+        available = np.diff(start)
+        missing = np.flatnonzero((available[:num_labels] == 0) & (counts.sum(axis=(0, 1)) > 0))
+        if len(missing):
+            raise InputError(f"trace: label {missing[0]} is drawn, but the {split} images have none of it")
+        cell = np.repeat(np.arange(counts.size), counts.ravel())
+        label = cell % num_labels
+        picked = start[label] + (generator.random(len(cell)) * available[label]).astype(np.int64)
+        parts.append(
+            Arrivals(
+                client=(cell // (num_labels * num_windows)).astype(np.int32),
+                split=np.full(len(cell), index, dtype=np.int8),
+                arrival=(cell // num_labels % num_windows - (parameters.retain_steps - 1)).astype(np.int32),
+                label=label.astype(np.int16),
+                image=pool[picked].astype(np.int32),
+            )
+        )
+    return Trace(
+        images,
+        _joined(parts),
+        num_clients=num_clients,
+        retain_steps=parameters.retain_steps,
+        rounds_per_step=parameters.rounds_per_step,
+        noise=parameters.noise,
+        generator=streams.generator("noise"),
+    )
+
+
+def num_windows(parameters: StreamParameters, rounds: int) -> int:
+    """Windows a run of so many rounds needs: those owned from the start, and one for each later step."""
+    return parameters.num_steps(rounds) + parameters.retain_steps - 1
+
+
+def _joined(parts: list[Arrivals]) -> Arrivals:
+    def column(name: str) -> Ints:
+        joined: Ints = np.concatenate([getattr(part, name) for part in parts])
+        return joined
+
+    return Arrivals(*(column(name) for name in ("client", "split", "arrival", "label", "image")))  # type: ignore[arg-type]

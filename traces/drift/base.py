@@ -1,0 +1,29 @@
+"""What a label drift is: the label shares of every client in every window."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from emulator.arrays import Floats
+from emulator.plugins import Parameters
+
+
+class Drift(ABC):
+    """Base of drifts; built with its own frozen parameters."""
+
+    Parameters: ClassVar[type[Parameters]]
+
+    @abstractmethod
+    def shares(
+        self,
+        num_clients: int,
+        num_windows: int,
+        num_labels: int,
+        first_step: int,
+        rounds_per_step: int,
+        generator: np.random.Generator,
+    ) -> Floats:
+        """(num_clients, num_windows, num_labels) label shares; window 0 arrives at `first_step` (<= 0)."""

@@ -1,0 +1,138 @@
+"""Label drift: clients move between latent label mixes, each at its own time, or a mass of them at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from emulator.arrays import Floats, Ints
+from emulator.errors import ConfigurationError
+from emulator.plugins import Parameters
+from traces.drift.base import Drift
+
+
+class MassEvent(Parameters):
+    """At `round`, `share` of all clients move to `mixes` mixes that nobody has seen before."""
+
+    round: int = Field(ge=1, description="the round whose arrivals are the first of the new mixes")
+    share: float = Field(gt=0, le=1, description="share of all clients that move")
+    mixes: int = Field(4, ge=1, description="how many unseen mixes they move to")
+
+
+class MixShape(Parameters):
+    """What one latent mix looks like, and how far its clients stray from it."""
+
+    mixes: int = Field(4, ge=1, description="latent label mixes at the start")
+    labels_per_mix: int = Field(3, ge=1, description="labels that a mix favours, equally")
+    background: float = Field(0.05, ge=0, le=1, description="share spread evenly over all labels")
+    concentration: float = Field(
+        100.0, gt=0, description="Dirichlet concentration of a client's own shares around its mix"
+    )
+
+
+class LabelMixParameters(MixShape):
+    """`move_probability` is a client's chance, at each step, to move to another mix in use."""
+
+    move_probability: float = Field(0.02, ge=0, le=1)
+    events: tuple[MassEvent, ...] = ()
+
+
+class LabelMix(Drift):
+    """A latent mix favours a few labels; a client's shares are Dirichlet-distributed around its mix, drawn
+    anew each time it moves. Mixes are dealt from a shuffled deck of labels, so that they overlap as little as
+    the number of labels allows, and no two are ever the same set. After a mass event the mixes in use, which
+    single moves go to, are the new ones.
+    """
+
+    Parameters = LabelMixParameters
+
+    def __init__(self, parameters: LabelMixParameters) -> None:
+        self.parameters = parameters
+
+    def shares(
+        self,
+        num_clients: int,
+        num_windows: int,
+        num_labels: int,
+        first_step: int,
+        rounds_per_step: int,
+        generator: np.random.Generator,
+    ) -> Floats:
+        parameters = self.parameters
+        deck = _Deck(parameters, num_labels, generator)
+        in_use = deck.deal(parameters.mixes)
+        mix = in_use[generator.integers(len(in_use), size=num_clients)]
+        own = deck.own_shares(mix)
+        events = {event.round // rounds_per_step: event for event in parameters.events}
+        shares = np.empty((num_clients, num_windows, num_labels))
+        for window in range(num_windows):
+            step = first_step + window
+            moving = np.zeros(num_clients, dtype=bool)
+            if step > 0:
+                moving = generator.random(num_clients) < parameters.move_probability
+                mix = np.where(moving, _another(mix, in_use, generator), mix)
+            if step in events:
+                event = events[step]
+                struck = generator.permutation(num_clients)[: round(event.share * num_clients)]
+                in_use = deck.deal(event.mixes)
+                mix[struck] = in_use[generator.integers(len(in_use), size=len(struck))]
+                moving[struck] = True
+            own[moving] = deck.own_shares(mix[moving])
+            shares[:, window] = own
+        return shares
+
+
+class _Deck:
+    """Deals latent mixes, and draws clients' shares around them."""
+
+    def __init__(self, shape: MixShape, num_labels: int, generator: np.random.Generator) -> None:
+        if shape.labels_per_mix > num_labels:
+            raise ConfigurationError(
+                f"trace.drift.labels_per_mix = {shape.labels_per_mix}: the images have {num_labels} labels"
+            )
+        self._shape = shape
+        self._num_labels = num_labels
+        self._generator = generator
+        self._labels: list[int] = []
+        self._seen: set[frozenset[int]] = set()
+        self._mixes = np.zeros((0, num_labels))
+
+    def deal(self, count: int) -> Ints:
+        """(count,) ids of mixes never dealt before."""
+        for _ in range(count):
+            chosen = self._unseen_set()
+            self._seen.add(chosen)
+            mix = np.full(self._num_labels, self._shape.background / self._num_labels)
+            mix[sorted(chosen)] += (1 - self._shape.background) / len(chosen)
+            self._mixes = np.vstack([self._mixes, mix])
+        return np.arange(len(self._mixes) - count, len(self._mixes))
+
+    def own_shares(self, mix: Ints) -> Floats:
+        """(len(mix), num_labels) shares drawn around each client's mix."""
+        alpha = self._shape.concentration * self._mixes[mix]
+        gamma = self._generator.standard_gamma(np.maximum(alpha, 1e-12))
+        gamma = np.maximum(gamma, 1e-300)
+        shares: Floats = gamma / gamma.sum(axis=1, keepdims=True)
+        return shares
+
+    def _unseen_set(self) -> frozenset[int]:
+        size = self._shape.labels_per_mix
+        for _ in range(1000):
+            while len(self._labels) < size:
+                fresh = self._generator.permutation(self._num_labels).tolist()
+                self._labels += [label for label in fresh if label not in self._labels]
+            chosen, self._labels = frozenset(self._labels[:size]), self._labels[size:]
+            if chosen not in self._seen:
+                return chosen
+        raise ConfigurationError(
+            f"trace.drift: {len(self._seen)} mixes of {size} of {self._num_labels} labels are all there are "
+            f"to deal; ask for fewer mixes, or change labels_per_mix"
+        )
+
+
+def _another(mix: Ints, in_use: Ints, generator: np.random.Generator) -> Ints:
+    """(clients,) for each client a mix in use other than its own, where there is one."""
+    draw = generator.integers(len(in_use), size=len(mix))
+    same = in_use[draw] == mix
+    draw = np.where(same, (draw + 1) % len(in_use), draw)
+    return in_use[draw]

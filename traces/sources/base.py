@@ -1,0 +1,32 @@
+"""What a trace source is: parameters in, a `Trace` out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from emulator.plugins import Parameters
+from emulator.seeding import RandomStreams
+from traces.trace import Trace
+
+
+@dataclass(frozen=True)
+class TraceContext:
+    """What a source is told besides its own parameters."""
+
+    rounds: int
+    streams: RandomStreams
+    locate: Callable[[str], Path]  # finds a path of a configuration: as it stands, or under --data
+
+
+class TraceSource(ABC):
+    """Base of trace sources; built with its own frozen parameters."""
+
+    Parameters: ClassVar[type[Parameters]]
+
+    @abstractmethod
+    def build(self, context: TraceContext) -> Trace:
+        """The trace of one seed."""

@@ -1,0 +1,168 @@
+"""Label replay: the label histograms of a real trace, drawn onto the images of an idx folder.
+
+Real drift timing and real spread between clients, with pixels that can be trained on. The trace is a table of
+labels observed in groups (countries, plots, stations) over time; every group becomes several clients.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, field_validator
+
+from emulator.arrays import Bools, Floats, Ints
+from emulator.errors import DataFileError, InputError
+from emulator.tables import TableFile, read_table
+from traces.draw import StreamParameters, draw_trace, num_windows
+from traces.idx import read_idx_folder
+from traces.sources.base import TraceContext, TraceSource
+from traces.trace import Trace
+
+_MICROSECONDS_PER_DAY = 86_400 * 1_000_000
+
+
+class LabelReplayParameters(StreamParameters):
+    """Which table, which of its columns, and what of it is replayed."""
+
+    table: str = Field(description="a .csv or .parquet of observed labels")
+    images: str = Field(description="folder of the idx image set the labels are drawn onto")
+    group: str = Field(description="column that names the group")
+    time: str = Field(description="column of the time of observation")
+    label: str = Field(description="column of the label")
+    count: str | None = Field(None, description="column of how often it was observed; without it, once a row")
+    exclude: tuple[str, ...] = Field((), description="labels that are left out")
+    most_common: int | None = Field(
+        None, ge=1, description="keep only so many labels, the most frequent ones"
+    )
+    since: str | None = Field(None, description="ISO date; earlier rows are left out")
+    until: str | None = Field(None, description="ISO date; rows from then on are left out")
+    window_days: float | None = Field(
+        None, gt=0, description="width of a window; without it, every distinct time is one"
+    )
+    min_windows: int = Field(1, ge=1, description="groups observed in fewer windows are left out")
+    clients_per_group: int = Field(10, ge=1)
+
+    @field_validator("since", "until")
+    @classmethod
+    def _is_a_date(cls, value: str | None) -> str | None:
+        if value is not None:
+            datetime.fromisoformat(value)
+        return value
+
+
+class LabelReplay(TraceSource):
+    """Client i belongs to group i // clients_per_group and draws its samples from that group's histogram of
+    each window. The k-th most frequent label becomes class k of the images. A window without observations
+    replays the nearest earlier one (at the start, the nearest later one): not to have sequenced a virus is
+    not to have been without it. After the last window no data arrives.
+    """
+
+    Parameters = LabelReplayParameters
+
+    def __init__(self, parameters: LabelReplayParameters) -> None:
+        self.parameters = parameters
+
+    def build(self, context: TraceContext) -> Trace:
+        parameters = self.parameters
+        table = read_table(context.locate(parameters.table))
+        images = read_idx_folder(context.locate(parameters.images))
+        counts = read_label_counts(table, parameters)
+        if counts.shape[2] > images.num_labels:
+            raise DataFileError(
+                table.path,
+                f"has {counts.shape[2]} labels in column {parameters.label!r}, but the images of "
+                f"{parameters.images} have {images.num_labels} classes; set most_common or exclude",
+            )
+        needed = num_windows(parameters, context.rounds)
+        if counts.shape[1] < parameters.retain_steps:
+            raise DataFileError(
+                table.path,
+                f"has {counts.shape[1]} windows, but retain_rounds = {parameters.retain_rounds} alone covers "
+                f"{parameters.retain_steps}",
+            )
+        counts = filled(counts[:, : min(needed, counts.shape[1])])
+        totals = counts.sum(axis=2, keepdims=True)
+        shares = np.repeat(counts / totals, parameters.clients_per_group, axis=0)
+        return draw_trace(images, shares, parameters, context.streams)
+
+
+def read_label_counts(table: TableFile, parameters: LabelReplayParameters) -> Floats:
+    """(groups, windows, labels) observations, in order, in order of time, and from the most frequent label
+    down; the order of the table's rows does not matter."""
+    table.require(parameters.group, parameters.time, parameters.label)
+    weight = np.ones(len(table))
+    if parameters.count is not None:
+        weight = table.numbers(parameters.count, at_least=0)
+    days = _days(table, parameters.time)
+    used = _used_rows(table, parameters, days)
+    labels = np.array(table.texts(parameters.label))
+    names, label = np.unique(labels[used], return_inverse=True)
+    frequency = np.bincount(label, weights=weight[used])
+    order = np.lexsort((names, -frequency))[: parameters.most_common]
+    rank = np.full(len(names), -1)
+    rank[order] = np.arange(len(order))
+    kept = rank[label] >= 0
+
+    group = table.ids(parameters.group)[used][kept]
+    window = _windows(days[used], parameters.window_days)
+    counts = np.zeros((group.max(initial=-1) + 1, window.max(initial=-1) + 1, len(order)))
+    np.add.at(counts, (group, window[kept], rank[label][kept]), weight[used][kept])
+    observed = (counts.sum(axis=2) > 0).sum(axis=1)
+    kept_groups: Floats = counts[observed >= parameters.min_windows]
+    if len(kept_groups) == 0:
+        raise DataFileError(
+            table.path,
+            f"no {parameters.group} was observed in min_windows = {parameters.min_windows} windows or more; "
+            f"the most is {observed.max(initial=0)}: its clients would be without data",
+        )
+    return kept_groups
+
+
+def filled(counts: Floats) -> Floats:
+    """`counts` with every window without observations replaced by the nearest earlier, else later, one."""
+    seen = counts.sum(axis=2) > 0  # (groups, windows)
+    if not seen.any(axis=1).all():
+        raise InputError("trace: a group was not observed in any replayed window: its clients have no data")
+    windows = np.arange(counts.shape[1])
+    earlier = np.maximum.accumulate(np.where(seen, windows, -1), axis=1)
+    source = np.where(earlier >= 0, earlier, seen.argmax(axis=1)[:, None])
+    return np.take_along_axis(counts, source[:, :, None], axis=1)
+
+
+def _days(table: TableFile, name: str) -> Floats:
+    """(rows,) the time column in days: dates and timestamps since 1970, numbers as they are."""
+    column = table.table.column(name)
+    kind = column.type
+    if column.null_count:
+        row = int(np.flatnonzero(np.asarray(column.is_null()))[0]) + 1
+        raise DataFileError(table.path, f"{name} is missing", row=row)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        microseconds = pc.cast(pc.cast(column, pa.timestamp("us"), safe=False), pa.int64())
+        return np.asarray(microseconds.to_numpy()) / _MICROSECONDS_PER_DAY
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return table.numbers(name)
+    raise DataFileError(table.path, f"column {name!r} is {kind}; a time is a date, a timestamp or a number")
+
+
+def _used_rows(table: TableFile, parameters: LabelReplayParameters, days: Floats) -> Bools:
+    used = ~np.isin(np.array(table.texts(parameters.label)), parameters.exclude)
+    for bound, keep in ((parameters.since, np.greater_equal), (parameters.until, np.less)):
+        if bound is not None:
+            moment = np.datetime64(datetime.fromisoformat(bound), "us").astype(np.int64)
+            used &= keep(days, moment / _MICROSECONDS_PER_DAY)
+    if not used.any():
+        raise DataFileError(
+            table.path, "no row is left between since and until once the excluded labels are out"
+        )
+    return used
+
+
+def _windows(days: Floats, width: float | None) -> Ints:
+    """(rows,) the window of each time: the rank of the time, or of its stretch of `width` days."""
+    if width is None:
+        return np.unique(days, return_inverse=True)[1].astype(np.int64)
+    window: Ints = ((days - days.min()) // width).astype(np.int64)
+    return window

@@ -1,0 +1,80 @@
+"""Images whose labels drift by a generator: `digits` (needs no file) and `idx` (a folder like MNIST's)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated, cast
+
+import numpy as np
+from pydantic import Field
+
+from emulator.plugins import ChoiceOf, Chosen
+from traces.draw import StreamParameters, draw_trace, num_windows
+from traces.drift import DRIFTS, Drift
+from traces.idx import read_idx_folder
+from traces.images import ImageSet, stratified_split
+from traces.sources.base import TraceContext, TraceSource
+from traces.trace import Trace
+
+DIGITS_TEST_SHARE = 0.3
+
+
+class MixedImagesParameters(StreamParameters):
+    """Clients whose label shares follow `drift`."""
+
+    clients: int = Field(200, ge=1)
+    drift: Annotated[Chosen[Drift], ChoiceOf(lambda: DRIFTS)] = Field("label_mix", validate_default=True)
+
+
+class IdxParameters(MixedImagesParameters):
+    """`folder` holds the four files of the idx format."""
+
+    folder: str
+
+
+class MixedImages(TraceSource):
+    """A source that pairs an image set with a drift."""
+
+    def __init__(self, parameters: MixedImagesParameters) -> None:
+        self.parameters = parameters
+
+    @abstractmethod
+    def images(self, context: TraceContext) -> ImageSet:
+        """The pool, already split into train and test."""
+
+    def build(self, context: TraceContext) -> Trace:
+        parameters = self.parameters
+        images = self.images(context)
+        shares = parameters.drift.build().shares(
+            parameters.clients,
+            num_windows(parameters, context.rounds),
+            images.num_labels,
+            first_step=1 - parameters.retain_steps,
+            rounds_per_step=parameters.rounds_per_step,
+            generator=context.streams.generator("drift"),
+        )
+        return draw_trace(images, shares, parameters, context.streams)
+
+
+class Digits(MixedImages):
+    """scikit-learn's bundled handwritten digits (UCI Optical Recognition, 1,797 images of 8x8, 17 levels)."""
+
+    Parameters = MixedImagesParameters
+
+    def images(self, context: TraceContext) -> ImageSet:
+        from sklearn.datasets import load_digits
+
+        bundle = load_digits()
+        labels = bundle.target.astype(np.int64)
+        train, test = stratified_split(labels, DIGITS_TEST_SHARE, context.streams.generator("split"))
+        pixels = bundle.images.astype(np.float32)
+        return ImageSet(pixels, scale=1 / 16, labels=labels, num_labels=10, train=train, test=test)
+
+
+class IdxFolder(MixedImages):
+    """MNIST, Fashion-MNIST or EMNIST in the published files, with their published split."""
+
+    Parameters = IdxParameters
+
+    def images(self, context: TraceContext) -> ImageSet:
+        return read_idx_folder(context.locate(cast(IdxParameters, self.parameters).folder))
