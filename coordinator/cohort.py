@@ -71,7 +71,8 @@ class Cohort:
 
     def ids(self, outcome: Outcome) -> Ints:
         """Clients, ascending, whose visit ended so."""
-        return self.clients[self.outcome == outcome]
+        ended: Bools = self.outcome == outcome
+        return self.clients[ended]
 
     def moved_bytes(self) -> tuple[Floats, Floats]:
         """(visits,) bytes down and up that crossed the wire until each visit ended."""

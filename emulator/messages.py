@@ -116,11 +116,16 @@ class TrainTasks:
 class Updates(Protocol):
     """What came back, a row per task; parameter rows may live elsewhere: they are reached through verbs."""
 
-    client: Ints
-    model: Ints
-    num_samples: Ints
-    num_steps: Ints
-    metrics: Mapping[str, Floats]
+    @property
+    def client(self) -> Ints: ...
+    @property
+    def model(self) -> Ints: ...
+    @property
+    def num_samples(self) -> Ints: ...
+    @property
+    def num_steps(self) -> Ints: ...
+    @property
+    def metrics(self) -> Mapping[str, Floats]: ...
 
     def __len__(self) -> int: ...
 
