@@ -1,0 +1,80 @@
+"""How fast a fleet is: the fleet's columns, the readers of profiles and the catalogue.
+
+A profile is a name from the catalogue, a name registered by a third party under the entry-point group
+`driftscale.device_profiles` (a DeviceProfile, or something to call for one), or a path to a table (`.csv`,
+`.parquet`) or a mixture (`.toml`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from device_profiles.fleet import DeviceProfile, Fleet
+from device_profiles.mixture import MixtureProfile, read_mixture
+from device_profiles.table import TableProfile, read_device_table
+from emulator.errors import DataFileError, InputError, UnknownNameError
+from emulator.plugins import Registry
+
+__all__ = ["PROFILES", "DeviceProfile", "Fleet", "load_profile", "read_profile"]
+
+CATALOGUE = Path(__file__).with_name("catalogue")
+SUFFIXES = (".csv", ".parquet", ".toml")
+
+# Loaders, so that importing this package reads no file.
+PROFILES: Registry[DeviceProfile | Callable[[], DeviceProfile]] = Registry(
+    "device profile",
+    "driftscale.device_profiles",
+    {
+        "datacenter": partial(read_mixture, CATALOGUE / "datacenter.toml"),
+        "iot": partial(read_mixture, CATALOGUE / "iot.toml"),
+        "smartphones": partial(read_mixture, CATALOGUE / "smartphones.toml"),
+        "uniform": partial(read_mixture, CATALOGUE / "uniform.toml"),
+    },
+)
+
+
+def load_profile(name_or_path: str | Path, where: str = "", base: Path | None = None) -> DeviceProfile:
+    """The profile of that name, or in that file, which is looked for here and then in the folder `base`.
+
+    UnknownNameError lists the names; DataFileError says what is wrong with a file. `where` is the place that
+    asked (a configuration's file and key), for the message.
+    """
+    path = Path(name_or_path)
+    if path.suffix in SUFFIXES:
+        return read_profile(_locate(path, where, base))
+    name = str(name_or_path)
+    if name not in PROFILES:
+        what = f"device profile (neither a name nor a path ending in {', '.join(SUFFIXES)})"
+        raise UnknownNameError(what, name, PROFILES.names(), where)
+    profile = _made(PROFILES.find(name, where))
+    if not isinstance(profile, DeviceProfile):
+        raise InputError(
+            f"device profile {name!r} of entry-point group {PROFILES.group!r} is a {type(profile).__name__}; "
+            "a DeviceProfile has name, reference_model, reference_flops, source and draw"
+        )
+    return profile
+
+
+def read_profile(path: Path) -> TableProfile | MixtureProfile:
+    """The profile in a `.csv`, `.parquet` or `.toml` file; DataFileError when it breaks a rule."""
+    if path.suffix not in SUFFIXES:
+        raise DataFileError(path, f"a device profile is one of {', '.join(SUFFIXES)}")
+    return read_mixture(path) if path.suffix == ".toml" else read_device_table(path)
+
+
+def _made(found: object) -> object:
+    """A registered profile, or what a registered callable gives; a class has the attributes too."""
+    is_profile = isinstance(found, DeviceProfile) and not isinstance(found, type)
+    return found() if callable(found) and not is_profile else found
+
+
+def _locate(path: Path, where: str, base: Path | None) -> Path:
+    places = [path] if base is None or path.is_absolute() else [path, base / path]
+    for place in places:
+        if place.is_file():
+            return place
+    asked = f" (asked for by {where})" if where else ""
+    also = f", nor is {places[1]}" if len(places) > 1 else ""
+    raise DataFileError(path, f"no such file{also}{asked}")

@@ -1,0 +1,277 @@
+"""The one importer of pickles: FedScale's `client_device_capacity` and `client_behave_trace`, into Parquet.
+
+A pickle is a program, so two things are done. Before it runs, its instructions are scanned: only those that
+the published files consist of may occur, memo indices are bounded by the file's size, and tuples serve as
+arguments only (a million of them nested in a dictionary's key overflow the C stack). When it runs, only four
+names resolve, and to stand-ins of our own that make a float or a dictionary; NumPy's own `scalar` would
+unpickle the bytes it is handed once more, unguarded.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from device_profiles.fleet import ALIASES
+from emulator.errors import DataFileError
+
+MAX_BYTES = 64 * 2**20
+"""The published files have 39 and 26 million bytes."""
+
+LICENCE = "Apache-2.0 (SymbioticLab/FedScale); the authors ask for research use"
+CAPACITY_KEYS = frozenset({"computation", "communication"})
+BEHAVIOUR_KEYS = frozenset({"active", "inactive", "finish_time"})
+
+FRAMING = ("PROTO", "FRAME", "STOP", "MARK", "BINGET", "LONG_BINGET")
+MEMO_WRITES = ("BINPUT", "LONG_BINPUT", "MEMOIZE")
+NUMBERS = ("NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT")
+TEXTS = ("SHORT_BINBYTES", "BINUNICODE", "SHORT_BINUNICODE")
+CONTAINERS = ("EMPTY_LIST", "APPEND", "APPENDS", "EMPTY_DICT", "SETITEM", "SETITEMS")
+TUPLES = ("EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3")
+CALLS = ("GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD")
+OPCODES = frozenset((*FRAMING, *MEMO_WRITES, *NUMBERS, *TEXTS, *CONTAINERS, *TUPLES, *CALLS))
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import wrote: a device table, or availability intervals."""
+
+    kind: Literal["devices", "intervals"]
+    path: Path
+    num_devices: int
+    num_rows: int
+    num_empty_intervals: int  # dropped: they end where they start
+
+
+def import_fedscale(path: Path, out: Path) -> Imported:
+    """Write the Parquet table `out` of whichever of the two published files `path` is, by its content.
+
+    `client_device_capacity` becomes a device table that `device_profiles.table` reads;
+    `client_behave_trace` becomes intervals: device_id, start_s, end_s, period_s (one row each, half-open).
+    Rows are in the order of device_id: the published order, by time available, is a trap.
+    DataFileError when the file is none of the two, damaged, too large, or holds what it should not.
+    """
+    if out.suffix != ".parquet":
+        raise DataFileError(out, "the output must be a .parquet file")
+    entries = _load(path)
+    first = next(iter(entries.values()), None)
+    keys = set(first) if type(first) is dict else set()
+    if keys == CAPACITY_KEYS:
+        table = _capacity(path, entries)
+        _write(table, out)
+        return Imported("devices", out, len(entries), table.num_rows, 0)
+    if keys >= BEHAVIOUR_KEYS:
+        table, num_empty = _behaviour(path, entries)
+        _write(table, out)
+        return Imported("intervals", out, len(entries), table.num_rows, num_empty)
+    raise DataFileError(
+        path,
+        "is neither client_device_capacity (device -> computation, communication) "
+        "nor client_behave_trace (device -> active, inactive, finish_time)",
+    )
+
+
+def _capacity(path: Path, entries: Mapping[int, Any]) -> pa.Table:
+    ids, rows = [], []
+    for device, entry in entries.items():
+        if type(entry) is not dict or entry.keys() != CAPACITY_KEYS:
+            raise DataFileError(path, f"device {device}: must hold computation and communication")
+        row = (entry["computation"], entry["communication"])
+        if not all(type(value) in (int, float) for value in row):
+            raise DataFileError(path, f"device {device}: computation and communication must be numbers")
+        ids.append(device)
+        rows.append(row)
+    order = np.argsort(_array(path, ids, np.int64))
+    values = _array(path, rows, np.float64)
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        row_, column = np.argwhere(bad)[0]
+        name = ("computation", "communication")[column]
+        raise DataFileError(
+            path, f"device {ids[row_]}: {name} = {values[row_, column]:g} must be finite and greater than 0"
+        )
+    seconds = values[order, 0] * ALIASES["compute_ms_per_sample"].factor
+    bandwidth = values[order, 1] * ALIASES["bandwidth_kibit_per_s"].factor
+    columns = {
+        "device_id": np.array(ids, dtype=np.int64)[order],
+        "seconds_per_sample": seconds,
+        "download_bytes_per_s": bandwidth,
+        "upload_bytes_per_s": bandwidth,
+    }
+    about = {
+        "reference_model": "MobileNet v2 at 224x224",
+        "reference_flops": "0.6e9",
+        "source": "FedScale client_device_capacity (AI Benchmark inference times, tripled; MobiPerf Wi-Fi "
+        "bandwidths of 1024 bits, both ways)",
+        "licence": LICENCE,
+    }
+    return pa.table(columns).replace_schema_metadata(about)
+
+
+def _behaviour(path: Path, entries: Mapping[int, Any]) -> tuple[pa.Table, int]:
+    """The intervals, and how many empty ones were left out."""
+    ids, periods, counts = [], [], []
+    starts: list[int] = []
+    ends: list[int] = []
+    for device, entry in entries.items():
+        if type(entry) is not dict or not entry.keys() >= BEHAVIOUR_KEYS:
+            raise DataFileError(path, f"device {device}: must hold active, inactive and finish_time")
+        active, inactive, period = entry["active"], entry["inactive"], entry["finish_time"]
+        if type(active) is not list or type(inactive) is not list or len(active) != len(inactive):
+            raise DataFileError(path, f"device {device}: active and inactive must be lists of one length")
+        if not all(type(value) is int for value in (period, *active, *inactive)):
+            raise DataFileError(path, f"device {device}: active, inactive and finish_time must be integers")
+        ids.append(device)
+        periods.append(period)
+        counts.append(len(active))
+        starts += active
+        ends += inactive
+    table = np.stack(
+        [
+            np.repeat(_array(path, ids, np.int64), counts),
+            _array(path, starts, np.int64),
+            _array(path, ends, np.int64),
+            np.repeat(_array(path, periods, np.int64), counts),
+        ]
+    )
+    device_id, start_s, end_s, period_s = table
+    bad = (start_s < 0) | (end_s < start_s) | (period_s <= 0)
+    if bad.any():
+        device, start, end, period = table[:, np.flatnonzero(bad)[0]].tolist()
+        raise DataFileError(
+            path,
+            f"device {device}: interval [{start}, {end}) with period {period} must start at 0 or later, "
+            "not end before it starts, and have a period above 0",
+        )
+    order = np.lexsort((end_s, start_s, device_id))
+    kept = table[:, order[(end_s > start_s)[order]]]
+    columns = dict(zip(("device_id", "start_s", "end_s", "period_s"), kept, strict=True))
+    about = {"source": "FedScale client_behave_trace (FLASH, charging devices)", "licence": LICENCE}
+    return pa.table(columns).replace_schema_metadata(about), table.shape[1] - kept.shape[1]
+
+
+def _array(path: Path, values: list[Any], dtype: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.array(values, dtype=dtype)
+    except OverflowError as error:
+        raise DataFileError(path, "holds an integer of more than 64 bits") from error
+
+
+def _write(table: pa.Table, out: Path) -> None:
+    """Under a temporary name first, so that `out` is whole or absent."""
+    temporary = out.with_name(f".{out.name}.tmp")
+    try:
+        pq.write_table(table, temporary)
+        temporary.replace(out)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise DataFileError(out, f"cannot be written ({error})") from error
+
+
+# -- reading a pickle without running it ------------------------------------------------------------------
+
+
+class _Float64:
+    """Stands in for numpy.dtype: it is little-endian float64 or nothing."""
+
+    __slots__ = ()
+
+    def __init__(self, code: object, align: object = False, copy: object = True) -> None:
+        if type(code) is not str or code != "f8":
+            shown = repr(code[:20]) if type(code) is str else f"a {type(code).__name__}"
+            raise _RefusedError(f"a NumPy dtype of {shown}; only 'f8' is read")
+
+    def __setstate__(self, state: object) -> None:
+        if type(state) is not tuple or state[1:5] != ("<", None, None, None):
+            raise _RefusedError("a NumPy dtype that is not plain little-endian float64")
+
+
+class _Scalar:
+    """Stands in for NumPy's scalar(): eight bytes to a float. It has no __dict__ that BUILD could change."""
+
+    __slots__ = ()
+
+    def __call__(self, dtype: object, data: object) -> float:
+        if type(dtype) is not _Float64 or type(data) is not bytes or len(data) != 8:
+            raise _RefusedError("a NumPy scalar that is not a float64")
+        value: float = struct.unpack("<d", data)[0]
+        return value
+
+
+class _RefusedError(Exception):
+    """What a pickle asked for and does not get."""
+
+
+ALLOWED: Mapping[tuple[str, str], Any] = {
+    ("numpy.core.multiarray", "scalar"): _Scalar(),
+    ("numpy._core.multiarray", "scalar"): _Scalar(),
+    ("numpy", "dtype"): _Float64,
+    ("collections", "OrderedDict"): dict,
+}
+
+
+class _AllowListUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in ALLOWED:
+            allowed = ", ".join(".".join(key) for key in ALLOWED)
+            raise _RefusedError(f"the global {f'{module}.{name}'[:80]!r}; only {allowed} are allowed")
+        return ALLOWED[module, name]
+
+
+def _load(path: Path) -> dict[int, Any]:
+    """The dictionary in the pickle `path`, its keys integers; nothing that the file names is executed."""
+    if not path.is_file():
+        raise DataFileError(path, "no such file")
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise DataFileError(path, f"has {size:,} bytes; FedScale's files have at most {MAX_BYTES:,}")
+    data = path.read_bytes()
+    try:
+        unpickler = _AllowListUnpickler(io.BytesIO(data))
+        _scan(data, unpickler)
+        content = unpickler.load()
+    except _RefusedError as error:
+        raise DataFileError(path, f"refused: this pickle asks for {error}") from error
+    except Exception as error:  # a damaged pickle can raise anything at all
+        reason = " ".join(str(error).split())[:120]
+        raise DataFileError(path, f"cannot be read as a pickle ({type(error).__name__}: {reason})") from error
+    if type(content) is not dict or not content:
+        raise DataFileError(path, f"must hold a dictionary of devices, and holds {_name(content)}")
+    for key in content:
+        if type(key) is not int:
+            raise DataFileError(path, f"its keys must be integers, and one is {_name(key)}")
+    return content
+
+
+def _name(value: object) -> str:
+    # never its repr: that of a few hostile bytes can be gigabytes long
+    return "nothing" if value == {} else f"a {type(value).__name__}"
+
+
+def _scan(data: bytes, unpickler: _AllowListUnpickler) -> None:
+    """_RefusedError unless the instructions of the pickle are those of FedScale's files."""
+    argument = False  # whether the last value made is a tuple
+    for opcode, value, position in pickletools.genops(data):
+        if opcode.name in ("GLOBAL", "INST") and isinstance(value, str):
+            unpickler.find_class(*value.split(" ", 1))  # first of all, so that the message names it
+        if opcode.name not in OPCODES:
+            if position == 0:
+                raise ValueError("it does not begin like one")
+            raise _RefusedError(f"the instruction {opcode.name}, which FedScale's files do without")
+        if opcode.name in MEMO_WRITES:
+            if value is not None and value > len(data):
+                raise _RefusedError(f"memo entry {value} in a file of {len(data)} bytes")
+            continue
+        if argument and opcode.name not in CALLS:
+            raise _RefusedError("a tuple that is not the argument of a call")
+        argument = opcode.name in TUPLES

@@ -1,0 +1,131 @@
+"""How fast a fleet is: its columns and their units, and what a device profile is.
+
+Owns the names under which a user may give a column, and every conversion between units. Knows no file format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from emulator.arrays import Floats, Ints
+from emulator.errors import InputError
+
+COLUMNS = ("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s")
+MAY_BE_ZERO = frozenset({"latency_s"})
+
+TRAINING_PER_INFERENCE = 3.0
+"""Forward, and backward at twice its time (FedScale's augmentation_factor)."""
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A name a user may give instead of the columns `gives`; its values times `factor` are theirs."""
+
+    gives: tuple[str, ...]
+    factor: float
+
+
+ALIASES: Mapping[str, Alias] = {
+    # inference time, as phone benchmarks publish it
+    "compute_ms_per_sample": Alias(("seconds_per_sample",), TRAINING_PER_INFERENCE / 1000),
+    # 1000 bits
+    "download_kbps": Alias(("download_bytes_per_s",), 1000 / 8),
+    "upload_kbps": Alias(("upload_bytes_per_s",), 1000 / 8),
+    # 1024 bits, FedScale's unit; it calls it kbps and uses one bandwidth both ways
+    "download_kibit_per_s": Alias(("download_bytes_per_s",), 1024 / 8),
+    "upload_kibit_per_s": Alias(("upload_bytes_per_s",), 1024 / 8),
+    "bandwidth_kibit_per_s": Alias(("download_bytes_per_s", "upload_bytes_per_s"), 1024 / 8),
+}
+SOURCES: Mapping[str, Alias] = {**{name: Alias((name,), 1.0) for name in COLUMNS}, **ALIASES}
+"""Every name a fleet column can be given by: its own, or an alias."""
+
+
+def match_columns(names: Iterable[str]) -> dict[str, str]:
+    """Which of `names` (keys of SOURCES) gives each fleet column; `latency_s` may be left out.
+
+    ValueError when a column is given twice or not at all.
+    """
+    given: dict[str, str] = {}
+    for name in names:
+        for column in SOURCES[name].gives:
+            if column in given:
+                raise ValueError(f"{given[column]!r} and {name!r} both give {column}; keep one")
+            given[column] = name
+    for column in COLUMNS:
+        if column not in given and column not in MAY_BE_ZERO:
+            others = ", ".join(repr(name) for name, alias in ALIASES.items() if column in alias.gives)
+            raise ValueError(f"column {column!r} is missing, and so is each that could give it: {others}")
+    return given
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """How fast the device of each of N clients is: columns of shape (N,), as emulator.ports.FleetColumns.
+
+    `seconds_per_sample` is training time (forward and backward) of the profile's reference model.
+    InputError for a speed that is not finite and positive, or a latency below 0.
+    """
+
+    seconds_per_sample: Floats
+    download_bytes_per_s: Floats
+    upload_bytes_per_s: Floats
+    latency_s: Floats
+
+    def __post_init__(self) -> None:
+        for name, values in self.columns().items():
+            if values.shape != self.seconds_per_sample.shape or values.ndim != 1:
+                raise InputError(f"fleet column {name} has shape {values.shape}; all must be (num_clients,)")
+            good = np.isfinite(values) & ((values >= 0) if name in MAY_BE_ZERO else (values > 0))
+            if not good.all():
+                client = int(np.flatnonzero(~good)[0])
+                rule = "at least 0" if name in MAY_BE_ZERO else "greater than 0"
+                raise InputError(
+                    f"fleet column {name} is {values[client]:g} for client {client}; "
+                    f"it must be finite and {rule}"
+                )
+
+    def __len__(self) -> int:
+        return len(self.seconds_per_sample)
+
+    def columns(self) -> dict[str, Floats]:
+        """The columns by name, each of shape (N,)."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+    def take(self, rows: Ints) -> Fleet:
+        """(n,) the fleet whose client i has the device of row `rows[i]`."""
+        return Fleet(**{name: values[rows] for name, values in self.columns().items()})
+
+    def quantiles(self, probabilities: Sequence[float]) -> dict[str, Floats]:
+        """By column, its quantiles at `probabilities` in [0, 1]."""
+        return {name: np.quantile(values, probabilities) for name, values in self.columns().items()}
+
+
+@runtime_checkable
+class DeviceProfile(Protocol):
+    """A population of devices that fleets are drawn from."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def reference_model(self) -> str | None:
+        """The model that `seconds_per_sample` was measured with; None when nobody said."""
+        ...
+
+    @property
+    def reference_flops(self) -> float | None:
+        """FLOPs (two per multiply-add) of that model's forward pass over one sample."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Where the figures come from."""
+        ...
+
+    def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:
+        """A device for each client: a function of the generator's state, never of the order in a file."""
+        ...

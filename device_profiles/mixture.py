@@ -1,0 +1,305 @@
+"""A device profile from a `.toml`: classes of devices with shares, and a distribution for each column.
+
+    reference_model = "MobileNet v2 at 224x224"
+    reference_flops = 0.6e9
+    source = "measured by us, 2024"
+
+    [[class]]
+    name = "phone"
+    share = 0.8
+    seconds_per_sample = { quantiles = [[0, 0.05], [0.5, 0.12], [1, 0.6]] }
+    bandwidth_kibit_per_s = { quantiles = "bandwidth.csv" }   # columns quantile, value
+    latency_s = 0.03
+
+    [[class]]
+    name = "board"
+    share = 0.2
+    compute_ms_per_sample = { discrete = [[44, 2], [79, 1]] } # value, weight; or a .csv with those columns
+    download_kbps = { lognormal = { median = 5000, sigma = 0.5, clip = [100, 10000] } }
+    upload_kbps = 2500
+
+A column goes by any name of `device_profiles.fleet.SOURCES`. Files are named relative to the `.toml`'s folder
+and lie inside it. Within a class, columns are independent of each other.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import numpy as np
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    RootModel,
+    Tag,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
+from emulator.arrays import Floats
+from emulator.errors import DataFileError
+from emulator.plugins import Parameters
+from emulator.tables import read_table
+
+SHARE_TOLERANCE = 1e-6
+
+Pairs = tuple[tuple[float, float], ...]
+
+
+def _pairs_from_file(first: str, second: str) -> Callable[[Any, ValidationInfo], Any]:
+    """A validator that puts the two columns of a table in place of the table's path."""
+
+    def read(value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, str):
+            return value
+        folder: Path = info.context["folder"] if info.context else Path()
+        path = folder / value
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise ValueError(f"{value!r} must lie inside {folder}")
+        table = read_table(path)
+        table.refuse_others({first, second})
+        return list(zip(table.numbers(first).tolist(), table.numbers(second).tolist(), strict=True))
+
+    return read
+
+
+class Constant(RootModel[float]):
+    """The same value for every device."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    @property
+    def lowest(self) -> float:
+        return self.root
+
+    def draw(self, num: int, generator: np.random.Generator) -> Floats:
+        return np.full(num, self.root)
+
+
+class Quantiles(Parameters):
+    """Quantiles with straight lines between their logarithms: the same whether a speed or a time is given."""
+
+    quantiles: Annotated[Pairs, BeforeValidator(_pairs_from_file("quantile", "value"))]
+
+    @field_validator("quantiles")
+    @classmethod
+    def _increases(cls, pairs: Pairs) -> Pairs:
+        if not pairs or pairs[0][0] != 0 or pairs[-1][0] != 1:
+            raise ValueError("the probabilities of a quantile table must run from 0 to 1")
+        for row, ((low, below), (high, above)) in enumerate(pairwise(pairs), start=2):
+            if high <= low or above < below:
+                raise ValueError(
+                    f"row {row}: ({high:g}, {above:g}) follows ({low:g}, {below:g}); "
+                    "probabilities must increase and values never decrease"
+                )
+        if pairs[0][1] <= 0:
+            raise ValueError(f"row 1: value {pairs[0][1]:g} must be greater than 0")
+        return pairs
+
+    @property
+    def lowest(self) -> float:
+        return self.quantiles[0][1]
+
+    def draw(self, num: int, generator: np.random.Generator) -> Floats:
+        probabilities, values = np.array(self.quantiles).T
+        drawn: Floats = np.exp(np.interp(generator.random(num), probabilities, np.log(values)))
+        return drawn
+
+
+class Discrete(Parameters):
+    """Certain values only, each as often as its weight says."""
+
+    discrete: Annotated[Pairs, BeforeValidator(_pairs_from_file("value", "weight"))]
+
+    @field_validator("discrete")
+    @classmethod
+    def _sort(cls, pairs: Pairs) -> Pairs:
+        if not pairs:
+            raise ValueError("a discrete distribution needs at least one (value, weight)")
+        for row, (value, weight) in enumerate(pairs, start=1):
+            if weight <= 0:
+                raise ValueError(f"row {row}: weight {weight:g} of value {value:g} must be greater than 0")
+        return tuple(sorted(pairs))  # so that the order of a file's rows changes no draw
+
+    @property
+    def lowest(self) -> float:
+        return self.discrete[0][0]
+
+    def draw(self, num: int, generator: np.random.Generator) -> Floats:
+        values, weights = np.array(self.discrete).T
+        drawn: Floats = values[_choose(weights, num, generator)]
+        return drawn
+
+
+class LognormalParameters(Parameters):
+    median: float = Field(gt=0)
+    sigma: float = Field(ge=0)
+    clip: tuple[float, float] | None = None
+
+    @model_validator(mode="after")
+    def _clips_around_the_median(self) -> Self:
+        if self.clip is not None and not 0 < self.clip[0] <= self.median <= self.clip[1]:
+            raise ValueError(f"clip {list(self.clip)} must be above 0 and hold the median {self.median:g}")
+        return self
+
+
+class Lognormal(Parameters):
+    """median x exp(sigma x a standard normal), clipped when `clip` is given."""
+
+    lognormal: LognormalParameters
+
+    @property
+    def lowest(self) -> float:
+        clip = self.lognormal.clip
+        return clip[0] if clip else sys.float_info.min
+
+    def draw(self, num: int, generator: np.random.Generator) -> Floats:
+        values = self.lognormal.median * np.exp(self.lognormal.sigma * generator.standard_normal(num))
+        return values if self.lognormal.clip is None else np.clip(values, *self.lognormal.clip)
+
+
+def _kind(value: Any) -> str | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return "<constant>"
+    if isinstance(value, Mapping):
+        return next((f"<{kind}>" for kind in ("quantiles", "discrete", "lognormal") if kind in value), None)
+    return None
+
+
+Distribution = Annotated[
+    Annotated[Constant, Tag("<constant>")]
+    | Annotated[Quantiles, Tag("<quantiles>")]
+    | Annotated[Discrete, Tag("<discrete>")]
+    | Annotated[Lognormal, Tag("<lognormal>")],
+    Discriminator(
+        _kind,
+        custom_error_type="distribution",
+        custom_error_message="must be a number, or a table with one of quantiles, discrete, lognormal",
+    ),
+]
+
+
+class DeviceClass(BaseModel):
+    """Devices of one kind: their share of the fleet, and under the name of each column its distribution."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+    __pydantic_extra__: dict[str, Distribution]
+
+    name: str = Field(min_length=1)
+    share: float = Field(gt=0)
+
+    @property
+    def distributions(self) -> dict[str, Distribution]:
+        return self.__pydantic_extra__
+
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_every_key(cls, keys: Any) -> Any:
+        known = {"name", "share", *SOURCES}
+        for key in keys if isinstance(keys, Mapping) else ():
+            if key not in known:
+                raise ValueError(f"unknown key {key!r}; known are {', '.join(sorted(known))}")
+        return keys
+
+    @model_validator(mode="after")
+    def _gives_every_column(self) -> Self:
+        for column, name in match_columns(self.distributions).items():
+            lowest, zero = self.distributions[name].lowest, column in MAY_BE_ZERO
+            if lowest < 0 or (lowest == 0 and not zero):
+                raise ValueError(f"{name} = {lowest:g} must be {'at least' if zero else 'greater than'} 0")
+        return self
+
+    def draw(self, num: int, generator: np.random.Generator) -> dict[str, Floats]:
+        """By fleet column, `num` values; a bandwidth that gives both directions is drawn once for both."""
+        # In the order of SOURCES, so that the order of the keys in the file changes no draw.
+        drawn = {
+            name: self.distributions[name].draw(num, generator) * SOURCES[name].factor
+            for name in SOURCES
+            if name in self.distributions
+        }
+        return {column: drawn[name] for column, name in match_columns(drawn).items()}
+
+
+class MixtureProfile(Parameters):
+    """Classes of devices in given shares; each client's device is drawn independently of the others."""
+
+    name: str = Field(min_length=1)
+    reference_model: str = Field(min_length=1)
+    reference_flops: float = Field(gt=0)
+    source: str = Field(min_length=1)
+    classes: tuple[DeviceClass, ...] = Field(alias="class", min_length=1)
+
+    @field_validator("classes")
+    @classmethod
+    def _shares_sum_to_one(cls, classes: tuple[DeviceClass, ...]) -> tuple[DeviceClass, ...]:
+        total = sum(class_.share for class_ in classes)
+        if abs(total - 1) > SHARE_TOLERANCE:
+            raise ValueError(f"the shares sum to {total:g}; they must sum to 1")
+        name, times = Counter(class_.name for class_ in classes).most_common(1)[0]
+        if times > 1:
+            raise ValueError(f"{times} classes have the name {name!r}")
+        return tuple(sorted(classes, key=lambda class_: class_.name))  # file order changes no draw
+
+    def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:
+        """Each client's class by the shares, then its columns by the distributions of that class."""
+        shares = np.array([class_.share for class_ in self.classes])
+        chosen = _choose(shares, num_clients, generator)
+        columns = {name: np.zeros(num_clients) for name in COLUMNS}
+        for index, class_ in enumerate(self.classes):
+            members = np.flatnonzero(chosen == index)
+            for name, values in class_.draw(len(members), generator).items():
+                columns[name][members] = values
+        return Fleet(**columns)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return {"classes": len(self.classes)}
+
+
+def read_mixture(path: Path) -> MixtureProfile:
+    """The profile in a `.toml` of this module's layout; its name is the file's unless it gives one.
+
+    DataFileError names file, key and rule.
+    """
+    if not path.is_file():
+        raise DataFileError(path, "no such file")
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataFileError(path, f"cannot be read as TOML ({error})") from error
+    try:
+        return MixtureProfile.model_validate({"name": path.stem} | document, context={"folder": path.parent})
+    except ValidationError as error:
+        raise DataFileError(path, _one_line(error)) from error
+
+
+def _one_line(error: ValidationError) -> str:
+    """The first thing that is wrong: its key, the rule and, when it is short, the value."""
+    first = error.errors(include_url=False)[0]
+    key = ""
+    for part in first["loc"]:
+        if isinstance(part, int):
+            key += f"[{part}]"
+        elif not part.startswith("<"):  # not a key: the tag of a distribution
+            key += f".{part}" if key else part
+    value = first["input"]
+    shown = f" (it is {value!r})" if isinstance(value, (str, int, float)) and len(repr(value)) < 60 else ""
+    return f"{key}: {first['msg'].removeprefix('Value error, ')}{shown}"
+
+
+def _choose(weights: Floats, num: int, generator: np.random.Generator) -> np.ndarray[Any, Any]:
+    """(num,) indices, each drawn with probability proportional to its weight."""
+    cumulative = np.cumsum(weights)
+    return np.searchsorted(cumulative / cumulative[-1], generator.random(num), side="right")

@@ -1,0 +1,80 @@
+"""A device profile from a table with one device per row: `.csv` or `.parquet`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
+from emulator.arrays import Floats
+from emulator.errors import DataFileError
+from emulator.tables import TableFile, read_table
+
+ID = "device_id"
+ABOUT_KEYS = ("reference_model", "reference_flops", "source")
+"""Keys of a Parquet file's schema metadata that say what a CSV cannot."""
+
+
+@dataclass(frozen=True)
+class TableProfile:
+    """Devices that were measured one by one; `devices` is in the order of their ids."""
+
+    name: str
+    reference_model: str | None
+    reference_flops: float | None
+    source: str
+    devices: Fleet
+
+    def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:
+        """One random permutation of the devices after another, until every client has one.
+
+        No device serves a client more than any other does, and none twice while there are enough.
+        """
+        num_devices = len(self.devices)
+        permutations = -(-num_clients // num_devices)
+        decks = np.tile(np.arange(num_devices), (permutations, 1))
+        return self.devices.take(generator.permuted(decks, axis=1).ravel()[:num_clients])
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return {"devices": len(self.devices)}
+
+
+def read_device_table(path: Path) -> TableProfile:
+    """The profile in a table with columns `device_id` and those of `Fleet`, or their aliases.
+
+    DataFileError names file, row and column: a column that is missing, unknown or given twice, a value that
+    is missing, NaN, negative or (for a speed) zero, an id in two rows, an empty file.
+    """
+    table = read_table(path)
+    table.refuse_others({ID, *SOURCES})
+    try:
+        given = match_columns(name for name in table.columns if name != ID)
+    except ValueError as error:
+        raise DataFileError(path, f"{error}; it has {', '.join(table.columns)}") from error
+    by_id = np.argsort(table.unique_ids(ID))
+    columns = {column: _read(table, column, given.get(column))[by_id] for column in COLUMNS}
+    model, flops, source = _about(table)
+    return TableProfile(path.stem, model, flops, source or f"the table {path.name}", Fleet(**columns))
+
+
+def _read(table: TableFile, column: str, name: str | None) -> Floats:
+    if name is None:
+        return np.zeros(len(table))
+    rule = {"at_least": 0.0} if column in MAY_BE_ZERO else {"above": 0.0}
+    return table.numbers(name, **rule) * SOURCES[name].factor
+
+
+def _about(table: TableFile) -> tuple[str | None, float | None, str | None]:
+    metadata = table.table.schema.metadata or {}
+    model, flops, source = (metadata.get(key.encode(), b"").decode(errors="replace") for key in ABOUT_KEYS)
+    try:
+        number = float(flops) if flops else None
+    except ValueError:
+        number = float("nan")
+    if number is not None and not 0 < number < float("inf"):
+        raise DataFileError(table.path, f"metadata reference_flops = {flops!r} must be a number above 0")
+    return model or None, number, source or None

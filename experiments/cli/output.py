@@ -1,0 +1,47 @@
+"""How commands print: a table for people, or JSON on stdout for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+
+class OutputFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+Rows = Sequence[Mapping[str, object]]
+
+
+def print_json(value: object) -> None:
+    """`value` as JSON; NaN and infinity, which JSON lacks, are errors of the caller."""
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def print_table(rows: Rows, title: str = "", output: OutputFormat = OutputFormat.TABLE) -> None:
+    """One line per row under the keys of the first; as JSON, the list of rows. `title` is for people only."""
+    if output is OutputFormat.JSON:
+        print_json([dict(row) for row in rows])
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title) if title else None, title_justify="left")
+    for key in rows[0] if rows else ():
+        numeric = all(isinstance(row[key], (int, float)) for row in rows)
+        table.add_column(Text(key), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(as_text(value)) for value in row.values()))
+    Console().print(table)
+
+
+def as_text(value: object) -> str:
+    """A number to four digits, nothing as a dash, and all else as it is."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return str(value)

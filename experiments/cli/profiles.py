@@ -1,0 +1,163 @@
+"""`driftscale profiles`: what fleets there are, how fast they are, and whether a file describes one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from experiments.cli.output import OutputFormat, as_text, print_json, print_table
+
+if TYPE_CHECKING:
+    from device_profiles import DeviceProfile, Fleet
+
+SHOWN_CLIENTS = 100_000
+"""Clients drawn to show a profile: enough to place its p99 between p98.9 and p99.1."""
+PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
+BAR_WIDTH = 40
+READABLE = {
+    "seconds_per_sample": ("ms/sample", 1e3),
+    "download_bytes_per_s": ("down MB/s", 1e-6),
+    "upload_bytes_per_s": ("up MB/s", 1e-6),
+    "latency_s": ("latency ms", 1e3),
+}
+"""What a column is called where there is room for few letters, and its unit there."""
+
+app = typer.Typer(no_args_is_help=True, help="Device profiles: how fast the clients compute and communicate.")
+
+Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
+
+
+@app.command("list")
+def list_profiles(output: Format = OutputFormat.TABLE) -> None:
+    """The profiles that go by a name, ours and plug-ins', with the median of each column."""
+    from device_profiles import PROFILES, load_profile
+
+    profiles = {name: load_profile(name) for name in PROFILES.names()}
+    medians = {
+        name: {column: float(value) for column, (value,) in _drawn(profile).quantiles([0.5]).items()}
+        for name, profile in profiles.items()
+    }
+    if output is OutputFormat.JSON:
+        print_json(
+            [
+                {"name": name, **_about(profile), "medians": medians[name]}
+                for name, profile in profiles.items()
+            ]
+        )
+        return
+    rows = [
+        {
+            "name": name,
+            **{title: medians[name][column] * unit for column, (title, unit) in READABLE.items()},
+            "reference model": profile.reference_model,
+        }
+        for name, profile in profiles.items()
+    ]
+    print_table(rows, "Device profiles: medians, for training the reference model")
+    for name, profile in profiles.items():
+        print(f"{name}: {profile.source}")
+
+
+@app.command("show")
+def show_profile(
+    profile: Annotated[str, typer.Argument(help="A name, or a path to a .csv, .parquet or .toml.")],
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """The quantiles of each column, over a fleet drawn from the profile."""
+    from device_profiles import load_profile
+
+    shown = load_profile(profile)
+    quantiles = _drawn(shown).quantiles([percent / 100 for percent in PERCENTILES])
+    by_column = {
+        column: {f"p{percent}": float(value) for percent, value in zip(PERCENTILES, values, strict=True)}
+        for column, values in quantiles.items()
+    }
+    if output is OutputFormat.JSON:
+        print_json({"name": shown.name, **_about(shown), "clients": SHOWN_CLIENTS, "quantiles": by_column})
+        return
+    for key, value in {"name": shown.name, **_about(shown)}.items():
+        print(f"{key.replace('_', ' ')}: {as_text(value)}")
+    _print_chart(by_column)
+
+
+@app.command("check")
+def check_profile(
+    path: Annotated[Path, typer.Argument(help="A .csv, .parquet or .toml.")],
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """Say ok, and what it holds, when a file is a valid profile; else what is wrong with it, and where."""
+    from device_profiles import read_profile
+
+    profile = read_profile(path)
+    _drawn(profile)
+    if output is OutputFormat.JSON:
+        print_json({"ok": True, "path": str(path), "name": profile.name, **profile.counts})
+    else:
+        counts = ", ".join(f"{number:,} {what}" for what, number in profile.counts.items())
+        print(f"ok: {path}: {counts}")
+
+
+@app.command("import-fedscale")
+def import_fedscale_file(
+    file: Annotated[
+        Path, typer.Argument(help="client_device_capacity or client_behave_trace, as published.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The .parquet to write.")],
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """Turn one of FedScale's two pickles into Parquet, executing nothing that is in it."""
+    from device_profiles.fedscale import import_fedscale
+
+    done = import_fedscale(file, out)
+    if output is OutputFormat.JSON:
+        print_json(
+            {
+                "kind": done.kind,
+                "path": str(done.path),
+                "devices": done.num_devices,
+                "rows": done.num_rows,
+                "empty_intervals_dropped": done.num_empty_intervals,
+            }
+        )
+        return
+    print(f"{done.path}: {done.kind} of {done.num_devices:,} devices, {done.num_rows:,} rows")
+    if done.num_empty_intervals:
+        print(f"dropped {done.num_empty_intervals:,} intervals that end where they start")
+
+
+def _about(profile: DeviceProfile) -> dict[str, object]:
+    return {
+        "reference_model": profile.reference_model,
+        "reference_flops": profile.reference_flops,
+        "source": profile.source,
+    }
+
+
+def _drawn(profile: DeviceProfile) -> Fleet:
+    """The same fleet at every call."""
+    from emulator.seeding import RandomStreams
+
+    return profile.draw(SHOWN_CLIENTS, RandomStreams(0).generator("profiles show"))
+
+
+def _print_chart(by_column: dict[str, dict[str, float]]) -> None:
+    """The quantiles, each with a bar: its share of the column's highest. A constant has one line."""
+    from rich.bar import Bar
+    from rich.console import Console
+    from rich.table import Table
+
+    chart = Table(box=None, pad_edge=False)
+    for title in ("column", "", "value"):
+        chart.add_column(title, justify="right" if title == "value" else "left", no_wrap=True)
+    chart.add_column(min_width=BAR_WIDTH // 2)
+    for column, values in by_column.items():
+        highest = max(values.values())
+        if len(set(values.values())) == 1:
+            values = {"all": highest}
+        for index, (percentile, value) in enumerate(values.items()):
+            bar = Bar(highest or 1.0, 0, value, width=BAR_WIDTH)
+            chart.add_row("" if index else column, percentile, as_text(value), bar)
+        chart.add_row()
+    Console().print(chart)
