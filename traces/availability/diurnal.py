@@ -1,0 +1,166 @@
+"""Availability drawn to look like FedScale's published trace: phones on a charger, with a rhythm of the day.
+
+The trace itself (107,749 phones, from FLASH, WWW 2021) is not shipped here. What is known of it: the
+distribution of its periods, the mean and spread of the available fraction, the mean number of intervals, and
+the share of phones online over its first 96 hours, of which `diurnal_curve.csv` has the hourly means
+(FedScale, github.com/SymbioticLab/FedScale, Apache-2.0; digitised from the published plot).
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import numpy as np
+from pydantic import PositiveInt
+
+from emulator import plugins
+from emulator.arrays import Floats, Ints
+from traces.availability.base import AvailabilitySource, Locate, draw_devices
+from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, lay_out
+
+HOUR_S, DAY_S = 3_600, 86_400
+HOURS_PER_DAY = 24
+
+# Published: 7.5 % of periods are 1 day long, 9.3 % 2, 9.8 % 3; the others 4 to 15, 5.44 in the mean.
+SHARE_OF_DAYS = (0.075, 0.093, 0.098, 0.734)
+MEAN_DAYS_ABOVE_4 = 1.44
+MOST_DAYS = 15
+FRACTION_BETA = (1.9, 7.45)  # fits the published spread; its mean, 20.3 %, is the curve's
+SESSIONS_PER_DAY = 4.57
+SESSIONS_SIGMA = 1.0  # of the logarithm; ours: known is only that the tail is heavy
+DECONVOLUTION_STEPS = 500
+
+
+class DiurnalParameters(plugins.Parameters):
+    """Parameters of the source `diurnal`."""
+
+    num_devices: PositiveInt = 107_749
+    """At most so many devices are drawn, and more clients than that share them. FedScale's trace has the
+    default."""
+
+
+class Diurnal(AvailabilitySource):
+    """Source `diurnal`: every client gets a generated device.
+
+    >>> from pathlib import Path
+    >>> source = Diurnal(DiurnalParameters(num_devices=100))
+    >>> phones = source.build(1000, np.random.default_rng(0), locate=Path)
+    >>> phones.online(np.arange(8), 6 * 3600.0).astype(int)
+    array([0, 1, 0, 0, 1, 0, 0, 1])
+    """
+
+    Parameters = DiurnalParameters
+
+    def __init__(self, parameters: DiurnalParameters) -> None:
+        self.parameters: DiurnalParameters = parameters
+
+    def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> IntervalAvailability:
+        num_devices = min(num_clients, self.parameters.num_devices)
+        intervals = generate(num_devices, generator)
+        return IntervalAvailability(intervals, draw_devices(num_clients, num_devices, generator))
+
+
+def generate(num_devices: int, generator: np.random.Generator) -> DeviceIntervals:
+    """Sessions of `num_devices` devices, in whole seconds; virtual time 0 is a midnight of all of them.
+
+    A device's online time is split at random over its sessions. Their starts fall on any day of the period,
+    at an hour drawn such that sessions of these lengths add up to the published curve. A session that would
+    overlap the one before is pushed later, round the end of the period if need be: merging the two would
+    lose online time.
+    """
+    days = _draw_days(num_devices, generator)
+    period_s = days * DAY_S
+    per_day = generator.lognormal(
+        np.log(SESSIONS_PER_DAY) - SESSIONS_SIGMA**2 / 2, SESSIONS_SIGMA, num_devices
+    )
+    count = np.maximum(np.rint(per_day * days), 1).astype(np.int64)
+    device = np.repeat(np.arange(num_devices), count)
+
+    online_s = generator.beta(*FRACTION_BETA, num_devices) * period_s
+    parts = generator.standard_exponential(len(device))
+    scale = np.maximum(online_s - count, 0) / np.bincount(device, weights=parts)
+    length_s = 1 + (parts * scale[device]).astype(np.int64)
+
+    density = _start_density(length_s, 1.0 / days[device])
+    hour = generator.choice(HOURS_PER_DAY, len(device), p=density)
+    day = generator.integers(days[device])
+    start_s = day * DAY_S + hour * HOUR_S + generator.integers(HOUR_S, size=len(device))
+    start_s = _push_apart(device, start_s, length_s, count, period_s)
+    end_s = (start_s + length_s).astype(np.float64)
+    return lay_out(device, start_s.astype(np.float64), end_s, period_s.astype(np.float64))
+
+
+def published_curve() -> Floats:
+    """(96,) the published share of devices online, hour by hour."""
+    table = resources.files("traces.availability").joinpath("diurnal_curve.csv").read_text(encoding="utf-8")
+    rows = [line for line in table.splitlines() if not line.startswith("#")]
+    return np.loadtxt(rows, delimiter=",", skiprows=1, usecols=1)
+
+
+def _draw_days(num_devices: int, generator: np.random.Generator) -> Ints:
+    """(D,) lengths of periods."""
+    days = generator.choice([1, 2, 3, 4], num_devices, p=SHARE_OF_DAYS)
+    excess = generator.geometric(1 / (1 + MEAN_DAYS_ABOVE_4), num_devices) - 1
+    return np.minimum(np.where(days == 4, 4 + excess, days), MOST_DAYS)
+
+
+def _start_density(length_s: Ints, weight: Floats) -> Floats:
+    """(24,) the probability of each hour to start in, for which sessions of these lengths yield the curve.
+
+    A session is online long after it started, so the curve is the density convolved, round the day, with
+    `survival`: how much a session that starts within an hour is online in the m-th hour after. Undone by
+    Richardson-Lucy steps, which keep a density positive and its sum.
+    """
+    survival = _mean_survival(length_s / HOUR_S, weight)
+    hours = np.arange(HOURS_PER_DAY)
+    blur = survival[(hours[:, None] - hours) % HOURS_PER_DAY]  # [online hour, start hour], columns sum to 1
+    target = published_curve().reshape(-1, HOURS_PER_DAY).mean(axis=0)
+    target /= target.sum()
+    density: Floats = np.full(HOURS_PER_DAY, 1 / HOURS_PER_DAY)
+    for _ in range(DECONVOLUTION_STEPS):
+        density *= blur.T @ (target / (blur @ density))
+    density /= density.sum()
+    return density
+
+
+def _mean_survival(length_h: Floats, weight: Floats) -> Floats:
+    """(24,) the online time, by hour after the hour of the start, of sessions of these lengths; sums to 1.
+
+    Starts are uniform within their hour, so it is the second difference, at whole hours, of the survival
+    function integrated twice: x^2 / 2 for a session longer than x, else length * (x - length / 2).
+    """
+    hour = length_h.astype(np.int64)
+    edges = np.arange(hour.max() + 3)
+
+    def ended_before(values: Floats) -> Floats:
+        """At each edge, the sum over sessions shorter than it."""
+        return np.append(0.0, np.cumsum(np.bincount(hour, values, minlength=len(edges) - 1)))
+
+    lasting = weight.sum() - ended_before(weight)
+    ended = edges * ended_before(weight * length_h) - ended_before(weight * length_h**2 / 2)
+    twice = ended + lasting * edges**2 / 2
+    by_hour = np.diff(twice, n=2, prepend=0.0)
+    survival: Floats = np.bincount(
+        np.arange(len(by_hour)) % HOURS_PER_DAY, by_hour, minlength=HOURS_PER_DAY
+    ).astype(np.float64)
+    survival /= survival.sum()
+    return survival
+
+
+def _push_apart(device: Ints, start_s: Ints, length_s: Ints, count: Ints, period_s: Ints) -> Ints:
+    """(I,) starts that keep each device's sessions apart: none earlier than wished, in [0, period).
+
+    Sessions take their starts in ascending order. One starts when it wished or when the one before ended,
+    whichever is later; unrolled, that is the greatest wish among it and those before, each plus the lengths
+    in between. What runs over the period's end is a wish of the next lap, and enters as one more candidate.
+    """
+    span = 1 << 22  # more than twice any period: a device's values stay clear of its neighbours'
+    start_s = np.sort(device * span + start_s) - device * span
+    last = np.cumsum(count) - 1
+    before_s = np.cumsum(length_s) - length_s  # by all earlier sessions, other devices' too
+    before_s -= before_s[last - count + 1][device]
+    wish_s = np.maximum.accumulate(device * span + start_s - before_s) - device * span
+    idle_s = period_s - before_s[last] - length_s[last]
+    wish_s = np.maximum(wish_s, (wish_s[last] - idle_s)[device])
+    pushed_s: Ints = (wish_s + before_s) % period_s[device]
+    return pushed_s

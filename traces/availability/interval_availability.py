@@ -1,0 +1,248 @@
+"""Availability from intervals: columns per device, and pure queries by binary search.
+
+Owns what an interval means. Intervals are half-open, [start, end). A device with a finite period repeats its
+intervals for ever; one with an infinite period has each of them once. Virtual time starts at 0. D devices,
+I intervals, N clients, n asked ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.errors import DataFileError
+
+
+@dataclass(frozen=True)
+class DeviceIntervals:
+    """When each device is online: device d's intervals are rows `offsets[d]` to `offsets[d + 1]`.
+
+    They ascend, and neither overlap nor touch, so that each start is an instant at which the device turns
+    online and each end one at which it turns offline. Starts lie in [0, period). An interval that is cut by
+    the period's end is kept whole: its end lies beyond the period. A device that is never offline has the one
+    interval [0, inf) and no period; one that is never online has no interval and no period.
+    """
+
+    offsets: Ints  # (D + 1,)
+    start_s: Floats  # (I,)
+    end_s: Floats  # (I,)
+    period_s: Floats  # (D,), inf where nothing repeats
+    num_dropped_empty: int = 0
+
+    @property
+    def num_devices(self) -> int:
+        return len(self.period_s)
+
+    @property
+    def num_intervals(self) -> Ints:
+        """(D,)"""
+        return np.diff(self.offsets)
+
+    @property
+    def num_never_online(self) -> int:
+        return int((self.num_intervals == 0).sum())
+
+    def without_never_online(self) -> DeviceIntervals:
+        """The devices that are ever online, renumbered in their order."""
+        kept = self.num_intervals > 0
+        offsets = np.append(self.offsets[:-1][kept], self.offsets[-1])
+        return DeviceIntervals(offsets, self.start_s, self.end_s, self.period_s[kept], self.num_dropped_empty)
+
+
+def lay_out(
+    device: Ints, start_s: Floats, end_s: Floats, period_s: Floats, num_dropped_empty: int = 0
+) -> DeviceIntervals:
+    """Columns from intervals in any order, touching ones merged, also across the end of the period.
+
+    `device`, `start_s`, `end_s` are of shape (I,), `period_s` of shape (D,). The intervals must be right
+    already: not empty, starts in [0, period), none overlapping another or itself one period later.
+    """
+    order = np.lexsort((start_s, device))
+    device, start_s, end_s = device[order], start_s[order], end_s[order]
+
+    opens = np.ones(len(device), dtype=np.bool_)
+    opens[1:] = (device[1:] != device[:-1]) | (start_s[1:] != end_s[:-1])
+    closes = np.ones_like(opens)
+    closes[:-1] = opens[1:]
+    device, start_s, end_s = device[opens], start_s[opens], end_s[closes]
+
+    offsets = np.searchsorted(device, np.arange(len(period_s) + 1))
+    online = np.flatnonzero(np.diff(offsets))
+    first, last = offsets[online], offsets[online + 1] - 1
+    meets = end_s[last] == start_s[first] + period_s[online]
+    whole = meets & (first == last)
+    start_s[first[whole]], end_s[last[whole]] = 0.0, np.inf
+    continued = meets & ~whole
+    end_s[last[continued]] = end_s[first[continued]] + period_s[online[continued]]
+
+    kept = np.ones(len(device), dtype=np.bool_)
+    kept[first[continued]] = False
+    repeats = np.full(len(period_s), np.inf)
+    repeats[online[~whole]] = period_s[online[~whole]]
+    return DeviceIntervals(
+        np.searchsorted(device[kept], np.arange(len(period_s) + 1)),
+        start_s[kept],
+        end_s[kept],
+        repeats,
+        num_dropped_empty,
+    )
+
+
+def from_intervals(
+    device: Ints,
+    start_s: Floats,
+    end_s: Floats,
+    period_s: Floats,
+    origin_s: Floats | None = None,
+    phase_s: Floats | None = None,
+    *,
+    path: Path | str = "intervals",
+) -> DeviceIntervals:
+    """Columns from the rows of a table, in any order; empty intervals are dropped and counted.
+
+    `device` (I,) is the device's number in [0, D). `period_s` (D,) is above 0, and inf where nothing repeats.
+    Virtual time 0 is the device's origin (D,; default 0), or `phase_s` (D,; default 0) seconds before it:
+    what then falls beyond the period's end comes round to its beginning.
+
+    Raises DataFileError, naming `path` and the row (from 1, as handed in): a value that is not finite, an end
+    before its start, an interval that is not within the period which begins at the origin, an overlap.
+    """
+    origin_s = np.zeros(len(period_s)) if origin_s is None else origin_s
+    period, origin = period_s[device], origin_s[device]
+
+    def refuse(bad: Bools, problem: str) -> None:
+        if bad.any():
+            i = int(np.flatnonzero(bad)[0])
+            values = {"start": start_s[i], "end": end_s[i], "origin": origin[i], "period": period[i]}
+            raise DataFileError(path, problem.format(**values), row=i + 1)
+
+    refuse(~np.isfinite(start_s), "start_s = {start:.15g} must be a finite number")
+    refuse(~np.isfinite(end_s), "end_s = {end:.15g} must be a finite number")
+    refuse(end_s < start_s, "end_s = {end:.15g} is before start_s = {start:.15g}")
+    refuse(
+        start_s < origin,
+        "start_s = {start:.15g} must be at least {origin:.15g}, where its device's trace begins",
+    )
+    start, end = start_s - origin, end_s - origin
+    refuse(
+        end > period,
+        "end_s = {end:.15g} must be within the period of {period:.15g} s, which begins at {origin:.15g}",
+    )
+
+    rows = np.flatnonzero(end > start)
+    rows = rows[np.lexsort((end[rows], start[rows], device[rows]))]
+    num_dropped_empty = len(device) - len(rows)
+    _refuse_overlaps(device, start_s, end_s, rows, path)
+    device, start, end = device[rows], start[rows], end[rows]
+    if phase_s is not None:
+        turned = np.fmod(start + phase_s[device], period_s[device])
+        start, end = turned, turned + (end - start)
+    return lay_out(device, start, end, period_s, num_dropped_empty)
+
+
+def _refuse_overlaps(device: Ints, start_s: Floats, end_s: Floats, rows: Ints, path: Path | str) -> None:
+    """DataFileError if two of `rows`, sorted by device and start, overlap; touching is no overlap."""
+    earlier, later = rows[:-1], rows[1:]
+    overlaps = (device[later] == device[earlier]) & (start_s[later] < end_s[earlier])
+    if overlaps.any():
+        i = int(np.flatnonzero(overlaps)[0])
+        one, other = sorted((int(earlier[i]), int(later[i])))
+        interval, before = (f"[{start_s[row]:.15g}, {end_s[row]:.15g})" for row in (other, one))
+        raise DataFileError(
+            path, f"{interval} overlaps {before} of the same device in row {one + 1}", row=other + 1
+        )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an instant falls among the intervals of each asked client's device. Shapes (n,)."""
+
+    first: Ints  # the device's rows are [first, stop)
+    stop: Ints
+    later: Ints  # the first row that starts after the instant; stop when none does
+    period_s: Floats
+    local_s: Floats  # the instant, counted from the beginning of the present period
+    lap_s: Floats  # the beginning of the present period
+
+
+class IntervalAvailability:
+    """The `Availability` of N clients, each of which has a device of `intervals`.
+
+    A query touches the asked ids only, in about log2(most intervals of a device) array passes. Answers are
+    exact where times and periods are whole seconds, or whole multiples of some 2**-k s; elsewhere adding
+    whole periods rounds as float64 does, and the answer still is strictly later.
+
+    >>> nights = from_intervals(np.array([0]), np.array([79200.0]), np.array([86400.0]), np.array([86400.0]))
+    >>> availability = IntervalAvailability(nights, device_of=np.array([0, 0]))
+    >>> availability.online(np.array([1]), 79200.0), availability.next_online_s(np.array([1]), 79200.0)
+    (array([ True]), array([165600.]))
+    """
+
+    def __init__(self, intervals: DeviceIntervals, device_of: Ints) -> None:
+        self.num_devices = intervals.num_devices
+        self.num_dropped_empty = intervals.num_dropped_empty
+        self.num_never_online = intervals.num_never_online
+        self.device_of = device_of  # (N,)
+        self._offsets = intervals.offsets
+        self._period_s = intervals.period_s
+        # One spare row, which stands in for the interval of a device that has none.
+        self._start_s = _narrowed(np.append(intervals.start_s, 0.0))
+        self._end_s = _narrowed(np.append(intervals.end_s, 0.0))
+        self._spare = len(intervals.start_s)
+        self._passes = int(intervals.num_intervals.max(initial=0)).bit_length()
+
+    def online(self, ids: Ints, time_s: float) -> Bools:
+        """(n,) whether each client is online at `time_s` >= 0."""
+        place = self._locate(ids, time_s)
+        return place.local_s < self._row(self._end_s, place.later - 1, place)
+
+    def next_offline_s(self, ids: Ints, time_s: float) -> Floats:
+        """(n,) when, strictly later than `time_s`, each client turns offline, or inf.
+
+        For a client that is offline it is the end of its next interval.
+        """
+        place = self._locate(ids, time_s)
+        present = self._row(self._end_s, place.later - 1, place)
+        following = self._row(self._end_s, place.later, place)
+        local_s = np.where(place.local_s < present, present, following)
+        return np.maximum(place.lap_s + local_s, np.nextafter(time_s, np.inf))
+
+    def next_online_s(self, ids: Ints, time_s: float) -> Floats:
+        """(n,) when, strictly later than `time_s`, each client turns online, or inf.
+
+        For a client that is online it is the start of the interval after the present one.
+        """
+        place = self._locate(ids, time_s)
+        local_s = self._row(self._start_s, place.later, place)
+        return np.maximum(place.lap_s + local_s, np.nextafter(time_s, np.inf))
+
+    def _locate(self, ids: Ints, time_s: float) -> _Place:
+        device = self.device_of[ids]
+        period_s = self._period_s[device]
+        local_s = np.fmod(time_s, period_s)  # exact, and `time_s` itself where the period is inf
+        first, stop = self._offsets[device], self._offsets[device + 1]
+        low, high = first, stop  # rows before low start at or before the instant, rows from high on after it
+        for _ in range(self._passes):
+            middle = (low + high) // 2
+            after = (low == high) | (self._start_s[middle] > local_s)
+            low, high = np.where(after, low, middle + 1), np.where(after, middle, high)
+        return _Place(first, stop, low, period_s, local_s, time_s - local_s)
+
+    def _row(self, column: Floats | Floats32, row: Ints, place: _Place) -> Floats:
+        """(n,) `column` at `row` in [first - 1, stop]; beyond an end, the other end one period away."""
+        count = place.stop - place.first
+        before, beyond = row < place.first, row >= place.stop
+        row = np.where(before, row + count, np.where(beyond, row - count, row))
+        away_s = np.where(before, -place.period_s, np.where(beyond, place.period_s, 0.0))
+        found = column[np.where(count > 0, row, self._spare)]
+        return np.add(found, away_s, dtype=np.float64)
+
+
+def _narrowed(values: Floats) -> Floats | Floats32:
+    """`values` as float32 where nothing is lost, as with whole seconds up to half a year: half the memory."""
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float32)
+    return narrow if np.array_equal(narrow, values) else values

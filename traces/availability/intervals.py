@@ -1,0 +1,176 @@
+"""Availability out of a user's tables: one row per interval and, optionally, one row per device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from emulator import plugins
+from emulator.arrays import Bools, Floats, Ints
+from emulator.errors import DataFileError
+from emulator.tables import TableFile, read_table
+from traces.availability.base import AvailabilitySource, Locate, draw_devices
+from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, from_intervals
+
+DAY_S = 86_400.0
+ID_NAMES = ("device_id", "device")
+ORIGIN_NAMES = ("origin_s", "trace_start_s")
+PERIOD_NAMES = ("period_s", "trace_end_s")
+# The published tables carry these along; they say nothing that the intervals do not.
+UNREAD_IN_WINDOWS = ("interval",)
+UNREAD_IN_DEVICES = ("phone_model", "available_s", "n_intervals", "n_windows", "ok")
+
+
+class IntervalsParameters(plugins.Parameters):
+    """Parameters of the source `intervals`."""
+
+    windows: str
+    """Path of a table with the columns `device_id` (or `device`), `start_s`, `end_s` and, if they repeat,
+    `period_s`, which must be the same in all rows of a device."""
+
+    devices: str | None = None
+    """Path of a table with a row per device: `device_id` (or `device`), `origin_s` (or `trace_start_s`;
+    0 if there is none), and `period_s` or the instant `trace_end_s` at which the period ends."""
+
+    align: Literal["origin", "time_of_day"] = "origin"
+    """What is at virtual time 0: each device's origin, or the midnight before it on the tables' clock, so
+    that devices whose traces began at different hours keep their common rhythm of the day."""
+
+    drop_never_online: bool = False
+    """Leave out devices without any interval longer than 0."""
+
+
+class Intervals(AvailabilitySource):
+    """Source `intervals`: each client gets a device of the tables, by a seeded draw."""
+
+    Parameters = IntervalsParameters
+
+    def __init__(self, parameters: IntervalsParameters) -> None:
+        self.parameters: IntervalsParameters = parameters
+
+    def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> IntervalAvailability:
+        parameters = self.parameters
+        devices = None if parameters.devices is None else locate(parameters.devices)
+        windows = locate(parameters.windows)
+        intervals = read_intervals(windows, devices, parameters.align)
+        if parameters.drop_never_online:
+            intervals = intervals.without_never_online()
+        if not intervals.num_devices:
+            raise DataFileError(windows, "no device is ever online: every interval has length 0")
+        return IntervalAvailability(intervals, draw_devices(num_clients, intervals.num_devices, generator))
+
+
+def read_intervals(
+    windows: Path, devices: Path | None = None, align: Literal["origin", "time_of_day"] = "origin"
+) -> DeviceIntervals:
+    """The intervals of the tables, device by device in the order of their ids; see IntervalsParameters.
+
+    A device may lack its origin and period only if it has no row in `windows`: it was not traced, and is
+    never online. Raises DataFileError, naming file and row, for whatever breaks a rule.
+    """
+    table = read_table(windows)
+    id_name = _one_of(table, ID_NAMES)
+    table.refuse_others({id_name, "start_s", "end_s", "period_s", *UNREAD_IN_WINDOWS})
+    start_s, end_s = table.numbers("start_s"), table.numbers("end_s")
+    if devices is None:
+        device = table.ids(id_name)
+        period_s = _own_periods(table, device)
+        origin_s = np.zeros(len(period_s))
+    else:
+        if "period_s" in table.columns:
+            raise DataFileError(windows, f"period_s belongs into {devices}, which describes the devices")
+        described = read_table(devices)
+        device = _match_devices(table, described)
+        origin_s, period_s = _origins_and_periods(described, traced=device)
+    phase_s = np.fmod(origin_s, DAY_S) if align == "time_of_day" else None
+    return from_intervals(device, start_s, end_s, period_s, origin_s, phase_s, path=windows)
+
+
+def _own_periods(windows: TableFile, device: Ints) -> Floats:
+    """(D,) the periods as the windows give them, row by row; inf if they have no such column."""
+    _, first = np.unique(device, return_index=True)
+    if "period_s" not in windows.columns:
+        return np.full(len(first), np.inf)
+    written = windows.numbers("period_s", above=0)
+    period_s = written[first]
+    differs = np.flatnonzero(written != period_s[device])
+    if len(differs):
+        row = int(differs[0])
+        problem = f"period_s = {written[row]:.15g} differs from {period_s[device[row]]:.15g}"
+        raise DataFileError(
+            windows.path, f"{problem} of the same device in row {first[device[row]] + 1}", row=row + 1
+        )
+    return period_s
+
+
+def _match_devices(windows: TableFile, devices: TableFile) -> Ints:
+    """(rows of `windows`,) the rank of each window's device among the ids of `devices`."""
+    asked_name, known_name = _one_of(windows, ID_NAMES), _one_of(devices, ID_NAMES)
+    known = devices.unique_ids(known_name)
+    windows.ids(asked_name)  # a missing id is refused here, with its row
+    ids = [_plain(devices, known_name), _plain(windows, asked_name)]
+    try:
+        joined = pa.concat_tables([pa.table({"id": column}) for column in ids], promote_options="permissive")
+    except pa.ArrowException as error:
+        problem = f"{asked_name} is of type {ids[1].type}, but of {ids[0].type} in {devices.path}"
+        raise DataFileError(windows.path, problem) from error
+    ranks = TableFile(windows.path, joined).ids("id")
+    in_order, asked = np.sort(ranks[: len(known)]), ranks[len(known) :]
+    device = np.minimum(np.searchsorted(in_order, asked), len(in_order) - 1)
+    unknown = np.flatnonzero(in_order[device] != asked)
+    if len(unknown):
+        row = int(unknown[0])
+        problem = f"{asked_name} {ids[1][row].as_py()!r} is not in {devices.path}"
+        raise DataFileError(windows.path, problem, row=row + 1)
+    return device
+
+
+def _origins_and_periods(devices: TableFile, traced: Ints) -> tuple[Floats, Floats]:
+    """(D,) where each device's trace begins, and its length, by ascending id; NaN where it was not traced."""
+    id_name, period_name = _one_of(devices, ID_NAMES), _one_of(devices, PERIOD_NAMES)
+    origin_name = _one_of(devices, ORIGIN_NAMES, needed=False)
+    devices.refuse_others({id_name, period_name, origin_name, *UNREAD_IN_DEVICES})
+    rank = devices.unique_ids(id_name)
+    needed = np.isin(rank, traced)
+    origin_s = _numbers_where(needed, devices, origin_name) if origin_name else np.zeros(len(rank))
+    period_s = _numbers_where(needed, devices, period_name)
+    if period_name == "trace_end_s":
+        period_s = period_s - origin_s
+    bad = np.flatnonzero(period_s <= 0)
+    if len(bad):
+        problem = f"the period must be longer than 0 s, and is {period_s[bad[0]]:.15g} s"
+        raise DataFileError(devices.path, problem, row=int(bad[0]) + 1)
+    row = np.argsort(rank)
+    return origin_s[row], period_s[row]
+
+
+def _numbers_where(needed: Bools, table: TableFile, name: str) -> Floats:
+    """(rows,) the column as `TableFile.numbers`, but NaN where a value is missing that is not needed."""
+    column = table.table.column(name)
+    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        return table.numbers(name)
+    spared = np.asarray(column.is_null(nan_is_null=True)) & ~needed
+    filled = pc.if_else(pa.array(spared), pa.scalar(0, column.type), column)
+    table = TableFile(table.path, table.table.set_column(table.columns.index(name), name, filled))
+    return np.where(spared, np.nan, table.numbers(name))
+
+
+def _one_of(table: TableFile, names: tuple[str, ...], needed: bool = True) -> str:
+    """Which of `names`, of which a table has one, is a column of this one; "" if none is, nor needed."""
+    present = [name for name in names if name in table.columns]
+    if len(present) > 1:
+        raise DataFileError(table.path, f"has both {' and '.join(present)}; one of them is enough")
+    if not present and needed:
+        choices = " or ".join(map(repr, names))
+        raise DataFileError(table.path, f"column {choices} is missing; it has {', '.join(table.columns)}")
+    return present[0] if present else ""
+
+
+def _plain(table: TableFile, name: str) -> pa.ChunkedArray[Any]:
+    """The column, decoded if it is stored as a dictionary."""
+    column = table.table.column(name)
+    return pc.cast(column, column.type.value_type) if pa.types.is_dictionary(column.type) else column
