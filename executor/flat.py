@@ -1,0 +1,100 @@
+"""A model as everybody else sees it: one flat vector of parameters.
+
+Owns the order of the parameters in the vector, their initial values and the check that a module can be
+trained this way at all. Knows nothing of clients, tasks or local rules.
+"""
+
+from __future__ import annotations
+
+import copy
+from math import prod, sqrt
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.modules.dropout import _DropoutNd
+
+from emulator.arrays import Floats, Floats32
+from emulator.errors import ConfigurationError
+from emulator.seeding import RandomStreams
+from executor.models.base import ModelSpec
+
+NORMALISATIONS = (nn.GroupNorm, nn.LayerNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
+
+class FlatModel:
+    """A model whose parameters are handed in as a vector (P,), in the order of `named_parameters()`.
+
+    ConfigurationError for a module with buffers, which no update would carry, or with dropout, which would
+    draw from torch's global generator.
+    """
+
+    def __init__(self, spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> None:
+        # Shapes only: nothing is drawn, so that no global generator is read.
+        with torch.device("meta"):
+            self._skeleton = spec.build(sample_shape, num_labels)
+        _refuse_what_cannot_be_flat(self._skeleton)
+        self.shapes = {name: tuple(value.shape) for name, value in self._skeleton.named_parameters()}
+        self._sizes = [prod(shape) for shape in self.shapes.values()]
+        self.num_parameters = sum(self._sizes)
+
+    def named(self, flat: Tensor) -> dict[str, Tensor]:
+        """Views of `flat` (..., P), one per parameter: (..., *shape)."""
+        parts = torch.split_with_sizes(flat, self._sizes, dim=-1)
+        leading = flat.shape[:-1]
+        return {
+            name: part.view(*leading, *shape)
+            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
+        }
+
+    def logits(self, named: dict[str, Tensor], features: Tensor) -> Tensor:
+        """(n, num_labels) for `features` (n, *sample_shape), with these parameters."""
+        answer: Tensor = functional_call(self._skeleton, named, (features,))
+        return answer
+
+    def module(self) -> nn.Module:
+        """An ordinary module of the caller's own, its parameters not yet set."""
+        return copy.deepcopy(self._skeleton).to_empty(device="cpu")
+
+    def initial(self, streams: RandomStreams, number: int) -> Floats32:
+        """(P,) the number-th initialisation: torch's default rule, drawn from the stream ("init", number).
+
+        Weights and biases of linear and convolutional layers are uniform on +-1 / sqrt(fan-in); a
+        normalisation starts as the identity. ConfigurationError for a layer of another kind.
+        """
+        rng = streams.generator("init", number)
+        values = {}
+        for prefix, layer in self._skeleton.named_modules():
+            for name, parameter in layer.named_parameters(prefix, recurse=False):
+                values[name] = _initial(layer, name, parameter, rng)
+        return np.concatenate([values[name].ravel() for name in self.shapes]).astype(np.float32)
+
+
+def _initial(layer: nn.Module, name: str, parameter: Tensor, rng: np.random.Generator) -> Floats:
+    shape = tuple(parameter.shape)
+    if isinstance(layer, AFFINE):
+        bound = 1 / sqrt(prod(layer.weight.shape[1:]))
+        return rng.uniform(-bound, bound, shape)
+    if isinstance(layer, NORMALISATIONS):
+        return np.ones(shape) if name.endswith("weight") else np.zeros(shape)
+    raise ConfigurationError(
+        f"the model's parameter {name!r} is in a {type(layer).__name__}, which has no initialisation here; "
+        f"known are {', '.join(kind.__name__ for kind in (*AFFINE, *NORMALISATIONS))}"
+    )
+
+
+def _refuse_what_cannot_be_flat(module: nn.Module) -> None:
+    buffers = [name for name, _ in module.named_buffers()]
+    if buffers:
+        raise ConfigurationError(
+            f"the model has the buffer {buffers[0]!r}, which is no parameter and would not travel with an "
+            "update; instead of BatchNorm use GroupNorm, or set track_running_stats=False"
+        )
+    for name, layer in module.named_modules():
+        if isinstance(layer, _DropoutNd) and layer.p > 0:
+            raise ConfigurationError(
+                f"the model has the dropout layer {name!r} with p = {layer.p}, which draws from torch's "
+                "global generator; leave it out"
+            )

@@ -1,0 +1,13 @@
+"""The models a configuration can name."""
+
+from __future__ import annotations
+
+from emulator.plugins import Registry
+from executor.models.base import ModelSpec
+from executor.models.cnn import Cnn
+from executor.models.linear import Linear
+from executor.models.mlp import Mlp
+
+MODELS: Registry[type[ModelSpec]] = Registry(
+    "model", "driftscale.model", {"cnn": Cnn, "linear": Linear, "mlp": Mlp}
+)

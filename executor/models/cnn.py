@@ -1,0 +1,74 @@
+"""The small convolutional network of federated image tasks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveInt
+from torch import nn
+
+from emulator import plugins
+from emulator.errors import ConfigurationError
+from executor.models.base import ModelSpec
+
+KERNEL = 3
+POOL = 2
+
+
+class Cnn(ModelSpec):
+    """Blocks of (3x3 convolution, ReLU, 2x2 max pooling), then one affine map to the logits.
+
+    Takes grey images (height, width) and images with channels (channels, height, width). With the defaults
+    on 28 x 28 it is the two-block network with 800 inputs to its last layer.
+    """
+
+    class Parameters(plugins.Parameters):
+        """`channels`: filters of each block, first to last.
+
+        `padding`: pixels of zeros around each convolution's input; left out, it is 0 for images large enough
+        to go through all blocks without (10 x 10 for two), else 1.
+        """
+
+        channels: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = (16, 32)
+        padding: Literal[0, 1] | None = None
+
+    stacks = False
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters: Cnn.Parameters = parameters
+
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        if len(sample_shape) not in (2, 3):
+            raise ConfigurationError(
+                f"model cnn takes images (height, width) or (channels, height, width), not samples of shape "
+                f"{sample_shape}; use mlp or linear"
+            )
+        inputs = 1 if len(sample_shape) == 2 else sample_shape[0]
+        height, width = sample_shape[-2:]
+        padding = self._padding(min(height, width))
+        blocks: list[nn.Module] = [nn.Unflatten(1, (1, height))] if len(sample_shape) == 2 else []
+        for outputs in self.parameters.channels:
+            blocks += [nn.Conv2d(inputs, outputs, KERNEL, padding=padding), nn.ReLU(), nn.MaxPool2d(POOL)]
+            height, width, inputs = _after_block(height, padding), _after_block(width, padding), outputs
+        return nn.Sequential(*blocks, nn.Flatten(), nn.Linear(inputs * height * width, num_labels))
+
+    def _padding(self, side: int) -> int:
+        """The padding to use for images whose shorter side has `side` pixels."""
+        wanted = self.parameters.padding
+        for padding in (0, 1) if wanted is None else (wanted,):
+            left = side
+            for _ in self.parameters.channels:
+                left = _after_block(left, padding)
+            if left > 0:
+                return padding
+        blocks = len(self.parameters.channels)
+        rule = "" if wanted is None else f" with padding = {wanted}"
+        raise ConfigurationError(
+            f"model cnn: nothing is left of {side} pixels after {blocks} blocks of a 3x3 convolution and a "
+            f"2x2 pooling{rule}; name fewer channels or use mlp"
+        )
+
+
+def _after_block(side: int, padding: int) -> int:
+    """Pixels of a side that are left after one block; 0 when there are none."""
+    return max(side + 2 * padding - KERNEL + 1, 0) // POOL

@@ -1,0 +1,33 @@
+"""The fully connected network."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+
+from pydantic import PositiveInt
+from torch import nn
+
+from emulator import plugins
+from executor.models.base import ModelSpec
+
+
+class Mlp(ModelSpec):
+    """Hidden layers with ReLU between the flattened sample and the logits."""
+
+    class Parameters(plugins.Parameters):
+        """`hidden`: units of each hidden layer, first to last; none makes it `linear`."""
+
+        hidden: tuple[PositiveInt, ...] = (64,)
+
+    stacks = True
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters: Mlp.Parameters = parameters
+
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        widths = (prod(sample_shape), *self.parameters.hidden)
+        layers: list[nn.Module] = [nn.Flatten()]
+        for inputs, outputs in pairwise(widths):
+            layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+        return nn.Sequential(*layers, nn.Linear(widths[-1], num_labels))

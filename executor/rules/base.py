@@ -1,0 +1,85 @@
+"""What one local step does: a chain of rules, stacked over the n tasks that train side by side.
+
+A rule sees tensors of shape (n, P) and must treat their rows independently; it never knows whether n is 1
+or 50, which client a row is, or where the gradient came from.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from torch import Tensor
+
+from emulator import plugins
+from emulator.errors import ConfigurationError
+
+
+@dataclass
+class LocalRun:
+    """The tasks under way.
+
+    `received` and `present` (n, P): the parameters each task started from and has now. `settings`: columns
+    (n, 1) such as `learning_rate`. `state`: what rules remember from step to step, (n, ...) each, under keys
+    of the form "rule.name". `step` counts the steps done.
+    """
+
+    received: Tensor
+    present: Tensor
+    settings: Mapping[str, Tensor]
+    state: dict[str, Tensor] = field(default_factory=dict)
+    step: int = 0
+
+    def keep_first(self, active: int) -> None:
+        """Go on with the first `active` tasks only; the others have done their steps."""
+        if active == len(self.present):
+            return
+        self.received = self.received[:active]
+        self.present = self.present[:active]
+        self.settings = {name: column[:active] for name, column in self.settings.items()}
+        self.state = {name: rows[:active] for name, rows in self.state.items()}
+
+
+class LocalRule(ABC):
+    """One link of the chain. The last one is the optimiser: what it answers is subtracted."""
+
+    Parameters: ClassVar[type[plugins.Parameters]] = plugins.NoParameters
+    is_optimiser: ClassVar[bool] = False
+
+    def __init__(self, parameters: plugins.Parameters) -> None:
+        self.parameters = parameters
+
+    def begin(self, run: LocalRun) -> None:  # noqa: B027  (most rules have nothing to prepare)
+        """Called once before the first step; puts what the rule remembers into `run.state`."""
+
+    @abstractmethod
+    def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
+        """(n, P) what the next rule gets in place of `gradient` (n, P), which may be overwritten."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Rules in their order, the optimiser last; made by `build_chain`."""
+
+    rules: tuple[LocalRule, ...]
+
+    def begin(self, run: LocalRun) -> None:
+        for rule in self.rules:
+            rule.begin(run)
+
+    def step(self, run: LocalRun, gradient: Tensor) -> None:
+        """Move `run.present`, in place, by what the rules make of `gradient` (n, P)."""
+        for rule in self.rules:
+            gradient = rule.correct(run, gradient)
+        run.present.sub_(gradient)
+        run.step += 1
+
+
+def build_chain(rules: Sequence[LocalRule]) -> Chain:
+    """The chain of `rules`; ConfigurationError unless the last one, and no other, is an optimiser."""
+    if [rule.is_optimiser for rule in rules] != [False] * (len(rules) - 1) + [True]:
+        names = ", ".join(type(rule).__name__ for rule in rules)
+        raise ConfigurationError(f"solver [{names}]: the last rule, and no other, must be an optimiser (sgd)")
+    return Chain(tuple(rules))

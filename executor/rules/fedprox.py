@@ -1,0 +1,31 @@
+"""FedProx: a pull towards the received model (Li et al., 2020, equation 2)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from torch import Tensor
+
+from emulator import plugins
+from executor.rules.base import LocalRule, LocalRun
+
+
+class FedProx(LocalRule):
+    """`g <- g + mu (w - w_received)`: the gradient of `mu / 2 |w - w_received|^2` added to the loss's.
+
+    FedScale's hook has the sign the other way round and so pushes the client away from the received model;
+    `fedscale_sign` reproduces that for parity. (It also acts there after the optimiser's step, outside
+    momentum; here it is part of the gradient either way.)
+    """
+
+    class Parameters(plugins.Parameters):
+        mu: Annotated[float, Field(ge=0)] = 0.1
+        fedscale_sign: bool = False
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters: FedProx.Parameters = parameters
+
+    def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
+        mu = -self.parameters.mu if self.parameters.fedscale_sign else self.parameters.mu
+        return gradient.add_(run.present - run.received, alpha=mu)

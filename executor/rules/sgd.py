@@ -1,0 +1,43 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from emulator import plugins
+from executor.rules.base import LocalRule, LocalRun
+
+VELOCITY = "sgd.velocity"
+
+
+class Sgd(LocalRule):
+    """`v <- momentum v + g + weight_decay w`, then `w <- w - learning_rate v`, as `torch.optim.SGD`.
+
+    `v` starts at zero in each task: momentum is not carried from round to round. The learning rate is a
+    setting of the task.
+    """
+
+    class Parameters(plugins.Parameters):
+        momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
+        weight_decay: Annotated[float, Field(ge=0)] = 0.0
+
+    is_optimiser = True
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters: Sgd.Parameters = parameters
+
+    def begin(self, run: LocalRun) -> None:
+        if self.parameters.momentum > 0:
+            run.state[VELOCITY] = torch.zeros_like(run.present)
+
+    def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
+        if self.parameters.weight_decay > 0:
+            gradient.add_(run.present, alpha=self.parameters.weight_decay)
+        if self.parameters.momentum > 0:
+            velocity = run.state[VELOCITY].mul_(self.parameters.momentum).add_(gradient)
+            return torch.mul(velocity, run.settings["learning_rate"], out=gradient)
+        return gradient.mul_(run.settings["learning_rate"])

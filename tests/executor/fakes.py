@@ -1,0 +1,91 @@
+"""Small populations held in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from emulator.arrays import Floats32, Ints
+from emulator.messages import SampleRanges, TrainTasks
+from emulator.seeding import RandomStreams
+from executor.executor import LocalExecutor
+from executor.models import MODELS
+from executor.models.base import ModelSpec
+from executor.parameters import ExecutorParameters
+from executor.rules import RULES
+from executor.rules.base import LocalRule
+
+
+@dataclass
+class FakeReader:
+    """Gaussian features and random labels; `rows` samples of `sample_shape`."""
+
+    rows: int = 400
+    sample_shape: tuple[int, ...] = (6,)
+    num_labels: int = 4
+    x: Floats32 = field(init=False)
+    y: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        rng = np.random.default_rng(5)
+        self.x = rng.standard_normal((self.rows, *self.sample_shape)).astype(np.float32)
+        self.y = rng.integers(0, self.num_labels, self.rows)
+
+    def features(self, rows: Ints) -> Floats32:
+        return self.x[rows]
+
+    def labels(self, rows: Ints) -> Ints:
+        return self.y[rows]
+
+
+def wave(
+    counts: Sequence[int],
+    steps: Sequence[int],
+    batch_size: Sequence[int] | int = 4,
+    learning_rate: float = 0.1,
+    round_: int = 2,
+) -> TrainTasks:
+    """A task per client, whose samples follow one another in the table."""
+    n = len(counts)
+    last = np.cumsum(np.array(counts, dtype=np.int64))
+    return TrainTasks(
+        client=np.arange(n),
+        model=np.zeros(n, dtype=np.int64),
+        version=np.zeros(n, dtype=np.int64),
+        visit=np.arange(n),
+        samples=SampleRanges.one_each(last - np.array(counts, dtype=np.int64), last),
+        settings={
+            "learning_rate": np.full(n, learning_rate),
+            "local_steps": np.array(steps, dtype=np.float64),
+            "batch_size": np.broadcast_to(np.array(batch_size, dtype=np.float64), n),
+        },
+        round=round_,
+    )
+
+
+def model(kind: str, **parameters: object) -> ModelSpec:
+    spec = MODELS.find(kind)
+    return spec(spec.Parameters(**parameters))
+
+
+def rule(kind: str, **parameters: object) -> LocalRule:
+    found = RULES.find(kind)
+    return found(found.Parameters(**parameters))
+
+
+def executor(
+    reader: FakeReader,
+    spec: ModelSpec | None = None,
+    rules: Sequence[LocalRule] = (),
+    seed: int = 3,
+    **settings: object,
+) -> LocalExecutor:
+    return LocalExecutor(
+        reader,
+        spec or model("linear"),
+        rules or [rule("sgd")],
+        RandomStreams(seed),
+        ExecutorParameters.model_validate(settings),
+    )

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from emulator.arrays import Floats
+from emulator.errors import ConfigurationError
+from emulator.messages import SampleRanges
+from emulator.ports import Executor
+from emulator.seeding import RandomStreams
+from executor.executor import EVALUATION_BATCH, LocalExecutor
+from executor.parameters import ExecutorParameters
+from tests.executor.fakes import FakeReader, executor, model, rule, wave
+
+UNEQUAL = wave(counts=[9, 3, 12], steps=[4, 1, 6])
+PROX = [rule("fedprox", mu=0.5), rule("sgd", momentum=0.9)]
+
+
+def starts_of(trainer: LocalExecutor, n: int) -> np.ndarray:
+    return np.tile(trainer.initial(0), (n, 1))
+
+
+def test_it_is_the_executor_of_the_port() -> None:
+    port: Executor = executor(FakeReader())
+    assert port.num_parameters == 28
+
+
+@pytest.mark.parametrize(
+    ("kind", "strategy", "resolved"),
+    [
+        ("mlp", "auto", "stacked"),
+        ("cnn", "auto", "loop"),
+        ("mlp", "loop", "loop"),
+        ("cnn", "stacked", "stacked"),
+    ],
+)
+def test_the_strategy_suits_the_model_unless_it_is_told(kind: str, strategy: str, resolved: str) -> None:
+    reader = FakeReader(sample_shape=(8, 8))
+    assert executor(reader, model(kind), strategy=strategy).strategy == resolved
+
+
+def test_updates_follow_the_tasks_whatever_order_they_were_trained_in() -> None:
+    trainer = executor(FakeReader(), model("mlp"), chunk=2)
+    updates = trainer.train(UNEQUAL, starts_of(trainer, 3))
+    assert updates.client.tolist() == [0, 1, 2]
+    assert updates.num_samples.tolist() == [9, 3, 12]
+    assert updates.num_steps.tolist() == [4, 1, 6]
+    assert updates.delta.dtype == np.float32
+    alone = executor(FakeReader(), model("mlp"), strategy="loop").train(UNEQUAL, starts_of(trainer, 3))
+    np.testing.assert_allclose(updates.delta, alone.delta, atol=1e-6)
+    np.testing.assert_allclose(updates.metrics["loss"], alone.metrics["loss"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("strategy", ["stacked", "loop"])
+def test_training_repeats_to_the_bit(strategy: str) -> None:
+    results = []
+    for _ in range(2):
+        trainer = executor(FakeReader(), model("mlp"), PROX, strategy=strategy)
+        updates = trainer.train(UNEQUAL, starts_of(trainer, 3))
+        results.append(updates.delta.tobytes() + updates.metrics["loss"].tobytes())
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("strategy", ["stacked", "loop"])
+def test_two_full_batch_steps_of_fedprox_by_hand(strategy: str) -> None:
+    """Softmax regression on batches that hold every sample twice, so that their order does not matter."""
+    reader = FakeReader()
+    trainer = executor(reader, rules=[rule("fedprox", mu=2.0), rule("sgd")], strategy=strategy)
+    start = starts_of(trainer, 1)
+    updates = trainer.train(wave([5], [2], batch_size=10, learning_rate=0.3), start)
+
+    x, y = np.c_[reader.x[:5], np.ones(5)].astype(np.float64), np.eye(4)[reader.y[:5]]
+    received = np.c_[start[0, :24].reshape(4, 6), start[0, 24:]].astype(np.float64)
+    present, losses = received.copy(), []
+    for _ in range(2):
+        p = softmax(x @ present.T)
+        losses.append(-np.log((p * y).sum(axis=1)).mean())
+        present -= 0.3 * ((p - y).T @ x / 5 + 2.0 * (present - received))
+    moved = present - received
+    np.testing.assert_allclose(updates.delta[0], np.r_[moved[:, :6].ravel(), moved[:, 6]], atol=1e-6)
+    assert updates.metrics["loss"][0] == pytest.approx(np.mean(losses), rel=1e-6)
+
+
+def test_fedprox_shortens_the_update_and_fedscales_sign_lengthens_it() -> None:
+    norms = []
+    for rules in (
+        [rule("fedprox", mu=1.0), rule("sgd")],
+        [rule("sgd")],
+        [rule("fedprox", mu=1.0, fedscale_sign=True), rule("sgd")],
+    ):
+        trainer = executor(FakeReader(), rules=rules)
+        norms.append(np.linalg.norm(trainer.train(wave([9], [8]), starts_of(trainer, 1)).delta))
+    assert norms == sorted(norms)
+    assert norms[0] < norms[1] < norms[2]
+
+
+def test_an_empty_wave_and_a_client_without_samples_cost_nothing() -> None:
+    trainer = executor(FakeReader())
+    assert trainer.train(wave([], []), starts_of(trainer, 0)).delta.shape == (0, 28)
+    updates = trainer.train(wave([0], [5]), starts_of(trainer, 1))
+    assert not updates.delta.any()
+    assert updates.num_steps.tolist() == [0]
+    assert np.isnan(updates.metrics["loss"][0])
+
+
+def test_divergence_is_handed_back_not_hidden() -> None:
+    trainer = executor(FakeReader())
+    updates = trainer.train(wave([9, 9], [4, 4], learning_rate=1e39), starts_of(trainer, 2))
+    assert not np.isfinite(updates.delta).all()
+
+
+def test_evaluation_equals_a_loop_over_clients() -> None:
+    reader = FakeReader(rows=3 * EVALUATION_BATCH)
+    trainer = executor(reader)
+    models = np.stack([trainer.initial(number) for number in range(3)])
+    edges = np.array([0, 7, 7, 600, 1100, 1101])  # client 1 has no samples; 2 crosses a batch's border
+    samples = SampleRanges(
+        np.array([0, 1, 2, 3, 4, 6]), np.append(edges[:-1], 1300), np.append(edges[1:], 1400)
+    )
+    serves = np.array([2, 0, 0, 2, 0])
+    evaluation = trainer.evaluate(models, serves, samples)
+    for client, row in enumerate(serves):
+        rows = samples.rows(client)
+        weight = models[row, :24].reshape(4, 6).astype(np.float64)
+        p = softmax(reader.x[rows] @ weight.T + models[row, 24:])
+        if len(rows) == 0:
+            assert np.isnan(evaluation.accuracy[client])
+            assert np.isnan(evaluation.loss[client])
+        else:
+            assert evaluation.accuracy[client] == (p.argmax(axis=1) == reader.y[rows]).mean()
+            expected = -np.log(p[np.arange(len(rows)), reader.y[rows]]).mean()
+            assert evaluation.loss[client] == pytest.approx(expected, rel=1e-5)
+    again = executor(reader).evaluate(models, serves, samples)
+    assert again.loss.tobytes() == evaluation.loss.tobytes()
+
+
+def test_training_and_evaluation_leave_the_global_generators_alone() -> None:
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
+    reader = FakeReader(sample_shape=(8, 8))
+    for strategy in ("stacked", "loop"):
+        trainer = executor(reader, model("cnn"), PROX, strategy=strategy)
+        trainer.train(UNEQUAL, starts_of(trainer, 3))
+        trainer.evaluate(starts_of(trainer, 1), np.zeros(3, dtype=np.int64), UNEQUAL.samples)
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    assert np.array_equal(np.random.get_state()[1], numpy_state[1])  # noqa: NPY002
+
+
+def test_inputs_are_not_written_to() -> None:
+    reader = FakeReader()
+    trainer = executor(reader, rules=PROX)
+    starts = starts_of(trainer, 3)
+    starts.flags.writeable = False
+    kept = starts.copy()
+    trainer.train(UNEQUAL, starts)
+    trainer.evaluate(starts, np.zeros(3, dtype=np.int64), UNEQUAL.samples)
+    assert np.array_equal(starts, kept)
+
+
+def test_threads_are_a_setting_and_one_by_default() -> None:
+    before = torch.get_num_threads()
+    try:
+        executor(FakeReader(), threads=2)
+        assert torch.get_num_threads() == 2
+        assert ExecutorParameters().threads == 1
+        LocalExecutor(FakeReader(), model("linear"), [rule("sgd")], RandomStreams(0))
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_chain_without_optimiser_is_refused_when_the_executor_is_made() -> None:
+    with pytest.raises(ConfigurationError, match="must be an optimiser"):
+        executor(FakeReader(), rules=[rule("fedprox")])
+
+
+def test_importing_the_package_loads_no_torch() -> None:
+    code = "import sys, executor; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def softmax(logits: Floats) -> Floats:
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from emulator.errors import ConfigurationError
+from emulator.seeding import RandomStreams
+from executor.flat import FlatModel
+from executor.models.base import ModelSpec
+from tests.executor.fakes import model
+
+
+class Ready(ModelSpec):
+    """A recipe around layers made elsewhere."""
+
+    stacks = True
+
+    def __init__(self, *layers: type[nn.Module] | nn.Module) -> None:
+        self.layers = layers
+
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        return nn.Sequential(*(layer() if isinstance(layer, type) else layer for layer in self.layers))
+
+
+def test_the_vector_is_in_the_order_of_named_parameters() -> None:
+    flat_model = FlatModel(model("mlp", hidden=[3]), (2,), 4)
+    flat = torch.arange(float(flat_model.num_parameters))
+    named = flat_model.named(flat)
+    assert list(named) == ["1.weight", "1.bias", "3.weight", "3.bias"]
+    assert torch.equal(named["1.bias"], torch.tensor([6.0, 7.0, 8.0]))
+    assert torch.equal(torch.cat([part.flatten() for part in named.values()]), flat)
+    stacked = flat_model.named(flat.repeat(5, 1))
+    assert torch.equal(stacked["3.weight"][2], named["3.weight"])
+
+
+def test_logits_are_those_of_the_ordinary_module() -> None:
+    flat_model = FlatModel(model("cnn"), (8, 8), 4)
+    flat = torch.tensor(flat_model.initial(RandomStreams(0), 0))
+    module = flat_model.module()
+    nn.utils.vector_to_parameters(flat, module.parameters())
+    x = torch.ones(3, 8, 8)
+    assert torch.equal(flat_model.logits(flat_model.named(flat), x), module(x))
+
+
+def test_an_initialisation_is_named_by_seed_and_number() -> None:
+    flat_model = FlatModel(model("mlp"), (6,), 4)
+    first = flat_model.initial(RandomStreams(1), 0)
+    assert first.dtype == np.float32
+    assert first.shape == (flat_model.num_parameters,)
+    assert first.tobytes() == FlatModel(model("mlp"), (6,), 4).initial(RandomStreams(1), 0).tobytes()
+    assert not np.array_equal(first, flat_model.initial(RandomStreams(1), 1))
+    assert not np.array_equal(first, flat_model.initial(RandomStreams(2), 0))
+
+
+def test_initial_values_fill_torchs_default_range() -> None:
+    flat_model = FlatModel(model("cnn", channels=[8]), (3, 16, 16), 10)
+    named = flat_model.named(torch.tensor(flat_model.initial(RandomStreams(1), 0)))
+    for prefix, fan_in in (("0", 3 * 9), ("4", 8 * 7 * 7)):
+        weight, bias = named[f"{prefix}.weight"], named[f"{prefix}.bias"]
+        assert weight.abs().max() <= 1 / sqrt(fan_in)
+        assert bias.abs().max() <= 1 / sqrt(fan_in)
+        assert weight.abs().max() > 0.95 / sqrt(fan_in)
+        assert float(weight.std()) == pytest.approx(1 / sqrt(3 * fan_in), rel=0.1)
+
+
+def test_a_normalisation_starts_as_the_identity() -> None:
+    flat_model = FlatModel(Ready(nn.Flatten, nn.GroupNorm(2, 6)), (6,), 6)
+    assert flat_model.initial(RandomStreams(0), 0).tolist() == [1.0] * 6 + [0.0] * 6
+
+
+def test_a_layer_without_known_initialisation_is_named() -> None:
+    flat_model = FlatModel(Ready(nn.Flatten, nn.PReLU), (6,), 6)
+    with pytest.raises(ConfigurationError, match=r"'1\.weight' is in a PReLU"):
+        flat_model.initial(RandomStreams(0), 0)
+
+
+def test_building_and_initialising_leave_the_global_generators_alone() -> None:
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
+    FlatModel(model("cnn"), (8, 8), 4).initial(RandomStreams(0), 0)
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    assert np.array_equal(np.random.get_state()[1], numpy_state[1])  # noqa: NPY002
+
+
+def test_batchnorm_with_running_statistics_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"use GroupNorm, or set track_running_stats=False"):
+        FlatModel(Ready(nn.Flatten, nn.BatchNorm1d(6)), (6,), 6)
+    FlatModel(Ready(nn.Flatten, nn.BatchNorm1d(6, track_running_stats=False)), (6,), 6)
+
+
+def test_dropout_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"dropout layer '1' with p = 0\.5"):
+        FlatModel(Ready(nn.Flatten, nn.Dropout), (6,), 6)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from emulator.errors import ConfigurationError, UnknownNameError
+from executor.flat import FlatModel
+from executor.models import MODELS
+from tests.executor.fakes import model
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (1, 8, 8), (28, 28), (3, 32, 32), (7, 9)])
+@pytest.mark.parametrize("kind", MODELS.names())
+def test_every_model_maps_images_to_one_logit_per_label(kind: str, shape: tuple[int, ...]) -> None:
+    module = model(kind).build(shape, 5)
+    assert module(torch.zeros(2, *shape)).shape == (2, 5)
+
+
+def test_the_two_block_cnn_has_800_inputs_to_its_last_layer_on_28_by_28() -> None:
+    spec = model("cnn")
+    assert FlatModel(spec, (28, 28), 10).num_parameters == (9 + 1) * 16 + (144 + 1) * 32 + (800 + 1) * 10
+    assert FlatModel(spec, (1, 28, 28), 10).num_parameters == 12810
+
+
+@pytest.mark.parametrize(
+    ("side", "padding", "inputs"),
+    [
+        (10, None, 32),  # 10 -> 8 -> 4 -> 2 -> 1
+        (9, None, 32 * 4),  # 9 -> 4 -> 2 with padding; 9 -> 7 -> 3 -> 1 -> 0 without
+        (10, 1, 32 * 4),  # 10 -> 5 -> 2
+    ],
+)
+def test_the_cnn_pads_images_that_would_vanish_without(side: int, padding: int | None, inputs: int) -> None:
+    flat_model = FlatModel(model("cnn", padding=padding), (1, side, side), 2)
+    assert flat_model.shapes["7.weight"] == (2, inputs)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "shape", "says"),
+    [
+        ({}, (3, 3), "nothing is left of 3 pixels after 2 blocks"),
+        ({"padding": 0}, (8, 8), "with padding = 0"),
+        ({"channels": [4, 4, 4, 4]}, (28, 8), "nothing is left of 8 pixels after 4 blocks"),
+        ({}, (64,), r"not samples of shape \(64,\); use mlp or linear"),
+        ({}, (2, 3, 8, 8), r"not samples of shape \(2, 3, 8, 8\)"),
+    ],
+)
+def test_the_cnn_refuses_what_it_cannot_take(
+    parameters: dict[str, object], shape: tuple[int, ...], says: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        model("cnn", **parameters).build(shape, 10)
+
+
+def test_an_mlp_without_hidden_layers_is_linear() -> None:
+    assert FlatModel(model("mlp", hidden=[]), (6,), 4).shapes == FlatModel(model("linear"), (6,), 4).shapes
+
+
+def test_hidden_layers_come_in_their_order() -> None:
+    shapes = FlatModel(model("mlp", hidden=[5, 3]), (2, 2), 4).shapes.values()
+    assert list(shapes) == [(5, 4), (5,), (3, 5), (3,), (4, 3), (4,)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [("mlp", {"hidden": [0]}), ("mlp", {"width": 3}), ("cnn", {"channels": []}), ("linear", {"bias": False})],
+)
+def test_parameters_out_of_range_or_unknown_are_refused(kind: str, parameters: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        model(kind, **parameters)
+
+
+def test_an_unknown_model_lists_the_choices() -> None:
+    with pytest.raises(UnknownNameError, match="unknown model 'cn'; choices: cnn, linear, mlp"):
+        MODELS.find("cn")
