@@ -1,0 +1,153 @@
+"""Composition: the one place that picks concrete classes and puts an emulation together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from coordinator.coordinator import Parts, RoundSettings, SynchronousCoordinator
+from coordinator.pacing import CohortSize
+from device_profiles import SUFFIXES as PROFILE_SUFFIXES
+from device_profiles import DeviceProfile, Fleet, load_profile, read_profile
+from emulator.emulation import Emulation, Log, Observer
+from emulator.errors import ConfigurationError
+from emulator.latency import TIME_MODELS
+from emulator.ports import Availability
+from emulator.seeding import RandomStreams
+from executor.executor import LocalExecutor
+from executor.flops import forward_flops
+from experiments.config import Arm, Experiment, Locate
+from experiments.stopwatch import Stopwatch, TimedClusterer, TimedExecutor
+from traces.sources import TraceContext
+from traces.trace import Trace, TraceStream
+
+
+@dataclass(frozen=True)
+class World:
+    """What all arms of one seed share: the clients, their data, their devices and when they are online."""
+
+    streams: RandomStreams
+    trace: Trace
+    profile: DeviceProfile
+    fleet: Fleet
+    availability: Availability
+    model_factor: float
+
+
+def build_world(experiment: Experiment, seed: int, locate: Locate) -> World:
+    """Draw the clients of one seed; ConfigurationError when the rounds ask for more than there are."""
+    streams = RandomStreams(seed)
+    trace = experiment.trace.build().build(TraceContext(experiment.round.rounds, streams, locate))
+    clients = trace.num_clients
+    for key in ("participants", "min_online"):
+        wanted = getattr(experiment.round, key)
+        if wanted > clients:
+            raise ConfigurationError(f"round.{key} = {wanted}: more than the {clients} clients of the trace")
+    profile = find_profile(experiment.devices.profile, locate)
+    fleet = profile.draw(clients, streams.generator("devices"))
+    availability = experiment.devices.availability.build().build(
+        clients, streams.generator("availability"), locate
+    )
+    factor = resolve_model_factor(experiment, profile, trace)
+    return World(streams, trace, profile, fleet, availability, factor)
+
+
+def build_emulation(
+    experiment: Experiment,
+    arm: Arm,
+    world: World,
+    log: Log,
+    observers: tuple[Observer, ...] = (),
+    stopwatch: Stopwatch | None = None,
+) -> Emulation:
+    """One (arm, seed), ready to run; `stopwatch` collects where its wall time goes."""
+    stopwatch = stopwatch or Stopwatch()
+    executor = TimedExecutor(build_executor(experiment, arm, world), stopwatch)
+    parts = build_parts(experiment, arm)
+    parts = replace(parts, clusterer=TimedClusterer(parts.clusterer, stopwatch))
+    latency = TIME_MODELS[experiment.devices.time_model](world.fleet, world.model_factor)
+    settings = RoundSettings(
+        rounds=experiment.round.rounds,
+        local_steps=experiment.training.local_steps,
+        batch_size=experiment.training.batch_size,
+        learning_rate=experiment.training.learning_rate,
+        evaluate_every=experiment.round.evaluate_every,
+        min_online=experiment.round.min_online,
+        max_wait_days=experiment.round.max_wait_days,
+    )
+    coordinator = SynchronousCoordinator(
+        parts,
+        settings,
+        stream=TraceStream(world.trace),
+        availability=world.availability,
+        latency=latency,
+        executor=executor,
+        streams=world.streams,
+    )
+    return Emulation(coordinator, log, observers)
+
+
+def build_parts(experiment: Experiment, arm: Arm) -> Parts:
+    """The row of parts of one arm, fresh."""
+    cohort = CohortSize(
+        experiment.round.participants,
+        experiment.round.over_commit,
+        rounding="down" if experiment.devices.time_model == "fedscale" else "up",
+    )
+    return Parts(
+        clusterer=arm.clusterer.build(),
+        detectors={name: detector.build() for name, detector in arm.detectors.items()},
+        selector=arm.selector.build(),
+        memory=arm.memory.build(),
+        aggregator=arm.aggregator.build(),
+        pacing=arm.pacing.build(cohort),
+    )
+
+
+def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecutor:
+    """The executor that trains and scores one arm."""
+    return LocalExecutor(
+        world.trace,
+        experiment.training.model.build(),
+        [rule.build() for rule in arm.solver],
+        world.streams,
+        experiment.executor,
+    )
+
+
+def run_header(experiment: Experiment, arm: Arm, seed: int, world: World) -> Mapping[str, Any]:
+    """The first line of a run's log: what the rounds below it are of."""
+    executor = build_executor(experiment, arm, world)
+    return {
+        "arm": arm.name,
+        "seed": seed,
+        "num_clients": world.trace.num_clients,
+        "num_labels": world.trace.num_labels,
+        "num_parameters": executor.num_parameters,
+        "strategy": executor.strategy,
+        "model_factor": world.model_factor,
+    }
+
+
+def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:
+    """The profile of that name, or in the file that `locate` finds."""
+    if name_or_path.endswith(PROFILE_SUFFIXES):
+        return read_profile(locate(name_or_path))
+    return load_profile(name_or_path, where="devices.profile")
+
+
+def resolve_model_factor(experiment: Experiment, profile: DeviceProfile, trace: Trace) -> float:
+    """`devices.model_factor` as a number: given, or the model's FLOPs over those of the reference model."""
+    factor = experiment.devices.model_factor
+    if factor != "flops":
+        return factor
+    if experiment.devices.time_model == "fedscale":
+        return 1.0  # FedScale's formula is blind to the model
+    if profile.reference_flops is None:
+        raise ConfigurationError(
+            f'devices.model_factor = "flops": the profile {experiment.devices.profile!r} does not say how '
+            f"many FLOPs its reference model needs; give a number, such as 1"
+        )
+    spec = experiment.training.model.build()
+    return forward_flops(spec, trace.sample_shape, trace.num_labels) / profile.reference_flops

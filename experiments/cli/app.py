@@ -1,0 +1,133 @@
+"""The commands of `driftscale`, all but those of `profiles`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.cli import profiles
+from experiments.cli.output import OutputFormat, print_json
+
+app = typer.Typer(
+    name="driftscale",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Trace-driven emulation of federated learning at fleet scale, under data drift.",
+    epilog="Exit codes: 0 done, 2 bad input, 3 a run failed, 130 interrupted.",
+)
+app.add_typer(profiles.app, name="profiles")
+
+Config = Annotated[Path, typer.Argument(help="A configuration (.toml).", metavar="CONFIG")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="Override a key: round.rounds=50 (repeatable).")
+]
+Seeds = Annotated[str | None, typer.Option("--seeds", help="Seeds: 0..9, or 0,3,7.")]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", envvar="DRIFTSCALE_DATA", help="Folder that paths of the configuration lie in."),
+]
+Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
+
+
+@app.command()
+def run(
+    config: Config,
+    settings: Settings = None,
+    seeds: Seeds = None,
+    arms: Annotated[str | None, typer.Option("--arms", help="Only these arms: global,fielding.")] = None,
+    data: Data = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Run directory (default: runs/<name>).")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete what the run directory holds.")] = False,
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """Run every (arm, seed) that is not finished yet, then summarise and report."""
+    from experiments.cli.progress import make_progress
+    from experiments.config import load_experiment, locator
+    from experiments.runner import plan_run, run_plan
+
+    experiment = load_experiment(config, settings or [], _parse_seeds(seeds), data)
+    chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
+    plan = plan_run(
+        experiment, out or Path("runs") / experiment.name, chosen, locator(data, config), fresh=fresh
+    )
+    try:
+        with make_progress(len(plan.pairs()), quiet=output is OutputFormat.JSON) as progress:
+            run_plan(plan, progress)
+    finally:
+        # What is finished is summarised however the run ends.
+        if plan.directory.finished_runs():
+            _report(plan.directory.path, output)
+
+
+@app.command()
+def report(
+    directory: Annotated[Path, typer.Argument(help="A run directory.", metavar="DIR")],
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """Summarise a run directory again, and write its report."""
+    _report(directory, output)
+
+
+@app.command()
+def check(
+    config: Config,
+    settings: Settings = None,
+    seeds: Seeds = None,
+    data: Data = None,
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """Read a configuration, draw the clients of its first seed and build every arm; train nothing."""
+    from experiments.cli.tables import print_check
+    from experiments.config import load_experiment, locator
+    from experiments.runner import check as check_experiment
+
+    experiment = load_experiment(config, settings or [], _parse_seeds(seeds), data)
+    print_check(experiment, check_experiment(experiment, locator(data, config)), output)
+
+
+@app.command()
+def parts(
+    kind: Annotated[str | None, typer.Argument(help="One kind of part, such as clusterer.")] = None,
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """The parts a configuration can name, ours and plug-ins', with their parameters."""
+    from experiments.cli.tables import print_parts
+
+    print_parts(kind, output)
+
+
+def _report(path: Path, output: OutputFormat) -> None:
+    from experiments.cli.tables import print_summary
+    from experiments.report import write_report
+    from experiments.rounds_table import write_rounds_table
+    from experiments.run_directory import RunDirectory
+    from experiments.summary import write_summary
+
+    directory = RunDirectory(path)
+    runs = directory.finished_runs()
+    summary = write_summary(directory, runs)
+    write_rounds_table(directory.rounds_path, runs)
+    report_path = write_report(directory)
+    if output is OutputFormat.JSON:
+        print_json(summary)
+    else:
+        print_summary(summary, report_path)
+
+
+def _parse_seeds(text: str | None) -> list[int] | None:
+    """`0..9` (both ends included) or `0,3,7`."""
+    from emulator.errors import ConfigurationError
+
+    if text is None:
+        return None
+    try:
+        if ".." in text:
+            first, last = (int(part) for part in text.split(".."))
+            return list(range(first, last + 1))
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ConfigurationError(f"--seeds {text}: must be a range such as 0..9, or a list 0,3,7") from error

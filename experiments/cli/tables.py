@@ -1,0 +1,169 @@
+"""What the commands show in a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from emulator.errors import UnknownNameError
+from experiments.cli.output import OutputFormat, print_json, print_table
+from experiments.report.formats import (
+    PickScale,
+    bytes_scale,
+    count_scale,
+    factor_scale,
+    percent_scale,
+    points_scale,
+    show_estimate,
+    time_scale,
+)
+
+if TYPE_CHECKING:
+    from emulator.plugins import Registry
+    from experiments.build import World
+    from experiments.config import Experiment
+
+FIGURES: tuple[tuple[str, str, PickScale], ...] = (
+    ("final accuracy", "final_accuracy", percent_scale),
+    ("gain", "gain_pp", points_scale),
+    ("TTA", "tta_s", time_scale),
+    ("speed-up", "speedup", factor_scale),
+    ("global re-clusterings", "global_reclusterings", count_scale),
+    ("down", "download_bytes", bytes_scale),
+    ("up", "upload_bytes", bytes_scale),
+    ("virtual time", "virtual_time_s", time_scale),
+    ("wall time", "wall_s", time_scale),
+)
+WITH_INTERVAL = {"final_accuracy", "gain_pp", "tta_s", "speedup"}
+
+
+def print_summary(summary: dict[str, Any], report: Path) -> None:
+    """The time-to-accuracy table, and where the report is."""
+    table = Table(
+        title=Text(f"{summary['name']}: time to the final accuracy of {summary['reference_arm']}"),
+        caption=Text(
+            "mean over seeds, [95 % interval]; "
+            "* some seed never got there: its time is counted up to the end of the run"
+        ),
+        title_justify="left",
+        caption_justify="left",
+    )
+    table.add_column("arm")
+    for title, _, _ in FIGURES:
+        table.add_column(title, justify="right")
+    table.add_column("reached", justify="right")
+    for name, arm in summary["arms"].items():
+        cells = [Text(name)]
+        for _, key, scale in FIGURES:
+            mean, interval = show_estimate(arm[key], scale(arm[key]["mean"] or 0.0))
+            mark = "*" if key in ("tta_s", "speedup") and arm["reached"] < arm["seeds"] else ""
+            cells.append(Text(f"{mean}{mark}\n{interval}" if key in WITH_INTERVAL else mean))
+        cells.append(Text(f"{arm['reached']}/{arm['seeds']}"))
+        table.add_row(*cells)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=140)
+    console.print(table)
+    console.print(Text(f"report: {report}"), soft_wrap=True)
+
+
+def print_check(experiment: Experiment, world: World, output: OutputFormat) -> None:
+    """What the configuration comes to."""
+    import numpy as np
+
+    clients = np.arange(world.trace.num_clients)
+    facts: dict[str, object] = {
+        "name": experiment.name,
+        "arms": ", ".join(arm.name for arm in experiment.arm),
+        "seeds": ", ".join(map(str, experiment.seeds)),
+        "clients": world.trace.num_clients,
+        "labels": world.trace.num_labels,
+        "samples in the trace": len(world.trace),
+        "last data step": world.trace.last_step,
+        "device profile": world.profile.name,
+        "model factor": world.model_factor,
+        "online at the start": int(world.availability.online(clients, 0.0).sum()),
+        "client updates in all": experiment.round.participants
+        * experiment.round.rounds
+        * len(experiment.arm)
+        * len(experiment.seeds),
+    }
+    if output is OutputFormat.JSON:
+        print_json(facts)
+        return
+    print_table([{"what": key, "value": str(value)} for key, value in facts.items()], "ok")
+
+
+def print_parts(kind: str | None, output: OutputFormat) -> None:
+    """Names, parameters with defaults, and first lines of the parts of one kind, or of all."""
+    registries = _registries()
+    if kind is not None and kind not in registries:
+        raise UnknownNameError("kind of part", kind, registries)
+    parts = [
+        (name, part_name, part)
+        for name, registry in registries.items()
+        if kind in (None, name)
+        for part_name, part in registry
+    ]
+    if output is OutputFormat.JSON:
+        print_json(
+            [
+                {"kind": name, "name": part_name, "about": _first_line(part), "parameters": _parameters(part)}
+                for name, part_name, part in parts
+            ]
+        )
+        return
+    print_table(
+        [
+            {
+                "kind": name,
+                "name": part_name,
+                "what it is": _first_line(part),
+                "parameters": "\n".join(f"{key} = {value}" for key, value in _parameters(part).items()),
+            }
+            for name, part_name, part in parts
+        ]
+    )
+
+
+def _registries() -> dict[str, Registry[Any]]:
+    from coordinator.aggregators import AGGREGATORS
+    from coordinator.clusterers import CLUSTERERS
+    from coordinator.detectors import DETECTORS
+    from coordinator.memories import MEMORIES
+    from coordinator.pacing import PACINGS
+    from coordinator.selectors import SELECTORS
+    from executor.models import MODELS
+    from executor.rules import RULES
+    from traces.availability import AVAILABILITIES
+    from traces.drift import DRIFTS
+    from traces.sources import SOURCES
+
+    return {
+        "clusterer": CLUSTERERS,
+        "detector": DETECTORS,
+        "selector": SELECTORS,
+        "memory": MEMORIES,
+        "solver": RULES,
+        "aggregator": AGGREGATORS,
+        "pacing": PACINGS,
+        "model": MODELS,
+        "source": SOURCES,
+        "drift": DRIFTS,
+        "availability": AVAILABILITIES,
+    }
+
+
+def _first_line(part: Any) -> str:
+    return " ".join((part.__doc__ or "").strip().split("\n\n")[0].split())
+
+
+def _parameters(part: Any) -> dict[str, str]:
+    shown = {}
+    for name, field in part.Parameters.model_fields.items():
+        shown[name] = "required" if field.is_required() else str(field.get_default(call_default_factory=True))
+    return shown

@@ -1,0 +1,293 @@
+"""The configuration of an experiment: its tables, their defaults, and how a file becomes one.
+
+An unknown key, part or profile, or a value that breaks a rule, is a ConfigurationError of one line that names
+the file and the key.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli_w
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+
+from coordinator.aggregators import AGGREGATORS, Aggregator
+from coordinator.clusterers import CLUSTERERS, Clusterer
+from coordinator.detectors import DETECTORS, Detector
+from coordinator.memories import MEMORIES, Memory
+from coordinator.pacing import PACINGS, Pacing
+from coordinator.selectors import SELECTORS, Selector
+from emulator.errors import ConfigurationError, DataFileError
+from emulator.plugins import ChoiceOf, Chosen, Parameters, Registry
+from executor.parameters import ExecutorParameters
+from traces.availability import AVAILABILITIES, AvailabilitySource
+from traces.sources import SOURCES, TraceSource
+
+Locate = Callable[[str], Path]
+
+TABLE_SUFFIXES = (".csv", ".parquet")
+
+
+def _models() -> Registry[Any]:
+    from executor.models import MODELS
+
+    return MODELS
+
+
+def _rules() -> Registry[Any]:
+    from executor.rules import RULES
+
+    return RULES
+
+
+def _availability_by_path(value: Any) -> Any:
+    """A path to a table stands for that table of intervals."""
+    if isinstance(value, str) and value.endswith(TABLE_SUFFIXES):
+        return {"kind": "intervals", "windows": value}
+    return value
+
+
+class Devices(Parameters):
+    """How fast clients are, and when they are online."""
+
+    profile: str = Field("smartphones", description="a catalogue name, or a .csv, .parquet or .toml")
+    availability: Annotated[
+        Chosen[AvailabilitySource],
+        ChoiceOf(lambda: AVAILABILITIES),
+        BeforeValidator(_availability_by_path),
+    ] = Field("always", validate_default=True)
+    time_model: Literal["driftscale", "fedscale"] = "driftscale"
+    model_factor: Annotated[float, Field(gt=0)] | Literal["flops"] = Field(
+        "flops", description="how much slower than the profile's reference model, or by FLOPs per sample"
+    )
+
+
+class Training(Parameters):
+    """What a participant does. Local steps and batch size also set what its work costs."""
+
+    model: Annotated[Chosen[Any], ChoiceOf(_models)] = Field("mlp", validate_default=True)
+    local_steps: int = Field(20, ge=1)
+    batch_size: int = Field(20, ge=1)
+    learning_rate: float = Field(0.05, gt=0)
+
+
+class Round(Parameters):
+    """Who is asked, for how long, and how often it is measured."""
+
+    rounds: int = Field(ge=1)
+    participants: int = Field(ge=1, description="visits a round absorbs, over all lanes")
+    over_commit: float = Field(1.3, ge=1, description="times the quota are sent out")
+    min_online: int = Field(
+        1, ge=1, description="with fewer online, the clock moves on until there are so many"
+    )
+    max_wait_days: float = Field(30.0, gt=0, description="virtual days after which such a wait is given up")
+    evaluate_every: int = Field(1, ge=1, description="rounds between evaluations; the last is always one")
+
+
+class Report(Parameters):
+    """How accuracy becomes time-to-accuracy."""
+
+    window: int = Field(5, ge=1, description="evaluations in the trailing mean")
+    target: float | None = Field(
+        None, gt=0, le=1, description="target accuracy; without it, the reference arm's final one, by seed"
+    )
+
+
+class Arm(Parameters):
+    """A method: a name and its row of parts."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
+    clusterer: Annotated[Chosen[Clusterer], ChoiceOf(lambda: CLUSTERERS)] = Field(
+        "single", validate_default=True
+    )
+    detectors: dict[str, Annotated[Chosen[Detector], ChoiceOf(lambda: DETECTORS)]] = Field(
+        default_factory=lambda: {"changed": "changed"}, validate_default=True
+    )
+    selector: Annotated[Chosen[Selector], ChoiceOf(lambda: SELECTORS)] = Field(
+        "random", validate_default=True
+    )
+    memory: Annotated[Chosen[Memory], ChoiceOf(lambda: MEMORIES)] = Field("held", validate_default=True)
+    solver: tuple[Annotated[Chosen[Any], ChoiceOf(_rules)], ...] = Field(("sgd",), validate_default=True)
+    aggregator: Annotated[Chosen[Aggregator], ChoiceOf(lambda: AGGREGATORS)] = Field(
+        "fedavg", validate_default=True
+    )
+    pacing: Annotated[Chosen[Pacing], ChoiceOf(lambda: PACINGS)] = Field("sync", validate_default=True)
+
+
+class Experiment(Parameters):
+    """A whole configuration. `[parts]` sets parts for every arm that does not name its own."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
+    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field((0, 1, 2, 3, 4), min_length=1)
+    trace: Annotated[Chosen[TraceSource], ChoiceOf(lambda: SOURCES, key="source")]
+    devices: Devices = Devices()
+    training: Training = Training()
+    round: Round
+    executor: ExecutorParameters = ExecutorParameters()
+    report: Report = Report()
+    parts: dict[str, Any] = Field(default_factory=dict, exclude=True)
+    arm: tuple[Arm, ...] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hand_parts_to_arms(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or not isinstance(values.get("parts"), Mapping):
+            return values
+        arms = values.get("arm")
+        if "name" in values["parts"] or not isinstance(arms, Sequence):
+            return values
+        return {**values, "arm": [{**values["parts"], **arm} for arm in arms]}
+
+    @field_validator("seeds")
+    @classmethod
+    def _seeds_differ(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(seeds)) < len(seeds):
+            raise ValueError("every seed may stand once")
+        return seeds
+
+    @field_validator("arm")
+    @classmethod
+    def _names_differ(cls, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
+        names = [arm.name for arm in arms]
+        if len(set(names)) < len(names):
+            raise ValueError(f"every arm needs a name of its own; these are {', '.join(names)}")
+        return arms
+
+    @property
+    def reference_arm(self) -> str:
+        return self.arm[0].name
+
+    def find_arm(self, name: str) -> Arm:
+        return next(arm for arm in self.arm if arm.name == name)
+
+    def resolved(self) -> dict[str, Any]:
+        """The configuration with every default written out, as a TOML file holds it (no nulls)."""
+        without_nulls = _without_nulls(self.model_dump(mode="json", by_alias=True))
+        assert isinstance(without_nulls, dict)
+        return without_nulls
+
+    def to_toml(self) -> str:
+        return tomli_w.dumps(self.resolved())
+
+
+def locator(data: Path | None, config: Path | None) -> Locate:
+    """Finds a path of a configuration: as it stands, under --data, or beside the configuration."""
+    folders = [Path(), *([data] if data else []), *([config.parent] if config else [])]
+
+    def locate(path: str) -> Path:
+        tried = [folder / Path(path).expanduser() for folder in folders]
+        for place in tried:
+            if place.exists():
+                return place
+        raise DataFileError(path, f"not found; looked for {', '.join(dict.fromkeys(map(str, tried)))}")
+
+    return locate
+
+
+def load_experiment(
+    path: Path, settings: Sequence[str] = (), seeds: Sequence[int] | None = None, data: Path | None = None
+) -> Experiment:
+    """The configuration in `path`, with `settings` ("round.rounds=50") applied over it.
+
+    ConfigurationError for whatever breaks a rule, DataFileError when there is no such file.
+    """
+    if not path.is_file():
+        raise DataFileError(path, "no such configuration")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path}: cannot be read as TOML ({error})") from error
+    for setting in settings:
+        _apply_setting(table, setting)
+    if seeds is not None:
+        table["seeds"] = list(seeds)
+    _name_folder_source(table, locator(data, path))
+    return parse_experiment(table, str(path))
+
+
+def parse_experiment(table: Mapping[str, Any], where: str) -> Experiment:
+    """`table` as an Experiment; `where` names it in errors."""
+    try:
+        return Experiment.model_validate(table)
+    except ValidationError as error:
+        raise ConfigurationError(f"{where}: {_first_problem(error, table)}") from error
+
+
+def _name_folder_source(table: dict[str, Any], locate: Locate) -> None:
+    """A trace source that is no name but a folder stands for the idx images in that folder."""
+    trace = table.get("trace")
+    source = trace.get("source") if isinstance(trace, dict) else None
+    if not isinstance(trace, dict) or not isinstance(source, str) or source in SOURCES:
+        return
+    try:
+        is_folder = locate(source).is_dir()
+    except DataFileError:
+        return  # an unknown name; validation lists the choices
+    if is_folder:
+        table["trace"] = {**trace, "source": "idx", "folder": source}
+
+
+def _apply_setting(table: dict[str, Any], setting: str) -> None:
+    """`key.key=value`; the value is read as TOML, and as text where it is not. An arm goes by its name."""
+    key, equals, text = setting.partition("=")
+    if not equals or not key.strip():
+        raise ConfigurationError(f"--set {setting}: must be KEY=VALUE, as in round.rounds=50")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *path, last = key.strip().split(".")
+    place: Any = table
+    for name in path:
+        place = _step_into(place, name, setting)
+    if not isinstance(place, dict):
+        raise ConfigurationError(f"--set {setting}: {'.'.join(path)} is not a table")
+    place[last] = value
+
+
+def _step_into(place: Any, name: str, setting: str) -> Any:
+    if isinstance(place, list):
+        names = [item.get("name") for item in place if isinstance(item, dict)]
+        if name not in names:
+            choices = ", ".join(map(str, names))
+            raise ConfigurationError(f"--set {setting}: no arm is named {name!r}; choices: {choices}")
+        return place[names.index(name)]
+    if isinstance(place, dict):
+        inner = place.setdefault(name, {})
+        if isinstance(inner, str):  # a part given by its name alone
+            inner = place[name] = {"source" if name == "trace" else "kind": inner}
+        return inner
+    raise ConfigurationError(f"--set {setting}: {name!r} lies inside something that is not a table")
+
+
+def _first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:
+    """`key.path = value: rule` of the first thing that is wrong."""
+    problem = error.errors(include_url=False)[0]
+    path: list[str] = []
+    place: Any = table
+    for step in problem["loc"]:
+        if isinstance(place, list | tuple) and isinstance(step, int) and step < len(place):
+            place = place[step]
+            path.append(str(place["name"]) if isinstance(place, dict) and "name" in place else str(step))
+        elif isinstance(place, Mapping) and step in place:
+            place = place[step]
+            path.append(str(step))
+        elif problem["type"] == "missing":
+            path.append(str(step))
+            place = None
+        # What is left names a branch of a union, not a key.
+    message = problem["msg"].removeprefix("Value error, ")
+    shown = f" = {place!r}" if isinstance(place, str | int | float) else ""
+    prefix = f"{'.'.join(path)}{shown}: " if path else ""
+    return f"{prefix}{message[0].lower()}{message[1:]}" if message else prefix
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value

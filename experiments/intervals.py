@@ -1,0 +1,68 @@
+"""Means with 95 % intervals over seeds: Student's t, on differences and on log ratios.
+
+Not a bootstrap: at 3 to 5 seeds its intervals cover 70 to 85 %; a test simulates what ours cover.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from emulator.arrays import Floats
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure of an arm. `ci95` is None for a single seed; `mean` too where a seed has no value."""
+
+    mean: float | None
+    ci95: tuple[float, float] | None
+    per_seed: list[float | None]
+
+    def as_json(self) -> dict[str, Any]:
+        """As `summary.json` has it."""
+        ci95 = None if self.ci95 is None else list(self.ci95)
+        return {"mean": self.mean, "ci95": ci95, "per_seed": self.per_seed}
+
+
+def mean_estimate(per_seed: Sequence[float | None]) -> Estimate:
+    """mean +- t(0.975, n - 1) * std / sqrt(n), with the sample's standard deviation (n - 1)."""
+    values = [value for value in per_seed if value is not None]
+    if len(values) < len(per_seed) or not values:
+        return Estimate(None, None, list(per_seed))
+    return Estimate(*_mean_and_interval(np.array(values)), list(per_seed))
+
+
+def difference_estimate(values: Sequence[float], reference: Sequence[float], scale: float = 1.0) -> Estimate:
+    """The mean of `scale` x (value - reference), paired by position."""
+    return mean_estimate([scale * (value - base) for value, base in zip(values, reference, strict=True)])
+
+
+def ratio_estimate(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
+    """The geometric mean of the ratios, paired by position: the t interval of their logarithms, raised back.
+
+    A pair that is not of positive numbers has no ratio, and the estimate then no mean.
+    """
+    ratios = [
+        above / below if above > 0 and below > 0 else None
+        for above, below in zip(numerators, denominators, strict=True)
+    ]
+    logs = mean_estimate([None if ratio is None else math.log(ratio) for ratio in ratios])
+    mean = None if logs.mean is None else math.exp(logs.mean)
+    ci95 = None if logs.ci95 is None else (math.exp(logs.ci95[0]), math.exp(logs.ci95[1]))
+    return Estimate(mean, ci95, list(ratios))
+
+
+def _mean_and_interval(values: Floats) -> tuple[float, tuple[float, float] | None]:
+    mean = float(np.mean(values))
+    if len(values) == 1:
+        return mean, None
+    # Imported late, and from scipy.special: scipy.stats takes most of a second for the same quantile.
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(len(values) - 1, 0.975) * np.std(values, ddof=1) / math.sqrt(len(values)))
+    return mean, (mean - half, mean + half)

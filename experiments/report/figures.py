@@ -1,0 +1,327 @@
+"""The plots of the report: logged rounds in, plotly figures out.
+
+All that is drawn is thinned to at most `MAX_POINTS` per line and row, evenly, so that a report of a long run
+or of many clients stays small. Nothing here is random: the same rounds give the same figure.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from emulator.arrays import Floats, Ints
+from emulator.runlog import RoundRecord
+from experiments.report.formats import time_unit
+from experiments.run_directory import FinishedRun
+from experiments.time_to_accuracy import accuracy_curve
+
+MAX_POINTS = 400
+
+# Okabe and Ito's colours, told apart by colour-blind readers; the reference arm has the grey.
+REFERENCE_COLOUR = "#555555"
+ARM_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES = ("solid", "dash", "dot", "dashdot")  # of the arms after the sixth, the twelfth, …
+# Okabe and Ito's again, then Tol's muted ones, for clusters.
+CLUSTER_COLOURS = (
+    *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#332288"),
+    *("#999933", "#882255", "#44AA99", "#AA4499", "#117733", "#DDCC77", "#661100", "#BBBBBB"),
+)
+OUTCOME_COLOURS = {"kept": "#009E73", "abandoned": "#B8C4CC", "dropped out": "#D55E00"}
+INK = "#1f2933"
+GRID = "#e4e7eb"
+
+Curve = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An arm that has something to draw: the runs that count, its entry in the summary, its place."""
+
+    name: str
+    runs: Sequence[FinishedRun]
+    summary: dict[str, Any]
+    place: int
+
+    @property
+    def label(self) -> str:
+        """The name as plotly's pseudo-HTML shows it verbatim."""
+        return html.escape(self.name)
+
+    @property
+    def is_censored(self) -> bool:
+        """Whether a seed never reached the target, so that its time is the run's end."""
+        return bool(self.summary["censored_seeds"])
+
+    def is_bounded_by(self, reference: Arm) -> bool:
+        """Whether a censored time, its own or the reference's, is in the speed-up over `reference`."""
+        return self.is_censored or bool(
+            set(reference.summary["censored_seeds"]) & set(self.summary["seed_ids"])
+        )
+
+    @property
+    def colour(self) -> str:
+        return REFERENCE_COLOUR if self.place == 0 else ARM_COLOURS[(self.place - 1) % len(ARM_COLOURS)]
+
+    @property
+    def line(self) -> dict[str, Any]:
+        dash = DASHES[max(self.place - 1, 0) // len(ARM_COLOURS) % len(DASHES)]
+        return {"color": self.colour, "width": 2.5, "dash": dash}
+
+
+def accuracy_figure(arms: Sequence[Arm], window: int) -> go.Figure:
+    """Smoothed accuracy (%) against virtual time: mean and range over seeds, the target, mean TTA."""
+    seconds, unit = time_unit(max(arm.summary["virtual_time_s"]["mean"] for arm in arms))
+    figure = _figure(460, x_title=f"virtual time ({unit})", y_title="mean client accuracy (%)")
+    for arm in arms:
+        curves = [accuracy_curve(run, window) for run in arm.runs]
+        _add_spread(figure, arm, [(curve.times_s / seconds, 100 * curve.smoothed) for curve in curves])
+    figure.update_xaxes(rangemode="tozero")
+    target = 100 * arms[0].summary["target_accuracy"]["mean"]
+    figure.add_hline(y=target, line={"color": INK, "width": 1.2, "dash": "dash"})
+    beside = {"x": 1, "xref": "x domain", "xanchor": "left", "xshift": 6, "align": "left"}
+    figure.add_annotation(y=target, text=f"target<br>{target:.1f} %", showarrow=False, **beside)
+    figure.update_layout(margin={"r": 80})
+    for arm in arms:
+        tta_s = arm.summary["tta_s"]["mean"]
+        symbol = "diamond-open" if arm.is_censored else "diamond"
+        figure.add_scatter(
+            x=[tta_s / seconds],
+            y=[100 * arm.summary["target_accuracy"]["mean"]],
+            mode="markers",
+            marker={"symbol": symbol, "size": 12, "color": arm.colour, "line": {"width": 1.5, "color": INK}},
+            hovertemplate=f"{arm.label}: TTA %{{x:.3g}} {unit}<extra></extra>",
+            legendgroup=arm.name,
+            showlegend=False,
+        )
+    return figure
+
+
+def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
+    """Mean client distance over rounds, beside that of all clients in one cluster; re-clusterings marked."""
+    figure = _figure(440, x_title="round", y_title="mean client distance")
+    unclustered = _by_round(arms[0].runs, lambda record: record.unclustered_distance)
+    for arm in arms:
+        curves = _by_round(arm.runs, lambda record: record.mean_client_distance)
+        if not curves:
+            continue
+        grid, mean = _add_spread(figure, arm, curves)
+        rounds, counts = np.unique(np.concatenate(arm.summary["reclustering_rounds"]), return_counts=True)
+        if len(rounds):
+            figure.add_scatter(
+                x=rounds,
+                y=np.interp(rounds, grid, mean),
+                mode="markers",
+                marker={"symbol": "triangle-down", "size": 11, "color": arm.colour, "line": {"color": INK}},
+                customdata=counts,
+                hovertemplate=f"{arm.label}: re-clustered in %{{customdata}} of {len(arm.runs)} seeds"
+                "<br>round %{x}<extra></extra>",
+                legendgroup=arm.name,
+                showlegend=False,
+            )
+    if unclustered:
+        grid, mean, _, _ = _spread(unclustered)
+        figure.add_scatter(
+            x=grid, y=mean, name="unclustered", line={"color": INK, "width": 1.5, "dash": "dash"}
+        )
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def membership_figure(run: FinishedRun) -> go.Figure:
+    """Which cluster each client was in: a row per client, a column per round, a colour per label."""
+    clients = _thin(_num_clients(run))
+    rounds, labels = _memberships(run, clients)
+    # Rows sorted by their whole sequence of labels, first round first: who stays together is shown together.
+    order = np.lexsort(labels.T[::-1])
+    present, codes = np.unique(labels[order], return_inverse=True)
+    colours = [CLUSTER_COLOURS[label % len(CLUSTER_COLOURS)] for label in present.tolist()]
+    figure = _figure(480, x_title="round", y_title="clients, sorted by their sequence of clusters")
+    figure.add_heatmap(
+        z=codes.reshape(labels.shape).astype(np.uint8 if len(present) < 256 else np.int32),
+        x=rounds,
+        y=[f"client {client}" for client in clients[order].tolist()],
+        colorscale=_steps(colours),
+        zmin=-0.5,
+        zmax=len(present) - 0.5,
+        colorbar=_cluster_legend(present),
+        hovertemplate="%{y}, round %{x}<extra></extra>",
+    )
+    figure.update_yaxes(type="category", showticklabels=False, ticks="", showgrid=False)
+    for number in (record.round for record in run.records if record.reclustered):
+        figure.add_vline(
+            x=number - 0.5,
+            line={"color": "#000000", "width": 2, "dash": "dash"},
+            annotation_text="▼",
+            annotation_position="top",
+            annotation_font_size=14,
+        )
+    return figure
+
+
+def durations_figure(arms: Sequence[Arm]) -> go.Figure:
+    """How long rounds took, in virtual time: a violin per arm over the rounds of all its seeds."""
+    durations = [_durations(arm.runs) for arm in arms]
+    seconds, unit = time_unit(max(float(np.median(values)) for values in durations))
+    figure = _figure(130 + 75 * len(arms), x_title=f"duration of a round ({unit})", y_title="")
+    for arm, values in zip(arms, durations, strict=True):
+        figure.add_violin(
+            x=np.quantile(values, np.linspace(0, 1, MAX_POINTS)) / seconds,
+            name=arm.label,
+            orientation="h",
+            line={"color": arm.colour},
+            box={"visible": True},
+            meanline={"visible": True},
+            points=False,
+            spanmode="hard",
+            width=0.9,
+        )
+    figure.update_layout(showlegend=False)
+    figure.update_xaxes(rangemode="tozero")
+    figure.update_yaxes(autorange="reversed", showgrid=False)
+    return figure
+
+
+def outcomes_figure(arms: Sequence[Arm]) -> go.Figure:
+    """What became of a round's participants: how many were kept, abandoned or dropped out, on average."""
+    figure = _figure(130 + 48 * len(arms), x_title="participants per round (mean)", y_title="")
+    for outcome, colour in OUTCOME_COLOURS.items():
+        figure.add_bar(
+            x=[_per_round(arm.runs)[outcome] for arm in arms],
+            y=[arm.label for arm in arms],
+            name=outcome,
+            orientation="h",
+            marker={"color": colour},
+            texttemplate="%{x:.1f}",
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            hovertemplate=f"%{{y}}: %{{x:.2f}} {outcome} per round<extra></extra>",
+        )
+    figure.update_layout(barmode="stack", legend={"traceorder": "normal"})
+    figure.update_yaxes(autorange="reversed", showgrid=False)
+    return figure
+
+
+def clustered_run(arm: Arm) -> FinishedRun | None:
+    """The first seed's run in which there ever was more than one cluster."""
+    return next((run for run in arm.runs if any(len(record.clusters) > 1 for record in run.records)), None)
+
+
+def is_thinned(run: FinishedRun) -> bool:
+    """Whether the heat map of `run` leaves out clients or rounds."""
+    return _num_clients(run) > MAX_POINTS or len(run.records) > MAX_POINTS
+
+
+def _figure(height: int, *, x_title: str, y_title: str) -> go.Figure:
+    figure = go.Figure()
+    axis = {"gridcolor": GRID, "linecolor": "#9aa5b1", "zeroline": False, "automargin": True}
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 70, "r": 30, "t": 48, "b": 60},
+        font={"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 14, "color": INK},
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        hoverlabel={"font": {"size": 13}},
+        xaxis={"title": {"text": x_title}, **axis},
+        yaxis={"title": {"text": y_title}, **axis},
+    )
+    return figure
+
+
+def _add_spread(figure: go.Figure, arm: Arm, curves: Sequence[Curve]) -> tuple[Floats, Floats]:
+    """Draw the mean of an arm's curves, in a band from the lowest seed to the highest; (grid, mean)."""
+    grid, mean, low, high = _spread(curves)
+    shared = {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False, "line": {"width": 0}}
+    if len(curves) > 1:
+        figure.add_scatter(x=grid, y=low, mode="lines", **shared)
+        figure.add_scatter(
+            x=grid, y=high, mode="lines", fill="tonexty", fillcolor=_translucent(arm.colour), **shared
+        )
+    figure.add_scatter(x=grid, y=mean, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line)
+    return grid, mean
+
+
+def _spread(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
+    """(grid, mean, lowest, highest) of curves (x, y) where all of them run; a value holds until the next."""
+    grid = np.unique(np.concatenate([x for x, _ in curves]))
+    grid = grid[(grid >= max(x[0] for x, _ in curves)) & (grid <= min(x[-1] for x, _ in curves))]
+    if not len(grid):  # one ended before another began
+        grid = np.array([max(x[0] for x, _ in curves)])
+    grid = grid[_thin(len(grid))]
+    held = np.stack([y[np.searchsorted(x, grid, side="right") - 1] for x, y in curves])
+    return grid, held.mean(axis=0), held.min(axis=0), held.max(axis=0)
+
+
+def _by_round(runs: Sequence[FinishedRun], value: Callable[[RoundRecord], float | None]) -> list[Curve]:
+    """(rounds, values) of each run that has any."""
+    curves = []
+    for run in runs:
+        measured = [(record.round, value(record)) for record in run.records if value(record) is not None]
+        if measured:
+            rounds, values = np.array(measured, dtype=np.float64).T
+            curves.append((rounds, values))
+    return curves
+
+
+def _memberships(run: FinishedRun, clients: Ints) -> tuple[Ints, Ints]:
+    """(rounds (columns,), labels (clients, columns)) at no more than MAX_POINTS rounds."""
+    drawn = set(_thin(len(run.records)).tolist())
+    labels: list[Ints] = []
+    for position, record in enumerate(run.records):
+        if record.members is not None:
+            members = np.array(record.members, dtype=np.int64)[clients]
+        if position in drawn:
+            labels.append(members)
+    rounds = np.array([run.records[position].round for position in sorted(drawn)], dtype=np.int64)
+    return rounds, np.stack(labels, axis=1)
+
+
+def _num_clients(run: FinishedRun) -> int:
+    return len(run.records[0].members or ())
+
+
+def _thin(count: int) -> Ints:
+    """At most MAX_POINTS positions in [0, count), evenly spread, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, MAX_POINTS)).round().astype(np.int64))
+
+
+def _durations(runs: Sequence[FinishedRun]) -> Floats:
+    return np.array([record.closed_s - record.opened_s for run in runs for record in run.records])
+
+
+def _per_round(runs: Sequence[FinishedRun]) -> dict[str, float]:
+    records = [record for run in runs for record in run.records]
+    totals = {
+        "kept": sum(len(record.kept) for record in records),
+        "abandoned": sum(record.abandoned for record in records),
+        "dropped out": sum(len(record.dropped) for record in records),
+    }
+    return {outcome: total / len(records) for outcome, total in totals.items()}
+
+
+def _steps(colours: Sequence[str]) -> list[tuple[float, str]]:
+    """A colour scale of equal steps, one for each colour."""
+    edges = np.linspace(0, 1, len(colours) + 1)
+    return [(float(edge), colour) for i, colour in enumerate(colours) for edge in edges[i : i + 2]]
+
+
+def _cluster_legend(present: Ints) -> dict[str, Any]:
+    shown = np.arange(0, len(present), 1 + len(present) // 25)
+    return {
+        "title": {"text": "cluster"},
+        "tickvals": shown.tolist(),
+        "ticktext": [str(label) for label in present[shown].tolist()],
+        "thickness": 18,
+        "outlinewidth": 0,
+        "len": 1,
+    }
+
+
+def _translucent(colour: str) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.16)"

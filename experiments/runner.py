@@ -1,0 +1,185 @@
+"""Runs an experiment into a run directory: every (arm, seed) that is not finished there, then the report."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from emulator.errors import ConfigurationError, RunError, UnknownNameError
+from emulator.runlog import RoundRecord, RunLog
+from experiments.build import World, build_emulation, build_world, run_header
+from experiments.config import Arm, Experiment, Locate, parse_experiment
+from experiments.run_directory import RunDirectory, write_atomically
+from experiments.stopwatch import Stopwatch
+
+PACKAGES = ("driftscale", "torch", "numpy", "scikit-learn", "scipy", "pyarrow", "pydantic")
+
+
+class Progress(Protocol):
+    """What is told how far a run has come."""
+
+    def run(self, arm: str, seed: int, rounds: int) -> AbstractContextManager[None]: ...
+
+    def round_done(self, record: RoundRecord) -> None: ...
+
+    def skipped(self, arm: str, seed: int) -> None: ...
+
+    def failed(self, arm: str, seed: int, reason: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run where."""
+
+    experiment: Experiment
+    directory: RunDirectory
+    arms: Sequence[str]
+    locate: Locate
+
+    def pairs(self) -> list[tuple[int, str]]:
+        """(seed, arm), all arms of a seed together, since they share its world."""
+        return [(seed, arm) for seed in self.experiment.seeds for arm in self.arms]
+
+
+def plan_run(
+    experiment: Experiment, path: Path, arms: Sequence[str] | None, locate: Locate, *, fresh: bool
+) -> Plan:
+    """Prepare the run directory `path`.
+
+    Finished runs that it holds are kept, with their seeds, if the configuration is the same in all else;
+    ConfigurationError names what differs. `fresh` deletes them.
+    """
+    names = [arm.name for arm in experiment.arm]
+    for arm in arms or ():
+        if arm not in names:
+            raise UnknownNameError("arm", arm, names, "--arms")
+    directory = RunDirectory(path)
+    if fresh:
+        directory.clear()
+    recorded = experiment
+    if directory.experiment_path.is_file():
+        recorded = _united(experiment, parse_experiment(directory.experiment(), str(path)), path)
+    path.mkdir(parents=True, exist_ok=True)
+    write_atomically(directory.experiment_path, recorded.to_toml())
+    return Plan(experiment, directory, list(arms) if arms else names, locate)
+
+
+def run_plan(plan: Plan, progress: Progress) -> None:
+    """Run what is not finished. A run that cannot go on is marked FAILED and the others still run;
+    RunError at the end says how many, and the first reason."""
+    failures: list[str] = []
+    world: World | None = None
+    world_seed: int | None = None
+    digests: dict[str, str] = {}
+    for seed, arm_name in plan.pairs():
+        if plan.directory.is_done(arm_name, seed):
+            progress.skipped(arm_name, seed)
+            continue
+        if world is None or world_seed != seed:
+            world, world_seed = build_world(plan.experiment, seed, plan.locate), seed
+            digests[str(seed)] = world.trace.digest()
+            _write_manifest(plan, world, digests)
+        try:
+            run_one(plan, plan.experiment.find_arm(arm_name), seed, world, progress)
+        except RunError as error:
+            plan.directory.mark_failed(arm_name, seed, str(error))
+            progress.failed(arm_name, seed, str(error))
+            failures.append(f"{arm_name}, seed {seed}: {error}")
+    if failures:
+        others = f"; {len(failures) - 1} more failed" if len(failures) > 1 else ""
+        raise RunError(f"{failures[0]}{others}; finished runs are kept in {plan.directory.path}")
+
+
+def run_one(plan: Plan, arm: Arm, seed: int, world: World, progress: Progress) -> None:
+    """Run one (arm, seed) from its first round to DONE."""
+    plan.directory.start(arm.name, seed)
+    stopwatch = Stopwatch()
+    start = time.perf_counter()
+    header = dict(run_header(plan.experiment, arm, seed, world))
+    with (
+        progress.run(arm.name, seed, plan.experiment.round.rounds),
+        RunLog(plan.directory.log_path(arm.name, seed), header) as log,
+    ):
+        build_emulation(plan.experiment, arm, world, log, (progress.round_done,), stopwatch).run()
+    timing = {
+        "wall_s": time.perf_counter() - start,
+        **stopwatch.seconds,
+        "peak_memory_bytes": float(psutil.Process().memory_info().rss),
+    }
+    plan.directory.mark_done(arm.name, seed, timing)
+
+
+def check(experiment: Experiment, locate: Locate) -> World:
+    """Build everything a run needs, for its first seed, and train nothing."""
+    from experiments.build import build_executor, build_parts
+
+    world = build_world(experiment, experiment.seeds[0], locate)
+    for arm in experiment.arm:
+        build_parts(experiment, arm)
+        build_executor(experiment, arm, world)
+    return world
+
+
+def _united(new: Experiment, old: Experiment, path: Path) -> Experiment:
+    """`new` with the seeds of both; ConfigurationError when they differ in what decides a result."""
+    difference = _first_difference(_deciding(old), _deciding(new))
+    if difference is not None:
+        raise ConfigurationError(
+            f"{path} holds runs of another configuration ({difference}); "
+            f"take another --out, or --fresh to delete them"
+        )
+    seeds = tuple(sorted({*old.seeds, *new.seeds}))
+    kept = [arm for arm in old.arm if arm.name not in {item.name for item in new.arm}]
+    return new.model_copy(update={"seeds": seeds, "arm": (*new.arm, *kept)})
+
+
+def _deciding(experiment: Experiment) -> dict[str, Any]:
+    """What decides the result of an (arm, seed): not which seeds there are, nor how they are reported."""
+    table = experiment.resolved()
+    arms = {arm["name"]: arm for arm in table.pop("arm")}
+    for key in ("seeds", "report"):
+        table.pop(key)
+    return {**table, "arm": arms}
+
+
+def _first_difference(old: Any, new: Any, path: str = "") -> str | None:
+    """`key was X, is Y` of the first value that differs; an arm that only one side has is no difference."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in dict.fromkeys([*old, *new]):
+            if path == "arm" and not (key in old and key in new):
+                continue
+            inner = f"{path}.{key}" if path else str(key)
+            found = _first_difference(old.get(key), new.get(key), inner)
+            if found is not None:
+                return found
+        return None
+    return None if old == new else f"{path} was {old!r}, is {new!r}"
+
+
+def _write_manifest(plan: Plan, world: World, digests: Mapping[str, str]) -> None:
+    """What the runs were made with. Digests of seeds run earlier are kept."""
+    earlier = plan.directory.manifest() or {}
+    manifest = {
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "machine": f"{platform.system()} {platform.machine()}, {psutil.cpu_count()} cores",
+        "profile": {"name": world.profile.name, "source": world.profile.source},
+        "model_factor": world.model_factor,
+        "trace_sha256": {**earlier.get("trace_sha256", {}), **digests},
+    }
+    write_atomically(plan.directory.manifest_path, json.dumps(manifest, indent=2) + "\n")
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,138 @@
+"""`summary.json`: what every arm comes to, and how it compares with the reference arm.
+
+    version, name, reference_arm, window
+    arms.<arm>
+        seeds, reached                    how many, and how many of them reached the target
+        seed_ids, censored_seeds          in the order of every `per_seed`; those that did not reach it
+        <figure> {mean, ci95, per_seed}   ci95 [low, high] is null for one seed, mean where none was measured
+        reclustering_rounds               a list of rounds for each seed
+
+Figures are in the units of their names; accuracies and distances have none, `_pp` is percentage points.
+An arm is measured on the seeds that the reference arm has finished too, so that all comparisons are paired;
+arms that share no seed with it are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from emulator.errors import InputError
+from emulator.runlog import RoundRecord
+from experiments.intervals import Estimate, difference_estimate, mean_estimate, ratio_estimate
+from experiments.run_directory import FinishedRun, RunDirectory, write_atomically
+from experiments.time_to_accuracy import AccuracyCurve, accuracy_curve
+
+SUMMARY_VERSION = 1
+
+Summary = dict[str, Any]
+
+TOTALS: dict[str, Callable[[FinishedRun], float | None]] = {
+    "global_reclusterings": lambda run: sum(record.reclustered for record in run.records),
+    "mean_client_distance": lambda run: _mean_client_distance(run.records),
+    "virtual_time_s": lambda run: run.records[-1].closed_s,
+    "wall_s": lambda run: run.timing["wall_s"],
+    "download_bytes": lambda run: run.records[-1].download_bytes,
+    "upload_bytes": lambda run: run.records[-1].upload_bytes,
+    "control_bytes": lambda run: run.records[-1].control_bytes,
+    "moves": lambda run: sum(record.moved for record in run.records),
+    "dropouts": lambda run: sum(len(record.dropped) for record in run.records),
+    "abandoned": lambda run: sum(record.abandoned for record in run.records),
+}
+"""Figures that need one run alone."""
+
+
+def summarise(
+    runs: Sequence[FinishedRun],
+    *,
+    name: str,
+    window: int,
+    reference_arm: str,
+    target: float | None = None,
+) -> Summary:
+    """The summary of finished runs; arms stand in the order of their first run.
+
+    The target is `target` or, seed by seed, the final smoothed accuracy of `reference_arm`. InputError when
+    that arm has no finished run, or when a run was never evaluated.
+    """
+    arms: dict[str, dict[int, FinishedRun]] = {}
+    for run in runs:
+        arms.setdefault(run.arm, {})[run.seed] = run
+    if reference_arm not in arms:
+        raise InputError(f"the reference arm {reference_arm!r} has no finished run to compare with")
+    reference = {seed: accuracy_curve(run, window) for seed, run in arms[reference_arm].items()}
+    summaries = {}
+    for arm, by_seed in arms.items():
+        shared = [run for seed, run in by_seed.items() if seed in reference]
+        if shared:
+            summaries[arm] = _summarise_arm(shared, [reference[run.seed] for run in shared], window, target)
+    return {
+        "version": SUMMARY_VERSION,
+        "name": name,
+        "reference_arm": reference_arm,
+        "window": window,
+        "arms": summaries,
+    }
+
+
+def write_summary(directory: RunDirectory, runs: Sequence[FinishedRun]) -> Summary:
+    """Summarise `runs` as the directory's configuration says, and write `summary.json`."""
+    summary = summarise_directory(directory, runs)
+    write_atomically(directory.summary_path, json.dumps(summary, allow_nan=False, indent=2) + "\n")
+    return summary
+
+
+def summarise_directory(directory: RunDirectory, runs: Sequence[FinishedRun]) -> Summary:
+    """Summarise `runs` with the window and the target of the directory's configuration."""
+    experiment = directory.experiment()
+    report = experiment["report"]
+    return summarise(
+        runs,
+        name=experiment["name"],
+        window=report["window"],
+        reference_arm=directory.arms()[0],
+        target=report.get("target"),
+    )
+
+
+def _summarise_arm(
+    runs: Sequence[FinishedRun], reference: Sequence[AccuracyCurve], window: int, target: float | None
+) -> dict[str, Any]:
+    """One arm; `reference` holds the curve of the reference arm for the seed of each run."""
+    curves = [accuracy_curve(run, window) for run in runs]
+    targets = [base.final if target is None else target for base in reference]
+    times = [curve.time_to(goal) for curve, goal in zip(curves, targets, strict=True)]
+    reference_times = [base.time_to(goal) for base, goal in zip(reference, targets, strict=True)]
+    final = [curve.final for curve in curves]
+    means = [float(np.mean(curve.accuracy)) for curve in curves]
+    figures: dict[str, Estimate] = {
+        "target_accuracy": mean_estimate(targets),
+        "final_accuracy": mean_estimate(final),
+        "gain_pp": difference_estimate(final, [base.final for base in reference], scale=100.0),
+        "mean_accuracy": mean_estimate(means),
+        "mean_gain_pp": difference_estimate(
+            means, [float(np.mean(base.accuracy)) for base in reference], scale=100.0
+        ),
+        "tta_s": mean_estimate([time_s for time_s, _ in times]),
+        "speedup": ratio_estimate([time_s for time_s, _ in reference_times], [time_s for time_s, _ in times]),
+        **{figure: mean_estimate([total(run) for run in runs]) for figure, total in TOTALS.items()},
+    }
+    return {
+        "seeds": len(runs),
+        "reached": sum(reached for _, reached in times),
+        "seed_ids": [run.seed for run in runs],
+        "censored_seeds": [run.seed for run, (_, reached) in zip(runs, times, strict=True) if not reached],
+        **{figure: estimate.as_json() for figure, estimate in figures.items()},
+        "reclustering_rounds": [
+            [record.round for record in run.records if record.reclustered] for run in runs
+        ],
+    }
+
+
+def _mean_client_distance(records: Sequence[RoundRecord]) -> float | None:
+    """The mean over the rounds where it was measured; None where it never was."""
+    measured = [r.mean_client_distance for r in records if r.mean_client_distance is not None]
+    return float(np.mean(measured)) if measured else None

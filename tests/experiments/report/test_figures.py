@@ -1,0 +1,123 @@
+import numpy as np
+
+from experiments.report import figures
+from experiments.report.figures import MAX_POINTS, Arm
+from experiments.run_directory import FinishedRun
+from experiments.summary import summarise
+from tests.experiments.synthetic_runs import TIMING, a_record, a_run
+
+
+def drawn_arms(runs, window=1):
+    summary = summarise(runs, name="x", window=window, reference_arm=runs[0].arm)
+    return [
+        Arm(name, [run for run in runs if run.arm == name], summary["arms"][name], place)
+        for place, name in enumerate(summary["arms"])
+    ]
+
+
+def a_clustered_run(memberships, **changes):
+    """A run with a round per entry of `memberships` (None: unchanged)."""
+    records = [
+        a_record(number, members=members, clusters=[0, 1], **changes)
+        for number, members in enumerate(memberships)
+    ]
+    return FinishedRun("fielding", 0, {}, records, TIMING)
+
+
+def traces(figure, kind):
+    return [trace for trace in figure.data if trace.type == kind]
+
+
+def test_an_accuracy_line_is_the_mean_over_seeds_in_a_band_of_their_range():
+    runs = [a_run("global", 0, [0.25, 0.5]), a_run("global", 1, [0.75, 1.0])]
+    low, high, mean, tta = traces(figures.accuracy_figure(drawn_arms(runs), 1), "scatter")
+    assert mean.x.tolist() == [10, 20]
+    assert low.y.tolist() == [25, 50]
+    assert high.y.tolist() == [75, 100]
+    assert mean.y.tolist() == [50, 75]
+    assert tta.marker.symbol == "diamond"
+
+
+def test_seeds_of_different_speed_share_a_grid_where_all_of_them_run():
+    grid, mean, _, _ = figures._spread(
+        [(np.array([1.0, 3.0, 5.0]), np.array([0.0, 2.0, 4.0])), (np.array([2.0, 4.0]), np.array([1.0, 3.0]))]
+    )
+    assert grid.tolist() == [2.0, 3.0, 4.0]
+    assert mean.tolist() == [0.5, 1.5, 2.5]
+
+
+def test_one_seed_has_no_band():
+    assert len(traces(figures.accuracy_figure(drawn_arms([a_run("global", 0, [0.5])]), 1), "scatter")) == 2
+
+
+def test_a_censored_arm_has_a_hollow_diamond():
+    runs = [a_run("global", 0, [0.5, 0.5]), a_run("slow", 0, [0.25, 0.25])]
+    diamonds = [
+        trace.marker.symbol
+        for trace in traces(figures.accuracy_figure(drawn_arms(runs), 1), "scatter")
+        if trace.mode == "markers"
+    ]
+    assert diamonds == ["diamond", "diamond-open"]
+
+
+def test_global_reclusterings_are_marked_in_both_pictures():
+    run = a_clustered_run([[0, 1], None, [1, 0]])
+    run.records[2] = a_record(2, members=[1, 0], clusters=[0, 1], reclustered=True)
+    heterogeneity = figures.heterogeneity_figure(drawn_arms([run]))
+    (marks,) = [trace for trace in traces(heterogeneity, "scatter") if trace.mode == "markers"]
+    assert marks.x.tolist() == [2]
+    assert [shape.x0 for shape in figures.membership_figure(run).layout.shapes] == [1.5]
+
+
+def test_distances_that_were_never_measured_draw_no_line():
+    run = a_run("global", 0, [0.5], mean_client_distance=None, unclustered_distance=None)
+    assert not figures.heterogeneity_figure(drawn_arms([run])).data
+
+
+def test_the_map_sorts_clients_by_their_sequence_and_holds_memberships_until_they_change():
+    figure = figures.membership_figure(a_clustered_run([[7, 3, 7], None, [3, 3, 7]]))
+    (heat,) = traces(figure, "heatmap")
+    assert list(heat.y) == ["client 1", "client 0", "client 2"]
+    assert heat.z.tolist() == [[0, 0, 0], [1, 1, 0], [1, 1, 1]]
+    assert heat.colorbar.ticktext == ("3", "7")
+
+
+def test_a_cluster_keeps_its_colour_whichever_others_there_are():
+    def colours(labels):
+        (heat,) = traces(figures.membership_figure(a_clustered_run([labels])), "heatmap")
+        return {
+            label: heat.colorscale[2 * position][1] for position, label in enumerate(heat.colorbar.ticktext)
+        }
+
+    assert colours([0, 2, 5])["5"] == colours([5, 9, 9])["5"]
+
+
+def test_the_map_of_many_clients_and_rounds_is_thinned():
+    members = [client % 2 for client in range(3 * MAX_POINTS)]
+    run = a_clustered_run([members] + [None] * (2 * MAX_POINTS))
+    (heat,) = traces(figures.membership_figure(run), "heatmap")
+    assert heat.z.shape == (MAX_POINTS, MAX_POINTS)
+    assert (heat.x[0], heat.x[-1]) == (0, 2 * MAX_POINTS)
+    assert figures.is_thinned(run)
+
+
+def test_an_arm_of_one_cluster_has_no_map():
+    (arm,) = drawn_arms([a_run("global", 0, [0.5])])
+    assert figures.clustered_run(arm) is None
+
+
+def test_outcomes_are_means_per_round():
+    run = a_run("global", 0, [0.5, 0.5])
+    run.records[1] = a_record(1, kept=[0], dropped=[])
+    bars = traces(figures.outcomes_figure(drawn_arms([run])), "bar")
+    assert {bar.name: list(bar.x) for bar in bars} == {
+        "kept": [2.0],
+        "abandoned": [1.5],
+        "dropped out": [0.5],
+    }
+
+
+def test_every_arm_looks_different_and_the_reference_is_grey():
+    arms = [Arm(f"arm {place}", [], {}, place) for place in range(25)]
+    assert arms[0].colour == figures.REFERENCE_COLOUR
+    assert len({(arm.line["color"], arm.line["dash"]) for arm in arms}) == 25

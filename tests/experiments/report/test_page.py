@@ -1,0 +1,90 @@
+import pytest
+
+from emulator.errors import InputError
+from experiments.report import write_report
+from tests.experiments.synthetic_runs import a_directory, a_run, realistic_directory, store
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def written(directory):
+    return write_report(directory).read_text(encoding="utf-8")
+
+
+def body(page):
+    return page[page.index("<body") :]
+
+
+def test_the_same_files_give_the_same_bytes(tmp_path):
+    directory = realistic_directory(tmp_path, seeds=2, rounds=20, clients=12)
+    first = write_report(directory).read_bytes()
+    assert write_report(directory).read_bytes() == first
+
+
+def test_the_page_says_how_many_plots_it_has(tmp_path):
+    page = written(realistic_directory(tmp_path, seeds=2, rounds=20, clients=12))
+    assert '<body data-plots="6">' in page
+    assert body(page).count("Plotly.newPlot(") == 6
+
+
+def test_names_are_shown_and_never_run(tmp_path):
+    directory = a_directory(tmp_path, ["global", HOSTILE], [0], name=f"</title><script>{HOSTILE}")
+    for arm in directory.arms():
+        store(directory, a_run(arm, 0, [0.25, 0.5], clusters=[0, 1]))
+    page = written(directory)
+    assert "<img" not in body(page)
+    assert "</title><script>" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+
+
+def test_plotly_is_inlined_once_and_may_fetch_nothing(tmp_path):
+    page = written(realistic_directory(tmp_path, seeds=1, rounds=20, clients=12))
+    assert page.count("plotly.js v") == 1
+    assert "default-src 'none'" in page[: page.index("<script>")]
+
+
+def test_what_was_run_is_told(tmp_path):
+    directory = realistic_directory(tmp_path, seeds=2, rounds=20, clients=12)
+    page = body(written(directory))
+    assert "digits trace · 200 clients · smartphones devices" in page
+    assert "drift label_mix (mass_events 75, share 0.8)" in page
+    assert "clusterer fielding (representation label, threshold 0.3333)" in page
+    assert "driftscale 0.1.0 · python 3.11" in page
+
+
+def test_runs_that_do_not_count_are_named_with_their_reason(tmp_path):
+    directory = a_directory(tmp_path, ["global", "fielding", "static"], [0, 1])
+    store(directory, a_run("global", 0, [0.5]))
+    store(directory, a_run("fielding", 1, [0.5]))
+    directory.start("global", 1)
+    directory.mark_failed("global", 1, "nobody was <online>")
+    page = body(written(directory))
+    assert "global, seed 1: failed: nobody was &lt;online&gt;" in page
+    assert "fielding, seed 0: not finished" in page
+    assert "fielding, seed 1: finished, but the reference arm did not finish this seed" in page
+    assert "static, seed 0: not finished" in page
+
+
+def test_a_censored_arm_is_flagged_and_explained(tmp_path):
+    directory = a_directory(tmp_path, ["global", "slow"], [0])
+    store(directory, a_run("global", 0, [0.5, 0.5]))
+    store(directory, a_run("slow", 0, [0.25, 0.25]))
+    page = body(written(directory))
+    assert page.count("&nbsp;†") == 2  # of TTA and speed-up
+    assert "† Some seeds never reached the target" in page
+
+
+def test_a_reference_that_misses_a_configured_target_flags_the_speed_ups_it_enters(tmp_path):
+    directory = a_directory(tmp_path, ["global", "fast"], [0], report={"window": 1, "target": 0.7})
+    store(directory, a_run("global", 0, [0.5, 0.5]))
+    store(directory, a_run("fast", 0, [0.5, 0.75]))
+    page = body(written(directory))
+    assert page.count("&nbsp;†") == 2  # global's TTA and fast's speed-up
+    assert "The target is 70.0 %, as configured." in " ".join(page.split())
+
+
+def test_a_directory_without_a_finished_reference_has_no_report(tmp_path):
+    directory = a_directory(tmp_path, ["global"], [0])
+    with pytest.raises(InputError, match="has no finished run"):
+        write_report(directory)
+    assert not directory.report_path.exists()

@@ -1,0 +1,170 @@
+"""Run directories made by hand: rounds as the log has them, without anything being trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from emulator.runlog import RoundRecord, RunLog
+from experiments.run_directory import FinishedRun, RunDirectory
+
+TIMING = {"wall_s": 2.0, "train_s": 1.0, "evaluate_s": 0.5, "cluster_s": 0.1, "peak_memory_bytes": 1e8}
+
+
+def a_record(number: int, **changes: Any) -> RoundRecord:
+    """Round `number` of ten seconds: four participants, three kept, one dropped; `changes` override."""
+    fields: dict[str, Any] = {
+        "round": number,
+        "step": number // 10,
+        "opened_s": 10.0 * number,
+        "dispatched_s": 10.0 * number + 1,
+        "closed_s": 10.0 * (number + 1),
+        "participants": [0, 1, 2, 3],
+        "kept": [0, 1, 2],
+        "dropped": [3],
+        "changed": 0,
+        "reported": 0,
+        "moved": 0,
+        "reclustered": False,
+        "clusters": [0],
+        "members": [0, 0, 0, 0] if number == 0 else None,
+        "train_loss": 1.0,
+        "accuracy": 0.5,
+        "accuracy_std": 0.1,
+        "loss": 1.0,
+        "mean_client_distance": 0.4,
+        "unclustered_distance": 0.8,
+        "download_bytes": 400.0 * (number + 1),
+        "upload_bytes": 300.0 * (number + 1),
+        "control_bytes": 16.0 * (number + 1),
+    }
+    return RoundRecord(**{**fields, **changes})
+
+
+def a_run(arm: str, seed: int, accuracies: Sequence[float | None], **changes: Any) -> FinishedRun:
+    """A run with an evaluation (or none) at the end of each ten-second round."""
+    records = [a_record(number, accuracy=value, **changes) for number, value in enumerate(accuracies)]
+    return FinishedRun(arm, seed, {}, records, dict(TIMING))
+
+
+def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes: Any) -> RunDirectory:
+    """A run directory in which nothing has run yet; `changes` override top-level keys."""
+    parts = {
+        "global": {"kind": "single"},
+        "static": {"kind": "static", "representation": "label"},
+        "fielding": {"kind": "fielding", "representation": "label", "threshold": 0.3333},
+    }
+    experiment = {
+        "name": "synthetic",
+        "seeds": list(seeds),
+        "trace": {
+            "source": "digits",
+            "clients": 200,
+            "rounds_per_step": 10,
+            "retain_rounds": 50,
+            "drift": {"kind": "label_mix", "mass_events": [75], "share": 0.8},
+        },
+        "devices": {"profile": "smartphones", "availability": "diurnal", "model_factor": 1},
+        "training": {"model": "mlp", "local_steps": 20, "batch_size": 20, "learning_rate": 0.05},
+        "round": {"participants": 20, "over_commit": 1.3, "rounds": 150},
+        "report": {"window": 5},
+        "arm": [
+            {"name": arm, "clusterer": parts.get(arm, {"kind": "single"}), "selector": {"kind": "random"}}
+            for arm in arms
+        ],
+        **changes,
+    }
+    path.mkdir(parents=True, exist_ok=True)
+    directory = RunDirectory(path)
+    directory.experiment_path.write_text(tomli_w.dumps(experiment), encoding="utf-8")
+    return directory
+
+
+def store(directory: RunDirectory, run: FinishedRun) -> None:
+    """Write a run as a real one would be written, to the DONE."""
+    directory.start(run.arm, run.seed)
+    with RunLog(directory.log_path(run.arm, run.seed), {"arm": run.arm, "seed": run.seed}) as log:
+        for record in run.records:
+            log.append(record)
+    directory.mark_done(run.arm, run.seed, run.timing)
+
+
+def realistic_directory(
+    path: Path, *, seeds: int = 5, rounds: int = 150, clients: int = 200, name: str = "synthetic"
+) -> RunDirectory:
+    """Three arms under slow label drift with a mass event half-way, as a real experiment would leave them."""
+    directory = a_directory(path, ["global", "static", "fielding"], range(seeds), name=name)
+    directory.manifest_path.write_text('{"versions": {"driftscale": "0.1.0", "python": "3.11"}}')
+    for arm in directory.arms():
+        for seed in directory.seeds():
+            store(directory, _drifting_run(arm, seed, rounds, clients))
+    return directory
+
+
+def _drifting_run(arm: str, seed: int, rounds: int, clients: int) -> FinishedRun:
+    # The world is drawn from the seed alone, so that the arms of a seed see the same drift.
+    world = np.random.default_rng(seed)
+    noise = np.random.default_rng([seed, len(arm)])
+    mix = world.integers(0, 5, clients)  # the label mix that a client draws from now
+    labels, centre_of = mix % 4, np.arange(10) % 4  # fielding's clusters, and the one nearest to each mix
+    static_labels = labels.copy()
+    event = rounds // 2 + seed
+    now_s, records, skill = 0.0, [], 0.25
+    for number in range(rounds):
+        drifted, reclustered, moved = np.zeros(clients, dtype=bool), False, 0
+        if number and number % 10 == 0:
+            drifted = world.random(clients) < 0.12
+            mix = np.where(drifted, world.integers(0, 5, clients) + 5 * (number > event), mix)
+        if number == event:
+            drifted = world.random(clients) < 0.85
+            mix = np.where(drifted, world.integers(5, 10, clients), mix)
+            skill -= 0.14 if arm == "fielding" else 0.2
+        before = labels
+        if arm == "fielding" and number == event + 1:
+            reclustered, centre_of = True, np.array([0, 1, 2, 3, 0, 5, 1, 3, 4, 2])
+            labels = centre_of[mix]
+        elif arm == "fielding" and drifted.any() and number != event:
+            labels = np.where(drifted, centre_of[mix], labels)
+            moved = int((labels != before).sum())
+        members = {"global": np.zeros(clients, dtype=int), "static": static_labels, "fielding": labels}[arm]
+        ceiling = {"global": 0.72, "static": 0.75, "fielding": 0.83}[arm]
+        skill += (ceiling - skill) * 0.055
+        opened_s = now_s
+        dispatched_s = opened_s + (8.0 if drifted.any() else 0.0)
+        tail_s = noise.lognormal(4.6, 0.35) * (1.12 if arm != "global" else 1.0)
+        now_s = dispatched_s + tail_s * (1.4 + np.sin(now_s / 13_000))
+        participants = noise.permutation(clients)[:26]
+        dropped = int(noise.binomial(6, 0.3 if arm != "global" else 0.25))
+        purity = {"global": 0.0, "static": 0.75 if number < event else 0.15, "fielding": 0.8}[arm]
+        if arm == "fielding" and number == event:
+            purity = 0.3
+        unclustered = 1.05 + 0.08 * np.sin(number / 23) + 0.01 * seed
+        evaluated = number % 2 == 0
+        records.append(
+            a_record(
+                number,
+                opened_s=opened_s,
+                dispatched_s=dispatched_s,
+                closed_s=now_s,
+                participants=participants.tolist(),
+                kept=participants[:20].tolist(),
+                dropped=participants[20 : 20 + dropped].tolist(),
+                changed=int(drifted.sum()),
+                reported=int(drifted.sum()),
+                moved=moved,
+                reclustered=reclustered,
+                clusters=np.unique(members).tolist(),
+                members=members.tolist() if number == 0 or (members != before).any() else None,
+                accuracy=float(skill + noise.normal(0, 0.012)) if evaluated else None,
+                mean_client_distance=float(unclustered * (1 - 0.55 * purity)) if evaluated else None,
+                unclustered_distance=float(unclustered) if evaluated else None,
+                download_bytes=26 * 40_000.0 * (number + 1),
+                upload_bytes=20 * 40_000.0 * (number + 1),
+                control_bytes=4_000.0 * (number // 10) if arm == "fielding" else 0.0,
+            )
+        )
+    return FinishedRun(arm, seed, {}, records, {**TIMING, "wall_s": 4.0 + seed / 10 + len(arm) / 5})

@@ -1,0 +1,27 @@
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from experiments.rounds_table import write_rounds_table
+from tests.experiments.synthetic_runs import a_run
+
+
+def test_every_round_of_every_run_is_a_row(tmp_path):
+    path = tmp_path / "rounds.parquet"
+    write_rounds_table(path, [a_run("global", 0, [0.25, None]), a_run("fielding", 1, [0.5], kept=[0])])
+    rows = pq.read_table(path).to_pylist()
+    assert [(row["arm"], row["seed"], row["round"], row["accuracy"]) for row in rows] == [
+        ("global", 0, 0, 0.25),
+        ("global", 0, 1, None),
+        ("fielding", 1, 0, 0.5),
+    ]
+    assert [row["num_kept"] for row in rows] == [3, 3, 1]
+    assert [row["num_abandoned"] for row in rows] == [0, 0, 2]
+
+
+def test_columns_keep_their_types_when_nothing_was_measured_or_run(tmp_path):
+    path = tmp_path / "rounds.parquet"
+    write_rounds_table(path, [a_run("global", 0, [None])])
+    schema = pq.read_schema(path)
+    assert schema.field("accuracy").type == pa.float64()
+    write_rounds_table(path, [])
+    assert pq.read_schema(path) == schema

@@ -1,0 +1,100 @@
+import pytest
+
+from emulator.errors import InputError
+from experiments.run_directory import RunDirectory, write_atomically
+from tests.experiments.synthetic_runs import a_directory, a_run, store
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return a_directory(tmp_path / "run", ["global", "fielding"], [2, 0])
+
+
+def test_a_stored_run_is_read_back_whole(directory):
+    run = a_run("fielding", 2, [0.25, 0.5])
+    store(directory, run)
+    assert directory.is_done("fielding", 2)
+    read = directory.read_run("fielding", 2)
+    assert (read.records, read.timing) == (run.records, run.timing)
+    assert read.header == {"arm": "fielding", "seed": 2}
+
+
+def test_runs_come_in_the_configured_order(directory):
+    for arm, seed in [("fielding", 0), ("fielding", 2), ("global", 0), ("global", 2)]:
+        store(directory, a_run(arm, seed, [0.5]))
+    order = [(run.arm, run.seed) for run in directory.finished_runs()]
+    assert order == [("global", 2), ("global", 0), ("fielding", 2), ("fielding", 0)]
+
+
+def test_an_unfinished_run_is_not_read(directory):
+    directory.start("global", 0)
+    assert directory.finished_runs() == []
+    with pytest.raises(InputError, match="arm 'global', seed 0 is not finished"):
+        directory.read_run("global", 0)
+
+
+def test_a_failed_run_keeps_its_reason_until_it_is_started_again(directory):
+    directory.start("global", 0)
+    directory.mark_failed("global", 0, "nobody was ever online")
+    assert directory.failure("global", 0) == "nobody was ever online"
+    assert not directory.is_done("global", 0)
+    directory.start("global", 0)
+    assert directory.failure("global", 0) is None
+
+
+def test_starting_clears_what_an_earlier_attempt_left(directory):
+    store(directory, a_run("global", 0, [0.5]))
+    folder = directory.start("global", 0)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_run_directory_is_cleared_whole_and_nothing_else_is_ever_deleted(directory, tmp_path):
+    directory.clear()
+    assert not directory.path.exists()
+    directory.clear()
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(InputError, match="so it is not deleted"):
+        RunDirectory(tmp_path).clear()
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_no_directory_no_experiment_and_damaged_files_are_one_line_each(directory, tmp_path):
+    with pytest.raises(InputError, match="no such run directory"):
+        RunDirectory(tmp_path / "absent").arms()
+    with pytest.raises(InputError, match="not a run directory"):
+        RunDirectory(tmp_path).arms()
+    store(directory, a_run("global", 0, [0.5]))
+    directory.timing_path("global", 0).write_text("{")
+    with pytest.raises(InputError, match=r"timing.json: cannot be read as JSON"):
+        directory.read_run("global", 0)
+    directory.timing_path("global", 0).write_text("[]")
+    with pytest.raises(InputError, match=r"timing.json: must hold a JSON object"):
+        directory.read_run("global", 0)
+    directory.experiment_path.write_text("name = 'x'")
+    with pytest.raises(InputError, match="key 'seeds' is missing"):
+        directory.arms()
+    directory.experiment_path.write_text("name = ")
+    with pytest.raises(InputError, match="cannot be read as TOML"):
+        directory.arms()
+
+
+@pytest.mark.parametrize("arm", ["", ".", "..", "../elsewhere", "a/b", "a\\b", "a\0b"])
+def test_an_arm_cannot_lead_out_of_the_directory(directory, arm):
+    with pytest.raises(InputError, match="must serve as the name of a folder"):
+        directory.start(arm, 0)
+
+
+def test_an_atomic_write_replaces_the_file_and_leaves_nothing_beside_it(tmp_path):
+    path = tmp_path / "file"
+    write_atomically(path, "old")
+    write_atomically(path, b"new")
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_fails_keeps_what_was_there(tmp_path):
+    path = tmp_path / "file"
+    path.mkdir()  # a folder cannot be replaced by a file
+    with pytest.raises(OSError, match="directory"):
+        write_atomically(path, "new")
+    assert list(tmp_path.iterdir()) == [path]
