@@ -81,25 +81,27 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         self._done = 0
         self._rounds = 0
         self._name = ""
+        self._accuracy = ""
 
     def __exit__(self, *error: object) -> None:
         return None
 
     @contextmanager
     def run(self, arm: str, seed: int, rounds: int) -> Iterator[None]:
-        self._name, self._rounds = f"{arm}, seed {seed}", rounds
+        self._name, self._rounds, self._accuracy = f"{arm}, seed {seed}", rounds, ""
         start = time.perf_counter()
         yield
         self._done += 1
         _say(f"[{self._done}/{self._pairs}] {self._name}: done in {time.perf_counter() - start:.1f} s")
 
     def round_done(self, record: RoundRecord) -> None:
+        if record.accuracy is not None:
+            self._accuracy = f", accuracy {record.accuracy:.1%}"
         done = record.round + 1
         every = max(1, -(-self._rounds // PLAIN_LINES_PER_RUN))
         if done % every == 0 or done == self._rounds:
-            accuracy = "" if record.accuracy is None else f", accuracy {record.accuracy:.1%}"
             clock = time_scale(record.closed_s)(record.closed_s)
-            _say(f"{self._name}: round {done}/{self._rounds}, virtual {clock}{accuracy}")
+            _say(f"{self._name}: round {done}/{self._rounds}, virtual {clock}{self._accuracy}")
 
     def skipped(self, arm: str, seed: int) -> None:
         self._done += 1

@@ -6,12 +6,12 @@ labels observed in groups (countries, plots, stations) over time; every group be
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import DataFileError, InputError
@@ -37,20 +37,13 @@ class LabelReplayParameters(StreamParameters):
     most_common: int | None = Field(
         None, ge=1, description="keep only so many labels, the most frequent ones"
     )
-    since: str | None = Field(None, description="ISO date; earlier rows are left out")
-    until: str | None = Field(None, description="ISO date; rows from then on are left out")
+    since: date | None = Field(None, description="earlier rows are left out")
+    until: date | None = Field(None, description="rows from that day on are left out")
     window_days: float | None = Field(
         None, gt=0, description="width of a window; without it, every distinct time is one"
     )
     min_windows: int = Field(1, ge=1, description="groups observed in fewer windows are left out")
     clients_per_group: int = Field(10, ge=1)
-
-    @field_validator("since", "until")
-    @classmethod
-    def _is_a_date(cls, value: str | None) -> str | None:
-        if value is not None:
-            datetime.fromisoformat(value)
-        return value
 
 
 class LabelReplay(TraceSource):
@@ -151,8 +144,7 @@ def _used_rows(table: TableFile, parameters: LabelReplayParameters, days: Floats
     used = ~np.isin(np.array(table.texts(parameters.label)), parameters.exclude)
     for bound, keep in ((parameters.since, np.greater_equal), (parameters.until, np.less)):
         if bound is not None:
-            moment = np.datetime64(datetime.fromisoformat(bound), "us").astype(np.int64)
-            used &= keep(days, moment / _MICROSECONDS_PER_DAY)
+            used &= keep(days, np.datetime64(bound, "D").astype(np.int64))
     if not used.any():
         raise DataFileError(
             table.path, "no row is left between since and until once the excluded labels are out"
