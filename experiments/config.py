@@ -29,6 +29,13 @@ from traces.sources import SOURCES, TraceSource
 Locate = Callable[[str], Path]
 
 TABLE_SUFFIXES = (".csv", ".parquet")
+PLAIN_RULES = {
+    "tuple_type": "must be a list",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+    "too_short": "must not be empty",
+}
+"""Rules that pydantic words in Python's terms, by its name for them."""
 
 
 def _models() -> Registry[Any]:
@@ -50,6 +57,12 @@ def _availability_by_path(value: Any) -> Any:
     return value
 
 
+def _number_or_flops(value: Any) -> Any:
+    if isinstance(value, str) and value != "flops":
+        raise ValueError('must be a number, or "flops"')
+    return value
+
+
 class Devices(Parameters):
     """How fast clients are, and when they are online."""
 
@@ -60,7 +73,9 @@ class Devices(Parameters):
         BeforeValidator(_availability_by_path),
     ] = Field("always", validate_default=True)
     time_model: Literal["driftscale", "fedscale"] = "driftscale"
-    model_factor: Annotated[float, Field(gt=0)] | Literal["flops"] = Field(
+    model_factor: Annotated[
+        Annotated[float, Field(gt=0)] | Literal["flops"], BeforeValidator(_number_or_flops)
+    ] = Field(
         "flops", description="how much slower than the profile's reference model, or by FLOPs per sample"
     )
 
@@ -136,10 +151,14 @@ class Experiment(Parameters):
     def _hand_parts_to_arms(cls, values: Any) -> Any:
         if not isinstance(values, Mapping) or not isinstance(values.get("parts"), Mapping):
             return values
-        arms = values.get("arm")
-        if "name" in values["parts"] or not isinstance(arms, Sequence):
+        parts, arms = values["parts"], values.get("arm")
+        kinds = [name for name in Arm.model_fields if name != "name"]
+        for key in parts:
+            if key not in kinds:
+                raise ValueError(f"parts: unknown key {key!r}; choices: {', '.join(sorted(kinds))}")
+        if not isinstance(arms, list | tuple):
             return values
-        return {**values, "arm": [{**values["parts"], **arm} for arm in arms]}
+        return {**values, "arm": [{**parts, **arm} if isinstance(arm, Mapping) else arm for arm in arms]}
 
     @field_validator("seeds")
     @classmethod
@@ -175,6 +194,8 @@ class Experiment(Parameters):
 
 def locator(data: Path | None, config: Path | None) -> Locate:
     """Finds a path of a configuration: as it stands, under --data, or beside the configuration."""
+    if data is not None and not data.is_dir():
+        raise DataFileError(data, "no such folder; --data (or DRIFTSCALE_DATA) names one")
     folders = [Path(), *([data] if data else []), *([config.parent] if config else [])]
 
     def locate(path: str) -> Path:
@@ -195,7 +216,8 @@ def load_experiment(
     ConfigurationError for whatever breaks a rule, DataFileError when there is no such file.
     """
     if not path.is_file():
-        raise DataFileError(path, "no such configuration")
+        problem = "is a folder, not a configuration" if path.is_dir() else "no such configuration"
+        raise DataFileError(path, problem)
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -268,7 +290,7 @@ def _first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:
     problem = error.errors(include_url=False)[0]
     path: list[str] = []
     place: Any = table
-    for step in problem["loc"]:
+    for step in _as_written(problem["loc"], table):
         if isinstance(place, list | tuple) and isinstance(step, int) and step < len(place):
             place = place[step]
             path.append(str(place["name"]) if isinstance(place, dict) and "name" in place else str(step))
@@ -279,10 +301,20 @@ def _first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:
             path.append(str(step))
             place = None
         # What is left names a branch of a union, not a key.
-    message = problem["msg"].removeprefix("Value error, ")
+    message = PLAIN_RULES.get(problem["type"], problem["msg"].removeprefix("Value error, "))
     shown = f" = {place!r}" if isinstance(place, str | int | float) else ""
     prefix = f"{'.'.join(path)}{shown}: " if path else ""
     return f"{prefix}{message[0].lower()}{message[1:]}" if message else prefix
+
+
+def _as_written(location: tuple[str | int, ...], table: Mapping[str, Any]) -> tuple[str | int, ...]:
+    """`location`, but under `parts` where an arm has its part from there."""
+    if len(location) < 3 or location[0] != "arm":
+        return location
+    _, arm, key, *_ = location
+    assert isinstance(arm, int)
+    shared = key in table.get("parts", {}) and key not in table["arm"][arm]
+    return ("parts", *location[2:]) if shared else location
 
 
 def _without_nulls(value: Any) -> Any:

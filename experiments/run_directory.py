@@ -94,6 +94,13 @@ class RunDirectory:
         for key in ("name", "seeds", "arm", "report"):
             if key not in experiment:
                 raise DataFileError(self.experiment_path, f"key {key!r} is missing")
+        if not _is_list_of(int, experiment["seeds"]):
+            raise DataFileError(self.experiment_path, "seeds must be a list of whole numbers")
+        arms = experiment["arm"]
+        if not _is_list_of(dict, arms) or not _is_list_of(str, [arm.get("name") for arm in arms]):
+            raise DataFileError(self.experiment_path, "arm must be a list of tables that have a name")
+        if not isinstance(experiment["report"], dict) or "window" not in experiment["report"]:
+            raise DataFileError(self.experiment_path, "report must be a table that has a window")
         return experiment
 
     def manifest(self) -> dict[str, Any] | None:
@@ -122,21 +129,37 @@ class RunDirectory:
         header, records = read_log(self.log_path(arm, seed))
         return FinishedRun(arm, seed, header, records, _read_json(self.timing_path(arm, seed)))
 
-    def finished_runs(self) -> list[FinishedRun]:
-        """All finished runs, by arm and then by seed as configured."""
+    def finished_pairs(self) -> list[tuple[str, int]]:
+        """(arm, seed) of all finished runs, by arm and then by seed as configured."""
         seeds = self.seeds()
-        return [self.read_run(arm, seed) for arm in self.arms() for seed in seeds if self.is_done(arm, seed)]
+        return [(arm, seed) for arm in self.arms() for seed in seeds if self.is_done(arm, seed)]
+
+    def finished_runs(self) -> list[FinishedRun]:
+        """All finished runs, in that order."""
+        return [self.read_run(arm, seed) for arm, seed in self.finished_pairs()]
 
     # -- writing -----------------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Delete everything, if it is a run directory; InputError for a folder that holds something else."""
-        if not self.path.exists() or not any(self.path.iterdir()):
+        """Delete the runs and all that was made of them; whatever else is in the folder stays, and with it
+        the folder. InputError for a folder that is no run directory."""
+        if not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir())):
             return
         if not self.experiment_path.is_file():
             missing = self.experiment_path.name
             raise InputError(f"{self.path}: not a run directory (it has no {missing}), so it is not deleted")
-        shutil.rmtree(self.path)
+        for folder in sorted(self.path.glob("*/seed-*")):
+            shutil.rmtree(folder)
+            _remove_if_empty(folder.parent)
+        for file in (
+            self.manifest_path,
+            self.rounds_path,
+            self.summary_path,
+            self.report_path,
+            self.experiment_path,
+        ):
+            file.unlink(missing_ok=True)
+        _remove_if_empty(self.path)
 
     def start(self, arm: str, seed: int) -> Path:
         """An empty folder for the run; whatever an earlier attempt left there is deleted."""
@@ -167,6 +190,15 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _is_list_of(kind: type, value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, kind) for item in value)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from emulator.errors import ConfigurationError, RunError, UnknownNameError
+from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
 from emulator.runlog import RoundRecord, RunLog
 from experiments.build import World, build_emulation, build_world, run_header
 from experiments.config import Arm, Experiment, Locate, parse_experiment
@@ -56,21 +56,26 @@ def plan_run(
     """Prepare the run directory `path`.
 
     Finished runs that it holds are kept, with their seeds, if the configuration is the same in all else;
-    ConfigurationError names what differs. `fresh` deletes them.
+    ConfigurationError names what differs. `fresh` deletes them, once it is clear that the new ones can be
+    built.
     """
     names = [arm.name for arm in experiment.arm]
     for arm in arms or ():
         if arm not in names:
             raise UnknownNameError("arm", arm, names, "--arms")
     directory = RunDirectory(path)
-    if fresh:
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file; a run directory is a folder")
+    if fresh and path.exists():
+        check(experiment, locate)
         directory.clear()
     recorded = experiment
-    if directory.experiment_path.is_file():
+    # Of runs that never finished nothing is kept, so they bind nobody to their configuration.
+    if directory.experiment_path.is_file() and directory.finished_pairs():
         recorded = _united(experiment, parse_experiment(directory.experiment(), str(path)), path)
     path.mkdir(parents=True, exist_ok=True)
     write_atomically(directory.experiment_path, recorded.to_toml())
-    return Plan(experiment, directory, list(arms) if arms else names, locate)
+    return Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate)
 
 
 def run_plan(plan: Plan, progress: Progress) -> None:

@@ -5,46 +5,56 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 OUR_PACKAGES = ("emulator", "device_profiles", "traces", "coordinator", "executor", "experiments")
 
+BAD_INPUT = 2  # as emulator.errors has them
+RUN_FAILED = 3
 INTERRUPTED = 130
 
 
 def main() -> None:
     """The entry point `driftscale`: runs a command; an error of ours is one line and its exit code."""
+    foreign = foreign_package()
+    if foreign is not None:  # before anything is imported from it
+        _end(foreign, BAD_INPUT)
     from emulator.errors import EmulatorError
     from experiments.cli.app import app
 
     try:
-        check_one_root()
         app()
     except EmulatorError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        _end(str(error), error.exit_code)
     except KeyboardInterrupt:
-        print("interrupted; finished runs are kept, the same command goes on with the rest", file=sys.stderr)
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
-        sys.stderr.close()
+    except OSError as error:  # a full disk, a folder that may not be written: the run cannot go on
+        _end(str(error), RUN_FAILED)
 
 
-def check_one_root() -> None:
-    """InputError unless all our packages come from one folder: their names are common ones."""
-    from emulator.errors import InputError
-
+def foreign_package() -> str | None:
+    """What is wrong where one of our packages, whose names are common ones, is somebody else's; else None."""
     roots = {name: _root(name) for name in OUR_PACKAGES}
     ours = roots["experiments"]
     for name, root in roots.items():
         if root != ours:
-            raise InputError(
+            return (
                 f"the package {name!r} comes from {root or 'nowhere'}, but driftscale is in {ours}; another "
                 f"package of that name comes first on the path (started beside a folder called {name}?)"
             )
+    return None
 
 
 def _root(package: str) -> Path | None:
+    """The folder that `package` lies in; a folder without `__init__.py` is one too."""
     spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
+    if spec is None:
         return None
-    return Path(spec.origin).resolve().parent.parent
+    folders = [str(Path(spec.origin).parent)] if spec.origin else [*(spec.submodule_search_locations or ())]
+    return Path(folders[0]).resolve().parent if folders else None
+
+
+def _end(problem: str, exit_code: int) -> NoReturn:
+    """One line, whatever the message holds."""
+    print(f"error: {' '.join(problem.splitlines())}", file=sys.stderr)
+    sys.exit(exit_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -44,23 +45,32 @@ def run(
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete what the run directory holds.")] = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Run every (arm, seed) that is not finished yet, then summarise and report."""
+    """Run what is not finished yet, then summarise and report.
+
+    A finished (arm, seed) in the run directory is kept. More --seeds, and more arms, are added to it.
+    """
     from experiments.cli.progress import make_progress
     from experiments.config import load_experiment, locator
     from experiments.runner import plan_run, run_plan
 
     experiment = load_experiment(config, settings or [], _parse_seeds(seeds), data)
     chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
-    plan = plan_run(
-        experiment, out or Path("runs") / experiment.name, chosen, locator(data, config), fresh=fresh
-    )
+    folder = out or Path("runs") / experiment.name
+    plan = plan_run(experiment, folder, chosen, locator(data, config), fresh=fresh)
     try:
         with make_progress(len(plan.pairs()), quiet=output is OutputFormat.JSON) as progress:
             run_plan(plan, progress)
+    except KeyboardInterrupt:
+        _note("interrupted; finished runs are kept, the same command goes on with the rest")
+        raise
     finally:
         # What is finished is summarised however the run ends.
-        if plan.directory.finished_runs():
-            _report(plan.directory.path, output)
+        finished = {arm for arm, _ in plan.directory.finished_pairs()}
+        reference = experiment.reference_arm
+        if reference in finished:
+            _report(folder, output)
+        elif finished:
+            _note(f"no summary: {folder} has no finished run of the reference arm {reference!r}")
 
 
 @app.command()
@@ -80,7 +90,10 @@ def check(
     data: Data = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Read a configuration, draw the clients of its first seed and build every arm; train nothing."""
+    """Build everything a configuration asks for, and train nothing.
+
+    Draws the clients of the first seed, reads all files and builds every arm.
+    """
     from experiments.cli.tables import print_check
     from experiments.config import load_experiment, locator
     from experiments.runner import check as check_experiment
@@ -94,7 +107,7 @@ def parts(
     kind: Annotated[str | None, typer.Argument(help="One kind of part, such as clusterer.")] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """The parts a configuration can name, ours and plug-ins', with their parameters."""
+    """The parts a configuration can name, with their parameters."""
     from experiments.cli.tables import print_parts
 
     print_parts(kind, output)
@@ -118,6 +131,10 @@ def _report(path: Path, output: OutputFormat) -> None:
         print_summary(summary, report_path)
 
 
+def _note(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
 def _parse_seeds(text: str | None) -> list[int] | None:
     """`0..9` (both ends included) or `0,3,7`."""
     from emulator.errors import ConfigurationError
@@ -127,6 +144,8 @@ def _parse_seeds(text: str | None) -> list[int] | None:
     try:
         if ".." in text:
             first, last = (int(part) for part in text.split(".."))
+            if first > last:
+                raise ValueError("runs backwards")
             return list(range(first, last + 1))
         return [int(part) for part in text.split(",")]
     except ValueError as error:

@@ -31,7 +31,7 @@ Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON
 
 @app.command("list")
 def list_profiles(output: Format = OutputFormat.TABLE) -> None:
-    """The profiles that go by a name, ours and plug-ins', with the median of each column."""
+    """Profiles that go by a name, with their medians."""
     from device_profiles import PROFILES, load_profile
 
     profiles = {name: load_profile(name) for name in PROFILES.names()}
@@ -65,7 +65,7 @@ def show_profile(
     profile: Annotated[str, typer.Argument(help="A name, or a path to a .csv, .parquet or .toml.")],
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """The quantiles of each column, over a fleet drawn from the profile."""
+    """The quantiles of each column of a profile."""
     from device_profiles import load_profile
 
     shown = load_profile(profile)
@@ -87,7 +87,7 @@ def check_profile(
     path: Annotated[Path, typer.Argument(help="A .csv, .parquet or .toml.")],
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Say ok, and what it holds, when a file is a valid profile; else what is wrong with it, and where."""
+    """Say whether a file is a valid profile, and if not, why."""
     from device_profiles import read_profile
 
     profile = read_profile(path)
@@ -107,7 +107,10 @@ def import_fedscale_file(
     out: Annotated[Path, typer.Option("--out", help="The .parquet to write.")],
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Turn one of FedScale's two pickles into Parquet, executing nothing that is in it."""
+    """Turn one of FedScale's two pickles into Parquet.
+
+    Nothing that is in the pickle is executed.
+    """
     from device_profiles.fedscale import import_fedscale
 
     done = import_fedscale(file, out)

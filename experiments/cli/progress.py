@@ -17,11 +17,13 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 
 from emulator.runlog import RoundRecord
 from experiments.report.formats import time_scale
 
 PLAIN_LINES_PER_RUN = 4
+STATUS_WIDTH = len("virtual 99.9 days, accuracy 99.9%")
 
 
 class BarProgress(AbstractContextManager["BarProgress"]):
@@ -29,14 +31,15 @@ class BarProgress(AbstractContextManager["BarProgress"]):
 
     def __init__(self, pairs: int, console: Console) -> None:
         self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}"),
+            TextColumn("{task.fields[status]}", table_column=Column(no_wrap=True, min_width=STATUS_WIDTH)),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=console,
         )
+        self._name_width = 0
         self._pairs = self._bars.add_task("arms x seeds", total=pairs, status="")
         self._rounds: TaskID | None = None
         self._accuracy = ""
@@ -50,7 +53,9 @@ class BarProgress(AbstractContextManager["BarProgress"]):
 
     @contextmanager
     def run(self, arm: str, seed: int, rounds: int) -> Iterator[None]:
-        self._rounds = self._bars.add_task(f"{arm}, seed {seed}", total=rounds, status="")
+        name = f"{arm}, seed {seed}"
+        self._name_width = max(self._name_width, len(name))  # so that the bars do not jump
+        self._rounds = self._bars.add_task(f"{name:<{self._name_width}}", total=rounds, status="")
         self._accuracy = ""
         try:
             yield

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -27,48 +29,73 @@ if TYPE_CHECKING:
     from experiments.build import World
     from experiments.config import Experiment
 
-FIGURES: tuple[tuple[str, str, PickScale], ...] = (
-    ("final accuracy", "final_accuracy", percent_scale),
-    ("gain", "gain_pp", points_scale),
-    ("TTA", "tta_s", time_scale),
-    ("speed-up", "speedup", factor_scale),
-    ("global re-clusterings", "global_reclusterings", count_scale),
-    ("down", "download_bytes", bytes_scale),
-    ("up", "upload_bytes", bytes_scale),
-    ("virtual time", "virtual_time_s", time_scale),
-    ("wall time", "wall_s", time_scale),
+Figures = tuple[tuple[str, str, PickScale], ...]  # heading, figure of the summary, how it is written
+
+RESULTS: Figures = (
+    ("final\naccuracy", "final_accuracy", percent_scale),
+    ("\ngain", "gain_pp", points_scale),
+    ("\nTTA", "tta_s", time_scale),
+    ("\nspeed-up", "speedup", factor_scale),
 )
-WITH_INTERVAL = {"final_accuracy", "gain_pp", "tta_s", "speedup"}
+COSTS: Figures = (
+    ("global\nre-clusterings", "global_reclusterings", count_scale),
+    ("\ndown", "download_bytes", bytes_scale),
+    ("\nup", "upload_bytes", bytes_scale),
+    ("virtual\ntime", "virtual_time_s", time_scale),
+    ("wall\ntime", "wall_s", time_scale),
+)
+WIDTH_WITHOUT_TERMINAL = 140
 
 
 def print_summary(summary: dict[str, Any], report: Path) -> None:
-    """The time-to-accuracy table, and where the report is."""
-    table = Table(
-        title=Text(f"{summary['name']}: time to the final accuracy of {summary['reference_arm']}"),
-        caption=Text(
-            "mean over seeds, [95 % interval]; "
-            "* some seed never got there: its time is counted up to the end of the run"
-        ),
-        title_justify="left",
-        caption_justify="left",
-    )
-    table.add_column("arm")
-    for title, _, _ in FIGURES:
-        table.add_column(title, justify="right")
-    table.add_column("reached", justify="right")
-    for name, arm in summary["arms"].items():
-        cells = [Text(name)]
-        for _, key, scale in FIGURES:
-            mean, interval = show_estimate(arm[key], scale(arm[key]["mean"] or 0.0))
-            mark = "*" if key in ("tta_s", "speedup") and arm["reached"] < arm["seeds"] else ""
-            cells.append(Text(f"{mean}{mark}\n{interval}" if key in WITH_INTERVAL else mean))
-        cells.append(Text(f"{arm['reached']}/{arm['seeds']}"))
-        table.add_row(*cells)
+    """The time-to-accuracy table, and where the report is. What it cost is a table of its own where the
+    terminal has no room beside."""
     console = Console()
     if not console.is_terminal:
-        console = Console(width=140)
-    console.print(table)
+        console = Console(width=WIDTH_WITHOUT_TERMINAL)
+    console.print(
+        Text(f"{summary['name']}: time to the final accuracy of {summary['reference_arm']}", style="italic")
+    )
+    whole = _figures_table(summary, RESULTS, COSTS)
+    unbounded = console.options.update(width=10 * WIDTH_WITHOUT_TERMINAL)
+    if Measurement.get(console, unbounded, whole).maximum <= console.width:
+        console.print(whole)
+    else:
+        console.print(_figures_table(summary, RESULTS, ()))
+        console.print()
+        console.print(_figures_table(summary, (), COSTS))
+    console.print(
+        Text(
+            "mean over seeds, [95 % interval]; "
+            "* some seed never got there: its time is counted up to the end of the run",
+            style="dim",
+        )
+    )
     console.print(Text(f"report: {report}"), soft_wrap=True)
+
+
+def _figures_table(summary: dict[str, Any], results: Figures, costs: Figures) -> Table:
+    """A row per arm; `results` with their intervals and how many seeds got there, `costs` without."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("\narm", overflow="fold")
+    for title, _, _ in results:
+        table.add_column(title, justify="right", overflow="fold")
+    if results:
+        table.add_column("\nreached", justify="right")
+    for title, _, _ in costs:
+        table.add_column(title, justify="right", overflow="fold")
+    for name, arm in summary["arms"].items():
+        cells = [name]
+        for _, key, scale in results:
+            mean, interval = show_estimate(arm[key], scale(arm[key]["mean"] or 0.0))
+            mark = "*" if key in ("tta_s", "speedup") and arm["reached"] < arm["seeds"] else ""
+            cells.append(f"{mean}{mark}\n{interval}")
+        if results:
+            cells.append(f"{arm['reached']}/{arm['seeds']}")
+        for _, key, scale in costs:
+            cells.append(show_estimate(arm[key], scale(arm[key]["mean"] or 0.0))[0])
+        table.add_row(*map(Text, cells))
+    return table
 
 
 def print_check(experiment: Experiment, world: World, output: OutputFormat) -> None:

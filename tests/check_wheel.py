@@ -1,0 +1,103 @@
+"""Builds the wheel, installs it into a fresh environment and uses it from another folder (`make check`).
+
+The environment borrows the libraries of the one that runs this, and nothing else: not our source tree.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = {"coordinator", "device_profiles", "emulator", "executor", "experiments", "traces"}
+NOT_SOURCE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs")
+DATA = {
+    "device_profiles/catalogue/fedscale_bandwidth.csv",
+    "device_profiles/catalogue/fedscale_compute.csv",
+    "device_profiles/catalogue/smartphones.toml",
+    "experiments/configs/covid-mnist.toml",
+    "experiments/configs/digits.toml",
+    "experiments/report/template.html",
+    "traces/availability/diurnal_curve.csv",
+    *(f"{package}/py.typed" for package in PACKAGES),
+}
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wheel = build(folder)
+        check_content(wheel)
+        check_use(install(wheel, folder / "fresh"), folder / "elsewhere")
+        print(f"ok: {wheel.name} holds what it should, installs and runs")
+
+
+def build(folder: Path) -> Path:
+    """The wheel, built from a copy: nothing is left in the tree, nothing old is picked up from there."""
+    source = folder / "source"
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*NOT_SOURCE))
+    call(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source)
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def check_content(wheel: Path) -> None:
+    files = set(zipfile.ZipFile(wheel).namelist())
+    strangers = {name for name in files if name.split("/")[0] not in PACKAGES and ".dist-info/" not in name}
+    assert not strangers, f"the wheel has what is not ours to ship: {sorted(strangers)}"
+    written = {str(path.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
+    missing = (written | DATA) - files
+    assert not missing, f"the wheel lacks {sorted(missing)}"
+    assert any(name.endswith("/LICENSE") for name in files), "the wheel lacks the licence"
+
+
+def install(wheel: Path, environment: Path) -> Path:
+    """The folder of the commands of a fresh environment with the wheel in it."""
+    venv.create(environment, with_pip=False)
+    commands = environment / "bin"
+    call(
+        sys.executable, "-m", "pip", "--python", commands / "python", "install", "--no-deps", "--quiet", wheel
+    )
+    # After the installation: pip would take our own editable one for the wheel. A path that a .pth file adds
+    # has its own .pth files left unread, and so that of the editable installation.
+    libraries = sysconfig.get_path("purelib")
+    [packages] = environment.glob("lib/python*/site-packages")
+    (packages / "libraries.pth").write_text(libraries + "\n")
+    return commands
+
+
+def check_use(commands: Path, elsewhere: Path) -> None:
+    elsewhere.mkdir()
+    where = "import experiments; print(experiments.__path__[0])"
+    experiments = Path(call(commands / "python", "-c", where, folder=elsewhere).strip())
+    assert commands.parent in experiments.parents, f"not the installed package: {experiments}"
+    driftscale = commands / "driftscale"
+    assert "Usage: driftscale" in call(driftscale, "--help", folder=elsewhere)
+    assert "smartphones" in call(driftscale, "profiles", "list", folder=elsewhere)
+    checked = call(driftscale, "check", experiments / "configs" / "digits.toml", folder=elsewhere)
+    assert "client updates in all" in checked, checked
+
+
+def call(*command: str | Path, folder: Path | None = None) -> str:
+    """What the command prints; SystemExit with all of it when it fails."""
+    outside = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "DRIFTSCALE"))
+    }
+    done = subprocess.run(
+        [str(part) for part in command], cwd=folder, env=outside, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        shown = " ".join(map(str, command))
+        sys.exit(f"{shown} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from experiments.cli import main
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """The one line of a command that ended in an error of ours, without its `error: `."""
+        lines = self.err.splitlines()
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("error: "), self.err
+        return lines[0].removeprefix("error: ")
+
+
+Driftscale = Callable[..., Ended]
+
+
+@pytest.fixture
+def driftscale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Driftscale:
+    """Calls the entry point in this process, as the shell would, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DRIFTSCALE_DATA", raising=False)
+
+    def call(*arguments: str | Path) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["driftscale", *map(str, arguments)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        code = ended.value.code
+        assert isinstance(code, int)
+        return Ended(code, *capfd.readouterr())
+
+    return call

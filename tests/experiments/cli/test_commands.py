@@ -1,0 +1,320 @@
+"""What the commands print: for people, for programs, and for those who ask how they are used."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from experiments.cli import tables
+from experiments.cli.progress import BarProgress, LineProgress
+from tests.experiments.cli.conftest import Driftscale
+from tests.experiments.small import write_small
+from tests.experiments.synthetic_runs import a_record
+
+ESTIMATES = {
+    "target_accuracy",
+    "final_accuracy",
+    "gain_pp",
+    "mean_accuracy",
+    "mean_gain_pp",
+    "tta_s",
+    "speedup",
+    "global_reclusterings",
+    "mean_client_distance",
+    "virtual_time_s",
+    "wall_s",
+    "download_bytes",
+    "upload_bytes",
+    "control_bytes",
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return write_small(tmp_path, seeds=[0, 1])
+
+
+# -- run and report -----------------------------------------------------------------------------------------
+
+
+def test_a_run_prints_the_table_and_the_path_of_the_report(driftscale: Driftscale, config: Path) -> None:
+    ended = driftscale("run", config)
+    assert ended.code == 0
+    lines = ended.out.splitlines()
+    assert lines[0] == "small: time to the final accuracy of global"
+    heading = lines[2].split()
+    assert heading[:6] == ["arm", "accuracy", "gain", "TTA", "speed-up", "reached"]
+    assert [line.split()[0] for line in lines[4:7:2]] == ["global", "fielding"]
+    assert lines[-1] == "report: runs/small/report.html"
+    assert Path("runs/small/report.html").exists()
+    assert Path("runs/small/rounds.parquet").exists()
+
+
+def test_a_run_in_json_prints_the_summary_and_nothing_else(driftscale: Driftscale, config: Path) -> None:
+    ended = driftscale("run", config, "--format", "json", "--out", "elsewhere")
+    summary = json.loads(ended.out)
+    assert summary == json.loads(Path("elsewhere/summary.json").read_text())
+    assert set(summary) == {"version", "name", "reference_arm", "window", "arms"}
+    assert list(summary["arms"]) == ["global", "fielding"]
+    for arm in summary["arms"].values():
+        assert set(arm) >= ESTIMATES | {"seeds", "reached", "seed_ids", "censored_seeds"}
+        assert all(set(arm[figure]) == {"mean", "ci95", "per_seed"} for figure in ESTIMATES)
+        assert arm["seeds"] == len(arm["final_accuracy"]["per_seed"]) == 2
+
+
+def test_a_report_says_the_same_as_the_run_before(driftscale: Driftscale, config: Path) -> None:
+    ran = driftscale("run", config)
+    Path("runs/small/summary.json").unlink()
+    Path("runs/small/report.html").unlink()
+    again = driftscale("report", "runs/small")
+    assert (again.code, again.out, again.err) == (0, ran.out, "")
+    assert Path("runs/small/report.html").exists()
+    as_json = driftscale("report", "runs/small", "--format", "json")
+    assert json.loads(as_json.out) == json.loads(Path("runs/small/summary.json").read_text())
+
+
+def test_progress_is_plain_lines_on_stderr_where_there_is_no_terminal(
+    driftscale: Driftscale, config: Path
+) -> None:
+    ended = driftscale("run", config, "--seeds", "1", "--set", "round.rounds=8")
+    lines = ended.err.splitlines()
+    assert "\x1b" not in ended.err + ended.out
+    assert len(lines) == 2 * (4 + 1)
+    assert lines[0].startswith("global, seed 1: round 2/8, virtual ")
+    assert ", accuracy " in lines[0]
+    assert lines[4].startswith("[1/2] global, seed 1: done in ")
+    assert lines[9].startswith("[2/2] fielding, seed 1: done in ")
+    again = driftscale("run", config, "--seeds", "1", "--set", "round.rounds=8")
+    assert again.err.splitlines() == [
+        "[1/2] global, seed 1: finished earlier, kept",
+        "[2/2] fielding, seed 1: finished earlier, kept",
+    ]
+
+
+def test_options_say_where_what_and_how_often(driftscale: Driftscale, config: Path) -> None:
+    ended = driftscale(
+        "run", config, "--out", "o", "--arms", "global", "--seeds", "3..4", "--set", "round.rounds=2"
+    )
+    assert ended.code == 0
+    found = sorted(str(path.parent.relative_to("o")) for path in Path("o").glob("*/*/DONE"))
+    assert found == ["global/seed-3", "global/seed-4"]
+    assert len(Path("o/global/seed-3/log.jsonl").read_text().splitlines()) == 1 + 2
+
+
+# -- the table at different widths --------------------------------------------------------------------------
+
+
+def printed(summary: dict[str, Any], width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
+    monkeypatch.setattr(tables, "Console", lambda: console)
+    tables.print_summary(summary, Path("runs/x/report.html"))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+@pytest.fixture
+def summary() -> dict[str, Any]:
+    def estimate(mean: float, low: float, high: float) -> dict[str, Any]:
+        return {"mean": mean, "ci95": [low, high], "per_seed": []}
+
+    arm = {
+        "seeds": 5,
+        "reached": 4,
+        **{key: estimate(1.0, 0.5, 1.5) for key in ESTIMATES},
+        "final_accuracy": estimate(0.713, 0.691, 0.735),
+        "gain_pp": estimate(8.9, -2.1, 10.3),
+        "tta_s": estimate(9000, 7200, 10800),
+        "speedup": estimate(2.1, 1.52, 2.9),
+        "download_bytes": estimate(123_456_789, 0, 0),
+        "virtual_time_s": estimate(40_000, 0, 0),
+    }
+    return {"name": "x", "reference_arm": "global", "arms": {"global": arm, "fielding": arm}}
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_the_table_breaks_no_word_and_no_interval_at_any_usual_width(
+    width: int, summary: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = printed(summary, width, monkeypatch)
+    text = "\n".join(lines)
+    assert max(map(len, lines)) <= width
+    for whole in (
+        "[69.1, 73.5]",
+        "[-2.1, +10.3]",
+        "[2.00, 3.00]",
+        "[1.52, 2.90]",
+        "2.50 h*",
+        "2.10x*",
+        "4/5",
+    ):
+        assert text.count(whole) == 2, whole
+    for word in ("accuracy", "speed-up", "reached", "re-clusterings", "fielding", "123 MB"):
+        assert word in text
+
+
+def test_costs_are_beside_the_results_where_there_is_room_and_below_where_there_is_none(
+    summary: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sum(line.startswith("arm") for line in printed(summary, 140, monkeypatch)) == 1
+    assert sum(line.startswith("arm") for line in printed(summary, 80, monkeypatch)) == 2
+
+
+# -- progress -----------------------------------------------------------------------------------------------
+
+
+def test_bars_show_the_pairs_the_rounds_the_virtual_clock_and_the_accuracy() -> None:
+    screen = io.StringIO()
+    console = Console(width=120, file=screen, force_terminal=True, color_system=None)
+    with BarProgress(3, console) as progress:
+        progress.skipped("global", 0)
+        with progress.run("fielding", 1, rounds=4):
+            progress.round_done(a_record(0, closed_s=7200.0, accuracy=0.625))
+            progress.round_done(a_record(1, closed_s=9000.0, accuracy=None))
+            progress._bars.refresh()
+            shown = screen.getvalue()
+        progress.failed("static", 1, "nobody was [bold]online")
+    assert "arms x seeds" in shown
+    assert "1/3" in shown
+    assert "fielding, seed 1" in shown
+    assert "2/4" in shown
+    assert "virtual 2.50 h, accuracy 62.5%" in shown
+    ended = screen.getvalue()
+    assert "3/3" in ended
+    assert "static, seed 1 failed: nobody was [bold]online" in ended
+
+
+def test_lines_show_a_few_rounds_of_each_run_however_long_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with LineProgress(2) as progress:
+        with progress.run("global", 0, rounds=250):
+            for number in range(250):
+                progress.round_done(a_record(number, accuracy=None if number % 2 else 0.5))
+        progress.failed("static", 0, "nobody was online")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(",")[1] for line in lines[:4]] == [
+        f" seed 0: round {number}/250" for number in (63, 126, 189, 250)
+    ]
+    assert all(line.endswith("accuracy 50.0%") for line in lines[:4])
+    assert lines[5] == "[2/2] static, seed 0: FAILED: nobody was online"
+
+
+# -- check --------------------------------------------------------------------------------------------------
+
+
+def test_a_check_says_what_the_configuration_comes_to_and_writes_nothing(
+    driftscale: Driftscale, config: Path
+) -> None:
+    ended = driftscale("check", config, "--format", "json")
+    assert ended.code == 0
+    assert json.loads(ended.out) == {
+        "name": "small",
+        "arms": "global, fielding",
+        "seeds": "0, 1",
+        "clients": 12,
+        "labels": 10,
+        "samples in the trace": 12 * 3 * (6 + 4),
+        "last data step": 1,
+        "device profile": "uniform",
+        "model factor": 1.0,
+        "online at the start": 12,
+        "client updates in all": 3 * 4 * 2 * 2,
+    }
+    table = driftscale("check", config, "--seeds", "0..9")
+    assert table.out.splitlines()[0].strip() == "ok"
+    assert "0, 1, 2, 3, 4, 5, 6, 7, 8, 9" in table.out
+    assert [path.name for path in Path().iterdir()] == ["small.toml"]
+
+
+# -- parts and profiles -------------------------------------------------------------------------------------
+
+
+def test_parts_in_json_have_a_kind_a_name_a_description_and_their_parameters(driftscale: Driftscale) -> None:
+    parts = json.loads(driftscale("parts", "--format", "json").out)
+    assert all(set(part) == {"kind", "name", "about", "parameters"} for part in parts)
+    assert all(part["about"] for part in parts)
+    names = {(part["kind"], part["name"]) for part in parts}
+    assert names >= {
+        ("clusterer", "single"),
+        ("clusterer", "static"),
+        ("clusterer", "fielding"),
+        ("detector", "changed"),
+        ("selector", "random"),
+        ("aggregator", "fedavg"),
+        ("pacing", "sync"),
+        ("solver", "sgd"),
+        ("solver", "fedprox"),
+        ("model", "linear"),
+        ("model", "mlp"),
+        ("model", "cnn"),
+        ("source", "digits"),
+        ("source", "idx"),
+        ("source", "label_replay"),
+        ("drift", "label_mix"),
+        ("drift", "none"),
+        ("availability", "diurnal"),
+    }
+    [fielding] = [part for part in parts if part["name"] == "fielding"]
+    assert fielding["parameters"]["shift_from"] == "previous"
+    [replay] = [part for part in parts if part["name"] == "label_replay"]
+    assert replay["parameters"]["table"] == "required"
+
+
+def test_parts_of_one_kind_are_all_of_that_kind(driftscale: Driftscale) -> None:
+    parts = json.loads(driftscale("parts", "solver", "--format", "json").out)
+    assert [part["name"] for part in parts] == ["fedprox", "sgd"]
+    table = driftscale("parts", "solver").out
+    assert "momentum = 0.0" in table
+    assert "clusterer" not in table
+
+
+def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) -> None:
+    listed = json.loads(driftscale("profiles", "list", "--format", "json").out)
+    assert {row["name"] for row in listed} >= {"smartphones", "iot", "datacenter", "uniform"}
+    assert set(listed[0]) == {"name", "reference_model", "reference_flops", "source", "medians"}
+    shown = json.loads(driftscale("profiles", "show", "iot", "--format", "json").out)
+    assert set(shown) >= {"name", "reference_model", "source", "clients", "quantiles"}
+
+
+# -- help ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (
+            (),
+            ("run ", "report ", "check ", "parts ", "profiles ", "Exit codes: 0 done, 2 bad input, 3 a run"),
+        ),
+        (("run",), ("--set", "round.rounds=50", "--seeds", "0..9", "--arms", "--data", "DRIFTSCALE_DATA")),
+        (("run",), ("--out", "runs/<name>", "--fresh", "--format", "kept")),
+        (("report",), ("DIR", "--format")),
+        (("check",), ("CONFIG", "--set", "--data", "train nothing")),
+        (("parts",), ("--format", "clusterer")),
+        (("profiles",), ("list", "show", "check", "import-fedscale")),
+        (("profiles", "show"), (".csv, .parquet or .toml",)),
+        (("profiles", "import-fedscale"), ("--out", "client_device_capacity")),
+    ],
+)
+def test_help_says_what_a_command_takes(
+    driftscale: Driftscale, command: tuple[str, ...], says: tuple[str, ...]
+) -> None:
+    ended = driftscale(*command, "--help")
+    assert ended.code == 0
+    text = " ".join(ended.out.split())
+    assert text.startswith(" ".join(("Usage: driftscale", *command)))
+    for words in says:
+        assert words.strip() in text
+    assert "..." not in text.replace("[ARGS]...", "")  # no description is cut off
+
+
+def test_no_command_shows_the_help_and_an_unknown_one_is_refused(driftscale: Driftscale) -> None:
+    ended = driftscale()
+    assert ended.code == 2
+    assert "Usage: driftscale" in ended.out + ended.err
+    ended = driftscale("rnu")
+    assert ended.code == 2
+    assert "No such command 'rnu'" in ended.err

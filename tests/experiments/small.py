@@ -1,0 +1,179 @@
+"""An experiment that runs in a moment, and the small files an experiment can be made of."""
+
+from __future__ import annotations
+
+import copy
+import struct
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import tomli_w
+
+from emulator.runlog import RoundRecord
+from experiments.config import Experiment, parse_experiment
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "seeds": [0],
+    "trace": {
+        "source": "digits",
+        "clients": 12,
+        "rounds_per_step": 2,
+        "retain_rounds": 4,
+        "samples_per_step": 6,
+        "test_samples_per_step": 4,
+    },
+    "devices": {"profile": "uniform", "availability": "always", "model_factor": 1},
+    "training": {"model": "linear", "local_steps": 2, "batch_size": 4},
+    "round": {"rounds": 4, "participants": 3},
+    "arm": [{"name": "global"}, {"name": "fielding", "clusterer": {"kind": "fielding", "max_clusters": 3}}],
+}
+
+DEVICES = """\
+device_id,seconds_per_sample,download_bytes_per_s,upload_bytes_per_s,latency_s
+a,0.01,100000,50000,0.02
+b,0.02,200000,80000,0.01
+c,0.05,90000,40000,0
+d,0.10,300000,30000,0.05
+e,0.15,50000,20000,0.03
+"""
+
+WINDOWS = """\
+device_id,start_s,end_s,period_s
+a,0,50,60
+b,0,20,60
+b,30,60,60
+c,10,55,60
+d,0,60,60
+e,5,45,60
+"""
+
+NEVER_AGAIN = """\
+device_id,start_s,end_s
+a,0,0.5
+b,0,0.5
+"""
+
+
+def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`table` with `changes` laid over it, table by table; anything else is replaced."""
+    result = copy.deepcopy(dict(table))
+    for key, value in changes.items():
+        inner = result.get(key)
+        both = isinstance(inner, dict) and isinstance(value, Mapping)
+        result[key] = merged(inner, value) if both else copy.deepcopy(value)
+    return result
+
+
+def small_table(**changes: Any) -> dict[str, Any]:
+    return merged(SMALL, changes)
+
+
+def small(**changes: Any) -> Experiment:
+    return parse_experiment(small_table(**changes), "small")
+
+
+def write_small(folder: Path, **changes: Any) -> Path:
+    """The small configuration as a file."""
+    path = folder / "small.toml"
+    path.write_text(tomli_w.dumps(small_table(**changes)), encoding="utf-8")
+    return path
+
+
+def shuffled_rows(text: str) -> str:
+    """A CSV whose rows stand the other way round."""
+    header, *rows = text.splitlines()
+    return "\n".join([header, *reversed(rows)]) + "\n"
+
+
+def write_idx_folder(folder: Path, labels: int = 3, train: int = 30, test: int = 12) -> Path:
+    """An image set of 4x4 images whose brightest row says the label."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for prefix, number in (("train", train), ("t10k", test)):
+        label = np.arange(number) % labels
+        pixels = np.random.default_rng(number).integers(0, 60, (number, 4, 4))
+        pixels[np.arange(number), label % 4] += 150
+        images = folder / f"{prefix}-images-idx3-ubyte"
+        images.write_bytes(struct.pack(">IIII", 0x803, number, 4, 4) + pixels.astype(np.uint8).tobytes())
+        (folder / f"{prefix}-labels-idx1-ubyte").write_bytes(
+            struct.pack(">II", 0x801, number) + label.astype(np.uint8).tobytes()
+        )
+    return folder
+
+
+REPLAY: dict[str, Any] = {
+    "source": "label_replay",
+    "table": "labels.csv",
+    "images": "images",
+    "group": "place",
+    "time": "day",
+    "label": "kind",
+    "count": "seen",
+    "clients_per_group": 3,
+    "rounds_per_step": 2,
+    "retain_rounds": 4,
+    "samples_per_step": 6,
+    "test_samples_per_step": 4,
+}
+"""The trace of `write_label_trace`'s table."""
+
+
+def replay(**changes: Any) -> dict[str, Any]:
+    """The small configuration, playing that table: nine clients in three places."""
+    table = small_table(**changes)
+    return {**table, "trace": merged(REPLAY, changes.get("trace", {}))}
+
+
+def write_replay(folder: Path, **changes: Any) -> Path:
+    path = folder / "replay.toml"
+    path.write_text(tomli_w.dumps(replay(**changes)), encoding="utf-8")
+    return path
+
+
+def write_label_trace(path: Path, kinds: Sequence[str] = ("x", "y", "z"), days: int = 4) -> Path:
+    """What was seen of each kind in three places, day by day: every place drifts from one kind to another."""
+    rows = ["place,day,kind,seen"]
+    for index, place in enumerate(("here", "there", "yonder")):
+        for day in range(days):
+            for offset, kind in enumerate(kinds):
+                seen = 1 + 7 * ((index + day) % len(kinds) == offset) + offset
+                rows.append(f"{place},{date(2021, 1, 1) + timedelta(days=day)},{kind},{seen}")
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def as_parquet(csv: Path) -> Path:
+    """The same table as Parquet, beside the CSV."""
+    path = csv.with_suffix(".parquet")
+    pa.parquet.write_table(pyarrow.csv.read_csv(csv), path)
+    return path
+
+
+class Story:
+    """A `Progress` that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[object, ...]] = []
+        self.rounds = 0
+
+    def run(self, arm: str, seed: int, rounds: int) -> Story:
+        self.told.append(("run", arm, seed))
+        return self
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def round_done(self, record: RoundRecord) -> None:
+        self.rounds += 1
+
+    def skipped(self, arm: str, seed: int) -> None:
+        self.told.append(("skipped", arm, seed))
+
+    def failed(self, arm: str, seed: int, reason: str) -> None:
+        self.told.append(("failed", arm, seed, reason))

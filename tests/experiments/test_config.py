@@ -1,0 +1,452 @@
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+import experiments
+from emulator.errors import ConfigurationError, DataFileError, InputError
+from experiments.config import Experiment, load_experiment, locator, parse_experiment
+from tests.experiments.small import WINDOWS, merged, small, small_table, write_idx_folder, write_small
+
+SHIPPED = sorted((Path(experiments.__file__).parent / "configs").rglob("*.toml"))
+MINIMAL = {
+    "name": "m",
+    "trace": "digits",
+    "round": {"rounds": 1, "participants": 1},
+    "arm": [{"name": "a"}],
+}
+
+
+@pytest.fixture(autouse=True)
+def beside_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    return
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return write_small(tmp_path)
+
+
+def refusal(table: dict[str, Any]) -> str:
+    """The message with which `table` is refused; it is one line."""
+    with pytest.raises(ConfigurationError) as refused:
+        parse_experiment(table, "x.toml")
+    message = str(refused.value)
+    assert "\n" not in message
+    return message
+
+
+# -- defaults -----------------------------------------------------------------------------------------------
+
+
+def test_what_a_configuration_leaves_out_has_the_documented_defaults() -> None:
+    experiment = parse_experiment(MINIMAL, "x.toml")
+    assert experiment.seeds == (0, 1, 2, 3, 4)
+    assert experiment.reference_arm == "a"
+    resolved = experiment.resolved()
+    assert resolved["devices"] == {
+        "profile": "smartphones",
+        "availability": {"kind": "always"},
+        "time_model": "driftscale",
+        "model_factor": "flops",
+    }
+    assert resolved["report"] == {"window": 5}
+    assert resolved["round"] | {"rounds": 1, "participants": 1} == {
+        "rounds": 1,
+        "participants": 1,
+        "over_commit": 1.3,
+        "min_online": 1,
+        "max_wait_days": 30.0,
+        "evaluate_every": 1,
+    }
+    [arm] = resolved["arm"]
+    assert arm["clusterer"] == {"kind": "single"}
+    assert arm["selector"] == {"kind": "random"}
+    assert arm["detectors"] == {"changed": {"kind": "changed"}}
+    assert [rule["kind"] for rule in arm["solver"]] == ["sgd"]
+    assert (arm["aggregator"]["kind"], arm["pacing"]["kind"], arm["memory"]["kind"]) == (
+        "fedavg",
+        "sync",
+        "held",
+    )
+
+
+def test_a_part_is_its_name_or_a_table_with_its_name() -> None:
+    by_name = small(training={"model": "mlp"})
+    by_table = small(training={"model": {"kind": "mlp"}})
+    assert by_name == by_table
+
+
+# -- [parts] ------------------------------------------------------------------------------------------------
+
+
+def test_parts_are_handed_to_every_arm_that_does_not_name_its_own() -> None:
+    fedprox = {"kind": "fedprox", "mu": 0.5}
+    experiment = small(
+        parts={"solver": [fedprox, "sgd"], "clusterer": "static"},
+        arm=[{"name": "own", "clusterer": "single"}, {"name": "given"}],
+    )
+    own, given = experiment.arm
+    assert (own.clusterer.kind, given.clusterer.kind) == ("single", "static")
+    assert [rule.kind for rule in own.solver] == [rule.kind for rule in given.solver] == ["fedprox", "sgd"]
+    assert "parts" not in experiment.resolved()
+
+
+def test_what_is_wrong_in_parts_is_said_to_be_there() -> None:
+    assert refusal(small_table(parts={"clusterer": "ifc"}, arm=[{"name": "a"}])) == (
+        "x.toml: parts.clusterer = 'ifc': unknown clusterer 'ifc'; choices: fielding, single, static"
+    )
+    assert "x.toml: parts: unknown key 'clustrer'; choices: aggregator, clusterer" in refusal(
+        small_table(parts={"clustrer": "single"})
+    )
+    assert "parts: unknown key 'name'" in refusal(small_table(parts={"name": "a"}))
+    assert "parts = 3: must be a table" in refusal(small_table(parts=3))
+
+
+def test_what_is_wrong_in_an_arm_beside_parts_is_said_to_be_there() -> None:
+    table = small_table(parts={"clusterer": "static"}, arm=[{"name": "a", "clusterer": "ifc"}])
+    assert refusal(table).startswith("x.toml: arm.a.clusterer = 'ifc': ")
+
+
+@pytest.mark.parametrize("arm", [3, "a", ["a"], {"name": "a"}, []])
+def test_arms_that_are_no_list_of_tables_are_refused_with_and_without_parts(arm: object) -> None:
+    for parts in ({}, {"parts": {"selector": "random"}}):
+        assert refusal({**MINIMAL, **parts, "arm": arm}).startswith("x.toml: arm")
+
+
+# -- --set --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "path", "value"),
+    [
+        ("round.rounds=50", ("round", "rounds"), 50),
+        ("round.over_commit=1.5", ("round", "over_commit"), 1.5),
+        ("name=other", ("name",), "other"),
+        ('name="other"', ("name",), "other"),
+        ("seeds=[3, 1]", ("seeds",), [3, 1]),
+        ("trace.clients=30", ("trace", "clients"), 30),
+        ("trace.drift.kind=none", ("trace", "drift", "kind"), "none"),
+        ("training.model.kind=mlp", ("training", "model", "kind"), "mlp"),
+        ('training.model={kind="mlp", hidden=[8]}', ("training", "model", "hidden"), [8]),
+        ("devices.model_factor=flops", ("devices", "model_factor"), "flops"),
+        ("report.target=0.5", ("report", "target"), 0.5),
+        (" round.rounds = 7", ("round", "rounds"), 7),
+    ],
+)
+def test_a_setting_reaches_its_key_and_is_read_as_toml(
+    config: Path, setting: str, path: tuple[str, ...], value: object
+) -> None:
+    place: Any = load_experiment(config, [setting]).resolved()
+    for key in path:
+        place = place[key]
+    assert place == value
+    assert type(place) is type(value)
+
+
+def test_a_setting_reaches_an_arm_by_its_name(config: Path) -> None:
+    experiment = load_experiment(
+        config, ["arm.fielding.clusterer.threshold=0.9", "arm.global.clusterer=static"]
+    )
+    assert experiment.find_arm("fielding").clusterer.parameters.model_dump()["threshold"] == 0.9
+    assert experiment.find_arm("fielding").clusterer.parameters.model_dump()["max_clusters"] == 3
+    assert experiment.find_arm("global").clusterer.kind == "static"
+
+
+def test_a_parameter_of_a_part_that_was_given_by_name_only_can_be_set(config: Path) -> None:
+    experiment = load_experiment(config, ["training.model=mlp", "training.model.hidden=[5]"])
+    assert experiment.resolved()["training"]["model"] == {"kind": "mlp", "hidden": [5]}
+    config.write_text(tomli_w.dumps(MINIMAL))
+    experiment = load_experiment(config, ["trace.clients=9"])
+    assert experiment.resolved()["trace"]["clients"] == 9
+    assert experiment.resolved()["trace"]["source"] == "digits"
+
+
+def test_settings_are_applied_in_order_and_seeds_win(config: Path) -> None:
+    experiment = load_experiment(config, ["seeds=[7]", "name=a", "name=b"], seeds=[1, 2])
+    assert (experiment.name, experiment.seeds) == ("b", (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("setting", "rule"),
+    [
+        ("round.rounds", "must be KEY=VALUE"),
+        ("=3", "must be KEY=VALUE"),
+        ("arm.nobody.clusterer=single", "no arm is named 'nobody'; choices: global, fielding"),
+        ("round.rounds.deep=1", "round.rounds is not a table"),
+        ("round.rounds.very.deep=1", "'very' lies inside something that is not a table"),
+        ("arm=3", "arm = 3: must be a list"),
+        (
+            "trace.drift.mixes=3",
+            "trace.drift: must be a name, or a table with 'kind'; choices: label_mix",
+        ),
+        ("round.roundz=3", "round: unknown key 'roundz'; choices: "),
+        ("round.rounds=many", "round.rounds = 'many': input should be a valid integer"),
+    ],
+)
+def test_a_bad_setting_is_one_line(config: Path, setting: str, rule: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load_experiment(config, [setting])
+    assert rule in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+# -- what is refused ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"rond": {}},
+            "x.toml: unknown key 'rond'; choices: arm, devices, executor, name, parts, report, round, seeds, "
+            "trace, training; did you mean 'round'?",
+        ),
+        (
+            {"round": {"partcipants": 3}},
+            "x.toml: round: unknown key 'partcipants'; choices: evaluate_every, max_wait_days, min_online, "
+            "over_commit, participants, rounds; did you mean 'participants'?",
+        ),
+        (
+            {"trace": {"source": "digitz"}},
+            "x.toml: trace: unknown trace source 'digitz'; choices: digits, idx, label_replay; "
+            "did you mean 'digits'?",
+        ),
+        (
+            {"trace": {"drift": "lable_mix"}},
+            "x.toml: trace.drift = 'lable_mix': unknown drift 'lable_mix'; choices: label_mix, none; "
+            "did you mean 'label_mix'?",
+        ),
+        (
+            {"devices": {"availability": "dirnal"}},
+            "x.toml: devices.availability = 'dirnal': unknown availability 'dirnal'; "
+            "choices: always, diurnal, intervals; did you mean 'diurnal'?",
+        ),
+        (
+            {"training": {"model": "resnet"}},
+            "x.toml: training.model = 'resnet': unknown model 'resnet'; choices: cnn, linear, mlp",
+        ),
+        (
+            {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "treshold": 1}}]},
+            "x.toml: arm.a.clusterer: unknown key 'treshold'; choices: max_clusters, representation, "
+            "shift_from, silhouette_clients, starts, threshold; did you mean 'threshold'?",
+        ),
+        (
+            {"arm": [{"name": "a", "solver": ["fedproxy"]}]},
+            "x.toml: arm.a.solver.0 = 'fedproxy': unknown local rule 'fedproxy'; choices: fedprox, sgd; "
+            "did you mean 'fedprox'?",
+        ),
+        (
+            {"arm": [{"name": "a", "detectors": {"d": "adwim"}}]},
+            "x.toml: arm.a.detectors.d = 'adwim': unknown detector 'adwim'; choices: changed",
+        ),
+        (
+            {"training": {"model": ["mlp"]}},
+            "x.toml: training.model: must be a name, or a table with 'kind'; choices: cnn, linear, mlp",
+        ),
+    ],
+)
+def test_an_unknown_name_lists_the_choices_with_file_and_key_in_one_line(
+    changes: dict[str, Any], message: str
+) -> None:
+    assert refusal(small_table(**changes)) == message
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"round": {"rounds": 0}}, "round.rounds = 0: input should be greater than or equal to 1"),
+        ({"round": {"rounds": 2.5}}, "round.rounds = 2.5: input should be a valid integer"),
+        ({"round": {"over_commit": 0.9}}, "round.over_commit = 0.9: input should be greater than or equal"),
+        ({"round": {"over_commit": float("nan")}}, "round.over_commit = nan: input should be a finite"),
+        ({"training": {"learning_rate": 0}}, "training.learning_rate = 0: input should be greater than 0"),
+        (
+            {"training": {"learning_rate": float("inf")}},
+            "training.learning_rate = inf: input should be a fin",
+        ),
+        ({"training": 3}, "training = 3: must be a table"),
+        (
+            {"training": {"model": {"kind": "mlp", "hidden": [0]}}},
+            "training.model.hidden.0 = 0: input should",
+        ),
+        ({"devices": {"model_factor": 0}}, "devices.model_factor = 0: input should be greater than 0"),
+        (
+            {"devices": {"model_factor": "flop"}},
+            "devices.model_factor = 'flop': must be a number, or \"flops\"",
+        ),
+        ({"devices": {"time_model": "wall"}}, "devices.time_model = 'wall': input should be 'driftscale' or"),
+        ({"trace": {"clients": 0}}, "trace.clients = 0: input should be greater than or equal to 1"),
+        ({"trace": {"noise": -1}}, "trace.noise = -1: input should be greater than or equal to 0"),
+        ({"report": {"target": 1.5}}, "report.target = 1.5: input should be less than or equal to 1"),
+        ({"executor": {"strategy": "fast"}}, "executor.strategy = 'fast': input should be 'auto', 'stacked'"),
+        ({"seeds": []}, "seeds: must not be empty"),
+        ({"seeds": 3}, "seeds = 3: must be a list"),
+        ({"seeds": [1, -1]}, "seeds.1 = -1: input should be greater than or equal to 0"),
+        ({"seeds": [1, 2, 1]}, "seeds: every seed may stand once"),
+        ({"name": "../elsewhere"}, "name = '../elsewhere': string should match pattern"),
+        ({"name": 3}, "name = 3: input should be a valid string"),
+        ({"arm": []}, "arm: must not be empty"),
+        ({"arm": [{"name": "a/b"}]}, "arm.a/b.name = 'a/b': string should match pattern"),
+        ({"arm": [{"clusterer": "single"}]}, "arm.0.name: field required"),
+        ({"arm": [{"name": "a"}, {"name": "b"}, {"name": "a"}]}, "arm: every arm needs a name of its own; "),
+    ],
+)
+def test_a_wrong_type_or_range_names_file_key_value_and_rule(changes: dict[str, Any], expected: str) -> None:
+    assert refusal(small_table(**changes)).startswith(f"x.toml: {expected}")
+
+
+@pytest.mark.parametrize("key", ["name", "trace", "round", "arm"])
+def test_what_has_no_default_is_required(key: str) -> None:
+    table = small_table()
+    del table[key]
+    assert refusal(table) == f"x.toml: {key}: field required"
+
+
+def test_a_file_that_is_absent_a_folder_or_no_toml_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.toml: no such configuration"):
+        load_experiment(tmp_path / "gone.toml")
+    with pytest.raises(InputError, match="is a folder, not a configuration"):
+        load_experiment(tmp_path)
+    for content in (b"name = ", b"\xff\xfe", b"a = 1\na = 2\n"):
+        path = tmp_path / "bad.toml"
+        path.write_bytes(content)
+        with pytest.raises(ConfigurationError, match=r"bad\.toml: cannot be read as TOML \(") as refused:
+            load_experiment(path)
+        assert "\n" not in str(refused.value)
+
+
+# -- paths --------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_as_source_stands_for_the_idx_images_in_it(tmp_path: Path) -> None:
+    write_idx_folder(tmp_path / "letters")
+    config = tmp_path / "c.toml"
+    config.write_text(tomli_w.dumps(small_table(trace={"source": "letters"})))
+    trace = load_experiment(config).resolved()["trace"]
+    assert (trace["source"], trace["folder"], trace["clients"]) == ("idx", "letters", 12)
+
+
+def test_a_folder_as_source_is_found_under_data_and_beside_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    write_idx_folder(tmp_path / "data" / "letters")
+    write_idx_folder(tmp_path / "configs" / "digits2")
+    monkeypatch.chdir(tmp_path / "work")
+    for source, data in (("letters", tmp_path / "data"), ("digits2", None)):
+        config = tmp_path / "configs" / "c.toml"
+        config.write_text(tomli_w.dumps(small_table(trace={"source": source})))
+        assert load_experiment(config, data=data).trace.kind == "idx"
+
+
+def test_a_source_that_is_neither_a_name_nor_a_folder_lists_the_choices(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for source in ("nowhere", "file"):
+        with pytest.raises(
+            ConfigurationError, match=f"unknown trace source '{source}'; choices: digits, idx"
+        ):
+            load_experiment(config, [f"trace.source={source}"])
+
+
+@pytest.mark.parametrize("name", ["online.csv", "online.parquet"])
+def test_a_table_as_availability_stands_for_its_intervals(name: str) -> None:
+    experiment = small(devices={"availability": name})
+    assert experiment.resolved()["devices"]["availability"] == {
+        "kind": "intervals",
+        "windows": name,
+        "align": "origin",
+        "drop_never_online": False,
+    }
+
+
+def test_a_path_is_looked_for_as_it_stands_then_under_data_then_beside_the_configuration(
+    tmp_path: Path,
+) -> None:
+    data, beside = tmp_path / "data", tmp_path / "configs"
+    for folder in (data, beside):
+        folder.mkdir()
+    locate = locator(data, beside / "c.toml")
+    (beside / "t.csv").write_text(WINDOWS)
+    assert locate("t.csv") == beside / "t.csv"
+    (data / "t.csv").write_text(WINDOWS)
+    assert locate("t.csv") == data / "t.csv"
+    (tmp_path / "t.csv").write_text(WINDOWS)
+    assert locate("t.csv") == Path("t.csv")
+    with pytest.raises(DataFileError) as missing:
+        locate("gone.csv")
+    assert str(missing.value) == (
+        f"gone.csv: not found; looked for gone.csv, {data / 'gone.csv'}, {beside / 'gone.csv'}"
+    )
+
+
+def test_a_data_folder_that_does_not_exist_is_refused(config: Path) -> None:
+    with pytest.raises(DataFileError, match="nowhere: no such folder; --data"):
+        load_experiment(config, data=Path("nowhere"))
+
+
+# -- the resolved configuration -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_the_resolved_toml_of_a_shipped_configuration_is_the_same_experiment(path: Path) -> None:
+    assert_survives_a_round_trip(load_experiment(path))
+
+
+def test_the_defaults_and_what_is_unusual_survive_a_round_trip_too() -> None:
+    assert_survives_a_round_trip(parse_experiment(MINIMAL, "x"))
+    unusual = small(
+        parts={"pacing": {"kind": "sync", "deadline_s": 12.5}},
+        trace={"drift": {"kind": "label_mix", "events": [{"round": 2, "share": 0.5}]}},
+        devices={"availability": "w.csv", "model_factor": "flops"},
+        report={"target": 0.5},
+    )
+    assert_survives_a_round_trip(unusual)
+
+
+def assert_survives_a_round_trip(experiment: Experiment) -> None:
+    text = experiment.to_toml()
+    again = parse_experiment(tomllib.loads(text), "again")
+    assert again.resolved() == experiment.resolved()
+    assert again.model_copy(update={"parts": {}}) == experiment.model_copy(update={"parts": {}})
+    assert again.to_toml() == text
+
+
+@pytest.mark.parametrize("written", ["2021-07-01", '"2021-07-01"'])
+def test_a_date_is_the_same_as_toml_date_and_as_text(tmp_path: Path, written: str) -> None:
+    table = small_table()
+    table["trace"] = {
+        "source": "label_replay",
+        "table": "t.csv",
+        "images": "i",
+        "group": "g",
+        "time": "t",
+        "label": "l",
+    }
+    path = tmp_path / "c.toml"
+    path.write_text(tomli_w.dumps(table))
+    experiment = load_experiment(path, [f"trace.until={written}"])
+    assert experiment.trace.parameters.model_dump()["until"] == date(2021, 7, 1)
+    assert experiment.resolved()["trace"]["until"] == "2021-07-01"
+    with pytest.raises(ConfigurationError, match=r"trace\.until = '2021-7-40': input should be a valid date"):
+        load_experiment(path, ["trace.until=2021-7-40"])
+
+
+def test_every_shipped_configuration_stays_within_reach_of_a_laptop() -> None:
+    digits = next(path for path in SHIPPED if path.name == "digits.toml")
+    experiment = load_experiment(digits)
+    updates = experiment.round.rounds * experiment.round.participants
+    assert updates * len(experiment.arm) * len(experiment.seeds) <= 40_000
+    assert [arm.name for arm in experiment.arm] == ["global", "static", "fielding"]
+
+
+def test_merging_changes_leaves_the_shared_table_alone() -> None:
+    before = small_table()
+    merged(before, {"round": {"rounds": 9}})
+    assert before == small_table()

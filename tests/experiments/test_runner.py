@@ -1,0 +1,382 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
+from experiments.config import Experiment, load_experiment, locator, parse_experiment
+from experiments.run_directory import RunDirectory
+from experiments.runner import check, plan_run, run_plan
+from tests.experiments.small import (
+    DEVICES,
+    NEVER_AGAIN,
+    WINDOWS,
+    Story,
+    as_parquet,
+    replay,
+    shuffled_rows,
+    small,
+    write_idx_folder,
+    write_label_trace,
+    write_small,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def play(
+    experiment: Experiment,
+    out: Path,
+    data: Path | None = None,
+    *,
+    arms: Sequence[str] | None = None,
+    fresh: bool = False,
+) -> Story:
+    """Run it into `out`; the story of what was done."""
+    story = Story()
+    run_plan(plan_run(experiment, out, arms, locator(data, None), fresh=fresh), story)
+    return story
+
+
+def logs(out: Path) -> dict[str, bytes]:
+    """The bytes of every log in a run directory."""
+    found = {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.glob("*/seed-*/log.jsonl"))}
+    assert found
+    return found
+
+
+def stamps(out: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in sorted(out.glob("*/seed-*/*"))}
+
+
+# -- the same bytes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["stacked", "loop"])
+def test_the_same_run_twice_has_the_same_bytes(tmp_path: Path, strategy: str) -> None:
+    experiment = small(executor={"strategy": strategy}, seeds=[0, 1])
+    for out in ("one", "two"):
+        play(experiment, tmp_path / out)
+    assert logs(tmp_path / "one") == logs(tmp_path / "two")
+    assert len(set(logs(tmp_path / "one").values())) == 4
+    assert f'"strategy":"{strategy}"' in logs(tmp_path / "one")["global/seed-0/log.jsonl"].decode()
+
+
+def test_what_else_is_run_beside_it_changes_no_byte_of_a_run(tmp_path: Path) -> None:
+    play(small(seeds=[0, 1]), tmp_path / "both")
+    play(small(seeds=[1]), tmp_path / "alone", arms=["fielding"])
+    [(name, alone)] = logs(tmp_path / "alone").items()
+    assert logs(tmp_path / "both")[name] == alone
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("permuted", ["profile", "availability"])
+def test_permuted_rows_of_a_device_table_change_nothing(tmp_path: Path, permuted: str, suffix: str) -> None:
+    experiment = small(
+        seeds=[0, 1],
+        devices={"profile": f"profile.{suffix}", "availability": f"availability.{suffix}"},
+        round={"rounds": 6},
+    )
+    tables = {"profile": DEVICES, "availability": WINDOWS}
+    for name, text in tables.items():
+        as_parquet_if(suffix, tmp_path / f"{name}.csv", text)
+    play(experiment, tmp_path / "one", tmp_path)
+    as_parquet_if(suffix, tmp_path / f"{permuted}.csv", shuffled_rows(tables[permuted]))
+    play(experiment, tmp_path / "two", tmp_path)
+    assert logs(tmp_path / "one") == logs(tmp_path / "two")
+
+
+def as_parquet_if(suffix: str, csv: Path, text: str) -> None:
+    csv.write_text(text)
+    if suffix == "parquet":
+        as_parquet(csv)
+
+
+def test_permuted_rows_of_a_label_trace_change_nothing(tmp_path: Path) -> None:
+    write_idx_folder(tmp_path / "images")
+    table = write_label_trace(tmp_path / "labels.csv")
+    experiment = parse_experiment(replay(), "replay")
+    play(experiment, tmp_path / "one", tmp_path)
+    table.write_text(shuffled_rows(table.read_text()))
+    play(experiment, tmp_path / "two", tmp_path)
+    assert logs(tmp_path / "one") == logs(tmp_path / "two")
+
+
+def test_another_seed_is_another_run(tmp_path: Path) -> None:
+    play(small(seeds=[0, 1]), tmp_path / "run")
+    bodies = {name: log.split(b"\n", 1)[1] for name, log in logs(tmp_path / "run").items()}
+    assert bodies["global/seed-0/log.jsonl"] != bodies["global/seed-1/log.jsonl"]
+
+
+def test_wall_times_are_in_the_timing_alone(tmp_path: Path) -> None:
+    play(small(), tmp_path / "run")
+    timing = json.loads((tmp_path / "run/global/seed-0/timing.json").read_text())
+    assert {"wall_s", "train_s", "evaluate_s", "cluster_s", "peak_memory_bytes"} <= set(timing)
+    assert all(value > 0 for value in timing.values())
+    log = logs(tmp_path / "run")["global/seed-0/log.jsonl"].decode()
+    assert "wall" not in log
+    assert "train_s" not in log
+
+
+# -- what is finished is kept -------------------------------------------------------------------------------
+
+
+def test_a_finished_run_is_neither_run_again_nor_touched(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    first = play(small(), out)
+    assert first.told == [("run", "global", 0), ("run", "fielding", 0)]
+    assert first.rounds == 8
+    before = stamps(out)
+    second = play(small(), out)
+    assert second.told == [("skipped", "global", 0), ("skipped", "fielding", 0)]
+    assert stamps(out) == before
+
+
+def test_new_seeds_and_new_arms_are_added_to_what_is_there(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    play(small(), out)
+    before, old = stamps(out), logs(out)
+    arms = [{"name": "global"}, {"name": "static", "clusterer": "static"}]
+    story = play(small(seeds=[1, 0], arm=arms), out)
+    assert [told for told in story.told if told[0] == "run"] == [
+        ("run", "global", 1),
+        ("run", "static", 1),
+        ("run", "static", 0),
+    ]
+    assert stamps(out).items() >= before.items()
+    assert logs(out).items() >= old.items()
+    directory = RunDirectory(out)
+    assert (directory.arms(), directory.seeds()) == (["global", "static", "fielding"], [0, 1])
+    assert set(directory.manifest()["trace_sha256"]) == {"0", "1"}
+
+
+def test_only_the_arms_that_were_asked_for_are_run_and_the_others_later(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert play(small(), out, arms=["fielding", "fielding"]).told == [("run", "fielding", 0)]
+    assert RunDirectory(out).arms() == ["global", "fielding"]
+    assert play(small(), out).told == [("run", "global", 0), ("skipped", "fielding", 0)]
+    with pytest.raises(UnknownNameError, match="--arms: unknown arm 'nobody'; choices: fielding, global"):
+        play(small(), out, arms=["nobody"])
+
+
+def test_an_attempt_that_did_not_end_is_done_again_from_its_start(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    play(small(), out)
+    whole = logs(out)
+    folder = out / "global/seed-0"
+    (folder / "DONE").unlink()
+    log = folder / "log.jsonl"
+    log.write_bytes(log.read_bytes()[:1000])
+    (folder / ".timing.json.123").touch()
+    assert play(small(), out).told == [("run", "global", 0), ("skipped", "fielding", 0)]
+    assert logs(out) == whole
+    assert sorted(path.name for path in folder.iterdir()) == ["DONE", "log.jsonl", "timing.json"]
+
+
+def test_another_configuration_in_the_same_directory_is_refused_and_says_what_differs(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    play(small(), out)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    for changes, difference in (
+        ({"round": {"rounds": 5}}, "round.rounds was 4, is 5"),
+        ({"trace": {"noise": 0.5}}, "trace.noise was 0.0, is 0.5"),
+        ({"parts": {"solver": [{"kind": "sgd", "momentum": 0.5}]}}, "arm.global.solver was"),
+        ({"name": "other"}, "name was 'small', is 'other'"),
+        ({"executor": {"strategy": "loop"}}, "executor.strategy was 'auto', is 'loop'"),
+    ):
+        with pytest.raises(ConfigurationError) as refused:
+            play(small(**changes), out)
+        assert difference in str(refused.value)
+        assert "--fresh" in str(refused.value)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_how_it_is_reported_may_change(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    play(small(), out)
+    play(small(report={"window": 2}), out)
+    assert RunDirectory(out).experiment()["report"] == {"window": 2}
+
+
+def test_a_configuration_that_never_finished_a_run_binds_nobody(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(ConfigurationError, match=r"round\.participants = 99"):
+        play(small(round={"participants": 99}), out)
+    play(small(), out)
+    assert len(logs(out)) == 2
+
+
+# -- --fresh and folders ------------------------------------------------------------------------------------
+
+
+def test_fresh_runs_everything_again_and_may_change_the_configuration(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    play(small(), out)
+    story = play(small(round={"rounds": 5}, arm=[{"name": "global"}]), out, fresh=True)
+    assert story.told == [("run", "global", 0)]
+    assert story.rounds == 5
+    assert not (out / "fielding").exists()
+
+
+def test_fresh_deletes_only_what_a_run_wrote(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    play(small(), out)
+    (out / "notes.md").write_text("precious")
+    play(small(), out, fresh=True)
+    assert (out / "notes.md").read_text() == "precious"
+
+
+def test_fresh_refuses_a_folder_that_is_no_run_directory(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(InputError, match="not a run directory"):
+        play(small(), tmp_path, fresh=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_fresh_deletes_nothing_when_the_new_run_cannot_be_built(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    play(small(), out)
+    before = logs(out)
+    for changes in ({"round": {"participants": 99}}, {"arm": [{"name": "a", "solver": ["fedprox"]}]}):
+        with pytest.raises(InputError):
+            play(small(**changes), out, fresh=True)
+    assert logs(out) == before
+
+
+def test_a_file_in_the_place_of_the_run_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run").touch()
+    for fresh in (False, True):
+        with pytest.raises(InputError, match="is a file; a run directory is a folder"):
+            play(small(), tmp_path / "run", fresh=fresh)
+
+
+# -- runs that fail -----------------------------------------------------------------------------------------
+
+
+def test_a_run_that_cannot_go_on_is_marked_with_its_reason_and_the_others_still_run(tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text(NEVER_AGAIN)
+    out, story = tmp_path / "run", Story()
+    experiment = small(devices={"availability": "w.csv"})
+    with pytest.raises(RunError) as failed:
+        run_plan(plan_run(experiment, out, None, locator(tmp_path, None), fresh=False), story)
+    assert [told[:3] for told in story.told] == [
+        ("run", "global", 0),
+        ("failed", "global", 0),
+        ("run", "fielding", 0),
+        ("failed", "fielding", 0),
+    ]
+    directory = RunDirectory(out)
+    reason = directory.failure("global", 0)
+    assert reason is not None
+    assert "of 12 clients are online" in reason
+    assert str(failed.value).startswith("global, seed 0: ")
+    assert reason in str(failed.value)
+    assert "1 more failed" in str(failed.value)
+    assert str(out) in str(failed.value)
+    assert not directory.is_done("global", 0)
+    assert (out / "global/seed-0/log.jsonl").exists()
+
+
+def test_one_arm_that_diverges_takes_no_other_down_and_is_tried_again(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    bad = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}
+    experiment = small(arm=[{"name": "global"}, bad, {"name": "static", "clusterer": "static"}])
+    for attempt in ("first", "second"):
+        with pytest.raises(RunError, match=r"^bad, seed 0: .*diverged.*finished runs are kept in"):
+            play(experiment, out)
+        directory = RunDirectory(out)
+        assert directory.finished_pairs() == [("global", 0), ("static", 0)], attempt
+        assert "diverged" in str(directory.failure("bad", 0))
+        assert not (out / "global/seed-0/FAILED").exists()
+
+
+# -- check --------------------------------------------------------------------------------------------------
+
+
+def test_a_check_builds_every_arm_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert check(small(), locator(None, None)).trace.num_clients == 12
+    with pytest.raises(ConfigurationError, match="the last rule, and no other, must be an optimiser"):
+        check(small(arm=[{"name": "a"}, {"name": "b", "solver": ["fedprox"]}]), locator(None, None))
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- processes that are ended from outside ------------------------------------------------------------------
+
+
+LONG: dict[str, Any] = {"round": {"rounds": 60}, "seeds": [0, 1, 2, 3]}
+
+
+def started(config: Path, out: Path) -> subprocess.Popen[str]:
+    """A run in a process of its own, with at least one run finished and others to come."""
+    command = [sys.executable, "-c", "from experiments.cli import main; main()", "run", str(config)]
+    process = subprocess.Popen(
+        [*command, "--out", str(out)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(out.glob("*/seed-*/DONE")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    return process
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    out = tmp_path_factory.mktemp("uninterrupted") / "run"
+    play(small(**LONG), out)
+    return logs(out)
+
+
+def test_a_killed_process_leaves_finished_runs_whole_and_the_same_command_completes(
+    tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
+    out = tmp_path / "run"
+    config = write_small(tmp_path, **LONG)
+    with started(config, out) as process:
+        process.kill()
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    done = RunDirectory(out).finished_pairs()
+    assert 0 < len(done) < 8
+    kept = {f"{arm}/seed-{seed}/log.jsonl" for arm, seed in done}
+    assert {name: log for name, log in logs(out).items() if name in kept} == {
+        name: uninterrupted[name] for name in kept
+    }
+    before = {name: stamp for name, stamp in stamps(out).items() if any(item in name for item in kept)}
+
+    story = play(load_experiment(config), out)
+    assert [told for told in story.told if told[0] == "skipped"] == [
+        ("skipped", arm, seed)
+        for seed in LONG["seeds"]
+        for arm in ("global", "fielding")
+        if (arm, seed) in done
+    ]
+    assert logs(out) == uninterrupted
+    assert stamps(out).items() >= before.items()
+
+
+def test_ctrl_c_ends_with_130_and_the_summary_of_what_is_finished(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with started(write_small(tmp_path, **LONG), out) as process:
+        process.send_signal(signal.SIGINT)
+        printed, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "interrupted; finished runs are kept" in said
+    assert "Traceback" not in said
+    directory = RunDirectory(out)
+    done = directory.finished_pairs()
+    assert 0 < len(done) < 8
+    summary: dict[str, Any] = json.loads(directory.summary_path.read_text())
+    assert [seed for arm, seed in done if arm == "global"] == summary["arms"]["global"]["seed_ids"]
+    assert os.fspath(directory.report_path) in printed
+    assert directory.report_path.exists()

@@ -1,0 +1,165 @@
+"""What the packages may import, where they come from, and what never stands in them."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from experiments.cli import OUR_PACKAGES, foreign_package
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAVY = ("torch", "sklearn", "scipy", "pandas")
+MODULES = sorted(path for package in OUR_PACKAGES for path in (ROOT / package).rglob("*.py"))
+READS_PICKLE = ROOT / "device_profiles" / "fedscale.py"
+
+
+def run(code: str, *first_on_path: Path) -> subprocess.CompletedProcess[str]:
+    """`code` in an interpreter of its own, which finds packages in `first_on_path` and then in ours."""
+    path = os.pathsep.join(map(str, [*first_on_path, ROOT]))
+    return subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+# -- what a command loads -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["profiles", "list"], ["run", "--help"], ["parts", "--help"]]
+)
+def test_a_command_that_trains_nothing_loads_nothing_heavy(arguments: list[str]) -> None:
+    done = run(
+        "import json, sys\n"
+        f"sys.argv = ['driftscale', *{arguments!r}]\n"
+        "from experiments.cli import main\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        f"    loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "    print(json.dumps(loaded), file=sys.stderr)\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stderr.splitlines()[-1]) == []
+    assert "Usage" in done.stdout or "smartphones" in done.stdout
+
+
+def test_a_configuration_is_read_without_the_analysis_libraries() -> None:
+    done = run(
+        "import sys, experiments.run_directory, device_profiles, emulator.tables\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+# -- one root -----------------------------------------------------------------------------------------------
+
+
+def test_all_six_packages_come_from_one_root() -> None:
+    assert foreign_package() is None
+    assert {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()} == set(OUR_PACKAGES)
+
+
+@pytest.mark.parametrize("name", ["traces", "emulator", "executor"])
+def test_a_package_of_the_same_name_that_comes_first_ends_in_one_clear_line(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("raise RuntimeError('this must never be imported')\n")
+    done = run(
+        "import sys; sys.argv = ['driftscale', '--help']\nfrom experiments.cli import main; main()", tmp_path
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert line.startswith(
+        f"error: the package {name!r} comes from {tmp_path}, but driftscale is in {ROOT}; "
+    )
+
+
+def test_a_folder_without_an_init_is_found_out_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    find = importlib.util.find_spec
+
+    def shadowed(name: str, package: str | None = None) -> ModuleSpec | None:
+        if name != "traces":
+            return find(name, package)
+        spec = ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(tmp_path / "traces")]
+        return spec
+
+    monkeypatch.setattr(importlib.util, "find_spec", shadowed)
+    assert str(foreign_package()).startswith(
+        f"the package 'traces' comes from {tmp_path}, but driftscale is in"
+    )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "traces" else find(name))
+    assert str(foreign_package()).startswith("the package 'traces' comes from nowhere, but driftscale is in")
+
+
+def test_no_package_of_the_tests_can_shadow_one_of_ours() -> None:
+    assert list((ROOT / "tests").rglob("__init__.py")) == []
+
+
+# -- what never stands in a module --------------------------------------------------------------------------
+
+
+def test_the_scan_sees_every_package() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in MODULES} == set(OUR_PACKAGES)
+    assert len(MODULES) > 80
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_says_what_it_is_and_executes_no_data(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), "has no docstring"
+    found = [found for node in ast.walk(tree) for found in dangers(node)]
+    assert found == [] if path != READS_PICKLE else set(found) <= {"pickle"}
+
+
+PICKLES = {"pickle", "_pickle", "cPickle", "shelve", "marshal", "dill", "cloudpickle", "joblib", "yaml"}
+LOADERS = {("torch", "load"), ("torch", "save"), ("pd", "read_pickle"), ("pandas", "read_pickle")}
+
+
+def dangers(node: ast.AST) -> Iterator[str]:
+    """What in a node could execute the data it reads."""
+    match node:
+        case ast.Import(names=names):
+            yield from (alias.name for alias in names if alias.name.split(".")[0] in PICKLES)
+        case ast.ImportFrom(module=str(module)) if module.split(".")[0] in PICKLES:
+            yield module
+        case ast.Call(func=ast.Name(id=("eval" | "exec" | "compile" | "__import__") as name)):
+            yield name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name)) if (owner, name) in LOADERS:
+            yield f"{owner}.{name}"
+        case ast.keyword(arg="allow_pickle", value=ast.Constant(value=True)):
+            yield "allow_pickle"
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import pickle", ["pickle"]),
+        ("from pickle import loads", ["pickle"]),
+        ("import yaml.loader", ["yaml.loader"]),
+        ("eval('1')", ["eval"]),
+        ("exec(open('x').read())", ["exec"]),
+        ("torch.load(path)", ["torch.load"]),
+        ("np.load(path, allow_pickle=True)", ["allow_pickle"]),
+        ("np.load(path, allow_pickle=False)", []),
+        ("model.eval()", []),
+        ("re.compile('x')", []),
+    ],
+)
+def test_the_scan_finds_what_it_is_for(code: str, found: list[str]) -> None:
+    assert [danger for node in ast.walk(ast.parse(code)) for danger in dangers(node)] == found
