@@ -56,10 +56,6 @@ class Chosen(Generic[T]):
         """A fresh instance; `facts` is what its kind is told besides its parameters."""
         return self.part(self.parameters, *facts)
 
-    def described(self) -> dict[str, Any]:
-        """The table that names this part, every default written out."""
-        return {"kind": self.kind, **self.parameters.model_dump(mode="json", by_alias=True)}
-
 
 class ChoiceOf:
     """Annotates a configuration field that holds a part of one kind: `Annotated[Chosen[X], ChoiceOf(...)]`.
@@ -94,8 +90,8 @@ class ChoiceOf:
         return Chosen(name, part, part.Parameters.model_validate(rest))
 
     def _describe(self, chosen: Chosen[Any]) -> dict[str, Any]:
-        table = chosen.described()
-        return {self._key: table.pop("kind"), **table}
+        """The table that names the part, every default written out."""
+        return {self._key: chosen.kind, **chosen.parameters.model_dump(mode="json", by_alias=True)}
 
 
 class Registry(Generic[T]):
@@ -117,13 +113,22 @@ class Registry(Generic[T]):
         return name in self._ours or name in self._entries()
 
     def find(self, name: str, where: str = "") -> T:
-        """What is registered as `name`; UnknownNameError lists the choices."""
+        """What is registered as `name`; UnknownNameError lists the choices.
+
+        ConfigurationError when a plug-in has taken a name of ours, or cannot be loaded.
+        """
+        entries = self._entries()
         if name in self._ours:
             return self._ours[name]
-        entries = self._entries()
         if name not in entries:
             raise UnknownNameError(self.kind, name, self.names(), where)
-        return cast(T, entries[name].load())
+        try:
+            return cast(T, entries[name].load())
+        except (ImportError, AttributeError) as error:
+            raise ConfigurationError(
+                f"entry point {entries[name].value!r} of group {self.group!r}, which registers the "
+                f"{self.kind} {name!r}, cannot be loaded ({error})"
+            ) from error
 
     def _entries(self) -> dict[str, Any]:
         found: dict[str, Any] = {}

@@ -96,9 +96,18 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each line's number, from 1, and the object it holds."""
+    number = 0
     try:
         with path.open(encoding="utf-8") as file:
             for number, text in enumerate(file, start=1):
-                yield number, json.loads(text)
-    except (OSError, ValueError) as error:
+                line = json.loads(text)
+                if not isinstance(line, dict):
+                    raise ValueError("not an object")
+                yield number, line
+    except OSError as error:
         raise DataFileError(path, f"cannot be read as a run log ({error})") from error
+    except UnicodeDecodeError as error:
+        raise DataFileError(path, f"damaged after line {number}: not text ({error})") from error
+    except ValueError as error:
+        raise DataFileError(path, f"damaged: not a line of a run log ({error})", row=number) from error

@@ -66,12 +66,10 @@ class TableFile:
     def ids(self, name: str) -> Ints:
         """(rows,) each value's rank among the distinct values, so that permuting the rows changes no rank."""
         self.require(name)
+        self._refuse_missing(name)
         column = self.table.column(name)
-        if column.null_count:
-            row = int(np.flatnonzero(np.asarray(column.is_null()))[0]) + 1
-            raise DataFileError(self.path, f"{name} is missing", row=row)
-        if pa.types.is_dictionary(column.type):
-            column = pc.cast(column, column.type.value_type)
+        if pa.types.is_nested(column.type):
+            raise DataFileError(self.path, f"column {name!r} is {column.type}; an id is a text or a number")
         values = np.array(column.to_pylist())
         return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
@@ -87,9 +85,16 @@ class TableFile:
         return ranks
 
     def texts(self, name: str) -> list[str]:
-        """(rows,) the column as text."""
+        """(rows,) the column as text; none of it may be missing."""
         self.require(name)
+        self._refuse_missing(name)
         return [str(value) for value in self.table.column(name).to_pylist()]
+
+    def _refuse_missing(self, name: str) -> None:
+        column = self.table.column(name)
+        if column.null_count:
+            row = int(np.flatnonzero(np.asarray(column.is_null()))[0]) + 1
+            raise DataFileError(self.path, f"{name} is missing", row=row)
 
     def _refuse(self, name: str, bad: np.ndarray, rule: str, values: Floats) -> None:
         if bad.any():
@@ -106,7 +111,8 @@ def read_table(path: Path) -> TableFile:
     if path.stat().st_size == 0:
         raise DataFileError(path, "is empty")
     try:
-        table = pq.read_table(path) if path.suffix == ".parquet" else pyarrow.csv.read_csv(path)
+        # One file and nothing around it: no dataset discovery, no columns out of the names of folders.
+        table = pq.ParquetFile(path).read() if path.suffix == ".parquet" else pyarrow.csv.read_csv(path)
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise DataFileError(path, f"cannot be read as {path.suffix[1:]} ({reason})") from error

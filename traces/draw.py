@@ -6,11 +6,14 @@ import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Floats, Ints
-from emulator.errors import InputError
+from emulator.errors import ConfigurationError, InputError
 from emulator.plugins import Parameters
 from emulator.seeding import RandomStreams
 from traces.images import ImageSet
 from traces.trace import SPLITS, Arrivals, Trace
+
+MAX_SAMPLES = 2**31
+"""Samples a trace may hold: a million clients with 30 new ones at each of 70 steps."""
 
 
 class StreamParameters(Parameters):
@@ -20,7 +23,9 @@ class StreamParameters(Parameters):
     retain_rounds: int = Field(50, ge=1, description="rounds for which a client keeps a sample")
     samples_per_step: int = Field(20, ge=1, description="training samples a client receives at each step")
     test_samples_per_step: int = Field(10, ge=1, description="its own test samples from the same windows")
-    noise: float = Field(0.0, ge=0, description="sensor noise: standard deviation added to pixels in [0, 1]")
+    noise: float = Field(
+        0.0, ge=0, le=1e6, description="sensor noise: standard deviation added to pixels in [0, 1]"
+    )
 
     @property
     def retain_steps(self) -> int:
@@ -78,6 +83,16 @@ def draw_trace(
 def num_windows(parameters: StreamParameters, rounds: int) -> int:
     """Windows a run of so many rounds needs: those owned from the start, and one for each later step."""
     return parameters.num_steps(rounds) + parameters.retain_steps - 1
+
+
+def refuse_oversize(parameters: StreamParameters, num_clients: int, num_windows: int) -> None:
+    """ConfigurationError, before anything of that size is allocated, for more than `MAX_SAMPLES` samples."""
+    each = parameters.samples_per_step + parameters.test_samples_per_step
+    if num_clients * num_windows * each > MAX_SAMPLES:
+        raise ConfigurationError(
+            f"trace: {num_clients} clients x {num_windows} steps of data x {each} samples are more than the "
+            f"{MAX_SAMPLES} samples a trace may hold; lower samples_per_step, clients or round.rounds"
+        )
 
 
 def _joined(parts: list[Arrivals]) -> Arrivals:

@@ -6,7 +6,9 @@ A header is checked against the file before anything of its size is allocated.
 from __future__ import annotations
 
 import gzip
+import math
 import zlib
+from io import BufferedIOBase
 from pathlib import Path
 
 import numpy as np
@@ -42,27 +44,50 @@ def read_idx_folder(folder: Path) -> ImageSet:
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
     """The unsigned bytes of one idx file with so many dimensions; DataFileError when it is not that."""
-    content = _content(path)
-    header = 4 + 4 * dimensions
-    if len(content) < header:
-        raise DataFileError(path, f"truncated: {len(content)} bytes, the idx header alone has {header}")
-    if content[0] != 0 or content[1] != 0 or content[2] != _UNSIGNED_BYTE or content[3] != dimensions:
+    size = 4 + 4 * dimensions
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            header = file.read(size)
+            shape = _shape(path, header, dimensions)
+            content = _at_most(file, math.prod(shape) + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataFileError(path, f"truncated or damaged ({error})") from error
+    if len(content) != math.prod(shape):
+        held = f"only {size + len(content)}: truncated" if len(content) < math.prod(shape) else "more"
+        raise DataFileError(path, f"the header says {_claim(shape, size)}, the file has {held}")
+    return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+def _shape(path: Path, header: bytes, dimensions: int) -> tuple[int, ...]:
+    """The shape a header claims; DataFileError when it is no header, or claims nothing or too much."""
+    size = 4 + 4 * dimensions
+    if len(header) < size:
+        raise DataFileError(path, f"truncated: {len(header)} bytes, the idx header alone has {size}")
+    if header[:4] != bytes([0, 0, _UNSIGNED_BYTE, dimensions]):
         raise DataFileError(
             path,
-            f"magic number {content[:4].hex()} is not that of an idx file of unsigned bytes in "
+            f"magic number {header[:4].hex()} is not that of an idx file of unsigned bytes in "
             f"{dimensions} dimension(s) ({bytes([0, 0, _UNSIGNED_BYTE, dimensions]).hex()})",
         )
-    shape = tuple(int(size) for size in np.frombuffer(content, ">u4", count=dimensions, offset=4))
-    claimed = header
-    for size in shape:
-        claimed = header + (claimed - header or 1) * size
-    if 0 in shape or claimed != len(content):
+    shape = tuple(int(length) for length in np.frombuffer(header, ">u4", count=dimensions, offset=4))
+    if 0 in shape or size + math.prod(shape) > MAX_BYTES:
         raise DataFileError(
-            path,
-            f"the header says {' x '.join(map(str, shape))} ({claimed} bytes), the file has {len(content)}: "
-            f"{'truncated' if claimed > len(content) else 'not an idx file of that size'}",
+            path, f"the header says {_claim(shape, size)}; it must be more than none and at most {MAX_BYTES}"
         )
-    return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
+    return shape
+
+
+def _claim(shape: tuple[int, ...], header: int) -> str:
+    return f"{' x '.join(map(str, shape))} ({header + math.prod(shape)} bytes)"
+
+
+def _at_most(file: BufferedIOBase, size: int) -> bytes:
+    """The next `size` bytes, or those that are there; memory follows what is there, not what was asked."""
+    parts = []
+    while size > 0 and (part := file.read(min(size, 2**20))):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def _read_pair(folder: Path, prefixes: tuple[str, ...]) -> tuple[np.ndarray, Ints]:
@@ -81,18 +106,3 @@ def _find(folder: Path, prefixes: tuple[str, ...], kind: str) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise DataFileError(folder, f"not an idx folder: it has none of {', '.join(names)}")
-
-
-def _content(path: Path) -> bytes:
-    try:
-        if path.suffix != ".gz":
-            if path.stat().st_size > MAX_BYTES:
-                raise DataFileError(path, f"larger than {MAX_BYTES} bytes")
-            return path.read_bytes()
-        with gzip.open(path) as file:
-            content = file.read(MAX_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataFileError(path, f"truncated or damaged ({error})") from error
-    if len(content) > MAX_BYTES:
-        raise DataFileError(path, f"unpacks to more than {MAX_BYTES} bytes")
-    return content

@@ -68,6 +68,11 @@ class Trace:
         self.noise = noise
         self._images = images
         self._pixels = int(np.prod(images.shape))
+        if self._pixels >= NOISE_NUMBERS:
+            raise InputError(
+                f"trace: images of {' x '.join(map(str, images.shape))} have {self._pixels} pixels; "
+                f"fewer than {NOISE_NUMBERS} are supported"
+            )
         self._normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
         self._noise_start = generator.integers(
             0, NOISE_NUMBERS - self._pixels, size=len(self.client), dtype=np.int32
@@ -177,13 +182,21 @@ class TraceStream:
         first_call = self._step < 0
         retain = self.trace.retain_steps
         rows, arrival = self.trace.train_by_arrival
-        # Held before: (old - retain, old]; held now: (step - retain, step].
+        # Held before: (old - retain, old]; held now: (step - retain, step]. Where whole retention windows are
+        # skipped, what arrived and expired on the way was never counted: it changed clients, but no count.
         old = self._step if not first_call else step - retain
-        gone = self._between(arrival, old - retain, step - retain) if not first_call else slice(0, 0)
+        gone = (
+            self._between(arrival, old - retain, min(old, step - retain)) if not first_call else slice(0, 0)
+        )
         come = self._between(arrival, max(old, step - retain), step)
-        touched = np.concatenate([self._count(rows[gone], -1), self._count(rows[come], +1)])
+        passed = self._between(arrival, old, step - retain) if step - retain > old else slice(0, 0)
+        self._count(rows[gone], -1)
+        self._count(rows[come], +1)
         self._step = step
-        return np.arange(self.num_clients) if first_call else np.unique(touched)
+        if first_call:
+            return np.arange(self.num_clients)
+        changed = np.concatenate([rows[gone], rows[passed], rows[come]])
+        return np.unique(self.trace.client[changed]).astype(np.int64)
 
     def held(self, ids: Ints, split: Split) -> SampleRanges:
         return self.trace.held(ids, split, self._step)
@@ -198,7 +211,5 @@ class TraceStream:
         """The slice of rows, sorted by arrival, that arrived in (after, until]."""
         return slice(*np.searchsorted(arrival, (after, until), side="right"))
 
-    def _count(self, rows: Ints, sign: int) -> Ints:
-        clients = self.trace.client[rows].astype(np.int64)
-        np.add.at(self._counts, (clients, self.trace.label[rows]), sign)
-        return np.unique(clients)
+    def _count(self, rows: Ints, sign: int) -> None:
+        np.add.at(self._counts, (self.trace.client[rows], self.trace.label[rows]), sign)

@@ -12,9 +12,13 @@ from traces.drift.base import Drift
 
 
 class MassEvent(Parameters):
-    """At `round`, `share` of all clients move to `mixes` mixes that nobody has seen before."""
+    """At `round`, `share` of all clients move to `mixes` mixes that nobody has seen before.
 
-    round: int = Field(ge=1, description="the round whose arrivals are the first of the new mixes")
+    Data arrives every `rounds_per_step` rounds: the first arrivals at `round` or later are of the new mixes.
+    An event later than the run does not happen in it.
+    """
+
+    round: int = Field(ge=1, description="the first arrivals at this round or later are of the new mixes")
     share: float = Field(gt=0, le=1, description="share of all clients that move")
     mixes: int = Field(4, ge=1, description="how many unseen mixes they move to")
 
@@ -26,7 +30,7 @@ class MixShape(Parameters):
     labels_per_mix: int = Field(3, ge=1, description="labels that a mix favours, equally")
     background: float = Field(0.05, ge=0, le=1, description="share spread evenly over all labels")
     concentration: float = Field(
-        100.0, gt=0, description="Dirichlet concentration of a client's own shares around its mix"
+        100.0, gt=0, le=1e9, description="Dirichlet concentration of a client's own shares around its mix"
     )
 
 
@@ -63,7 +67,7 @@ class LabelMix(Drift):
         in_use = deck.deal(parameters.mixes)
         mix = in_use[generator.integers(len(in_use), size=num_clients)]
         own = deck.own_shares(mix)
-        events = {event.round // rounds_per_step: event for event in parameters.events}
+        events = _by_step(parameters.events, rounds_per_step)
         shares = np.empty((num_clients, num_windows, num_labels))
         for window in range(num_windows):
             step = first_step + window
@@ -80,6 +84,20 @@ class LabelMix(Drift):
             own[moving] = deck.own_shares(mix[moving])
             shares[:, window] = own
         return shares
+
+
+def _by_step(events: tuple[MassEvent, ...], rounds_per_step: int) -> dict[int, MassEvent]:
+    """Each event under the data step it shows in; ConfigurationError when two show in the same one."""
+    found: dict[int, MassEvent] = {}
+    for event in events:
+        step = -(-event.round // rounds_per_step)
+        if step in found:
+            raise ConfigurationError(
+                f"trace.drift.events: rounds {found[step].round} and {event.round} fall into the same "
+                f"arrivals, those of round {step * rounds_per_step} (rounds_per_step = {rounds_per_step})"
+            )
+        found[step] = event
+    return found
 
 
 class _Deck:

@@ -6,6 +6,7 @@ labels observed in groups (countries, plots, stations) over time; every group be
 
 from __future__ import annotations
 
+import math
 from datetime import date
 
 import numpy as np
@@ -13,15 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from emulator.arrays import Bools, Floats, Ints
-from emulator.errors import DataFileError, InputError
+from emulator.arrays import Floats, Ints
+from emulator.errors import DataFileError
 from emulator.tables import TableFile, read_table
-from traces.draw import StreamParameters, draw_trace, num_windows
+from traces.draw import StreamParameters, draw_trace, num_windows, refuse_oversize
 from traces.idx import read_idx_folder
 from traces.sources.base import TraceContext, TraceSource
 from traces.trace import Trace
 
 _MICROSECONDS_PER_DAY = 86_400 * 1_000_000
+
+MAX_CELLS = 2**27
+"""Cells (groups x windows x labels) of the table of counts: one gibibyte."""
 
 
 class LabelReplayParameters(StreamParameters):
@@ -50,7 +54,8 @@ class LabelReplay(TraceSource):
     """Client i belongs to group i // clients_per_group and draws its samples from that group's histogram of
     each window. The k-th most frequent label becomes class k of the images. A window without observations
     replays the nearest earlier one (at the start, the nearest later one): not to have sequenced a virus is
-    not to have been without it. After the last window no data arrives.
+    not to have been without it. After the last window no data arrives, and a run may last as long as its
+    clients still hold some: a step for each window.
     """
 
     Parameters = LabelReplayParameters
@@ -69,14 +74,24 @@ class LabelReplay(TraceSource):
                 f"has {counts.shape[2]} labels in column {parameters.label!r}, but the images of "
                 f"{parameters.images} have {images.num_labels} classes; set most_common or exclude",
             )
-        needed = num_windows(parameters, context.rounds)
-        if counts.shape[1] < parameters.retain_steps:
+        windows = counts.shape[1]
+        if windows < parameters.retain_steps:
             raise DataFileError(
                 table.path,
-                f"has {counts.shape[1]} windows, but retain_rounds = {parameters.retain_rounds} alone covers "
+                f"has {windows} windows, but retain_rounds = {parameters.retain_rounds} alone covers "
                 f"{parameters.retain_steps}",
             )
-        counts = filled(counts[:, : min(needed, counts.shape[1])])
+        if windows < parameters.num_steps(context.rounds):
+            raise DataFileError(
+                table.path,
+                f"has {windows} windows, data for {windows * parameters.rounds_per_step} rounds at "
+                f"rounds_per_step = {parameters.rounds_per_step}, but round.rounds = {context.rounds}: its "
+                f"clients would be without data",
+            )
+        replayed = min(num_windows(parameters, context.rounds), windows)
+        refuse_oversize(parameters, len(counts) * parameters.clients_per_group, replayed)
+        # Filled before it is cut, so that a shorter run replays the beginning of a longer one.
+        counts = filled(counts)[:, :replayed]
         totals = counts.sum(axis=2, keepdims=True)
         shares = np.repeat(counts / totals, parameters.clients_per_group, axis=0)
         return draw_trace(images, shares, parameters, context.streams)
@@ -90,18 +105,28 @@ def read_label_counts(table: TableFile, parameters: LabelReplayParameters) -> Fl
     if parameters.count is not None:
         weight = table.numbers(parameters.count, at_least=0)
     days = _days(table, parameters.time)
-    used = _used_rows(table, parameters, days)
     labels = np.array(table.texts(parameters.label))
+    used = _used_rows(table, parameters, labels, days)
+    # Summed from the smallest weight up: the order of the rows shows in no digit of a sum.
+    used = used[np.argsort(weight[used], kind="stable")]
     names, label = np.unique(labels[used], return_inverse=True)
     frequency = np.bincount(label, weights=weight[used])
     order = np.lexsort((names, -frequency))[: parameters.most_common]
+    order = order[frequency[order] > 0]
     rank = np.full(len(names), -1)
     rank[order] = np.arange(len(order))
     kept = rank[label] >= 0
 
     group = table.ids(parameters.group)[used][kept]
-    window = _windows(days[used], parameters.window_days)
-    counts = np.zeros((group.max(initial=-1) + 1, window.max(initial=-1) + 1, len(order)))
+    window = _windows(table, days[used], parameters.window_days)
+    shape = (int(group.max(initial=-1)) + 1, int(window.max(initial=-1)) + 1, len(order))
+    if math.prod(shape) > MAX_CELLS:
+        raise DataFileError(
+            table.path,
+            f"{shape[0]} groups x {shape[1]} windows x {shape[2]} labels are more than {MAX_CELLS} cells; "
+            f"widen window_days, or lower most_common",
+        )
+    counts = np.zeros(shape)
     np.add.at(counts, (group, window[kept], rank[label][kept]), weight[used][kept])
     observed = (counts.sum(axis=2) > 0).sum(axis=1)
     kept_groups: Floats = counts[observed >= parameters.min_windows]
@@ -115,10 +140,11 @@ def read_label_counts(table: TableFile, parameters: LabelReplayParameters) -> Fl
 
 
 def filled(counts: Floats) -> Floats:
-    """`counts` with every window without observations replaced by the nearest earlier, else later, one."""
+    """`counts` with every window without observations replaced by the nearest earlier, else later, one.
+
+    Every group must have been observed in some window.
+    """
     seen = counts.sum(axis=2) > 0  # (groups, windows)
-    if not seen.any(axis=1).all():
-        raise InputError("trace: a group was not observed in any replayed window: its clients have no data")
     windows = np.arange(counts.shape[1])
     earlier = np.maximum.accumulate(np.where(seen, windows, -1), axis=1)
     source = np.where(earlier >= 0, earlier, seen.argmax(axis=1)[:, None])
@@ -140,8 +166,14 @@ def _days(table: TableFile, name: str) -> Floats:
     raise DataFileError(table.path, f"column {name!r} is {kind}; a time is a date, a timestamp or a number")
 
 
-def _used_rows(table: TableFile, parameters: LabelReplayParameters, days: Floats) -> Bools:
-    used = ~np.isin(np.array(table.texts(parameters.label)), parameters.exclude)
+def _used_rows(table: TableFile, parameters: LabelReplayParameters, labels: np.ndarray, days: Floats) -> Ints:
+    """Rows of a label that is not excluded, between since and until."""
+    for name in parameters.exclude:
+        if name not in labels:
+            raise DataFileError(
+                table.path, f"exclude = {name!r}: no such label in column {parameters.label!r}"
+            )
+    used = ~np.isin(labels, parameters.exclude)
     for bound, keep in ((parameters.since, np.greater_equal), (parameters.until, np.less)):
         if bound is not None:
             used &= keep(days, np.datetime64(bound, "D").astype(np.int64))
@@ -149,12 +181,14 @@ def _used_rows(table: TableFile, parameters: LabelReplayParameters, days: Floats
         raise DataFileError(
             table.path, "no row is left between since and until once the excluded labels are out"
         )
-    return used
+    return np.flatnonzero(used)
 
 
-def _windows(days: Floats, width: float | None) -> Ints:
+def _windows(table: TableFile, days: Floats, width: float | None) -> Ints:
     """(rows,) the window of each time: the rank of the time, or of its stretch of `width` days."""
     if width is None:
         return np.unique(days, return_inverse=True)[1].astype(np.int64)
+    if float(days.max()) - float(days.min()) >= MAX_CELLS * width:
+        raise DataFileError(table.path, f"window_days = {width:g}: more than {MAX_CELLS} windows; widen it")
     window: Ints = ((days - days.min()) // width).astype(np.int64)
     return window

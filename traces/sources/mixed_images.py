@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from emulator.plugins import ChoiceOf, Chosen
-from traces.draw import StreamParameters, draw_trace, num_windows
+from traces.draw import StreamParameters, draw_trace, num_windows, refuse_oversize
 from traces.drift import DRIFTS, Drift
 from traces.idx import read_idx_folder
 from traces.images import ImageSet, stratified_split
@@ -44,10 +44,12 @@ class MixedImages(TraceSource):
 
     def build(self, context: TraceContext) -> Trace:
         parameters = self.parameters
+        windows = num_windows(parameters, context.rounds)
+        refuse_oversize(parameters, parameters.clients, windows)
         images = self.images(context)
         shares = parameters.drift.build().shares(
             parameters.clients,
-            num_windows(parameters, context.rounds),
+            windows,
             images.num_labels,
             first_step=1 - parameters.retain_steps,
             rounds_per_step=parameters.rounds_per_step,

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from emulator.emulation import Emulation
+from emulator.errors import RunError
+from emulator.events import Event, RoundDeadline, RoundOpened, VisitDue
+from emulator.ports import Reaction
+from emulator.runlog import RoundRecord
+from tests.emulator.test_runlog import RECORD
+
+
+@dataclass
+class FakeCoordinator:
+    """Answers each event by the script, and finishes after `last`; what it saw goes to `story`."""
+
+    opening: Reaction
+    script: dict[Event, Reaction]
+    last: Event
+    story: list[str]
+    finished: bool = False
+
+    def start(self) -> Reaction:
+        self.story.append("start")
+        return self.opening
+
+    def handle(self, event: Event, now_s: float) -> Reaction:
+        self.story.append(f"{now_s:g} {type(event).__name__}")
+        self.finished = event == self.last
+        return self.script.get(event, Reaction())
+
+
+@dataclass
+class FakeLog:
+    story: list[str] = field(default_factory=list)
+
+    def append(self, record: RoundRecord) -> None:
+        self.story.append(f"logged {record.round}")
+
+
+def observer(name: str, story: list[str]) -> Callable[[RoundRecord], None]:
+    return lambda record: story.append(f"{name} saw {record.round}")
+
+
+def test_the_earliest_event_moves_the_clock_and_a_record_is_logged_before_it_is_observed() -> None:
+    story: list[str] = []
+    opened, due, deadline = RoundOpened(0), VisitDue(client=1, visit=0), RoundDeadline(0)
+    coordinator = FakeCoordinator(
+        opening=Reaction([(0.0, opened)]),
+        script={
+            opened: Reaction([(9.0, deadline), (4.0, due)]),
+            due: Reaction(record=replace(RECORD, round=0)),
+            deadline: Reaction([(11.0, opened)], replace(RECORD, round=1)),
+        },
+        last=deadline,
+        story=story,
+    )
+    emulation = Emulation(coordinator, FakeLog(story), (observer("a", story), observer("b", story)))
+    emulation.run()
+    assert story == [
+        "start",
+        "0 RoundOpened",
+        "4 VisitDue",
+        "logged 0",
+        "a saw 0",
+        "b saw 0",
+        "9 RoundDeadline",
+        "logged 1",
+        "a saw 1",
+        "b saw 1",
+    ]
+    assert emulation.clock.now_s == 9.0
+    assert len(emulation.queue) == 1  # what lies beyond the end is not played
+
+
+def test_events_of_one_instant_are_played_in_their_order_whatever_the_reaction_listed_first() -> None:
+    story: list[str] = []
+    opened, due, deadline = RoundOpened(1), VisitDue(client=1, visit=0), RoundDeadline(0)
+    opening = Reaction([(5.0, opened), (5.0, deadline), (5.0, due)])
+    Emulation(FakeCoordinator(opening, {}, opened, story), FakeLog()).run()
+    assert story == ["start", "5 VisitDue", "5 RoundDeadline", "5 RoundOpened"]
+
+
+def test_a_coordinator_that_is_finished_at_the_start_plays_nothing() -> None:
+    story: list[str] = []
+    coordinator = FakeCoordinator(Reaction([(1.0, RoundOpened(0))]), {}, RoundOpened(0), story, finished=True)
+    Emulation(coordinator, FakeLog()).run()
+    assert story == ["start"]
+
+
+def test_a_run_with_nothing_left_to_happen_ends_with_an_error_that_says_when() -> None:
+    log = FakeLog()
+    coordinator = FakeCoordinator(
+        opening=Reaction([(90.0, RoundOpened(0))], replace(RECORD, round=0)),
+        script={},
+        last=RoundOpened(7),
+        story=[],
+    )
+    with pytest.raises(RunError, match="no event is left at 90 s"):
+        Emulation(coordinator, log).run()
+    assert log.story == ["logged 0"]
+
+
+def test_an_event_in_the_past_is_refused() -> None:
+    opened = RoundOpened(0)
+    coordinator = FakeCoordinator(
+        opening=Reaction([(5.0, opened)]),
+        script={opened: Reaction([(4.0, RoundDeadline(0))])},
+        last=RoundOpened(7),
+        story=[],
+    )
+    with pytest.raises(ValueError, match=r"not before now \(5.0\)"):
+        Emulation(coordinator, FakeLog()).run()

@@ -1,0 +1,103 @@
+"""One client worked out by hand: 400 bytes down at 100/s and 100 up at 50/s after 1 s of latency each way,
+6 samples trained and 3 scored at half a second a sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from emulator.arrays import Floats, Ints
+from emulator.latency import TIME_MODELS, DriftscaleLatency, FedScaleLatency, Phases
+from emulator.messages import Work
+
+FIRST: Ints = np.array([0])
+
+
+@dataclass(frozen=True)
+class FakeFleet:
+    seconds_per_sample: Floats
+    download_bytes_per_s: Floats
+    upload_bytes_per_s: Floats
+    latency_s: Floats
+
+
+FLEET = FakeFleet(
+    seconds_per_sample=np.array([0.5, 2.0]),
+    download_bytes_per_s=np.array([100.0, 1000.0]),
+    upload_bytes_per_s=np.array([50.0, 500.0]),
+    latency_s=np.array([1.0, 0.25]),
+)
+WORK = Work.of(1, download_bytes=400, upload_bytes=100, trained_samples=6, forward_samples=3)
+
+
+def seconds(phases: Phases) -> list[float]:
+    return [float(phase.item()) for phase in (phases.download_s, phases.compute_s, phases.upload_s)]
+
+
+def test_a_visit_is_download_then_compute_then_upload() -> None:
+    phases = DriftscaleLatency(FLEET, model_factor=2.0).phases(FIRST, WORK)
+    assert seconds(phases) == [1 + 4, (6 + 1) * 0.5 * 2, 1 + 2]
+    assert phases.total_s.item() == 15.0
+
+
+def test_a_forward_pass_costs_a_third_of_a_training_step() -> None:
+    latency = DriftscaleLatency(FLEET)
+    scored = latency.phases(FIRST, Work.of(1, forward_samples=9)).compute_s
+    trained = latency.phases(FIRST, Work.of(1, trained_samples=3)).compute_s
+    assert scored.item() == pytest.approx(trained.item()) == 1.5
+
+
+def test_nothing_to_move_costs_no_latency() -> None:
+    latency = DriftscaleLatency(FLEET)
+    assert seconds(latency.phases(FIRST, Work.of(1, trained_samples=2))) == [0.0, 1.0, 0.0]
+    assert seconds(latency.phases(FIRST, Work.of(1, upload_bytes=50))) == [0.0, 0.0, 2.0]
+
+
+def test_answers_follow_the_asked_clients_row_by_row() -> None:
+    work = Work.of(3, download_bytes=1000, trained_samples=1)
+    phases = DriftscaleLatency(FLEET).phases(np.array([1, 0, 1]), work)
+    assert phases.total_s.tolist() == [0.25 + 1 + 2, 1 + 10 + 0.5, 0.25 + 1 + 2]
+
+
+def test_doubling_seconds_per_sample_doubles_every_compute_time_exactly() -> None:
+    slow = replace(FLEET, seconds_per_sample=2 * FLEET.seconds_per_sample)
+    both = np.array([0, 1])
+    work = Work.of(2, download_bytes=3, upload_bytes=7, trained_samples=13, forward_samples=5)
+    once, twice = (DriftscaleLatency(fleet, 1.7).phases(both, work) for fleet in (FLEET, slow))
+    assert twice.compute_s.tolist() == (2 * once.compute_s).tolist()
+    assert twice.download_s.tolist() == once.download_s.tolist()
+
+
+def test_fedscale_has_one_bandwidth_no_latency_no_model_and_no_forward_pass() -> None:
+    phases = FedScaleLatency(FLEET, model_factor=2.0).phases(FIRST, WORK)
+    assert seconds(phases) == [4.0, 6 * 0.5, 1.0]
+
+
+def test_both_time_models_go_by_name() -> None:
+    assert dict(TIME_MODELS) == {"driftscale": DriftscaleLatency, "fedscale": FedScaleLatency}
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "down", "up"),
+    [
+        (0.0, 0, 0),
+        (2.5, 200, 0),  # half of the five seconds of download
+        (5.0, 400, 0),
+        (12.0, 400, 0),  # the upload begins
+        (13.5, 400, 50),
+        (15.0, 400, 100),
+        (99.0, 400, 100),
+    ],
+)
+def test_bytes_move_pro_rata_of_their_phase(elapsed_s: float, down: float, up: float) -> None:
+    phases = DriftscaleLatency(FLEET, model_factor=2.0).phases(FIRST, WORK)
+    moved = phases.moved(WORK, np.array([elapsed_s]))
+    assert [float(side.item()) for side in moved] == [down, up]
+
+
+def test_a_visit_without_transfer_moves_no_bytes() -> None:
+    work = Work.of(1, trained_samples=2)
+    phases = DriftscaleLatency(FLEET).phases(FIRST, work)
+    assert [side.item() for side in phases.moved(work, np.array([0.5]))] == [0.0, 0.0]

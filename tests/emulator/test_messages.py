@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.arrays import NO_IDS
+from emulator.messages import ArrayUpdates, SampleRanges, TrainTasks, Work
+
+Request = list[list[tuple[int, int]]]
+REQUESTS = st.lists(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4)), max_size=3), max_size=6)
+
+
+def ranges_of(request: Request) -> SampleRanges:
+    """Each row's ranges, given as (first, length)."""
+    flat = np.array([span for row in request for span in row], dtype=np.int64).reshape(-1, 2)
+    offsets = np.cumsum([0, *(len(row) for row in request)], dtype=np.int64)
+    return SampleRanges(offsets, flat[:, 0], flat[:, 0] + flat[:, 1])
+
+
+def naive_rows(row: list[tuple[int, int]]) -> list[int]:
+    return [sample for first, length in row for sample in range(first, first + length)]
+
+
+def test_work_that_is_not_named_is_zero() -> None:
+    work = Work.of(2, upload_bytes=4.0)
+    columns = (work.download_bytes, work.upload_bytes, work.forward_samples, work.trained_samples)
+    assert [column.tolist() for column in columns] == [[0, 0], [4, 4], [0, 0], [0, 0]]
+
+
+@settings(deadline=None)
+@given(REQUESTS)
+def test_rows_and_counts_of_ranges_equal_a_naive_listing(request: Request) -> None:
+    ranges = ranges_of(request)
+    assert len(ranges) == len(request)
+    assert [ranges.rows(index).tolist() for index in range(len(request))] == [
+        naive_rows(row) for row in request
+    ]
+    assert ranges.counts().tolist() == [len(naive_rows(row)) for row in request]
+
+
+@settings(deadline=None)
+@given(REQUESTS, st.lists(st.integers(0, 5), max_size=8))
+def test_taking_rows_repeats_and_reorders_their_ranges(request: Request, picked: list[int]) -> None:
+    picked = [index for index in picked if index < len(request)]
+    taken = ranges_of(request).take(np.array(picked, dtype=np.int64))
+    assert [taken.rows(index).tolist() for index in range(len(taken))] == [
+        naive_rows(request[index]) for index in picked
+    ]
+    assert taken.counts().tolist() == [len(naive_rows(request[index])) for index in picked]
+
+
+def test_one_range_each_keeps_the_order_of_the_rows() -> None:
+    ranges = SampleRanges.one_each(np.array([5, 0, 9]), np.array([7, 0, 10]))
+    assert [ranges.rows(index).tolist() for index in range(3)] == [[5, 6], [], [9]]
+    assert ranges.counts().tolist() == [2, 0, 1]
+
+
+def some_tasks() -> TrainTasks:
+    return TrainTasks(
+        client=np.array([2, 3, 7]),
+        model=np.array([0, 1, 0]),
+        version=np.array([4, 5, 4]),
+        visit=np.array([10, 11, 12]),
+        samples=ranges_of([[(0, 2)], [], [(5, 1), (9, 2)]]),
+        settings={"learning_rate": np.array([0.1, 0.2, 0.3])},
+        round=6,
+    )
+
+
+def test_taking_tasks_takes_every_column_of_them() -> None:
+    taken = some_tasks().take(np.array([2, 0]))
+    assert len(taken) == 2
+    assert taken.client.tolist() == [7, 2]
+    assert taken.model.tolist() == [0, 0]
+    assert taken.version.tolist() == [4, 4]
+    assert taken.visit.tolist() == [12, 10]
+    assert [taken.samples.rows(index).tolist() for index in range(2)] == [[5, 9, 10], [0, 1]]
+    assert taken.settings["learning_rate"].tolist() == [0.3, 0.1]
+    assert taken.round == 6
+
+
+def test_taking_no_task_leaves_no_task() -> None:
+    taken = some_tasks().take(NO_IDS)
+    assert len(taken) == len(taken.samples) == 0
+    assert taken.settings["learning_rate"].tolist() == []
+
+
+def test_updates_are_mixed_row_by_row() -> None:
+    updates = ArrayUpdates(
+        client=np.array([1, 4]),
+        model=np.array([0, 0]),
+        num_samples=np.array([30, 10]),
+        num_steps=np.array([2, 2]),
+        delta=np.float32([[4.0, 0.0], [0.0, 8.0]]),
+    )
+    assert len(updates) == 2
+    assert updates.mix(np.array([[0.75, 0.25], [0.0, 1.0]])).tolist() == [[3.0, 2.0], [0.0, 8.0]]

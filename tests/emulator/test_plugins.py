@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field, ValidationError
+
+from emulator.errors import ConfigurationError, UnknownNameError
+from emulator.plugins import ChoiceOf, Chosen, NoParameters, Parameters, Registry
+
+GROUP = "driftscale.test_tool"
+
+
+class HammerParameters(Parameters):
+    weight: float = Field(1.0, gt=0)
+    since: date | None = None
+    kind: str = "claw"
+
+
+class Hammer:
+    Parameters = HammerParameters
+
+    def __init__(self, parameters: HammerParameters, owner: str = "") -> None:
+        self.parameters = parameters
+        self.owner = owner
+
+
+class Saw:
+    Parameters = NoParameters
+
+    def __init__(self, parameters: NoParameters) -> None:
+        self.parameters = parameters
+
+
+def tools() -> Registry[Any]:
+    return Registry("tool", GROUP, {"saw": Saw, "hammer": Hammer})
+
+
+class Bench(Parameters):
+    tool: Annotated[Chosen[Any], ChoiceOf(tools, key="source")] = Field("saw", validate_default=True)
+
+
+class Shelf(Parameters):
+    kit: tuple[Annotated[Chosen[Any], ChoiceOf(tools)], ...] = ()
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Installs a distribution with one module and these entry points."""
+
+    def installed(name: str, *lines: str) -> None:
+        info = tmp_path / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines]) + "\n")
+        (tmp_path / f"{name}.py").write_text("class Drill:\n    '''A plug-in.'''\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    return installed
+
+
+def test_a_registry_lists_its_names_in_order() -> None:
+    registry = tools()
+    assert registry.names() == ["hammer", "saw"]
+    assert list(registry) == [("hammer", Hammer), ("saw", Saw)]
+    assert "saw" in registry
+    assert "drill" not in registry
+
+
+def test_an_unknown_name_lists_the_choices_and_suggests_one() -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        tools().find("hamer", where="arm.tool")
+    assert str(caught.value) == (
+        "arm.tool: unknown tool 'hamer'; choices: hammer, saw; did you mean 'hammer'?"
+    )
+
+
+def test_a_plug_in_is_found_by_its_entry_point(install: Any) -> None:
+    install("plugin_drill", "drill = plugin_drill:Drill")
+    assert tools().names() == ["drill", "hammer", "saw"]
+    assert tools().find("drill").__name__ == "Drill"
+    assert "drill" in tools()
+
+
+def test_a_plug_in_that_takes_a_name_of_ours_is_refused_whichever_name_is_asked_for(install: Any) -> None:
+    install("plugin_clash", "saw = plugin_clash:Drill")
+    for name in ("saw", "hammer"):
+        with pytest.raises(
+            ConfigurationError, match=r"'plugin_clash:Drill' .* the tool 'saw', which is taken"
+        ):
+            tools().find(name)
+    with pytest.raises(ConfigurationError, match="rename one of them"):
+        tools().names()
+
+
+def test_two_plug_ins_of_one_name_are_refused(install: Any) -> None:
+    install("plugin_one", "drill = plugin_one:Drill")
+    install("plugin_two", "drill = plugin_two:Drill")
+    with pytest.raises(ConfigurationError, match="the tool 'drill', which is taken"):
+        tools().find("drill")
+
+
+@pytest.mark.parametrize("target", ["plugin_missing_module:Drill", "plugin_broken:Nothing"])
+def test_a_plug_in_that_cannot_be_loaded_is_one_clear_line(install: Any, target: str) -> None:
+    install("plugin_broken", f"drill = {target}")
+    with pytest.raises(ConfigurationError, match=f"'{target}' .* the tool 'drill', cannot be loaded"):
+        tools().find("drill")
+
+
+def test_an_unknown_key_lists_the_choices_and_suggests_one() -> None:
+    with pytest.raises(ValidationError, match=r"unknown key 'wieght'; choices: kind, since, weight; did you"):
+        HammerParameters.model_validate({"wieght": 2})
+    with pytest.raises(ValidationError, match=r"unknown key 'x'; choices: none"):
+        NoParameters.model_validate({"x": 2})
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), 0, "heavy"])
+def test_a_parameter_out_of_its_range_is_refused(weight: object) -> None:
+    with pytest.raises(ValidationError, match="weight"):
+        HammerParameters.model_validate({"weight": weight})
+
+
+def test_parameters_are_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        HammerParameters().weight = 2.0  # type: ignore[misc]
+
+
+def test_a_part_is_named_by_its_name_alone() -> None:
+    chosen = Bench(tool="hammer").tool  # type: ignore[arg-type]
+    assert chosen == Chosen("hammer", Hammer, HammerParameters())
+
+
+def test_a_part_is_named_by_a_table_with_its_parameters_beside_it() -> None:
+    chosen = Bench.model_validate({"tool": {"source": "hammer", "weight": 3}}).tool
+    assert chosen.parameters == HammerParameters(weight=3)
+
+
+def test_a_default_part_is_validated_like_any_other() -> None:
+    assert Bench().tool == Chosen("saw", Saw, NoParameters())
+
+
+def test_a_chosen_part_is_built_with_its_parameters_and_what_its_kind_is_told() -> None:
+    chosen = Chosen[Hammer]("hammer", Hammer, HammerParameters(weight=3))
+    first, second = chosen.build("me"), chosen.build("me")
+    assert first is not second
+    assert (first.parameters.weight, first.owner) == (3, "me")
+
+
+@pytest.mark.parametrize("value", [3, None, {"weight": 1}, {"source": 3}, ["hammer"]])
+def test_what_names_no_part_is_refused_with_the_choices(value: object) -> None:
+    with pytest.raises(ValidationError, match="must be a name, or a table with 'source'; choices: hammer, s"):
+        Bench.model_validate({"tool": value})
+
+
+def test_an_unknown_part_is_refused_under_its_key() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Shelf.model_validate({"kit": ["saw", "hamer"]})
+    (error,) = caught.value.errors()
+    assert error["loc"] == ("kit", 1)
+    assert "unknown tool 'hamer'; choices: hammer, saw; did you mean 'hammer'?" in error["msg"]
+
+
+def test_an_error_inside_a_part_is_reported_under_the_whole_path_to_it() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Shelf.model_validate({"kit": ["saw", {"kind": "hammer", "weight": -1}]})
+    (error,) = caught.value.errors()
+    assert error["loc"] == ("kit", 1, "weight")
+    assert "greater than 0" in error["msg"]
+
+
+@pytest.mark.parametrize("mode", ["python", "json"])
+def test_a_configuration_survives_the_way_through_its_dump(mode: str) -> None:
+    # `kind` is the name of a part in most tables, and here also one of its parameters.
+    table = {"source": "hammer", "weight": 2.0, "since": date(2020, 5, 11), "kind": "sledge"}
+    bench = Bench.model_validate({"tool": table})
+    dumped = bench.model_dump(mode=mode)
+    assert dumped == {"tool": {**table, "since": "2020-05-11"}}
+    assert Bench.model_validate(dumped) == bench
+
+
+def test_a_dump_writes_every_default_out() -> None:
+    assert Shelf.model_validate({"kit": ["saw"]}).model_dump() == {"kit": ({"kind": "saw"},)}
+    assert Bench(tool="hammer").model_dump() == {  # type: ignore[arg-type]
+        "tool": {"source": "hammer", "weight": 1.0, "since": None, "kind": "claw"}
+    }

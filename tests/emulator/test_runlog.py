@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from emulator.errors import DataFileError
+from emulator.runlog import RoundRecord, RunLog, read_log
+
+RECORD = RoundRecord(
+    round=3,
+    step=1,
+    opened_s=10.5,
+    dispatched_s=10.75,
+    closed_s=20.0,
+    participants=[1, 4, 5, 7],
+    kept=[1, 7],
+    dropped=[4],
+    changed=6,
+    reported=2,
+    moved=1,
+    reclustered=False,
+    clusters=[0, 2],
+    members=[0, 2, 0],
+    train_loss=0.1,
+    accuracy=None,
+    accuracy_std=None,
+    loss=None,
+    mean_client_distance=0.3333333333333333,
+    unclustered_distance=1e-17,
+    download_bytes=1e20,
+    upload_bytes=12.5,
+    control_bytes=0.0,
+)
+LINES = (
+    b'{"kind":"run","arm":"fielding","seed":0}\n'
+    b'{"kind":"round","round":3,"step":1,"opened_s":10.5,"dispatched_s":10.75,"closed_s":20.0,'
+    b'"participants":[1,4,5,7],"kept":[1,7],"dropped":[4],"changed":6,"reported":2,"moved":1,'
+    b'"reclustered":false,"clusters":[0,2],"members":[0,2,0],"train_loss":0.1,"accuracy":null,'
+    b'"accuracy_std":null,"loss":null,"mean_client_distance":0.3333333333333333,'
+    b'"unclustered_distance":1e-17,"download_bytes":1e+20,"upload_bytes":12.5,"control_bytes":0.0}\n'
+)
+HEADER = {"arm": "fielding", "seed": 0}
+
+
+def written(path: Path, *records: RoundRecord) -> Path:
+    with RunLog(path, HEADER) as log:
+        for record in records:
+            log.append(record)
+    return path
+
+
+def test_a_log_is_these_bytes(tmp_path: Path) -> None:
+    assert written(tmp_path / "log.jsonl", RECORD).read_bytes() == LINES
+
+
+def test_what_is_read_back_equals_what_was_appended(tmp_path: Path) -> None:
+    records = [RECORD, replace(RECORD, round=4, members=None, accuracy=1 / 3)]
+    assert read_log(written(tmp_path / "log.jsonl", *records)) == (HEADER, records)
+
+
+def test_a_log_without_rounds_is_its_header(tmp_path: Path) -> None:
+    assert read_log(written(tmp_path / "log.jsonl")) == (HEADER, [])
+
+
+def test_every_line_is_on_disk_as_soon_as_it_is_appended(tmp_path: Path) -> None:
+    with RunLog(tmp_path / "log.jsonl", HEADER) as log:
+        log.append(RECORD)
+        assert (tmp_path / "log.jsonl").read_bytes() == LINES
+
+
+def test_a_number_that_is_not_one_is_refused_and_leaves_no_half_line(tmp_path: Path) -> None:
+    with RunLog(tmp_path / "log.jsonl", HEADER) as log:
+        for value in (float("nan"), float("inf")):
+            with pytest.raises(ValueError, match="not JSON compliant"):
+                log.append(replace(RECORD, loss=value))
+    assert read_log(tmp_path / "log.jsonl") == (HEADER, [])
+
+
+def test_abandoned_visits_are_those_neither_kept_nor_dropped() -> None:
+    assert RECORD.abandoned == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (LINES[:-40], r"log.jsonl, row 2: damaged"),  # a line cut short
+        (LINES + b"\n", r"log.jsonl, row 3: damaged"),
+        (LINES + b"7\n", r"log.jsonl, row 3: damaged: .* \(not an object\)"),
+        (LINES + b'{"kind":"round","round":4}\n', r"log.jsonl, row 3: not a round record of this version"),
+        (LINES.replace(b'"changed":6', b'"altered":6'), r"log.jsonl, row 2: not a round record"),
+        (LINES + LINES, r"log.jsonl, row 3: not a round record"),  # a second header
+        (LINES + b"\xff\xfe\n", r"log.jsonl: damaged after line"),
+        (b"", r"log.jsonl: a run log starts with a line of kind 'run'"),
+        (LINES.split(b"\n")[1] + b"\n", r"log.jsonl: a run log starts with a line of kind 'run'"),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path: Path, damage: bytes, message: str) -> None:
+    (tmp_path / "log.jsonl").write_bytes(damage)
+    with pytest.raises(DataFileError, match=message):
+        read_log(tmp_path / "log.jsonl")
+
+
+def test_a_missing_log_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(DataFileError, match="cannot be read as a run log"):
+        read_log(tmp_path / "log.jsonl")

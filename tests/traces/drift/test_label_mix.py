@@ -1,0 +1,202 @@
+"""With no background and a high concentration a client's shares show its mix: the labels it favours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emulator.arrays import Floats
+from emulator.errors import ConfigurationError
+from traces.drift.label_mix import LabelMix, LabelMixParameters
+
+CLIENTS = 300
+SHARP: dict[str, Any] = {"background": 0.0, "concentration": 1e6, "move_probability": 0.0}
+
+
+def shares_of(
+    seed: int = 0,
+    *,
+    clients: int = CLIENTS,
+    windows: int = 12,
+    num_labels: int = 10,
+    first_step: int = -2,
+    rounds_per_step: int = 5,
+    **parameters: Any,
+) -> Floats:
+    drift = LabelMix(LabelMixParameters.model_validate(parameters))
+    generator = np.random.default_rng(seed)
+    return drift.shares(clients, windows, num_labels, first_step, rounds_per_step, generator)
+
+
+def mixes_at(shares: Floats, step: int, first_step: int = -2) -> list[frozenset[int]]:
+    """The favoured labels of every client at `step`."""
+    at = shares[:, step - first_step]
+    return [frozenset(np.flatnonzero(row > 0.5 * row.max()).tolist()) for row in at]
+
+
+def moved(shares: Floats, step: int) -> int:
+    """Clients whose shares at `step` are not those of the step before."""
+    return int((shares[:, step + 2] != shares[:, step + 1]).any(axis=1).sum())
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"concentration": 1e-3},
+        {"concentration": 1e9},
+        {"background": 1.0},
+        {"background": 0.0, "labels_per_mix": 1},
+        {"move_probability": 1.0, "events": [{"round": 10, "share": 0.5}]},
+    ],
+)
+def test_shares_are_shares(parameters: dict[str, Any]) -> None:
+    shares = shares_of(**parameters)
+    assert shares.shape == (CLIENTS, 12, 10)
+    assert (shares >= 0).all()
+    assert np.allclose(shares.sum(axis=2), 1, rtol=0, atol=1e-12)
+
+
+def test_shares_are_what_seed_and_parameters_make_them() -> None:
+    assert np.array_equal(shares_of(3), shares_of(3))
+    assert not np.array_equal(shares_of(3), shares_of(4))
+
+
+def test_every_client_is_in_one_of_the_mixes_each_with_its_number_of_labels() -> None:
+    found = set(mixes_at(shares_of(mixes=4, labels_per_mix=3, **SHARP), 0))
+    assert len(found) == 4
+    assert {len(mix) for mix in found} == {3}
+
+
+def test_mixes_overlap_as_little_as_the_labels_allow() -> None:
+    found = set(mixes_at(shares_of(mixes=3, labels_per_mix=3, **SHARP), 0))
+    assert len(frozenset.union(*found)) == 9  # three times three of ten labels: none twice
+
+
+def test_no_two_mixes_are_the_same_even_when_all_there_are_are_dealt() -> None:
+    found = set(mixes_at(shares_of(mixes=10, labels_per_mix=2, num_labels=5, **SHARP), 0))
+    assert len(found) == 10  # 5 choose 2
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({"mixes": 11, "labels_per_mix": 2}, "10 mixes of 2 of 5 labels are all there are to deal"),
+        ({"mixes": 2, "labels_per_mix": 5}, "1 mixes of 5 of 5 labels are all"),
+        ({"labels_per_mix": 6}, "labels_per_mix = 6: the images have 5 labels"),
+        (
+            {"mixes": 9, "labels_per_mix": 2, "events": [{"round": 5, "share": 0.1, "mixes": 2}]},
+            "10 mixes of 2 of 5 labels are all there are to deal; ask for fewer mixes",
+        ),
+    ],
+)
+def test_more_mixes_than_there_are_is_a_clear_error(parameters: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        shares_of(num_labels=5, **parameters)
+
+
+def test_shares_lie_around_the_mix_with_the_background_everywhere() -> None:
+    shares = shares_of(mixes=1, labels_per_mix=2, background=0.2, concentration=1e9, move_probability=0.0)
+    first = np.sort(shares[0, 0])
+    assert np.allclose(first, [0.02] * 8 + [0.4 + 0.02] * 2, atol=1e-3)
+
+
+def test_clients_of_one_mix_stray_from_it_by_the_dirichlets_standard_deviation() -> None:
+    # One mix of two labels, no background: a label's share is Beta(a / 2, a / 2), variance 1 / (4 (a + 1)).
+    shares = shares_of(clients=4000, windows=1, mixes=1, labels_per_mix=2, background=0.0, concentration=24.0)
+    favoured = shares[:, 0].max(axis=0) > 0.01
+    assert shares[:, 0, favoured].std(axis=0) == pytest.approx([0.1, 0.1], rel=0.05)
+
+
+def test_without_moves_and_events_nothing_ever_changes() -> None:
+    shares = shares_of(move_probability=0.0)
+    assert (shares == shares[:, :1]).all()
+
+
+def test_nobody_moves_before_the_first_step_of_the_run_is_over() -> None:
+    shares = shares_of(**{**SHARP, "move_probability": 1.0})
+    assert [moved(shares, step) for step in (-1, 0)] == [0, 0]
+    assert [moved(shares, step) for step in (1, 2, 9)] == [CLIENTS] * 3
+
+
+def test_a_client_that_moves_goes_to_another_mix_in_use() -> None:
+    shares = shares_of(mixes=4, **{**SHARP, "move_probability": 1.0})
+    in_use = set(mixes_at(shares, 0))
+    for step in range(1, 10):
+        before, after = mixes_at(shares, step - 1), mixes_at(shares, step)
+        assert all(a != b for a, b in zip(before, after, strict=True))
+        assert set(after) == in_use
+
+
+def test_clients_move_each_at_its_own_time_with_the_probability_asked_for() -> None:
+    shares = shares_of(windows=43, move_probability=0.1)
+    moves = [moved(shares, step) for step in range(1, 41)]
+    assert np.mean(moves) == pytest.approx(0.1 * CLIENTS, abs=4 * np.sqrt(0.09 * CLIENTS / 40))
+    assert len(set(moves)) > 5
+
+
+def test_shares_stand_still_while_a_client_does_not_move() -> None:
+    shares = shares_of(windows=30, **{**SHARP, "move_probability": 0.1})
+    for step in range(1, 28):
+        before, after = mixes_at(shares, step - 1), mixes_at(shares, step)
+        stayed = np.array([a == b for a, b in zip(before, after, strict=True)])
+        assert np.array_equal(shares[stayed, step + 2], shares[stayed, step + 1])
+
+
+@pytest.mark.parametrize("share", [0.5, 0.85, 1.0, 1 / CLIENTS])
+def test_an_event_moves_its_share_of_all_clients_at_once_to_mixes_nobody_has_seen(share: float) -> None:
+    events = [{"round": 25, "share": share, "mixes": 4}]
+    shares = shares_of(mixes=4, events=events, **SHARP)
+    assert [moved(shares, step) for step in range(-1, 10)] == [
+        round(share * CLIENTS) if step == 5 else 0 for step in range(-1, 10)
+    ]
+    before, after = mixes_at(shares, 4), mixes_at(shares, 5)
+    gone = {b for a, b in zip(before, after, strict=True) if a != b}
+    assert not gone & set(before)
+    assert sum(a != b for a, b in zip(before, after, strict=True)) == round(share * CLIENTS)
+    if share >= 0.5:
+        assert len(gone) == 4
+
+
+def test_after_an_event_single_moves_go_to_the_new_mixes() -> None:
+    events = [{"round": 25, "share": 0.5, "mixes": 2}]
+    shares = shares_of(events=events, **{**SHARP, "move_probability": 1.0})
+    old = set(mixes_at(shares, 4))
+    new = set(mixes_at(shares, 6))
+    assert len(new) == 2
+    assert not old & new
+
+
+def test_a_second_event_deals_mixes_that_neither_the_first_nor_the_start_had() -> None:
+    events = [{"round": 10, "share": 1.0, "mixes": 3}, {"round": 20, "share": 1.0, "mixes": 3}]
+    shares = shares_of(mixes=3, labels_per_mix=2, events=events, **SHARP)
+    seen = [set(mixes_at(shares, step)) for step in (0, 2, 4)]
+    assert [len(mixes) for mixes in seen] == [3, 3, 3]
+    assert len(set.union(*seen)) == 9
+
+
+@pytest.mark.parametrize(("round_", "step"), [(1, 1), (5, 1), (6, 2), (22, 5), (25, 5)])
+def test_an_event_shows_in_the_first_arrivals_at_its_round_or_later(round_: int, step: int) -> None:
+    shares = shares_of(events=[{"round": round_, "share": 1.0}], **SHARP)
+    assert [at for at in range(-1, 10) if moved(shares, at)] == [step]
+
+
+def test_an_event_later_than_the_run_does_not_happen_in_it() -> None:
+    still = shares_of(**SHARP)
+    assert np.array_equal(shares_of(events=[{"round": 46, "share": 1.0}], **SHARP), still)
+    assert not np.array_equal(shares_of(events=[{"round": 45, "share": 1.0}], **SHARP), still)
+
+
+def test_two_events_in_the_same_arrivals_are_refused_with_both_rounds() -> None:
+    events = [{"round": 21, "share": 0.2}, {"round": 25, "share": 0.3}]
+    with pytest.raises(ConfigurationError, match=r"rounds 21 and 25 .* those of round 25 \(rounds_per_step"):
+        shares_of(events=events)
+    shares_of(events=events, rounds_per_step=2)
+
+
+@pytest.mark.parametrize("round_", [0, -5])
+def test_an_event_before_the_first_round_is_refused(round_: int) -> None:
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        LabelMixParameters.model_validate({"events": [{"round": round_, "share": 0.5}]})

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from emulator.plugins import Parameters
+from traces.drift import DRIFTS
+from traces.drift.label_mix import LabelMix, LabelMixParameters, MixShape
+from traces.drift.none import NoDrift
+
+
+def test_no_drift_never_changes_a_share() -> None:
+    shares = NoDrift(MixShape(mixes=3)).shares(50, 9, 10, -4, 5, np.random.default_rng(1))
+    assert (shares == shares[:, :1]).all()
+    assert np.allclose(shares.sum(axis=2), 1)
+
+
+def test_its_clients_are_those_that_label_mix_starts_with() -> None:
+    shape = {"mixes": 5, "labels_per_mix": 2, "concentration": 9.0}
+    moving = LabelMix(LabelMixParameters.model_validate({**shape, "move_probability": 0.5}))
+    still = NoDrift(MixShape.model_validate(shape))
+    first, second = (
+        drift.shares(50, 9, 10, -4, 5, np.random.default_rng(1))[:, :5] for drift in (moving, still)
+    )
+    assert np.array_equal(first, second)
+
+
+def test_it_has_nothing_that_moves_clients() -> None:
+    with pytest.raises(ValueError, match="unknown key 'events'"):
+        MixShape.model_validate({"events": []})
+
+
+def test_drifts_go_by_name() -> None:
+    assert DRIFTS.names() == ["label_mix", "none"]
+    for _, drift in DRIFTS:
+        assert issubclass(drift.Parameters, Parameters)

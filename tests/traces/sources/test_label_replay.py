@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from emulator.arrays import Floats
+from emulator.errors import DataFileError, InputError
+from emulator.tables import read_table
+from tests.traces.tiny import context, write_idx_folder
+from traces.sources.label_replay import LabelReplay, LabelReplayParameters, filled, read_label_counts
+from traces.trace import Trace
+
+COLUMNS = ("group", "time", "label", "count")
+Row = tuple[Any, ...]
+
+# Two groups, two windows, three labels: 30 of "b", 20 of "a", 10 of "c".
+BASE: list[Row] = [
+    ("north", 1, "a", 15),
+    ("north", 1, "b", 5),
+    ("north", 2, "b", 20),
+    ("south", 1, "c", 10),
+    ("south", 2, "b", 5),
+    ("south", 2, "a", 5),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_idx_folder(tmp_path / "images", num_labels=3)
+    return tmp_path
+
+
+def table(folder: Path, rows: list[Row], columns: tuple[str, ...] = COLUMNS) -> Path:
+    path = folder / "labels.parquet"
+    pq.write_table(pa.table(dict(zip(columns, zip(*rows, strict=True), strict=True))), path)
+    return path
+
+
+def parameters_of(**parameters: Any) -> LabelReplayParameters:
+    return LabelReplayParameters.model_validate(
+        {
+            "table": "labels.parquet",
+            "images": "images",
+            "group": "group",
+            "time": "time",
+            "label": "label",
+            "count": "count",
+            "clients_per_group": 2,
+            "rounds_per_step": 1,
+            "retain_rounds": 1,
+            **parameters,
+        }
+    )
+
+
+def counts_of(folder: Path, rows: list[Row], **parameters: Any) -> list[Any]:
+    counts: list[Any] = read_label_counts(
+        read_table(table(folder, rows)), parameters_of(**parameters)
+    ).tolist()
+    return counts
+
+
+def build(folder: Path, rows: list[Row], rounds: int = 2, **parameters: Any) -> Trace:
+    table(folder, rows)
+    source = LabelReplay(parameters_of(**parameters))
+    return source.build(context(rounds, locate=lambda path: folder / path))
+
+
+def test_the_most_frequent_label_becomes_class_0_and_so_on_down(folder: Path) -> None:
+    # classes: b, a, c
+    assert counts_of(folder, BASE) == [
+        [[5, 15, 0], [20, 0, 0]],
+        [[0, 0, 10], [5, 5, 0]],
+    ]
+
+
+def test_labels_of_one_frequency_go_by_name(folder: Path) -> None:
+    rows: list[Row] = [("g", 1, "z", 2), ("g", 2, "y", 2), ("g", 3, "x", 1)]
+    assert counts_of(folder, rows) == [[[0, 2, 0], [2, 0, 0], [0, 0, 1]]]
+
+
+def test_a_row_counts_once_where_no_column_says_how_often(folder: Path) -> None:
+    rows = [*BASE, ("north", 1, "a", 7)]
+    assert counts_of(folder, rows, count=None)[0][0] == [2, 1, 0]  # classes a, b, c: 3, 3, 1 rows
+
+
+def test_rows_of_one_cell_are_added_up(folder: Path) -> None:
+    assert counts_of(folder, [*BASE, ("north", 2, "b", 7)])[0][1] == [27, 0, 0]
+
+
+def test_an_excluded_label_is_out_before_the_most_common_are_counted(folder: Path) -> None:
+    assert counts_of(folder, BASE, exclude=["b"], most_common=1) == [[[15], [0]], [[0], [5]]]
+    assert counts_of(folder, BASE, most_common=2) == [[[5, 15], [20, 0]], [[0, 0], [5, 5]]]
+
+
+def test_a_label_that_was_never_observed_is_no_class(folder: Path) -> None:
+    assert counts_of(folder, [*BASE, ("north", 1, "d", 0)]) == counts_of(folder, BASE)
+
+
+def test_since_is_the_first_day_that_counts_and_until_the_first_that_does_not(folder: Path) -> None:
+    days = [date(2021, 1, day) for day in (1, 2, 3, 4)]
+    rows: list[Row] = [("g", day, "a", index) for index, day in enumerate(days, start=1)]
+    for kind in (
+        rows,
+        [(group, datetime(day.year, day.month, day.day), *rest) for group, day, *rest in rows],
+    ):
+        counts = counts_of(folder, kind, since=date(2021, 1, 2), until=date(2021, 1, 4))
+        assert counts == [[[2], [3]]]
+
+
+def test_a_time_of_day_belongs_to_its_day(folder: Path) -> None:
+    rows: list[Row] = [("g", datetime(2021, 1, 3, 23, 59), "a", 1), ("g", datetime(2021, 1, 4, 0, 0), "a", 2)]
+    assert counts_of(folder, rows, until=date(2021, 1, 4)) == [[[1]]]
+
+
+def test_without_a_width_every_distinct_time_is_a_window(folder: Path) -> None:
+    rows: list[Row] = [("g", 10.5, "a", 3), ("g", 2, "a", 1), ("g", 700, "a", 4), ("g", 2, "a", 1)]
+    assert counts_of(folder, rows) == [[[2], [3], [4]]]
+
+
+def test_windows_of_a_width_start_at_the_first_time_and_keep_empty_ones(folder: Path) -> None:
+    rows: list[Row] = [("g", day, "a", count) for day, count in [(10, 1), (16.9, 2), (17, 4), (31, 8)]]
+    assert counts_of(folder, rows, window_days=7) == [[[3], [4], [0], [8]]]
+
+
+def test_groups_observed_in_fewer_windows_are_left_out(folder: Path) -> None:
+    rows = [*BASE, ("east", 2, "a", 99), ("west", 1, "c", 0), ("west", 2, "c", 0)]
+    assert len(counts_of(folder, rows)) == 3
+    assert len(counts_of(folder, rows, min_windows=2)) == 2
+    with pytest.raises(DataFileError, match="min_windows = 3 windows or more; the most is 2"):
+        counts_of(folder, rows, min_windows=3)
+
+
+def test_a_window_without_observations_replays_the_nearest_earlier_one_or_else_the_nearest_later() -> None:
+    counts: Floats = np.zeros((2, 5, 1))
+    counts[0, [1, 3], 0] = [7, 9]
+    counts[1, :, 0] = [1, 2, 3, 4, 5]
+    before = counts.copy()
+    assert filled(counts)[:, :, 0].tolist() == [[7, 7, 7, 9, 9], [1, 2, 3, 4, 5]]
+    assert np.array_equal(counts, before)
+
+
+def test_every_group_becomes_its_number_of_clients_with_its_labels_window_by_window(folder: Path) -> None:
+    trace = build(folder, BASE)
+    assert trace.num_clients == 4
+
+    def labels(clients: list[int], step: int) -> set[int]:
+        of = np.isin(trace.client, clients) & (trace.arrival == step)
+        return set(trace.label[of].tolist())
+
+    assert labels([0, 1], 0) == {0, 1}
+    assert labels([0, 1], 1) == {0}
+    assert labels([2, 3], 0) == {2}
+    assert labels([2, 3], 1) == {0, 1}
+    # Clients of one group draw their own samples.
+    drawn = [trace.label[(trace.client == client) & (trace.arrival == 1)].tolist() for client in (2, 3)]
+    assert drawn[0] != drawn[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_the_tables_rows_changes_nothing(folder: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    # Counts that are not whole: their sum depends on the order of addition.
+    rows: list[Row] = [
+        (f"g{rng.integers(3)}", int(rng.integers(4)), "abc"[rng.integers(3)], float(rng.random()))
+        for _ in range(400)
+    ]
+    permuted = [rows[index] for index in rng.permutation(len(rows))]
+    assert counts_of(folder, rows) == counts_of(folder, permuted)
+    assert build(folder, rows).digest() == build(folder, permuted).digest()
+
+
+def test_a_csv_replays_as_its_parquet_does(folder: Path) -> None:
+    digest = build(folder, BASE).digest()
+    lines = [",".join(map(str, row)) for row in [COLUMNS, *BASE]]
+    (folder / "labels.csv").write_text("\n".join(lines))
+    source = LabelReplay(parameters_of(table="labels.csv"))
+    assert source.build(context(2, locate=lambda path: folder / path)).digest() == digest
+
+
+def refusal(folder: Path, rows: list[Row], rounds: int = 2, **parameters: Any) -> str:
+    with pytest.raises(DataFileError) as caught:
+        build(folder, rows, rounds, **parameters)
+    assert "\n" not in str(caught.value)
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+def test_more_labels_than_classes_says_how_many_and_what_to_do(folder: Path) -> None:
+    assert refusal(folder, [*BASE, ("north", 1, "d", 1)]) == (
+        "labels.parquet: has 4 labels in column 'label', but the images of images have 3 classes; "
+        "set most_common or exclude"
+    )
+    build(folder, [*BASE, ("north", 1, "d", 1)], most_common=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "parameters", "problem"),
+    [
+        (("north", 1, "a", -1.0), {}, "labels.parquet, row 7: count = -1 must be at least 0"),
+        (("north", 1, "a", float("nan")), {}, "labels.parquet, row 7: count = nan must be a finite number"),
+        (("north", 1, None, 1.0), {}, "labels.parquet, row 7: label is missing"),
+        (("north", None, "a", 1.0), {}, "labels.parquet, row 7: time is missing"),
+        ((None, 1, "a", 1.0), {}, "labels.parquet, row 7: group is missing"),
+        (None, {"label": "lable"}, "labels.parquet: column 'lable' is missing; it has group, time, label, c"),
+        (None, {"count": "n"}, "labels.parquet: column 'n' is missing"),
+        (None, {"time": "group"}, "labels.parquet: column 'group' is string; a time is a date, a timestamp"),
+        (None, {"count": "label"}, "labels.parquet: column 'label' must hold numbers"),
+        (None, {"exclude": ["B"]}, "labels.parquet: exclude = 'B': no such label in column 'label'"),
+        (None, {"exclude": ["a", "b", "c"]}, "labels.parquet: no row is left between since and until"),
+        (None, {"since": "2021-01-01"}, "labels.parquet: no row is left between since and until"),
+        (None, {"retain_rounds": 3}, "labels.parquet: has 2 windows, but retain_rounds = 3 alone covers 3"),
+        (None, {"window_days": 1e-12}, "labels.parquet: window_days = 1e-12: more than"),
+    ],
+)
+def test_a_table_that_cannot_be_replayed_is_one_clear_line(
+    folder: Path, change: Row | None, parameters: dict[str, Any], problem: str
+) -> None:
+    rows: list[Row] = [(*row[:3], float(row[3])) for row in BASE]
+    assert refusal(folder, [*rows, change] if change else rows, **parameters).startswith(problem)
+
+
+def test_a_table_of_counts_larger_than_its_bound_is_refused_before_it_is_made(folder: Path) -> None:
+    rows: list[Row] = [
+        ("g", 0, "a", 1),
+        ("g", 1e7, "b", 1),
+        ("h", 0, "c", 1),
+        *[(f"i{k}", 0, "a", 1) for k in range(9)],
+    ]
+    message = refusal(folder, rows, window_days=1.0)
+    assert "11 groups x 10000001 windows x 3 labels are more than 134217728 cells" in message
+
+
+def test_clients_beyond_what_a_trace_may_hold_are_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match="2000000000000 clients x 2 steps of data"):
+        build(folder, BASE, clients_per_group=10**12)
+
+
+@pytest.mark.parametrize(("rounds_per_step", "enough"), [(1, 2), (10, 20)])
+def test_a_run_lasts_no_longer_than_its_clients_hold_data(
+    folder: Path, rounds_per_step: int, enough: int
+) -> None:
+    parameters = {"rounds_per_step": rounds_per_step, "retain_rounds": rounds_per_step}
+    trace = build(folder, BASE, enough, **parameters)
+    last = (enough - 1) // rounds_per_step
+    assert (trace.held(np.arange(4), "train", last).counts() > 0).all()
+    assert refusal(folder, BASE, enough + 1, **parameters) == (
+        f"labels.parquet: has 2 windows, data for {enough} rounds at rounds_per_step = {rounds_per_step}, "
+        f"but round.rounds = {enough + 1}: its clients would be without data"
+    )
+
+
+def test_after_the_last_window_clients_hold_what_they_still_retain(folder: Path) -> None:
+    trace = build(folder, BASE, rounds=2, retain_rounds=2)  # both windows are owned from the start
+    everyone = np.arange(4)
+    assert trace.last_step == 0
+    assert [trace.held(everyone, "train", step).counts().tolist() for step in (0, 1)] == [[40] * 4, [20] * 4]
+
+
+def test_a_shorter_run_replays_the_beginning_of_a_longer_one(folder: Path) -> None:
+    # "east" is first observed after the shorter run: its clients start with what was seen then.
+    rows = [*BASE, ("east", 3, "c", 1), ("east", 4, "a", 1)]
+    trace = build(folder, rows, rounds=2)
+    assert trace.num_clients == 6
+    assert trace.last_step == 1
+    assert set(trace.label[np.isin(trace.client, [0, 1])].tolist()) == {2}
+    full = build(folder, rows, rounds=4)
+    assert set(full.label[np.isin(full.client, [0, 1]) & (full.arrival == 3)].tolist()) == {1}
+
+
+def test_variants_of_the_virus_by_country_replay_onto_digits(published: Path) -> None:
+    covid = {
+        "table": "label_traces/covid_variants_by_country.parquet",
+        "images": "mnist",
+        "group": "location",
+        "time": "date",
+        "label": "variant",
+        "count": "num_sequences",
+    }
+    counted = read_table(published / covid["table"])
+    everything = read_label_counts(counted, parameters_of(**covid))
+    assert everything.shape == (117, 43, 23)
+    ten = parameters_of(**covid, exclude=["others"], most_common=10, min_windows=20, clients_per_group=1)
+    counts = read_label_counts(counted, ten)
+    assert counts.shape[1:] == (43, 10)
+    frequency = counts.sum(axis=(0, 1))
+    assert frequency[0] == frequency.max() > 1e6  # Delta
+    trace = LabelReplay(ten).build(context(12, locate=lambda path: published / path))
+    assert trace.num_clients == len(counts)
+    assert trace.sample_shape == (28, 28)
+    assert not set(trace.image[trace.split == 0].tolist()) & set(trace.image[trace.split == 1].tolist())

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from emulator.errors import ConfigurationError, UnknownNameError
+from tests.traces.tiny import context, write_idx_folder
+from traces.sources import SOURCES
+from traces.trace import Trace, TraceStream
+
+SMALL = {"clients": 6, "rounds_per_step": 5, "retain_rounds": 10}
+
+
+def nowhere(path: str) -> Path:
+    raise AssertionError(f"{path} was looked for")
+
+
+def digits(rounds: int = 20, seed: int = 0, **parameters: Any) -> Trace:
+    source = SOURCES.find("digits")
+    built = source(source.Parameters.model_validate({**SMALL, **parameters}))  # type: ignore[call-arg]
+    return built.build(context(rounds, seed, nowhere))
+
+
+def idx(folder: Path, **parameters: Any) -> Trace:
+    source = SOURCES.find("idx")
+    built = source(  # type: ignore[call-arg]
+        source.Parameters.model_validate({**SMALL, "folder": "set", **parameters})
+    )
+    return built.build(context(20, locate=lambda path: folder / path))
+
+
+def test_sources_go_by_name_and_an_unknown_one_lists_them() -> None:
+    assert SOURCES.names() == ["digits", "idx", "label_replay"]
+    with pytest.raises(UnknownNameError, match="unknown trace source 'digit'; choices: digits, idx, label_r"):
+        SOURCES.find("digit")
+
+
+def test_digits_need_no_file() -> None:
+    trace = digits()
+    assert (trace.num_clients, trace.num_labels, trace.sample_shape) == (6, 10, (8, 8))
+    features = trace.features(np.arange(len(trace)))
+    assert (features.min(), features.max()) == (0.0, 1.0)
+
+
+def test_the_pixels_of_a_digit_are_of_its_label() -> None:
+    # The mean image of each label, over what is drawn, is nearest to the same label's in the test split.
+    trace = digits(drift={"kind": "none", "mixes": 10, "labels_per_mix": 1}, clients=40)
+    features = trace.features(np.arange(len(trace))).reshape(len(trace), -1)
+    means = [
+        np.array(
+            [features[(trace.split == split) & (trace.label == label)].mean(axis=0) for label in range(10)]
+        )
+        for split in (0, 1)
+    ]
+    distance = ((means[0][:, None] - means[1][None]) ** 2).sum(axis=2)
+    assert distance.argmin(axis=1).tolist() == list(range(10))
+
+
+def test_no_image_is_drawn_for_both_training_and_testing() -> None:
+    for trace in (digits(clients=100), digits(clients=100, seed=5)):
+        train, test = (set(trace.image[trace.split == split].tolist()) for split in (0, 1))
+        assert len(train) > 1000
+        assert len(test) > 500
+        assert not train & test
+
+
+def test_a_seed_names_one_trace() -> None:
+    assert digits(seed=1).digest() == digits(seed=1).digest() != digits(seed=2).digest()
+
+
+def test_noise_changes_no_draw() -> None:
+    plain, noisy = digits(), digits(noise=0.5)
+    assert np.array_equal(plain.image, noisy.image)
+    rows = np.arange(100)
+    assert (noisy.features(rows) - plain.features(rows)).std() == pytest.approx(0.5, rel=0.05)
+
+
+def test_a_trace_lasts_as_long_as_its_run() -> None:
+    trace = digits(rounds=23)  # five steps of data; two are retained
+    assert trace.last_step == 4
+    stream = TraceStream(trace)
+    everyone = np.arange(6)
+    for round_ in range(23):
+        stream.advance_to_round(round_)
+        assert stream.held(everyone, "train").counts().tolist() == [40] * 6
+        assert stream.held(everyone, "test").counts().tolist() == [20] * 6
+
+
+def test_data_of_an_event_arrives_with_the_rounds_first_arrivals() -> None:
+    drift = {"kind": "label_mix", "mixes": 3, "labels_per_mix": 1, "background": 0, "move_probability": 0}
+    trace = digits(drift={**drift, "events": [{"round": 15, "share": 1.0}]})
+    labels = [set(trace.label[trace.arrival == step].tolist()) for step in range(-1, 4)]
+    before, after = set.union(*labels[:4]), labels[4]  # step 3 is round 15
+    assert len(before) <= 3
+    assert after
+    assert not before & after
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_an_idx_folder_is_drawn_from_by_its_published_split(tmp_path: Path, suffix: str) -> None:
+    write_idx_folder(tmp_path / "set", num_labels=4, each=3, suffix=suffix)
+    trace = idx(tmp_path)
+    assert (trace.num_labels, trace.sample_shape) == (4, (2, 2))
+    assert set(trace.image[trace.split == 0].tolist()) <= set(range(12))
+    assert set(trace.image[trace.split == 1].tolist()) <= set(range(12, 24))
+    assert np.array_equal(trace.label, trace.image % 12 % 4)
+
+
+@pytest.mark.parametrize(
+    "absurd", [{"samples_per_step": 10**9}, {"clients": 10**9}, {"test_samples_per_step": 10**12}]
+)
+def test_a_trace_that_nobody_could_hold_is_refused_before_it_is_drawn(absurd: dict[str, int]) -> None:
+    with pytest.raises(ConfigurationError, match="more than the 2147483648 samples a trace may hold"):
+        digits(**absurd)
+
+
+def test_a_run_of_more_rounds_than_a_trace_may_hold_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"lower samples_per_step, clients or round\.rounds"):
+        digits(rounds=10**12)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "where"),
+    [
+        ({"drift": "drfit"}, ("drift",)),
+        ({"drift": {"kind": "label_mix", "mixes": 0}}, ("drift", "mixes")),
+        (
+            {"drift": {"kind": "label_mix", "events": [{"round": 0, "share": 1}]}},
+            ("drift", "events", 0, "round"),
+        ),
+        ({"clients": 0}, ("clients",)),
+        ({"noise": -0.1}, ("noise",)),
+        ({"noise": 1e300}, ("noise",)),
+    ],
+)
+def test_a_parameter_that_breaks_a_rule_is_named_by_its_path(
+    parameters: dict[str, Any], where: tuple[str | int, ...]
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        digits(**parameters)
+    assert [error["loc"] for error in caught.value.errors()] == [where]
+
+
+def test_every_sources_parameters_survive_their_dump() -> None:
+    needed = {
+        "digits": {"drift": {"kind": "none", "mixes": 2}},
+        "idx": {"folder": "mnist", "drift": {"kind": "label_mix", "events": [{"round": 5, "share": 0.5}]}},
+        "label_replay": {
+            "table": "t",
+            "images": "i",
+            "group": "g",
+            "time": "d",
+            "label": "l",
+            "until": "2021-07-01",
+        },
+    }
+    for name, source in SOURCES:
+        parameters = source.Parameters.model_validate(needed[name])
+        for mode in ("python", "json"):
+            assert source.Parameters.model_validate(parameters.model_dump(mode=mode)) == parameters

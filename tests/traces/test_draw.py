@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from emulator.errors import ConfigurationError, InputError
+from emulator.seeding import RandomStreams
+from tests.traces.tiny import some_images
+from traces.draw import MAX_SAMPLES, StreamParameters, draw_trace, num_windows, refuse_oversize
+from traces.images import ImageSet
+from traces.trace import Trace
+
+PARAMETERS = StreamParameters(
+    rounds_per_step=5, retain_rounds=15, samples_per_step=20, test_samples_per_step=10
+)
+
+
+def drawn(
+    shares: object,
+    seed: int = 0,
+    parameters: StreamParameters = PARAMETERS,
+    images: ImageSet | None = None,
+) -> Trace:
+    images = images or some_images(3)
+    return draw_trace(images, np.array(shares, dtype=np.float64), parameters, RandomStreams(seed))
+
+
+def uniform(clients: int, windows: int) -> np.ndarray:
+    return np.full((clients, windows, 3), 1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("retain_rounds", "rounds_per_step", "steps"), [(50, 10, 5), (25, 10, 3), (3, 10, 1), (10, 10, 1)]
+)
+def test_retention_is_whole_steps_rounded_up(retain_rounds: int, rounds_per_step: int, steps: int) -> None:
+    parameters = StreamParameters(retain_rounds=retain_rounds, rounds_per_step=rounds_per_step)
+    assert parameters.retain_steps == steps
+
+
+@pytest.mark.parametrize(("rounds", "steps"), [(1, 1), (5, 1), (6, 2), (250, 50)])
+def test_a_run_needs_a_window_for_each_step_and_those_owned_from_the_start(rounds: int, steps: int) -> None:
+    assert PARAMETERS.num_steps(rounds) == steps
+    assert num_windows(PARAMETERS, rounds) == steps + 2
+
+
+def test_every_client_receives_its_number_of_samples_in_every_window() -> None:
+    trace = drawn(uniform(4, 6))
+    assert len(trace) == 4 * 6 * 30
+    for split, size in ((0, 20), (1, 10)):
+        for client in range(4):
+            arrival = trace.arrival[(trace.client == client) & (trace.split == split)]
+            assert np.bincount(arrival + 2).tolist() == [size] * 6  # windows arrive at steps -2 .. 3
+
+
+def test_at_every_step_of_a_run_a_client_holds_what_it_retains() -> None:
+    rounds = 17
+    trace = drawn(uniform(2, num_windows(PARAMETERS, rounds)))
+    for round_ in range(rounds):
+        step = round_ // PARAMETERS.rounds_per_step
+        assert trace.held(np.arange(2), "train", step).counts().tolist() == [60, 60]
+        assert trace.held(np.arange(2), "test", step).counts().tolist() == [30, 30]
+
+
+def test_labels_follow_their_window_and_client_and_a_share_of_zero_is_never_drawn() -> None:
+    shares = [[[1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 0, 1], [0, 0, 1], [1, 0, 0]]]
+    trace = drawn(shares)
+    for client, by_window in enumerate(shares):
+        for window, share in enumerate(by_window):
+            rows = (trace.client == client) & (trace.arrival == window - 2)
+            assert set(trace.label[rows].tolist()) == {share.index(1)}
+
+
+def test_labels_are_drawn_in_their_shares() -> None:
+    parameters = StreamParameters(retain_rounds=10, samples_per_step=40_000, test_samples_per_step=40_000)
+    trace = drawn([[[0.6, 0.3, 0.1]]], parameters=parameters)
+    for split in (0, 1):
+        found = np.bincount(trace.label[trace.split == split], minlength=3) / 40_000
+        # four standard deviations of a share
+        assert np.abs(found - [0.6, 0.3, 0.1]).max() < 4 * np.sqrt(0.25 / 40_000)
+
+
+def test_an_image_has_the_label_it_was_drawn_for_and_never_stands_on_both_sides() -> None:
+    images = some_images(3, each=6)
+    trace = drawn(uniform(5, 3), images=images)
+    assert np.array_equal(images.labels[trace.image], trace.label)
+    for split, pool in ((0, images.train), (1, images.test)):
+        # a thousand draws of nine images: every one of them, and no other
+        assert set(trace.image[trace.split == split].tolist()) == set(pool.tolist())
+    assert not set(images.train.tolist()) & set(images.test.tolist())
+
+
+def test_the_same_seed_draws_the_same_trace_and_another_seed_another_one() -> None:
+    shares = uniform(3, 3)
+    digests = [drawn(shares, seed).digest() for seed in (0, 0, 1)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_how_many_test_samples_are_drawn_changes_no_training_sample() -> None:
+    more = PARAMETERS.model_copy(update={"test_samples_per_step": 11})
+    few, many = (drawn(uniform(2, 3), parameters=parameters) for parameters in (PARAMETERS, more))
+    assert few.image[few.split == 0].tolist() == many.image[many.split == 0].tolist()
+
+
+def test_a_label_without_images_is_refused_only_where_it_is_drawn() -> None:
+    full = some_images(3)
+    images = ImageSet(
+        full.pixels, full.scale, full.labels, 3, full.train, full.test[full.labels[full.test] != 2]
+    )
+    drawn([[[0.5, 0.5, 0.0]] * 3], images=images)
+    with pytest.raises(InputError, match="label 2 is drawn, but the test images have none of it"):
+        drawn([[[0.0, 0.0, 1.0]] * 3], images=images)
+
+
+def test_a_trace_that_nobody_could_hold_is_refused_with_its_three_factors() -> None:
+    absurd = StreamParameters(samples_per_step=10**9)
+    with pytest.raises(ConfigurationError, match=r"200 clients x 54 steps of data x 1000000010 samples are"):
+        refuse_oversize(absurd, 200, 54)
+    just = StreamParameters(samples_per_step=15, test_samples_per_step=1)
+    refuse_oversize(just, MAX_SAMPLES // 16, 1)
+    with pytest.raises(ConfigurationError, match=r"lower samples_per_step, clients or round\.rounds"):
+        refuse_oversize(just, MAX_SAMPLES // 16 + 1, 1)

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.errors import InputError
+from tests.traces.tiny import Row, some_images, trace_of
+from traces.trace import NOISE_NUMBERS, SPLITS, Trace, TraceStream
+
+
+@st.composite
+def small_traces(draw: st.DrawFn) -> tuple[Trace, list[Row]]:
+    """Up to four clients, each with a sample of both splits at the start, and up to 25 more at any step."""
+    retain = draw(st.integers(1, 4))
+    num_clients = draw(st.integers(1, 4))
+    starts = st.integers(1 - retain, 0)
+    rows = [
+        (client, split, draw(starts), draw(st.integers(0, 2)))
+        for client in range(num_clients)
+        for split in range(2)
+    ]
+    anywhere = st.tuples(
+        st.integers(0, num_clients - 1), st.integers(0, 1), st.integers(-3, 9), st.integers(0, 2)
+    )
+    rows = draw(st.permutations(rows + draw(st.lists(anywhere, max_size=25))))
+    return trace_of(rows, retain_steps=retain, images=some_images(3)), rows
+
+
+def scan(rows: list[Row], client: int, split: int, step: int, retain: int) -> list[tuple[int, int]]:
+    """(arrival, label) of what a client holds, by looking at every row."""
+    return sorted(
+        (arrival, label)
+        for owner, side, arrival, label in rows
+        if owner == client and side == split and step - retain < arrival <= step
+    )
+
+
+@settings(deadline=None)
+@given(small_traces())
+def test_what_is_held_equals_a_scan_of_every_row_at_every_step(drawn: tuple[Trace, list[Row]]) -> None:
+    trace, rows = drawn
+    everyone = np.arange(trace.num_clients)
+    for step in range(-6, 16):  # from before the first arrival to after the last
+        for index, split in enumerate(SPLITS):
+            held = trace.held(everyone, split, step)
+            for client in everyone.tolist():
+                found = held.rows(client)
+                assert sorted(
+                    zip(trace.arrival[found].tolist(), trace.labels(found).tolist(), strict=True)
+                ) == scan(rows, client, index, step, trace.retain_steps)
+                assert (trace.client[found] == client).all()
+                assert (trace.split[found] == index).all()
+
+
+def test_held_ranges_follow_the_asked_ids() -> None:
+    trace = trace_of([(c, s, 0, 0) for c in range(3) for s in (0, 1, 1)])
+    held = trace.held(np.array([2, 0, 2]), "test", 0)
+    assert [held.rows(row).tolist() for row in range(3)] == [[7, 8], [1, 2], [7, 8]]
+
+
+@settings(deadline=None)
+@given(small_traces(), st.lists(st.integers(1, 7), min_size=1, max_size=6), st.integers(0, 3))
+def test_label_counts_kept_by_arrivals_and_expiries_equal_recounting_however_far_a_step_goes(
+    drawn: tuple[Trace, list[Row]], jumps: list[int], start: int
+) -> None:
+    trace, rows = drawn
+    retain, everyone = trace.retain_steps, np.arange(trace.num_clients)
+    stream = TraceStream(trace)
+    assert stream.advance_to_round(start).tolist() == everyone.tolist()
+    step = start
+    for jump in [0, *jumps]:
+        stepwise = {
+            client
+            for client, side, arrival, _ in rows
+            for at in range(step + 1, step + jump + 1)
+            if side == 0 and arrival in (at, at - retain)  # it comes, or it expires
+        }
+        step += jump
+        assert stream.advance_to_round(step).tolist() == sorted(stepwise)
+        assert stream.step == step
+        histograms = stream.label_histograms(everyone)
+        for client in everyone.tolist():
+            labels = [label for _, label in scan(rows, client, 0, step, retain)]
+            expected = [labels.count(label) / max(len(labels), 1) for label in range(3)]
+            assert histograms[client].tolist() == expected
+            assert stream.held(everyone, "train").counts()[client] == len(labels)
+
+
+def test_the_first_call_names_everybody_and_later_ones_only_whose_data_changed() -> None:
+    stream = TraceStream(
+        trace_of(
+            [(c, s, 0, 0) for c in range(3) for s in (0, 1)] + [(1, 0, 1, 1), (2, 1, 1, 0)],
+            retain_steps=3,
+            rounds_per_step=10,
+        )
+    )
+    assert stream.step == -1
+    assert stream.advance_to_round(0).tolist() == [0, 1, 2]
+    assert stream.advance_to_round(9).tolist() == []
+    assert stream.advance_to_round(10).tolist() == [1]  # client 2 received a test sample only
+    assert stream.label_histograms(np.array([1, 0])).tolist() == [[0.5, 0.5], [1.0, 0.0]]
+    assert stream.advance_to_round(20).tolist() == []
+    assert stream.advance_to_round(30).tolist() == [0, 1, 2]  # what came at step 0 expires
+    assert stream.label_histograms(np.array([1, 0])).tolist() == [[0.0, 1.0], [0.0, 0.0]]
+
+
+def test_skipping_more_steps_than_are_retained_counts_nothing_twice() -> None:
+    # Client 1 receives and loses its sample of step 2 on the way from step 0 to step 6.
+    rows = [(c, s, 0, 0) for c in range(2) for s in (0, 1)] + [(1, 0, 2, 1), (0, 0, 6, 1)]
+    stream = TraceStream(trace_of(rows, retain_steps=2))
+    stream.advance_to_round(0)
+    assert stream.advance_to_round(6).tolist() == [0, 1]
+    assert stream.label_histograms(np.arange(2)).tolist() == [[0.0, 1.0], [0.0, 0.0]]
+
+
+def test_a_stream_refuses_to_go_back() -> None:
+    stream = TraceStream(trace_of([(0, 0, 0, 0), (0, 1, 0, 0)], rounds_per_step=5))
+    stream.advance_to_round(12)
+    stream.advance_to_round(10)  # an earlier round of the same step
+    with pytest.raises(ValueError, match=r"round 9 \(step 1\) lies before the present step 2"):
+        stream.advance_to_round(9)
+
+
+def test_two_streams_over_one_trace_do_not_disturb_each_other() -> None:
+    trace = trace_of([(0, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 1)])
+    ahead, behind = TraceStream(trace), TraceStream(trace)
+    ahead.advance_to_round(1)
+    behind.advance_to_round(0)
+    assert ahead.label_histograms(np.array([0])).tolist() == [[0.5, 0.5]]
+    assert behind.label_histograms(np.array([0])).tolist() == [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([(0, 0, 0, 0), (0, 1, 0, 0), (1, 0, 0, 0)], "client 1 has no test samples at the start"),
+        ([(0, 1, 0, 0), (1, 0, 0, 0), (1, 1, 0, 0)], r"client 0 has no train samples .* \(1 of 2"),
+        ([(0, 0, 1, 0), (0, 1, 0, 0)], "client 0 has no train samples"),  # it comes too late
+        ([(0, 0, -2, 0), (0, 1, 0, 0)], "client 0 has no train samples"),  # it has expired
+    ],
+)
+def test_a_client_without_data_at_the_start_is_refused(rows: list[Row], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        trace_of(rows)
+
+
+def many_rows(noise: float, shape: tuple[int, ...] = (2, 2)) -> Trace:
+    rows = [(0, split, 0, 0) for split in (0, 1) for _ in range(2000)]
+    return trace_of(rows, noise=noise, images=some_images(2, shape=shape))
+
+
+def test_without_noise_a_sample_is_its_image() -> None:
+    trace = many_rows(0.0)
+    rows = np.array([0, 3999])
+    assert np.array_equal(trace.features(rows), some_images(2).features(trace.image[rows]))
+    assert trace.features(rows).shape == (2, *trace.sample_shape)
+
+
+def test_a_samples_noise_is_its_own_and_the_same_whenever_and_with_whomever_it_is_read() -> None:
+    trace = many_rows(0.5)
+    once = trace.features(np.arange(4000))
+    again = trace.features(np.array([17, 3, 17]))
+    assert np.array_equal(again, once[[17, 3, 17]])
+    assert np.array_equal(many_rows(0.5).features(np.array([3])), once[[3]])
+    assert len(np.unique(once.reshape(4000, -1), axis=0)) > 3980  # of 2^20 stretches, few are shared
+
+
+def test_noise_has_the_mean_and_the_spread_it_is_said_to_have() -> None:
+    trace, rows = many_rows(0.5), np.arange(4000)
+    noise = (trace.features(rows) - some_images(2).features(trace.image)).astype(np.float64)
+    assert abs(noise.mean()) < 4 * 0.5 / np.sqrt(noise.size)
+    assert noise.std() == pytest.approx(0.5, rel=0.03)
+    assert abs(np.corrcoef(noise[:-1, 0, 0], noise[1:, 0, 0])[0, 1]) < 4 / np.sqrt(4000)
+
+
+def test_images_larger_than_the_table_of_noise_are_one_clear_line() -> None:
+    images = some_images(2, each=2, shape=(NOISE_NUMBERS // 4, 4))
+    with pytest.raises(InputError, match=f"images of 262144 x 4 have {NOISE_NUMBERS} pixels; fewer than"):
+        trace_of([(0, 0, 0, 0), (0, 1, 0, 0)], images=images)
+
+
+def test_the_digest_knows_every_column_and_no_order_of_the_clients_rows() -> None:
+    rows = [(0, 0, 0, 0), (0, 1, 0, 0), (1, 0, -1, 1), (1, 1, 0, 1)]
+    digest = trace_of(rows).digest()
+    assert trace_of(rows[::-1]).digest() == digest
+    for other in (
+        trace_of([*rows[:3], (1, 1, -1, 1)]),  # an arrival
+        trace_of([*rows[:3], (1, 1, 0, 0)]),  # a label and its image
+        trace_of([*rows, (0, 0, 1, 0)]),  # a row
+        trace_of(rows, noise=0.1),
+        trace_of(rows, retain_steps=3),
+        trace_of(rows, rounds_per_step=2),
+    ):
+        assert other.digest() != digest

@@ -1,0 +1,88 @@
+"""Traces, images and idx files small enough to be worked out by hand."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from emulator.arrays import Ints
+from emulator.seeding import RandomStreams
+from traces.images import ImageSet
+from traces.sources import TraceContext
+from traces.trace import Arrivals, Trace
+
+Row = tuple[int, int, int, int]
+"""(client, split, arrival, label)."""
+
+
+def some_images(num_labels: int = 3, each: int = 4, shape: tuple[int, ...] = (2, 2)) -> ImageSet:
+    """`each` images of every label; the first half of each label's is train. Pixel values name the image."""
+    labels = np.repeat(np.arange(num_labels), each)
+    images = np.arange(len(labels))
+    pixels = np.zeros((len(labels), *shape), np.uint8)
+    pixels += images.astype(np.uint8).reshape(-1, *([1] * len(shape)))
+    is_train = images % each < each // 2
+    return ImageSet(
+        pixels, 1 / 255, labels, num_labels, train=np.flatnonzero(is_train), test=np.flatnonzero(~is_train)
+    )
+
+
+def trace_of(
+    rows: Sequence[Row],
+    *,
+    retain_steps: int = 2,
+    rounds_per_step: int = 1,
+    noise: float = 0.0,
+    num_clients: int | None = None,
+    images: ImageSet | None = None,
+) -> Trace:
+    """A trace of these rows; a row's image is its label's first, or in the test split its label's last."""
+    client, split, arrival, label = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+    images = images or some_images(num_labels=max(int(label.max()) + 1, 2))
+    of_split = [images.by_label("train"), images.by_label("test")]
+    image: Ints = np.array([of_split[s][0][of_split[s][1][k]] for s, k in zip(split, label, strict=True)])
+    return Trace(
+        images,
+        Arrivals(
+            client.astype(np.int32),
+            split.astype(np.int8),
+            arrival.astype(np.int32),
+            label.astype(np.int16),
+            image.astype(np.int32),
+        ),
+        num_clients=num_clients or int(client.max()) + 1,
+        retain_steps=retain_steps,
+        rounds_per_step=rounds_per_step,
+        noise=noise,
+        generator=RandomStreams(0).generator("noise"),
+    )
+
+
+def idx_bytes(array: np.ndarray) -> bytes:
+    """`array` of unsigned bytes in the idx format."""
+    sizes = b"".join(length.to_bytes(4, "big") for length in array.shape)
+    return bytes([0, 0, 8, array.ndim]) + sizes + array.astype(np.uint8).tobytes()
+
+
+def write_idx(path: Path, array: np.ndarray) -> Path:
+    content = idx_bytes(array)
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def write_idx_folder(folder: Path, num_labels: int = 3, each: int = 4, suffix: str = "") -> Path:
+    """The four files: `each` 2x2 images of every label for training, and as many for testing."""
+    folder.mkdir()
+    labels = np.arange(num_labels * each) % num_labels
+    for name, first in (("train", 0), ("t10k", 100)):
+        pixels = np.zeros((len(labels), 2, 2), np.uint8) + (first + np.arange(len(labels)))[:, None, None]
+        write_idx(folder / f"{name}-images-idx3-ubyte{suffix}", pixels)
+        write_idx(folder / f"{name}-labels-idx1-ubyte{suffix}", labels)
+    return folder
+
+
+def context(rounds: int = 10, seed: int = 0, locate: Callable[[str], Path] = Path) -> TraceContext:
+    return TraceContext(rounds, RandomStreams(seed), locate)
