@@ -5,7 +5,7 @@ N clients; ids are arrays of client ids, shape (n,); answers follow the ids row 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -32,6 +32,11 @@ class FleetColumns(Protocol):
 
 class Availability(Protocol):
     """Who is online when: pure functions of the absolute virtual time, half-open intervals [start, end)."""
+
+    @property
+    def facts(self) -> Mapping[str, int]:
+        """What a reader of a run should know of it, such as how many intervals were dropped."""
+        ...
 
     def online(self, ids: Ints, time_s: float) -> Bools:
         """(n,) whether each client is online at `time_s`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from device_profiles import DeviceProfile, Fleet, load_profile, read_profile
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
 from emulator.latency import TIME_MODELS
-from emulator.ports import Availability
+from emulator.ports import Availability, Executor
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
@@ -57,13 +56,12 @@ def build_emulation(
     experiment: Experiment,
     arm: Arm,
     world: World,
+    executor: Executor,
     log: Log,
-    observers: tuple[Observer, ...] = (),
-    stopwatch: Stopwatch | None = None,
+    observers: tuple[Observer, ...],
+    stopwatch: Stopwatch,
 ) -> Emulation:
     """One (arm, seed), ready to run; `stopwatch` collects where its wall time goes."""
-    stopwatch = stopwatch or Stopwatch()
-    executor = TimedExecutor(build_executor(experiment, arm, world), stopwatch)
     parts = build_parts(experiment, arm)
     parts = replace(parts, clusterer=TimedClusterer(parts.clusterer, stopwatch))
     latency = TIME_MODELS[experiment.devices.time_model](world.fleet, world.model_factor)
@@ -82,7 +80,7 @@ def build_emulation(
         stream=TraceStream(world.trace),
         availability=world.availability,
         latency=latency,
-        executor=executor,
+        executor=TimedExecutor(executor, stopwatch),
         streams=world.streams,
     )
     return Emulation(coordinator, log, observers)
@@ -116,12 +114,11 @@ def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecu
     )
 
 
-def run_header(experiment: Experiment, arm: Arm, seed: int, world: World) -> Mapping[str, Any]:
+def run_header(arm: Arm, world: World, executor: LocalExecutor) -> dict[str, Any]:
     """The first line of a run's log: what the rounds below it are of."""
-    executor = build_executor(experiment, arm, world)
     return {
         "arm": arm.name,
-        "seed": seed,
+        "seed": world.streams.seed,
         "num_clients": world.trace.num_clients,
         "num_labels": world.trace.num_labels,
         "num_parameters": executor.num_parameters,

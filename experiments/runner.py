@@ -16,7 +16,14 @@ import psutil
 
 from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
 from emulator.runlog import RoundRecord, RunLog
-from experiments.build import World, build_emulation, build_world, run_header
+from experiments.build import (
+    World,
+    build_emulation,
+    build_executor,
+    build_parts,
+    build_world,
+    run_header,
+)
 from experiments.config import Arm, Experiment, Locate, parse_experiment
 from experiments.run_directory import RunDirectory, write_atomically
 from experiments.stopwatch import Stopwatch
@@ -109,12 +116,13 @@ def run_one(plan: Plan, arm: Arm, seed: int, world: World, progress: Progress) -
     plan.directory.start(arm.name, seed)
     stopwatch = Stopwatch()
     start = time.perf_counter()
-    header = dict(run_header(plan.experiment, arm, seed, world))
+    executor = build_executor(plan.experiment, arm, world)
     with (
         progress.run(arm.name, seed, plan.experiment.round.rounds),
-        RunLog(plan.directory.log_path(arm.name, seed), header) as log,
+        RunLog(plan.directory.log_path(arm.name, seed), run_header(arm, world, executor)) as log,
     ):
-        build_emulation(plan.experiment, arm, world, log, (progress.round_done,), stopwatch).run()
+        observers = (progress.round_done,)
+        build_emulation(plan.experiment, arm, world, executor, log, observers, stopwatch).run()
     timing = {
         "wall_s": time.perf_counter() - start,
         **stopwatch.seconds,
@@ -125,8 +133,6 @@ def run_one(plan: Plan, arm: Arm, seed: int, world: World, progress: Progress) -
 
 def check(experiment: Experiment, locate: Locate) -> World:
     """Build everything a run needs, for its first seed, and train nothing."""
-    from experiments.build import build_executor, build_parts
-
     world = build_world(experiment, experiment.seeds[0], locate)
     for arm in experiment.arm:
         build_parts(experiment, arm)
@@ -178,6 +184,7 @@ def _write_manifest(plan: Plan, world: World, digests: Mapping[str, str]) -> Non
         "machine": f"{platform.system()} {platform.machine()}, {psutil.cpu_count()} cores",
         "profile": {"name": world.profile.name, "source": world.profile.source},
         "model_factor": world.model_factor,
+        "availability": dict(world.availability.facts),
         "trace_sha256": {**earlier.get("trace_sha256", {}), **digests},
     }
     write_atomically(plan.directory.manifest_path, json.dumps(manifest, indent=2) + "\n")

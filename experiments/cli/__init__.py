@@ -23,7 +23,7 @@ def main() -> None:
     from experiments.cli.app import app
 
     try:
-        app()
+        app(prog_name="driftscale")
     except EmulatorError as error:
         _end(str(error), error.exit_code)
     except KeyboardInterrupt:

@@ -113,6 +113,7 @@ def print_check(experiment: Experiment, world: World, output: OutputFormat) -> N
         "last data step": world.trace.last_step,
         "device profile": world.profile.name,
         "model factor": world.model_factor,
+        **{f"availability: {name}": count for name, count in world.availability.facts.items()},
         "online at the start": int(world.availability.online(clients, 0.0).sum()),
         "client updates in all": experiment.round.participants
         * experiment.round.rounds

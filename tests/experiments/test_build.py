@@ -129,7 +129,8 @@ def test_parts_are_fresh_for_every_run() -> None:
 def test_the_header_of_a_log_says_what_the_rounds_are_of(tmp_path: Path) -> None:
     write_idx_folder(tmp_path / "letters", labels=4)
     experiment = small(trace={"source": "idx", "folder": "letters"}, executor={"strategy": "loop"})
-    header = run_header(experiment, experiment.arm[1], 7, world(experiment, 7, data=tmp_path))
+    arm, shared = experiment.arm[1], world(experiment, 7, data=tmp_path)
+    header = run_header(arm, shared, build_executor(experiment, arm, shared))
     assert header == {
         "arm": "fielding",
         "seed": 7,

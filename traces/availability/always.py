@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Ints
@@ -14,6 +16,10 @@ class AlwaysOnline:
     >>> AlwaysOnline().online(np.array([3, 4]), 0.0)
     array([ True,  True])
     """
+
+    @property
+    def facts(self) -> Mapping[str, int]:
+        return {}
 
     def online(self, ids: Ints, time_s: float) -> Bools:
         return np.ones(len(ids), dtype=np.bool_)

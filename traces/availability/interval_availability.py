@@ -7,6 +7,7 @@ I intervals, N clients, n asked ids.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -193,6 +194,14 @@ class IntervalAvailability:
         self._end_s = _narrowed(np.append(intervals.end_s, 0.0))
         self._spare = len(intervals.start_s)
         self._passes = int(intervals.num_intervals.max(initial=0)).bit_length()
+
+    @property
+    def facts(self) -> Mapping[str, int]:
+        return {
+            "devices": self.num_devices,
+            "devices never online": self.num_never_online,
+            "empty intervals dropped": self.num_dropped_empty,
+        }
 
     def online(self, ids: Ints, time_s: float) -> Bools:
         """(n,) whether each client is online at `time_s` >= 0."""
