@@ -24,7 +24,7 @@ T = TypeVar("T")
 class Parameters(BaseModel):
     """Base of every part's parameters and every table of a configuration: frozen, typed, no unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, PositiveInt
 from torch import nn
@@ -23,14 +23,14 @@ class Cnn(ModelSpec):
     """
 
     class Parameters(plugins.Parameters):
-        """`channels`: filters of each block, first to last.
-
-        `padding`: pixels of zeros around each convolution's input; left out, it is 0 for images large enough
-        to go through all blocks without (10 x 10 for two), else 1.
-        """
-
-        channels: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = (16, 32)
-        padding: Literal[0, 1] | None = None
+        channels: tuple[PositiveInt, ...] = Field(
+            (16, 32), min_length=1, description="filters of each block, first to last"
+        )
+        padding: Literal[0, 1] | None = Field(
+            None,
+            description="pixels of zeros around each convolution's input; left out, it is 0 for images large "
+            "enough to go through all blocks without (10 x 10 for two), else 1",
+        )
 
     stacks = False
 

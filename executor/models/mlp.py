@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import prod
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 from torch import nn
 
 from emulator import plugins
@@ -16,9 +16,9 @@ class Mlp(ModelSpec):
     """Hidden layers with ReLU between the flattened sample and the logits."""
 
     class Parameters(plugins.Parameters):
-        """`hidden`: units of each hidden layer, first to last; none makes it `linear`."""
-
-        hidden: tuple[PositiveInt, ...] = (64,)
+        hidden: tuple[PositiveInt, ...] = Field(
+            (64,), description="units of each hidden layer, first to last; none makes it `linear`"
+        )
 
     stacks = True
 

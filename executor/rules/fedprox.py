@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import Field
 from torch import Tensor
 
@@ -12,7 +10,9 @@ from executor.rules.base import LocalRule, LocalRun
 
 
 class FedProx(LocalRule):
-    """`g <- g + mu (w - w_received)`: the gradient of `mu / 2 |w - w_received|^2` added to the loss's.
+    """FedProx: a pull towards the received model.
+
+    `g <- g + mu (w - w_received)`: the gradient of `mu / 2 |w - w_received|^2` added to the loss's.
 
     FedScale's hook has the sign the other way round and so pushes the client away from the received model;
     `fedscale_sign` reproduces that for parity. (It also acts there after the optimiser's step, outside
@@ -20,8 +20,8 @@ class FedProx(LocalRule):
     """
 
     class Parameters(plugins.Parameters):
-        mu: Annotated[float, Field(ge=0)] = 0.1
-        fedscale_sign: bool = False
+        mu: float = Field(0.1, ge=0, description="strength of the pull")
+        fedscale_sign: bool = Field(False, description="push away instead, as FedScale does: for parity only")
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters: FedProx.Parameters = parameters

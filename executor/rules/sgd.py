@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -15,15 +13,17 @@ VELOCITY = "sgd.velocity"
 
 
 class Sgd(LocalRule):
-    """`v <- momentum v + g + weight_decay w`, then `w <- w - learning_rate v`, as `torch.optim.SGD`.
+    """Stochastic gradient descent, with momentum and weight decay.
+
+    `v <- momentum v + g + weight_decay w`, then `w <- w - learning_rate v`, as `torch.optim.SGD`.
 
     `v` starts at zero in each task: momentum is not carried from round to round. The learning rate is a
     setting of the task.
     """
 
     class Parameters(plugins.Parameters):
-        momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
-        weight_decay: Annotated[float, Field(ge=0)] = 0.0
+        momentum: float = Field(0.0, ge=0, lt=1, description="share of the last step that is kept")
+        weight_decay: float = Field(0.0, ge=0, description="times the parameters, added to the gradient")
 
     is_optimiser = True
 

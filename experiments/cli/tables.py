@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -25,6 +25,8 @@ from experiments.report.formats import (
 )
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from emulator.plugins import Registry
     from experiments.build import World
     from experiments.config import Experiment
@@ -145,17 +147,20 @@ def print_parts(kind: str | None, output: OutputFormat) -> None:
             ]
         )
         return
-    print_table(
-        [
-            {
-                "kind": name,
-                "name": part_name,
-                "what it is": _first_line(part),
-                "parameters": "\n".join(f"{key} = {value}" for key, value in _parameters(part).items()),
-            }
+    if kind is None:
+        rows = [
+            {"kind": name, "name": part_name, "what it is": _first_line(part)}
             for name, part_name, part in parts
         ]
-    )
+        print_table(rows)
+        print("driftscale parts KIND shows the parameters.")
+        return
+    for _, part_name, part in parts:
+        print(f"{part_name}: {_first_line(part)}")
+        parameters = [{"parameter": key, **facts} for key, facts in _parameters(part).items()]
+        if parameters:
+            print_table(parameters)
+        print()
 
 
 def _registries() -> dict[str, Registry[Any]]:
@@ -190,8 +195,21 @@ def _first_line(part: Any) -> str:
     return " ".join((part.__doc__ or "").strip().split("\n\n")[0].split())
 
 
-def _parameters(part: Any) -> dict[str, str]:
-    shown = {}
-    for name, field in part.Parameters.model_fields.items():
-        shown[name] = "required" if field.is_required() else str(field.get_default(call_default_factory=True))
-    return shown
+def _about(field: FieldInfo) -> str:
+    """What a parameter means, and its choices if it has some."""
+    choices = [str(choice) for choice in get_args(field.annotation) if isinstance(choice, str)]
+    among = f" (one of {', '.join(choices)})" if len(choices) > 1 else ""
+    return " ".join((field.description or "").split()) + among
+
+
+def _parameters(part: Any) -> dict[str, dict[str, str]]:
+    """By name, each parameter's default and what it means."""
+    return {
+        name: {
+            "default": "required"
+            if field.is_required()
+            else str(field.get_default(call_default_factory=True)),
+            "about": _about(field),
+        }
+        for name, field in part.Parameters.model_fields.items()
+    }

@@ -32,7 +32,7 @@ class AlwaysOnline:
 
 
 class Always(AvailabilitySource):
-    """Source `always`; it has no parameters."""
+    """Every client is online all the time."""
 
     def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> AlwaysOnline:
         return AlwaysOnline()

@@ -40,7 +40,7 @@ class DiurnalParameters(plugins.Parameters):
 
 
 class Diurnal(AvailabilitySource):
-    """Source `diurnal`: every client gets a generated device.
+    """Phones on a charger, with FedScale's rhythm of the day; every client gets a generated device.
 
     >>> from pathlib import Path
     >>> source = Diurnal(DiurnalParameters(num_devices=100))

@@ -45,7 +45,7 @@ class IntervalsParameters(plugins.Parameters):
 
 
 class Intervals(AvailabilitySource):
-    """Source `intervals`: each client gets a device of the tables, by a seeded draw."""
+    """A user's tables of intervals; each client gets a device of them, by a seeded draw."""
 
     Parameters = IntervalsParameters
 

@@ -35,14 +35,21 @@ class MixShape(Parameters):
 
 
 class LabelMixParameters(MixShape):
-    """`move_probability` is a client's chance, at each step, to move to another mix in use."""
+    """How clients move between mixes."""
 
-    move_probability: float = Field(0.02, ge=0, le=1)
-    events: tuple[MassEvent, ...] = ()
+    move_probability: float = Field(
+        0.02, ge=0, le=1, description="a client's chance, at each step, to move to another mix in use"
+    )
+    events: tuple[MassEvent, ...] = Field(
+        (),
+        description="mass events, each { round, share, mixes }: that share of all clients moves to new mixes",
+    )
 
 
 class LabelMix(Drift):
-    """A latent mix favours a few labels; a client's shares are Dirichlet-distributed around its mix, drawn
+    """Clients move between latent label mixes, each at its own time, or a mass of them at once.
+
+    A latent mix favours a few labels; a client's shares are Dirichlet-distributed around its mix, drawn
     anew each time it moves. Mixes are dealt from a shuffled deck of labels, so that they overlap as little as
     the number of labels allows, and no two are ever the same set. After a mass event the mixes in use, which
     single moves go to, are the new ones.

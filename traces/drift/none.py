@@ -10,7 +10,7 @@ from traces.drift.label_mix import LabelMix, LabelMixParameters, MixShape
 
 
 class NoDrift(Drift):
-    """The clients of `label_mix`, none of which ever moves."""
+    """No drift: the clients of `label_mix`, none of which ever moves."""
 
     Parameters = MixShape
 

@@ -47,11 +47,13 @@ class LabelReplayParameters(StreamParameters):
         None, gt=0, description="width of a window; without it, every distinct time is one"
     )
     min_windows: int = Field(1, ge=1, description="groups observed in fewer windows are left out")
-    clients_per_group: int = Field(10, ge=1)
+    clients_per_group: int = Field(10, ge=1, description="clients that draw from one group's histograms")
 
 
 class LabelReplay(TraceSource):
-    """Client i belongs to group i // clients_per_group and draws its samples from that group's histogram of
+    """The label histograms of a real trace, drawn onto the images of an idx folder.
+
+    Client i belongs to group i // clients_per_group and draws its samples from that group's histogram of
     each window. The k-th most frequent label becomes class k of the images. A window without observations
     replays the nearest earlier one (at the start, the nearest later one): not to have sequenced a virus is
     not to have been without it. After the last window no data arrives, and a run may last as long as its

@@ -22,14 +22,16 @@ DIGITS_TEST_SHARE = 0.3
 class MixedImagesParameters(StreamParameters):
     """Clients whose label shares follow `drift`."""
 
-    clients: int = Field(200, ge=1)
-    drift: Annotated[Chosen[Drift], ChoiceOf(lambda: DRIFTS)] = Field("label_mix", validate_default=True)
+    clients: int = Field(200, ge=1, description="how many clients there are")
+    drift: Annotated[Chosen[Drift], ChoiceOf(lambda: DRIFTS)] = Field(
+        "label_mix", validate_default=True, description="how label shares move; see `driftscale parts drift`"
+    )
 
 
 class IdxParameters(MixedImagesParameters):
-    """`folder` holds the four files of the idx format."""
+    """Where the images are."""
 
-    folder: str
+    folder: str = Field(description="folder of the four idx files, plain or gzipped")
 
 
 class MixedImages(TraceSource):
@@ -59,7 +61,10 @@ class MixedImages(TraceSource):
 
 
 class Digits(MixedImages):
-    """scikit-learn's bundled handwritten digits (UCI Optical Recognition, 1,797 images of 8x8, 17 levels)."""
+    """scikit-learn's bundled handwritten digits, whose labels drift; needs no file.
+
+    UCI Optical Recognition: 1,797 images of 8x8 in 17 levels of grey.
+    """
 
     Parameters = MixedImagesParameters
 
@@ -74,7 +79,7 @@ class Digits(MixedImages):
 
 
 class IdxFolder(MixedImages):
-    """MNIST, Fashion-MNIST or EMNIST in the published files, with their published split."""
+    """MNIST, Fashion-MNIST or EMNIST in the published files and split, whose labels drift."""
 
     Parameters = IdxParameters
 

@@ -258,16 +258,16 @@ def test_parts_in_json_have_a_kind_a_name_a_description_and_their_parameters(dri
         ("availability", "diurnal"),
     }
     [fielding] = [part for part in parts if part["name"] == "fielding"]
-    assert fielding["parameters"]["shift_from"] == "previous"
+    assert fielding["parameters"]["shift_from"]["default"] == "previous"
     [replay] = [part for part in parts if part["name"] == "label_replay"]
-    assert replay["parameters"]["table"] == "required"
+    assert replay["parameters"]["table"]["default"] == "required"
 
 
 def test_parts_of_one_kind_are_all_of_that_kind(driftscale: Driftscale) -> None:
     parts = json.loads(driftscale("parts", "solver", "--format", "json").out)
     assert [part["name"] for part in parts] == ["fedprox", "sgd"]
     table = driftscale("parts", "solver").out
-    assert "momentum = 0.0" in table
+    assert "momentum" in table
     assert "clusterer" not in table
 
 
