@@ -193,10 +193,10 @@ class SynchronousCoordinator:
         if assignment is None:
             return
         progress = self._round
-        before = None if self.assignment is None else self.bank.labels[self.assignment.lane]
+        before = None if self.assignment is None else self._labels()
         self.bank.apply(assignment)
         self.assignment = assignment
-        after = self.bank.labels[assignment.lane]
+        after = self._labels()
         progress.members_changed |= before is None or not np.array_equal(before, after)
         progress.reclustered |= assignment.reclustered
         if before is not None and not assignment.reclustered:
@@ -211,8 +211,10 @@ class SynchronousCoordinator:
         quota = self.parts.pacing.quota(sizes)
         eligible = np.flatnonzero((lane >= 0) & (np.append(quota, 0)[lane] > 0))
         candidates = eligible[self._availability.online(eligible, now_s)]
-        if len(candidates) < self.settings.min_online:
-            return self._wait(eligible, len(candidates), now_s)
+        # Lanes without a quota can leave fewer than min_online to ask: then all of them must be there.
+        needed = max(1, min(self.settings.min_online, len(eligible)))
+        if len(candidates) < needed:
+            return self._wait(eligible, len(candidates), needed, now_s)
 
         pool = Pool([candidates[lane[candidates] == row] for row in range(len(quota))])
         wanted = self.parts.pacing.wanted(quota)
@@ -274,17 +276,17 @@ class SynchronousCoordinator:
             events.append((cohort.start_s + self.parts.pacing.deadline_s, RoundDeadline(self._round.number)))
         return events
 
-    def _wait(self, eligible: Ints, online: int, now_s: float) -> Reaction:
+    def _wait(self, eligible: Ints, online: int, needed: int, now_s: float) -> Reaction:
         """Come back at the first instant at which enough clients could be online."""
         settings, progress = self.settings, self._round
-        missing = settings.min_online - online
+        missing = needed - online
         upcoming = np.sort(self._availability.next_online_s(eligible, now_s))
         next_s = float(upcoming[missing - 1]) if missing <= len(upcoming) else math.inf
         if next_s - progress.opened_s > settings.max_wait_days * SECONDS_PER_DAY:
             never = "never" if math.isinf(next_s) else f"not within {settings.max_wait_days:g} virtual days"
             raise RunError(
                 f"round {progress.number}: {online} of {len(eligible)} clients are online at {now_s:.0f} s, "
-                f"round.min_online = {settings.min_online} are needed, and {never} again are so many "
+                f"round.min_online = {settings.min_online} asks for {needed}, and {never} again are so many "
                 f"online at once"
             )
         return Reaction([(next_s, RoundOpened(progress.number))])
@@ -320,13 +322,15 @@ class SynchronousCoordinator:
         return Reaction([(now_s, RoundOpened(following))], record)
 
     def _train_and_publish(self, cohort: Cohort) -> float | None:
-        """The mean training loss over the kept tasks; None when nobody came back."""
+        """The mean training loss over the kept tasks; None when nobody came back with samples to train on."""
         tasks, starts = cohort.kept_tasks()
-        if len(tasks) == 0:
+        tasks_with_samples = np.flatnonzero(tasks.samples.counts() > 0)
+        if len(tasks_with_samples) == 0:
             return None
         updates = self._executor.train(tasks, starts)
-        models = self.parts.aggregator.aggregate(updates, self._view())
-        train_loss = float(updates.metrics["loss"].mean())
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error in a moment
+            models = self.parts.aggregator.aggregate(updates, self._view())
+            train_loss = float(updates.metrics["loss"][tasks_with_samples].mean())
         if not (np.isfinite(models).all() and math.isfinite(train_loss)):
             raise RunError(
                 f"round {self._round.number}: training diverged, an update is not finite; "
@@ -337,7 +341,6 @@ class SynchronousCoordinator:
 
     def _record(self, cohort: Cohort, train_loss: float | None, now_s: float) -> RoundRecord:
         progress, settings = self._round, self.settings
-        labels = self.bank.labels[self._current().lane]
         last = progress.number + 1 == settings.rounds
         measured = self._measure() if last or (progress.number + 1) % settings.evaluate_every == 0 else {}
         return RoundRecord(
@@ -354,7 +357,7 @@ class SynchronousCoordinator:
             moved=progress.moved,
             reclustered=progress.reclustered,
             clusters=self.bank.labels.tolist(),
-            members=labels.tolist() if progress.members_changed else None,
+            members=self._labels().tolist() if progress.members_changed else None,
             train_loss=train_loss,
             accuracy=measured.get("accuracy"),
             accuracy_std=measured.get("accuracy_std"),
@@ -370,6 +373,11 @@ class SynchronousCoordinator:
         """What the experimenter sees: free of charge, over every client, online or not."""
         serves = self.parts.clusterer.serve(self._view())
         samples = self._stream.held(self._everyone, "test")
+        if not samples.counts().any():
+            raise RunError(
+                f"round {self._round.number}: no client holds test samples any more at data step "
+                f"{self._stream.step}; a trace must last as long as round.rounds = {self.settings.rounds}"
+            )
         scores = self._executor.evaluate(self.bank.parameters, serves, samples)
         histograms = self._stream.label_histograms(self._everyone)
         return {
@@ -386,6 +394,11 @@ class SynchronousCoordinator:
         if self.assignment is None:
             raise RunError("the clusterer answered its first call with no assignment")
         return self.assignment
+
+    def _labels(self) -> Ints:
+        """(N,) the label of each client's lane, -1 where it has none."""
+        labels: Ints = np.append(self.bank.labels, -1)[self._current().lane]
+        return labels
 
     def _view(self, drift: Mapping[str, Bools] | None = None) -> View:
         return View(

@@ -23,10 +23,9 @@ class Event:
 
 
 @dataclass(frozen=True)
-class VisitDue(Event):
-    """A client's exchange is complete: everything it uploads has arrived."""
+class VisitEnded(Event):
+    """Something ends the visit of one client."""
 
-    priority: ClassVar[int] = 0
     client: int
     visit: int
 
@@ -36,16 +35,17 @@ class VisitDue(Event):
 
 
 @dataclass(frozen=True)
-class ClientDropped(Event):
+class VisitDue(VisitEnded):
+    """A client's exchange is complete: everything it uploads has arrived."""
+
+    priority: ClassVar[int] = 0
+
+
+@dataclass(frozen=True)
+class ClientDropped(VisitEnded):
     """A client went offline before its visit was complete."""
 
     priority: ClassVar[int] = 1
-    client: int
-    visit: int
-
-    @property
-    def tie(self) -> int:
-        return self.client
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from coordinator.aggregators.base import Aggregator
 from coordinator.view import View
@@ -14,13 +15,19 @@ from emulator.plugins import Parameters
 
 
 class FedAvgParameters(Parameters):
-    """`weighting`: by the samples a client holds (McMahan et al. 2017), or "uniform" (FedScale, Fielding)."""
+    """How much each update counts."""
 
-    weighting: Literal["samples", "uniform"] = "samples"
+    weighting: Literal["samples", "uniform"] = Field(
+        "samples",
+        description="by the samples a client holds (McMahan et al. 2017), or alike (FedScale, Fielding)",
+    )
 
 
 class FedAvg(Aggregator):
-    """model += sum_c p_c update_c, with p_c = n_c / sum n, or 1 / participants; model by model."""
+    """The weighted mean of the updates, model by model.
+
+    model += sum_c p_c update_c, with p_c = n_c / sum n, or 1 / participants.
+    """
 
     Parameters = FedAvgParameters
 

@@ -20,19 +20,24 @@ from emulator.arrays import Floats
 
 
 class FieldingParameters(PartitionParameters):
-    """`shift_from`: a centre's shift is measured from where it was before this drift ("previous", as
-    published), or from where the last global clustering left it ("last_global"), so that slow drift adds up.
-    """
+    """When a drift is too large to be followed by moves."""
 
-    representation: Literal["label"] = "label"
+    representation: Literal["label"] = Field("label", description="what clients report: a label histogram")
     threshold: float = Field(
         1 / 3, ge=0, description="re-cluster when a centre moved this share of the mean centre distance"
     )
-    shift_from: Literal["previous", "last_global"] = "previous"
+    shift_from: Literal["previous", "last_global"] = Field(
+        "previous",
+        description="a shift is measured from where the centre was before this drift, as published, or from "
+        "where the last global clustering left it, so that slow drift adds up",
+    )
 
 
 class Fielding(Clusterer):
-    """State: the present centres (k, D), and those of the last global clustering."""
+    """Drifted clients move to the nearest centre; everybody is clustered anew when a centre moved too far.
+
+    State: the present centres (k, D), and those of the last global clustering.
+    """
 
     Parameters = FieldingParameters
 
@@ -56,22 +61,22 @@ class Fielding(Clusterer):
         moved = before.copy()
         moved[drifted] = nearest(view.reports[drifted], self._centers)
         centers = means(view.reports, moved, empty=self._centers)
-        if self._moved_too_far(centers):
+        if self._moved_too_far(centers, view.reports):
             found = self._partition(view)
             return Assignment.reclustered_from(moved, found.members, len(centers), len(found.centers))
         self._centers = centers
         return None if np.array_equal(moved, before) else Assignment.moved(moved, len(centers))
 
-    def _moved_too_far(self, centers: Floats) -> bool:
+    def _moved_too_far(self, centers: Floats, reports: Floats) -> bool:
         """Whether some centre's shift reaches threshold x the mean distance between centres.
 
-        With a single centre there is no such mean: any shift is too far.
+        With a single centre there is no such mean: it is too far when reports are no longer identical.
         """
+        if len(centers) == 1:
+            return bool((reports != reports[0]).any())
         origin = self._centers if self.parameters.shift_from == "previous" else self._last_global
         assert origin is not None
         shift = np.abs(centers - origin).sum(axis=1).max()
-        if len(centers) == 1:
-            return bool(shift > 0)
         mean_distance = np.mean([np.abs(a - b).sum() for a, b in combinations(centers, 2)])
         return bool(shift >= self.parameters.threshold * mean_distance)
 

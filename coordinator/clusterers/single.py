@@ -11,7 +11,7 @@ from emulator.plugins import NoParameters
 
 
 class Single(Clusterer):
-    """FedAvg's clustering: none. Clients are asked for no report."""
+    """One model for everybody; clients are asked for no report."""
 
     Parameters = NoParameters
 

@@ -9,7 +9,7 @@ from coordinator.view import View
 
 
 class Static(Clusterer):
-    """What clustering is worth without following the drift."""
+    """Clusters once, when clients register: what clustering is worth without following the drift."""
 
     Parameters = PartitionParameters
 

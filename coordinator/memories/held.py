@@ -12,7 +12,7 @@ from emulator.plugins import NoParameters
 
 
 class Held(Memory):
-    """What the trace retains is what is trained on."""
+    """A client trains its member models on all that it holds: what the trace retains."""
 
     Parameters = NoParameters
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,16 +14,21 @@ from emulator.plugins import Parameters
 
 @dataclass(frozen=True)
 class CohortSize:
-    """How many visits a round wants. `rounding` of an over-committed lane: up, or down as FedScale does."""
+    """How many visits a round wants. `rounding` of an over-committed lane: up, or down as FedScale does.
+
+    Up is in exact decimals, so that 50 x 1.1 is 55. Down is FedScale's `int(over_commit * M)` to the letter:
+    100 x 1.15 is 114 there, since the product falls short of 115 in floating point.
+    """
 
     participants: int
     over_commit: float = 1.0
     rounding: Literal["up", "down"] = "up"
 
     def over_committed(self, quota: int) -> int:
-        """`over_commit` x `quota`, rounded; in exact decimals, so that 50 x 1.1 is 55."""
-        product = Fraction(str(self.over_commit)) * quota
-        return -(-product.numerator // product.denominator) if self.rounding == "up" else int(product)
+        """`over_commit` x `quota`, rounded."""
+        if self.rounding == "down":
+            return int(self.over_commit * quota)
+        return math.ceil(Fraction(str(self.over_commit)) * quota)
 
 
 class Pacing(ABC):

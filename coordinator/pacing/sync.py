@@ -13,16 +13,21 @@ from emulator.plugins import Parameters
 
 
 class SyncParameters(Parameters):
-    """`close`: every lane on its own quota ("lane"), or all together on the participants ("pooled")."""
+    """When a round ends."""
 
-    close: Literal["lane", "pooled"] = "lane"
+    close: Literal["lane", "pooled"] = Field(
+        "lane", description="every lane on its own quota, or all together on the participants"
+    )
     deadline_s: float | None = Field(
         None, gt=0, description="virtual seconds after dispatch; without it, a round waits for its quota"
     )
 
 
 class Sync(Pacing):
-    """Participants are shared over the lanes in proportion to their clients, by largest remainder."""
+    """A cohort goes out, and the round ends when its slowest lane has closed.
+
+    Participants are shared over the lanes in proportion to their clients, by largest remainder.
+    """
 
     Parameters = SyncParameters
 

@@ -11,7 +11,7 @@ from emulator.plugins import NoParameters
 
 
 class Random(Selector):
-    """Every candidate of a lane is equally likely, without replacement."""
+    """Uniform: every candidate of a lane is equally likely, without replacement."""
 
     Parameters = NoParameters
 

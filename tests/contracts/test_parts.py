@@ -1,0 +1,144 @@
+"""Every registered plug-in keeps to its kind's contract."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coordinator.aggregators import AGGREGATORS
+from coordinator.clusterers import CLUSTERERS
+from coordinator.detectors import DETECTORS
+from coordinator.memories import MEMORIES
+from coordinator.pacing import PACINGS
+from coordinator.selectors import SELECTORS
+from device_profiles import PROFILES, load_profile
+from emulator.errors import UnknownNameError
+from emulator.plugins import Registry
+from executor.models import MODELS
+from executor.rules import RULES
+from experiments import contracts
+from traces.availability import AVAILABILITIES
+from traces.drift import DRIFTS
+from traces.sources import SOURCES
+
+REGISTRIES = {
+    "aggregators": AGGREGATORS,
+    "availabilities": AVAILABILITIES,
+    "clusterers": CLUSTERERS,
+    "detectors": DETECTORS,
+    "drifts": DRIFTS,
+    "memories": MEMORIES,
+    "models": MODELS,
+    "pacings": PACINGS,
+    "rules": RULES,
+    "selectors": SELECTORS,
+    "sources": SOURCES,
+}
+
+# What parts without defaults are told; all others are made of their defaults.
+LEAST = {
+    ("availabilities", "intervals"): {"windows": "windows.csv"},
+    ("sources", "idx"): {"folder": "mnist"},
+    ("sources", "label_replay"): {
+        "table": "labels.csv",
+        "images": "mnist",
+        "group": "country",
+        "time": "day",
+        "label": "variant",
+    },
+}
+
+
+def least(kind: str, name: str, part):
+    return part.Parameters(**LEAST.get((kind, name), {}))
+
+
+def parts(kind: str):
+    """Of one kind, a function that makes each part of its least parameters."""
+    registry = REGISTRIES[kind]
+
+    def maker(name: str, part):
+        return pytest.param(lambda *facts: part(least(kind, name, part), *facts), id=name)
+
+    return pytest.mark.parametrize("make", [maker(name, part) for name, part in registry])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.names()]
+)
+def test_a_part_describes_itself_and_guards_its_parameters(kind, name):
+    part = REGISTRIES[kind].find(name)
+    parameters = least(kind, name, part)
+    contracts.check_part(part, parameters)
+    with pytest.raises(ValueError, match=r"frozen|has no field"):
+        setattr(parameters, next(iter(type(parameters).model_fields), "anything"), None)
+    if kind != "pacings":
+        assert part(parameters) is not part(parameters)
+
+
+@pytest.mark.parametrize("registry", [*REGISTRIES.values(), PROFILES], ids=lambda registry: registry.group)
+def test_names_are_listed_in_order_and_an_unknown_one_lists_them(registry: Registry):
+    assert registry.names() == sorted(registry.names())
+    assert all(name in registry for name in registry.names())
+    assert registry.group.startswith("driftscale.")
+    with pytest.raises(UnknownNameError, match=", ".join(registry.names())):
+        registry.find("no-such-part")
+
+
+def test_no_two_kinds_share_an_entry_point_group():
+    groups = [registry.group for registry in (*REGISTRIES.values(), PROFILES)]
+    assert len(set(groups)) == len(groups)
+
+
+@parts("clusterers")
+def test_clusterers(make):
+    contracts.check_clusterer(make)
+
+
+@parts("detectors")
+def test_detectors(make):
+    contracts.check_detector(make)
+
+
+@parts("selectors")
+def test_selectors(make):
+    contracts.check_selector(make)
+
+
+@parts("memories")
+def test_memories(make):
+    contracts.check_memory(make)
+
+
+@parts("aggregators")
+def test_aggregators(make):
+    contracts.check_aggregator(make)
+
+
+@parts("pacings")
+def test_pacings(make):
+    contracts.check_pacing(make)
+
+
+@parts("drifts")
+def test_drifts(make):
+    contracts.check_drift(make)
+
+
+@parts("availabilities")
+def test_availabilities(make, tmp_path):
+    # Two devices with a period of 100 s, and one that is there once.
+    rows = ["device_id,start_s,end_s,period_s", "a,0,20,100", "a,50,75.5,100", "b,90,100,100", "c,5,6,1000"]
+    (tmp_path / "windows.csv").write_text("\n".join(rows) + "\n")
+    availability = make().build(40, np.random.default_rng(7), lambda path: tmp_path / path)
+    times_s = [0.0, 5.0, 20.0, 99.75, 100.0, 3_600.0, 86_400.0, 1_234_567.5]
+    contracts.check_availability(availability, 40, times_s)
+    again = make().build(40, np.random.default_rng(7), lambda path: tmp_path / path)
+    ids = np.arange(40)
+    for time_s in times_s:
+        assert again.online(ids, time_s).tolist() == availability.online(ids, time_s).tolist()
+
+
+@pytest.mark.parametrize("name", PROFILES.names())
+def test_device_profiles(name):
+    contracts.check_device_profile(load_profile(name))

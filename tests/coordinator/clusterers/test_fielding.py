@@ -1,0 +1,244 @@
+import numpy as np
+import pytest
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers.fielding import Fielding, FieldingParameters
+from tests.fakes import FakeExecutor, FakeStream, Population, a_view, one_hot
+
+NEVER = 1e9  # a threshold that no shift reaches
+
+
+class Story:
+    """A Fielding clusterer that is told of one drift after another."""
+
+    def __init__(self, reports, **parameters) -> None:
+        self.reports = np.array(reports, dtype=np.float64)
+        self.clusterer = Fielding(FieldingParameters(**parameters))
+        self.assignment: Assignment | None = None
+        self.round = 0
+        self.drift({})
+
+    def drift(self, to: dict[int, list[float]]) -> Assignment | None:
+        """Clients report what they drifted to; what the clusterer answers."""
+        for client, report in to.items():
+            self.reports[client] = report
+        view = a_view(self.reports.copy(), drifted=list(to), assignment=self.assignment, round_=self.round)
+        self.round += 1
+        answer = self.clusterer.on_data(view)
+        self.assignment = answer or self.assignment
+        return answer
+
+    @property
+    def lanes(self) -> list[int]:
+        assert self.assignment is not None
+        return self.assignment.lane.tolist()
+
+
+def two_clusters(**parameters) -> Story:
+    """{0, 1, 2} on label 0 and {3, 4, 5} on label 1, of three labels."""
+    return Story(one_hot(0, 0, 0, 1, 1, 1, of=3), **parameters)
+
+
+def test_it_clusters_everybody_at_first():
+    assert two_clusters().lanes == [0, 0, 0, 1, 1, 1]
+
+
+def test_clients_report_label_histograms_for_as_long_as_it_lasts():
+    story = two_clusters()
+    assert story.clusterer.representation == "label"
+
+
+def test_without_drift_it_says_nothing():
+    assert two_clusters().drift({}) is None
+
+
+def test_a_drifted_client_moves_to_the_nearest_centre():
+    story = two_clusters(threshold=NEVER)
+    answer = story.drift({1: [0.25, 0.75, 0]})
+    assert answer is not None
+    assert not answer.reclustered
+    assert answer.remix.tolist() == [[1, 0], [0, 1]]
+    assert answer.heir.tolist() == [0, 1]
+    assert story.lanes == [0, 1, 0, 1, 1, 1]
+
+
+def test_a_client_that_did_not_drift_does_not_move_even_if_another_centre_is_nearer_now():
+    # Clients 0 and 1 leave for the other side, and take with them the centre of what they join; client 2
+    # stays where it is.
+    story = two_clusters(threshold=NEVER)
+    story.reports[2] = [0.4, 0.6, 0]  # unheard of: no detector found it
+    assert story.drift({0: [0, 1, 0], 1: [0, 1, 0]}) is not None
+    assert story.lanes == [1, 1, 0, 1, 1, 1]
+
+
+def test_centres_are_held_still_while_clients_move():
+    # Centres (1, 0, 0) and (0, 1, 0). Client 0 goes to (0, 1/2, 1/2), which is nearer to the second centre
+    # (1 against 2), and would pull it to (0, 7/8, 1/8) if centres followed. Client 1 goes to
+    # (.46, .44, .1): 1.08 from the first; 1.12 from the second, but .46 + .435 + .025 = .92 from the pulled
+    # one. So it stays, whichever moves first.
+    for order in ([0, 1], [1, 0]):
+        story = two_clusters(threshold=NEVER)
+        reports = {0: [0, 0.5, 0.5], 1: [0.46, 0.44, 0.1]}
+        story.drift({client: reports[client] for client in order})
+        assert story.lanes == [1, 0, 0, 1, 1, 1]
+
+
+def test_ties_go_to_the_lowest_cluster():
+    story = two_clusters(threshold=NEVER)
+    story.drift({4: [0.5, 0.5, 0], 2: [0, 0, 1]})
+    assert story.lanes == [0, 0, 0, 1, 0, 1]
+
+
+def test_a_drift_that_moves_nobody_is_no_new_assignment_but_moves_the_centre():
+    story = two_clusters(threshold=NEVER)
+    for _ in range(2):
+        assert story.drift({5: [0, 0.7, 0.3]}) is None
+    # The second centre went from (0, 1, 0) to (0, .9, .1).
+    # (.52, .44, .04) is .96 from the first centre, and 1.04 from the second: it stays.
+    # (.48, .44, .08) is 1.04 from the first and .96 from the second, 1.12 from where that was: it moves.
+    story.drift({0: [0.52, 0.44, 0.04], 1: [0.48, 0.44, 0.08]})
+    assert story.lanes == [0, 1, 0, 1, 1, 1]
+
+
+def test_an_empty_cluster_keeps_its_centre_and_clients_may_come_back_to_it():
+    story = two_clusters(threshold=NEVER)
+    story.drift({client: [0, 1, 0] for client in (0, 1, 2)})
+    assert story.lanes == [1] * 6
+    # (0, .45, .55) is 1.1 from (0, 1, 0), 2 from the empty cluster's (1, 0, 0), and 1 from a centre of zeros.
+    story.drift({4: [0.9, 0.1, 0], 5: [0, 0.45, 0.55]})
+    assert story.lanes == [1, 1, 1, 1, 0, 1]
+
+
+def test_an_empty_cluster_gets_no_participants():
+    before, after = one_hot(0, 0, 1, 1, of=2), one_hot(1, 1, 1, 1, of=2)
+    played = Population(
+        FakeExecutor([1, 1, 0.5, 0.5], pull=1.0),
+        stream=FakeStream([before, after]),
+        clusterer=Fielding(FieldingParameters(threshold=NEVER)),
+        participants=2,
+        rounds=2,
+    ).play()
+    first, second = played.records
+    assert (first.members, second.members) == ([0, 0, 1, 1], [1, 1, 1, 1])
+    assert second.clusters == [0, 1]
+    assert second.moved == 2
+    assert len(second.participants) == 2
+    assert [wave.model.tolist() for wave in played.executor.waves] == [[0, 1], [1, 1]]
+    assert played.models[0] == [1.0]  # as the first round left it
+
+
+def test_the_threshold_is_a_share_of_the_mean_distance_of_the_new_centres():
+    # Three clusters of two on three labels, distances 2, 2, 2. Client 1 becomes (0, 0.6, 0.4): nearest to
+    # the second centre (.8; third 1.2). First centre stays (1, 0, 0), the second goes from (0, 1, 0) to the
+    # mean of three, (0, 2.6/3, .4/3): a shift of .8/3 = .2667. Distances 2, 2 and 2 - .8/3: a mean of 1.9111.
+    # Border: .2667 / 1.9111 = 0.13953 (of the old centres it would be 0.13333, of the largest 0.13333, of
+    # the smallest 0.15385).
+    reports = one_hot(0, 0, 1, 1, 2, 2, of=3)
+    for threshold, reclustered in ((0.139, True), (0.140, False)):
+        story = Story(reports, threshold=threshold)
+        assert story.lanes == [0, 0, 1, 1, 2, 2]
+        answer = story.drift({1: [0, 0.6, 0.4]})
+        assert answer is not None
+        assert answer.reclustered is reclustered
+
+
+def test_one_centre_is_enough_to_recluster_everybody():
+    # The first centre moves by 2/3 (one of three goes to label 2), the second by nothing: a mean of shifts
+    # would be 1/3. Distance 2. Threshold .25 x 2 = .5.
+    answer = two_clusters(threshold=0.25).drift({0: [0, 0, 1]})
+    assert answer is not None
+    assert answer.reclustered
+    # Client 0 was equally far from both, moved to (stayed in) the first cluster, and comes from there.
+    assert answer.lane.tolist() == [0, 1, 1, 2, 2, 2]
+    assert answer.remix.tolist() == [[1, 0], [1, 0], [0, 1]]
+    assert answer.heir.tolist() == [1, 2]
+
+
+def slow_drift(story: Story, steps: int) -> list[int]:
+    """Clients 3 to 5 go from label 1 to label 2 by 1/20 a drift: the drifts that clustered everybody anew."""
+    fired = []
+    for step in range(1, steps + 1):
+        report = [0, 1 - step / 20, step / 20]
+        answer = story.drift(dict.fromkeys((3, 4, 5), report))
+        if answer is not None and answer.reclustered:
+            fired.append(step)
+    return fired
+
+
+def test_slow_drift_never_adds_up_from_the_previous_centres():
+    # Every step moves the second centre by 0.1; the threshold is a third of 2.
+    assert slow_drift(two_clusters(), 20) == []
+
+
+def test_slow_drift_adds_up_from_the_last_global_clustering():
+    # Shifts add up to 0.6 after 6 steps and 0.7 > 2/3 after 7; then they are measured from there: 14.
+    assert slow_drift(two_clusters(shift_from="last_global"), 20) == [7, 14]
+
+
+def test_moves_without_a_reclustering_leave_last_global_where_it_was():
+    # Client 2 goes over to the second cluster and back, which moves no centre; then the slow drift begins.
+    story = two_clusters(shift_from="last_global", threshold=0.3)
+    assert story.drift({2: [0, 1, 0]}) is not None
+    assert story.lanes == [0, 0, 1, 1, 1, 1]
+    assert story.drift({2: [1, 0, 0]}) is not None
+    assert story.lanes == [0, 0, 0, 1, 1, 1]
+    assert slow_drift(story, 6) == [6]  # 0.6 >= 0.3 x 2
+
+
+@pytest.mark.parametrize("shift_from", ["previous", "last_global"])
+def test_a_single_cluster_is_split_as_soon_as_reports_differ(shift_from):
+    story = Story(one_hot(0, 0, 0, 0, of=2), shift_from=shift_from, threshold=NEVER)
+    assert story.lanes == [0] * 4
+    answer = story.drift({3: [0, 1]})
+    assert answer is not None
+    assert answer.reclustered
+    assert story.lanes == [0, 0, 0, 1]
+
+
+def test_a_single_cluster_is_split_even_if_its_centre_stays():
+    # (1/2, 1/2) for all; then two clients part to either side, and the mean is what it was.
+    story = Story([[0.5, 0.5]] * 4)
+    answer = story.drift({0: [1, 0], 3: [0, 1]})
+    assert answer is not None
+    assert answer.reclustered
+
+
+def test_a_single_cluster_that_drifts_as_one_stays_as_it_is():
+    story = Story(one_hot(0, 0, 0, of=2))
+    assert story.drift({client: [0, 1] for client in range(3)}) is None
+
+
+def test_a_reclustering_takes_in_everybody_also_those_that_did_not_drift():
+    story = two_clusters()
+    # Five of six leave; only client 0 did not drift, and is clustered with the rest.
+    answer = story.drift({1: [0, 0, 1], 2: [0, 0, 1], 3: [1, 0, 0], 4: [0, 0, 1], 5: [1, 0, 0]})
+    assert answer is not None
+    assert answer.reclustered
+    assert story.lanes == [0, 1, 1, 0, 1, 0]
+
+
+def test_after_a_reclustering_clients_move_among_the_new_centres():
+    story = two_clusters()
+    story.drift({1: [0, 0, 1], 2: [0, 0, 1], 3: [1, 0, 0], 4: [0, 0, 1], 5: [1, 0, 0]})
+    answer = story.drift({0: [0.1, 0, 0.9]})
+    assert answer is not None
+    assert story.lanes[0] == story.lanes[1]
+
+
+def test_the_reports_it_sees_are_not_written_to():
+    clusterer = Fielding(FieldingParameters())
+    reports = one_hot(0, 0, 1, 1, of=2)
+    reports.flags.writeable = False
+    first = clusterer.on_data(a_view(reports))
+    assert first is not None
+    members = first.members.copy()
+    clusterer.on_data(a_view(reports[::-1], drifted=[0, 1, 2, 3], assignment=first))
+    assert first.members.tolist() == members.tolist()
+
+
+def test_a_first_assignment_starts_from_the_initialisation_that_all_methods_share():
+    assignment = Fielding(FieldingParameters()).on_data(a_view(one_hot(0, 1, 0, of=2)))
+    assert assignment is not None
+    assert (assignment.remix @ assignment.extra).tolist() == [[0, 0], [0, 0]]
+    assert assignment.members.tolist() == [[0], [1], [0]]
+    assert assignment.heir.tolist() == []

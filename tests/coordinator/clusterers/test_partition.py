@@ -1,0 +1,169 @@
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
+
+from coordinator.clusterers.partition import PartitionParameters, means, nearest, partition
+from tests.fakes import ints, one_hot
+
+DEFAULTS = PartitionParameters()
+
+
+def found(reports, parameters: PartitionParameters = DEFAULTS, seed: int = 0):
+    return partition(np.array(reports, dtype=np.float64), parameters, np.random.default_rng(seed))
+
+
+def groups(centers: int, each: int, seed: int = 0, labels: int = 6, spread: float = 300.0):
+    """Label mixes around `centers` far-apart mixes, clients in random order; and who belongs where."""
+    rng = np.random.default_rng(seed)
+    members = rng.permutation(np.repeat(np.arange(centers), each))
+    mixes = 0.9 * np.eye(labels) + 0.1 / labels
+    return np.stack([rng.dirichlet(spread * mixes[member]) for member in members]), members
+
+
+def same_grouping(one: np.ndarray, other: np.ndarray) -> bool:
+    return bool(((one[:, None] == one) == (other[:, None] == other)).all())
+
+
+def naive_silhouette(reports: np.ndarray, members: np.ndarray) -> float:
+    """The mean over clients of (b - a) / max(a, b), in L1; 0 for a client alone in its cluster."""
+    apart = np.abs(reports[:, None] - reports).sum(axis=2)
+    scores = []
+    for client, cluster in enumerate(members):
+        own = np.flatnonzero(members == cluster)
+        if len(own) == 1:
+            scores.append(0.0)
+            continue
+        a = apart[client, own].sum() / (len(own) - 1)
+        b = min(apart[client, members == other].mean() for other in set(members.tolist()) - {cluster})
+        scores.append((b - a) / max(a, b))
+    return float(np.mean(scores))
+
+
+@pytest.mark.parametrize("centers", [2, 3, 4, 6])
+def test_well_separated_groups_are_found_and_so_is_their_number(centers):
+    reports, members = groups(centers, each=8, seed=centers)
+    assert same_grouping(found(reports).members, members)
+
+
+def test_clusters_are_numbered_by_their_lowest_client():
+    reports, _ = groups(4, each=6)
+    members = found(reports).members
+    first = [int(np.flatnonzero(members == cluster)[0]) for cluster in range(members.max() + 1)]
+    assert first == sorted(first)
+    assert members[0] == 0
+
+
+def test_neither_the_seed_nor_the_order_of_clients_changes_a_clear_grouping():
+    reports, members = groups(3, each=7)
+    assert found(reports, seed=1).members.tolist() == found(reports, seed=2).members.tolist()
+    order = np.random.default_rng(4).permutation(len(reports))
+    assert same_grouping(found(reports[order]).members, members[order])
+
+
+def test_centres_are_the_means_of_their_members():
+    reports, _ = groups(3, each=5)
+    answer = found(reports)
+    for cluster, center in enumerate(answer.centers):
+        assert center == pytest.approx(reports[answer.members == cluster].mean(axis=0), abs=1e-15)
+
+
+def test_k_is_the_one_of_the_largest_silhouette():
+    # No clear groups, many k come close; for the last three seeds, L2 silhouettes would choose another.
+    for seed in (0, 1, 15, 21, 35):
+        reports = np.random.default_rng(seed).dirichlet(np.full(8, 0.3), size=40)
+        answer = found(reports, PartitionParameters(max_clusters=7), seed)
+        generator = np.random.default_rng(seed)
+        scored = []
+        for k in range(2, 8):
+            start = int(generator.integers(2**31))
+            with threadpool_limits(1):
+                centers = KMeans(k, n_init=10, random_state=start).fit(reports).cluster_centers_
+            members = np.abs(reports[:, None] - centers).sum(axis=2).argmin(axis=1)
+            scored.append((naive_silhouette(reports, members), -k, members))
+        assert same_grouping(answer.members, max(scored, key=lambda entry: entry[:2])[2])
+
+
+def test_no_more_clusters_are_tried_than_allowed():
+    reports, _ = groups(5, each=6)
+    assert found(reports, PartitionParameters(max_clusters=3)).members.max() + 1 <= 3
+
+
+def test_identical_reports_are_one_cluster():
+    answer = found([[0.25, 0.75]] * 6)
+    assert answer.members.tolist() == [0] * 6
+    assert answer.centers.tolist() == [[0.25, 0.75]]
+
+
+@pytest.mark.parametrize(
+    ("reports", "members"),
+    [
+        ([[1, 0]], [0]),
+        ([[1, 0], [0, 1]], [0, 1]),
+        ([[0, 1], [1, 0]], [0, 1]),
+        ([[0.5, 0.5], [0.5, 0.5]], [0, 0]),
+        ([[0, 1], [1, 0], [0, 1], [1, 0], [1, 0]], [0, 1, 0, 1, 1]),  # two distinct reports
+        ([[1, 0], [0.9, 0.1], [0, 1]], [0, 0, 1]),
+    ],
+)
+def test_a_handful_of_clients(reports, members):
+    assert found(reports).members.tolist() == members
+
+
+def test_of_many_clients_a_subsample_is_enough_to_choose_k():
+    reports, members = groups(4, each=60)
+    answer = found(reports, PartitionParameters(silhouette_clients=40))
+    assert same_grouping(answer.members, members)
+    assert len(answer.centers) == 4
+
+
+def test_a_subsample_that_meets_one_cluster_alone_decides_nothing():
+    # 200 clients, one of which differs a lot and another slightly: most samples of 10 see neither.
+    reports = np.tile([1.0, 0.0], (200, 1))
+    reports[7], reports[90] = [0.0, 1.0], [0.1, 0.9]
+    for seed in range(5):
+        answer = found(reports, PartitionParameters(silhouette_clients=10), seed)
+        assert answer.members.min() == 0
+        assert np.bincount(answer.members).all()
+
+
+def test_a_subsample_of_one_client_from_each_cluster_decides_nothing():
+    # Eleven clients that share nothing, at most ten clusters: the sample of ten can miss the one pair.
+    for seed in range(20):
+        answer = found(np.eye(11), PartitionParameters(silhouette_clients=10), seed)
+        assert np.bincount(answer.members).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_the_number_of_threads_changes_no_bit(threads):
+    reports = np.random.default_rng(8).dirichlet(np.full(10, 0.5), size=600)
+    with threadpool_limits(threads):
+        answer = found(reports, PartitionParameters(max_clusters=5, starts=2))
+    alone = found(reports, PartitionParameters(max_clusters=5, starts=2))
+    assert answer.members.tobytes() == alone.members.tobytes()
+    assert answer.centers.tobytes() == alone.centers.tobytes()
+
+
+def test_reports_are_not_written_to():
+    reports, _ = groups(3, each=5)
+    reports.flags.writeable = False
+    found(reports)
+
+
+def test_the_nearest_centre_is_nearest_in_l1_and_ties_go_to_the_lowest_row():
+    # From (0, 0, 0): the first is 1.2 away in L1 and 0.69 in L2, the second 1 and 1.
+    centers = np.array([[0.4, 0.4, 0.4], [1, 0, 0], [0, 1, 0]])
+    assert nearest(np.zeros((1, 3)), centers).tolist() == [1]
+    assert nearest(np.array([[0.5, 0.5, 0]]), centers[1:]).tolist() == [0]
+
+
+def test_an_empty_cluster_keeps_the_centre_it_had():
+    reports = one_hot(0, 2, 2, of=3)
+    empty = np.array([[9.0, 9, 9], [8, 8, 8], [7, 7, 7]])
+    assert means(reports, ints(0, 2, 2), empty).tolist() == [[1, 0, 0], [8, 8, 8], [0, 0, 1]]
+
+
+def test_parameters_have_bounds():
+    for bad in ({"max_clusters": 1}, {"starts": 0}, {"silhouette_clients": 9}):
+        with pytest.raises(ValueError, match="greater than or equal"):
+            PartitionParameters(**bad)

@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.pacing import CohortSize
+from coordinator.pacing.sync import Sync, SyncParameters, largest_remainder
+from tests.fakes import ints
+
+
+def sync(participants: int = 10, over_commit: float = 1.3, **parameters) -> Sync:
+    return Sync(SyncParameters(**parameters), CohortSize(participants, over_commit))
+
+
+def test_quotas_follow_the_sizes_of_the_lanes():
+    assert sync(10).quota(ints(50, 30, 21)).tolist() == [5, 3, 2]
+
+
+def test_each_lane_over_commits_on_its_own():
+    # 6.5 -> 7, 3.9 -> 4, 2.6 -> 3: 14, where the whole would send 13
+    assert sync().wanted(ints(5, 3, 2)).tolist() == [7, 4, 3]
+
+
+def test_a_lane_without_quota_wants_nobody_and_is_full():
+    assert sync().wanted(ints(4, 0)).tolist() == [6, 0]
+    assert sync().full(ints(4, 0), ints(0, 0)).tolist() == [False, True]
+
+
+def test_a_lane_is_full_when_its_quota_is_back():
+    assert sync().full(ints(5, 3, 2), ints(4, 3, 3)).tolist() == [False, True, True]
+
+
+def test_pooled_lanes_are_full_together_when_all_participants_are_back():
+    pooled = sync(close="pooled")
+    assert pooled.full(ints(5, 3, 2), ints(7, 0, 2)).tolist() == [False] * 3
+    assert pooled.full(ints(5, 3, 2), ints(7, 1, 2)).tolist() == [True] * 3
+
+
+def test_there_is_no_deadline_unless_one_is_set():
+    assert sync().deadline_s is None
+    assert sync(deadline_s=60).deadline_s == 60.0
+    with pytest.raises(ValueError, match="greater than 0"):
+        sync(deadline_s=0)
+
+
+def test_no_lanes_at_all_are_no_error():
+    assert largest_remainder(5, ints()).tolist() == []
+    assert sync().full(ints(), ints()).tolist() == []
+
+
+@given(st.integers(0, 200), st.lists(st.integers(0, 500), min_size=1, max_size=12))
+def test_quotas_sum_to_the_total_and_are_within_one_of_proportion(total, sizes):
+    columns = np.array(sizes)
+    shares = largest_remainder(total, columns)
+    if columns.sum() == 0:
+        assert not shares.any()
+        return
+    assert shares.sum() == total
+    exact = total * columns / columns.sum()
+    assert (np.abs(shares - exact) < 1 + 1e-9).all()
+    assert not shares[columns == 0].any()
+    if total <= columns.sum():
+        assert (shares <= columns).all()
+    # No lane gets its extra visit before one with a larger remainder.
+    remainder = total * columns % columns.sum()
+    extra = shares > total * columns // columns.sum()
+    assert remainder[extra].min(initial=1 << 40) >= remainder[~extra].max(initial=0)

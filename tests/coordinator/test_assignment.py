@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from coordinator.assignment import Assignment
+from tests.fakes import ints
+
+
+def test_a_fresh_assignment_starts_every_model_from_the_one_vector():
+    assignment = Assignment.fresh(ints(0, 2, 1, 0), 3, np.array([5, 6], dtype=np.float32))
+    assert assignment.num_models == 3
+    assert (assignment.remix @ assignment.extra).tolist() == [[5, 6]] * 3
+    assert assignment.lane.tolist() == [0, 2, 1, 0]
+    assert assignment.members.shape == (4, 1)
+    assert len(assignment.heir) == 0
+    assert not assignment.reclustered
+
+
+def test_moving_members_leaves_every_model_its_own_heir():
+    assignment = Assignment.moved(ints(1, 1), 3)
+    assert assignment.remix.tolist() == np.eye(3).tolist()
+    assert assignment.heir.tolist() == [0, 1, 2]
+    assert not assignment.reclustered
+
+
+def test_a_clients_lane_is_its_first_model():
+    assignment = Assignment(
+        remix=np.eye(2),
+        extra=np.zeros((0, 1), dtype=np.float32),
+        heir=ints(0, 1),
+        members=np.array([[1, 0], [0, -1], [-1, -1]]),
+    )
+    assert assignment.lane.tolist() == [1, 0, -1]
+
+
+@st.composite
+def reclusterings(draw):
+    size = draw(st.integers(1, 40))
+    num_old = draw(st.integers(1, 5))
+    old = draw(hnp.arrays(np.int64, size, elements=st.integers(0, num_old - 1)))
+    new = draw(hnp.arrays(np.int64, size, elements=st.integers(0, 5)))
+    return old, np.unique(new, return_inverse=True)[1], num_old
+
+
+@given(reclusterings())
+def test_a_warm_start_is_the_mean_over_members_of_the_model_each_one_had(case):
+    old, new, num_old = case
+    num_new = int(new.max()) + 1
+    models = np.random.default_rng(0).normal(size=(num_old, 3))
+    assignment = Assignment.reclustered_from(old, new, num_old, num_new)
+    naive = np.stack([np.mean([models[o] for o in old[new == k]], axis=0) for k in range(num_new)])
+    assert assignment.remix @ models == pytest.approx(naive, abs=1e-12)
+    assert assignment.remix.sum(axis=1) == pytest.approx(np.ones(num_new), abs=1e-12)
+
+
+@given(reclusterings())
+def test_an_identity_passes_one_to_one_and_only_along_shared_members(case):
+    old, new, num_old = case
+    num_new = int(new.max()) + 1
+    heir = Assignment.reclustered_from(old, new, num_old, num_new).heir
+    passed = heir[heir >= 0]
+    assert len(set(passed.tolist())) == len(passed)
+    for row in range(num_old):
+        if heir[row] >= 0:
+            assert ((old == row) & (new == heir[row])).any()
+    overlap = np.zeros((num_new, num_old))
+    np.add.at(overlap, (new, old), 1)
+    if num_old == num_new == 2:
+        kept = sum(overlap[heir[row], row] for row in range(2) if heir[row] >= 0)
+        assert kept == max(np.trace(overlap), np.trace(overlap[::-1]))

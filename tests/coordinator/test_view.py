@@ -1,0 +1,26 @@
+from dataclasses import replace
+
+import numpy as np
+
+from tests.fakes import a_view
+
+
+def test_drifted_is_whoever_any_detector_found():
+    view = a_view(num_clients=4)
+    flags = {"one": np.array([True, True, False, False]), "other": np.array([False, True, False, True])}
+    assert replace(view, drift=flags).drifted.tolist() == [0, 1, 3]
+    assert replace(view, drift={}).drifted.tolist() == []
+
+
+def test_a_stream_is_keyed_by_purpose_round_and_key():
+    def draw(round_: int, purpose: str, *key: int) -> float:
+        return float(a_view(num_clients=1, round_=round_).rng(purpose, *key).random())
+
+    assert draw(3, "selection", 1) == draw(3, "selection", 1)
+    others = {
+        draw(4, "selection", 1),
+        draw(3, "clustering", 1),
+        draw(3, "selection", 2),
+        draw(3, "selection"),
+    }
+    assert len(others | {draw(3, "selection", 1)}) == 5

@@ -1,0 +1,330 @@
+"""Small populations set by hand: real ports, linear models, no randomness of their own.
+
+`Population` puts them together and plays them through the real `Emulation` and `SynchronousCoordinator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from coordinator.aggregators import Aggregator
+from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.assignment import Assignment
+from coordinator.clusterers import Clusterer
+from coordinator.clusterers.base import Representation
+from coordinator.clusterers.single import Single
+from coordinator.coordinator import Parts, RoundSettings, SynchronousCoordinator
+from coordinator.detectors import Detector
+from coordinator.detectors.changed import Changed
+from coordinator.memories import Memory
+from coordinator.memories.held import Held
+from coordinator.pacing import CohortSize
+from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.selectors import Selector
+from coordinator.selectors.random import Random
+from coordinator.view import View
+from device_profiles import Fleet
+from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.emulation import Emulation, Log
+from emulator.latency import DriftscaleLatency
+from emulator.messages import ArrayUpdates, Evaluation, SampleRanges, TrainTasks
+from emulator.plugins import NoParameters
+from emulator.ports import Split
+from emulator.runlog import RoundRecord
+from emulator.seeding import RandomStreams
+
+Intervals = Sequence[tuple[float, float]]
+
+NOTHING = NoParameters()
+INF = float("inf")
+
+
+def ints(*values: int) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def one_hot(*labels: int, of: int) -> Floats:
+    """(len(labels), of): clients that hold one label each."""
+    return np.eye(of)[list(labels)]
+
+
+class FakeExecutor:
+    """A task moves its model by `pull` of the way to its client's target; a client's accuracy is 1 minus the
+    distance between its target and the first parameter of the model that serves it. Without samples there is
+    no update, no loss and no accuracy.
+
+    `targets` is (N,) or (N, P). Remembers each wave of tasks with its starts, and what it evaluated.
+    """
+
+    def __init__(self, targets: npt.ArrayLike, num_parameters: int = 1, pull: float = 0.5) -> None:
+        columns = np.array(targets, dtype=np.float64)
+        columns = columns[:, None] if columns.ndim == 1 else columns
+        self.targets = np.broadcast_to(columns, (len(columns), num_parameters))
+        self.num_parameters = num_parameters
+        self.pull = pull
+        self.waves: list[TrainTasks] = []
+        self.starts: list[Floats32] = []
+        self.evaluated: list[tuple[Floats32, Ints]] = []
+
+    @property
+    def trained(self) -> list[list[int]]:
+        """The clients of each wave."""
+        return [wave.client.tolist() for wave in self.waves]
+
+    def initial(self, number: int) -> Floats32:
+        return np.full(self.num_parameters, number, dtype=np.float32)
+
+    def train(self, tasks: TrainTasks, starts: Floats32) -> ArrayUpdates:
+        self.waves.append(tasks)
+        self.starts.append(starts.copy())
+        counts = tasks.samples.counts()
+        distance = np.where(counts[:, None] > 0, self.targets[tasks.client] - starts, 0.0)
+        return ArrayUpdates(
+            client=tasks.client,
+            model=tasks.model,
+            num_samples=counts,
+            num_steps=tasks.settings["local_steps"].astype(np.int64),
+            delta=(self.pull * distance).astype(np.float32),
+            metrics={"loss": np.where(counts > 0, np.abs(distance).mean(axis=1), np.nan)},
+        )
+
+    def evaluate(self, models: Floats32, serves: Ints, samples: SampleRanges) -> Evaluation:
+        self.evaluated.append((models.copy(), serves.copy()))
+        distance = np.abs(self.targets[:, 0] - models[serves, 0])
+        empty = samples.counts() == 0
+        return Evaluation(np.where(empty, np.nan, 1 - distance), np.where(empty, np.nan, distance))
+
+
+class FakeStream:
+    """Label histograms set by hand: `histograms` (steps, N, L), one step per `rounds_per_step` rounds.
+
+    A client's data changed when its histogram did, or where `touched` (steps, N) says so. Each client's
+    `train` and `test` samples are one range of the table, the same at every step.
+    """
+
+    def __init__(
+        self,
+        histograms: npt.ArrayLike,
+        rounds_per_step: int = 1,
+        train: Sequence[int] | None = None,
+        test: Sequence[int] | None = None,
+        touched: npt.ArrayLike | None = None,
+    ) -> None:
+        self.histograms = np.array(histograms, dtype=np.float64)
+        self.num_steps, self.num_clients, self.num_labels = self.histograms.shape
+        self.rounds_per_step = rounds_per_step
+        self.step = -1
+        differs = (self.histograms[1:] != self.histograms[:-1]).any(axis=2)
+        self._touched = np.vstack([np.ones((1, self.num_clients), dtype=bool), differs])
+        if touched is not None:
+            self._touched |= np.array(touched, dtype=bool)
+        sizes = {"train": train or [1] * self.num_clients, "test": test or [1] * self.num_clients}
+        self._last = {split: np.cumsum(np.array(column)) for split, column in sizes.items()}
+        self._sizes = {split: np.array(column) for split, column in sizes.items()}
+
+    def advance_to_round(self, round_: int) -> Ints:
+        step = min(round_ // self.rounds_per_step, self.num_steps - 1)
+        changed = self._touched[self.step + 1 : step + 1].any(axis=0)
+        self.step = step
+        return np.flatnonzero(changed)
+
+    def held(self, ids: Ints, split: Split) -> SampleRanges:
+        last = self._last[split][ids]
+        return SampleRanges.one_each(last - self._sizes[split][ids], last)
+
+    def label_histograms(self, ids: Ints) -> Floats:
+        histograms: Floats = self.histograms[self.step, ids]
+        return histograms
+
+
+class FakeAvailability:
+    """Intervals [start, end) by client, scanned one by one; a client that is not named is always online."""
+
+    def __init__(self, intervals: Mapping[int, Intervals] | None = None) -> None:
+        self.intervals = dict(intervals or {})
+
+    @property
+    def facts(self) -> Mapping[str, int]:
+        return {}
+
+    def _of(self, client: int) -> Intervals:
+        return self.intervals.get(client, [(-INF, INF)])
+
+    def online(self, ids: Ints, time_s: float) -> Bools:
+        flags = [any(start <= time_s < end for start, end in self._of(c)) for c in ids.tolist()]
+        return np.array(flags, dtype=bool)
+
+    def next_offline_s(self, ids: Ints, time_s: float) -> Floats:
+        ends = [min([e for _, e in self._of(c) if e > time_s], default=INF) for c in ids.tolist()]
+        return np.array(ends, dtype=np.float64)
+
+    def next_online_s(self, ids: Ints, time_s: float) -> Floats:
+        starts = [min([s for s, _ in self._of(c) if s > time_s], default=INF) for c in ids.tolist()]
+        return np.array(starts, dtype=np.float64)
+
+
+def a_fleet(
+    num_clients: int,
+    seconds_per_sample: float | Sequence[float] = 1.0,
+    download_bytes_per_s: float | Sequence[float] = 1.0,
+    upload_bytes_per_s: float | Sequence[float] = 1.0,
+    latency_s: float | Sequence[float] = 0.0,
+) -> Fleet:
+    """A fleet by its columns; a number stands for all clients."""
+    columns = (seconds_per_sample, download_bytes_per_s, upload_bytes_per_s, latency_s)
+    return Fleet(*(np.full(num_clients, column, dtype=np.float64) for column in columns))
+
+
+class FakeClusterer(Clusterer):
+    """Answers from a script, keyed by how often it was asked; keeps the views it saw.
+
+    Without a script everybody is in one cluster. `reports` makes it ask clients for label histograms.
+    """
+
+    Parameters = NoParameters
+
+    def __init__(self, script: Mapping[int, Assignment] | None = None, reports: bool = False) -> None:
+        self.script = script
+        self.reports = reports
+        self.views: list[View] = []
+
+    @property
+    def representation(self) -> Representation | None:
+        return "label" if self.reports else None
+
+    def on_data(self, view: View) -> Assignment | None:
+        asked = len(self.views)
+        # The coordinator goes on writing its table of reports.
+        self.views.append(replace(view, reports=view.reports.copy()))
+        if self.script is not None:
+            return self.script.get(asked)
+        return Assignment.fresh(np.zeros(view.num_clients, dtype=np.int64), 1, view.initial(0))
+
+
+def fresh(members: Sequence[int], num_parameters: int = 1) -> Assignment:
+    """A first assignment of models that are all zero."""
+    return Assignment.fresh(np.array(members), max(members) + 1, np.zeros(num_parameters, dtype=np.float32))
+
+
+@dataclass
+class MemoryLog:
+    """A log that is a list."""
+
+    records: list[RoundRecord] = field(default_factory=list)
+
+    def append(self, record: RoundRecord) -> None:
+        self.records.append(record)
+
+
+@dataclass
+class Population:
+    """Clients, their devices and one method, ready to be played; every field has a plain default.
+
+    With the default fleet one parameter takes 4 s down and 4 s up, and a sample 1 s: a visit takes 9 s.
+    """
+
+    executor: FakeExecutor
+    stream: FakeStream | None = None
+    availability: FakeAvailability = field(default_factory=FakeAvailability)
+    fleet: Fleet | None = None
+    model_factor: float = 1.0
+    clusterer: Clusterer = field(default_factory=lambda: Single(NOTHING))
+    detectors: Mapping[str, Detector] = field(default_factory=lambda: {"changed": Changed(NOTHING)})
+    selector: Selector = field(default_factory=lambda: Random(NOTHING))
+    memory: Memory = field(default_factory=lambda: Held(NOTHING))
+    aggregator: Aggregator = field(default_factory=lambda: FedAvg(FedAvgParameters()))
+    participants: int | None = None  # all clients
+    over_commit: float = 1.0
+    pacing: SyncParameters = field(default_factory=SyncParameters)
+    rounds: int = 1
+    local_steps: int = 1
+    batch_size: int = 1
+    evaluate_every: int = 1
+    min_online: int = 1
+    max_wait_days: float = 30.0
+    seed: int = 0
+
+    def coordinator(self) -> SynchronousCoordinator:
+        clients = len(self.executor.targets)
+        cohort = CohortSize(self.participants or clients, self.over_commit)
+        return SynchronousCoordinator(
+            Parts(
+                clusterer=self.clusterer,
+                detectors=self.detectors,
+                selector=self.selector,
+                memory=self.memory,
+                aggregator=self.aggregator,
+                pacing=Sync(self.pacing, cohort),
+            ),
+            RoundSettings(
+                rounds=self.rounds,
+                local_steps=self.local_steps,
+                batch_size=self.batch_size,
+                learning_rate=0.1,
+                evaluate_every=self.evaluate_every,
+                min_online=self.min_online,
+                max_wait_days=self.max_wait_days,
+            ),
+            stream=self.stream or FakeStream(np.ones((1, clients, 1))),
+            availability=self.availability,
+            latency=DriftscaleLatency(self.fleet or a_fleet(clients), self.model_factor),
+            executor=self.executor,
+            streams=RandomStreams(self.seed),
+        )
+
+    def play(self, log: Log | None = None) -> Played:
+        """Play to the end."""
+        coordinator = self.coordinator()
+        memory = MemoryLog()
+        Emulation(coordinator, log or memory).run()
+        return Played(memory.records, coordinator, self.executor)
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a run left behind."""
+
+    records: list[RoundRecord]
+    coordinator: SynchronousCoordinator
+    executor: FakeExecutor
+
+    @property
+    def models(self) -> list[list[float]]:
+        models: list[list[float]] = self.coordinator.bank.parameters.tolist()
+        return models
+
+
+def a_view(
+    reports: npt.ArrayLike | None = None,
+    *,
+    drifted: Sequence[int] = (),
+    assignment: Assignment | None = None,
+    models: npt.ArrayLike | None = None,
+    model_ids: Sequence[int] = (),
+    held: SampleRanges | None = None,
+    num_clients: int | None = None,
+    round_: int = 0,
+    seed: int = 0,
+) -> View:
+    """A view of so many clients; `drifted` are those that a detector found."""
+    reports = np.array(reports if reports is not None else np.zeros((num_clients or 1, 1)), dtype=np.float64)
+    flags = np.zeros(len(reports), dtype=bool)
+    flags[list(drifted)] = True
+    ranges = held or SampleRanges.one_each(np.arange(len(reports)), np.arange(len(reports)) + 1)
+    return View(
+        round=round_,
+        step=0,
+        num_clients=len(reports),
+        streams=RandomStreams(seed),
+        assignment=assignment,
+        models=np.array(np.zeros((0, 2)) if models is None else models, dtype=np.float32),
+        model_ids=np.array(model_ids, dtype=np.int64),
+        reports=reports,
+        drift={"changed": flags},
+        initial=lambda number: np.full(2, number, dtype=np.float32),
+        held=ranges.take,
+    )
