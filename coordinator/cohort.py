@@ -75,8 +75,14 @@ class Cohort:
         return self.clients[ended]
 
     def moved_bytes(self) -> tuple[Floats, Floats]:
-        """(visits,) bytes down and up that crossed the wire until each visit ended."""
-        return self.phases.moved(self.work, self.end_s - self.start_s)
+        """(visits,) bytes down and up that crossed the wire until each visit ended; all, if it is back."""
+        down, up = self.phases.moved(self.work, self.end_s - self.start_s)
+        came_back = self.outcome == Outcome.ABSORBED
+        # Not left to the elapsed time, whose rounding can make a whole upload a hair short.
+        return (
+            np.where(came_back, self.work.download_bytes, down),
+            np.where(came_back, self.work.upload_bytes, up),
+        )
 
     def kept_tasks(self) -> tuple[TrainTasks, Floats32]:
         """The tasks of the visits that returned, and the model (n, P) each starts from."""

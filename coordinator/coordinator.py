@@ -25,9 +25,10 @@ from coordinator.detectors import Detector
 from coordinator.heterogeneity import mean_client_distance
 from coordinator.memories import Memory
 from coordinator.pacing import Pacing
+from coordinator.reports import Reports
 from coordinator.selectors import Pool, Selector
 from coordinator.view import View
-from emulator.arrays import Bools, Floats, Ints
+from emulator.arrays import Bools, Ints
 from emulator.errors import RunError
 from emulator.events import (
     ClientDropped,
@@ -116,8 +117,7 @@ class SynchronousCoordinator:
         self._executor = executor
         self._streams = streams
         self._everyone = np.arange(stream.num_clients)
-        self._unspoken = np.zeros(stream.num_clients, dtype=bool)
-        self._reports: Floats = np.full((stream.num_clients, stream.num_labels), np.nan)
+        self._reports = Reports(stream.num_clients, stream.num_labels)
         self._round = _Progress(0, 0.0)
         self._cohort: Cohort | None = None
         self._visits_opened = 0
@@ -151,43 +151,25 @@ class SynchronousCoordinator:
     def _renew(self, now_s: float) -> Reaction:
         """The trace advances, whoever drifted reports, the clusterer decides; then follows dispatch."""
         progress = self._round
-        self._unspoken[self._stream.advance_to_round(progress.number)] = True
+        self._reports.data_changed(self._stream.advance_to_round(progress.number))
         # Everybody registers before the first round; after that, offline clients wait their turn to report.
-        changed = self._unspoken.copy()
-        if self.assignment is not None:
-            changed &= self._availability.online(self._everyone, now_s)
-        drift, waited_s = self._hear(np.flatnonzero(changed))
-        self._unspoken &= ~changed
-        progress.changed += int(changed.sum())
-        self._apply(self.parts.clusterer.on_data(self._view(drift)))
-        return Reaction([(now_s + waited_s, DispatchDue(progress.number))])
+        registering = self.assignment is None
+        reachable = registering | self._availability.online(self._everyone, now_s)
+        changed = self._reports.take_news(reachable)
+        progress.changed += len(changed)
+        if self.parts.clusterer.representation is None:
+            self._apply(self.parts.clusterer.on_data(self._view()))
+            return Reaction([(now_s, DispatchDue(progress.number))])
 
-    def _hear(self, changed: Ints) -> tuple[dict[str, Bools], float]:
-        """Detectors look at what `changed` clients hold; those that drifted report it.
-
-        Returns who drifted, per detector (N,), and the seconds until the slowest report is in: 0 for the
-        registration, which precedes the emulation.
-        """
-        drift = {name: np.zeros(len(self._everyone), dtype=bool) for name in self.parts.detectors}
-        if self.parts.clusterer.representation is None or len(changed) == 0:
-            return drift, 0.0
         signal = self._stream.label_histograms(changed)
-        last = self._reports[changed]
-        registers = np.isnan(last).any(axis=1)
-        reports = registers.copy()
-        for name, detector in self.parts.detectors.items():
-            found = registers | detector.detect(signal, last)
-            drift[name][changed[found]] = True
-            reports |= found
-        reporting = changed[reports]
-        self._reports[reporting] = signal[reports]
-        self._round.reported += len(reporting)
-
+        reporting, drift = self._reports.hear(changed, signal, self.parts.detectors)
+        progress.reported += len(reporting)
         work = Work.of(len(reporting), upload_bytes=BYTES_PER_REPORTED_NUMBER * signal.shape[1])
         self.ledger.charge_control(work.download_bytes, work.upload_bytes)
-        if registers.all():
-            return drift, 0.0
-        return drift, float(self._latency.phases(reporting, work).total_s.max(initial=0.0))
+        slowest_s = float(self._latency.phases(reporting, work).total_s.max(initial=0.0))
+        self._apply(self.parts.clusterer.on_data(self._view(drift)))
+        # The registration precedes the emulation: it costs bytes, and no virtual time.
+        return Reaction([(now_s + (0.0 if registering else slowest_s), DispatchDue(progress.number))])
 
     def _apply(self, assignment: Assignment | None) -> None:
         if assignment is None:
@@ -409,7 +391,7 @@ class SynchronousCoordinator:
             assignment=self.assignment,
             models=self.bank.parameters,
             model_ids=self.bank.ids,
-            reports=self._reports,
+            reports=self._reports.latest,
             drift=drift or {},
             initial=self._executor.initial,
             held=lambda ids: self._stream.held(ids, "train"),
