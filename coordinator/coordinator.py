@@ -22,13 +22,13 @@ from coordinator.bank import ModelBank
 from coordinator.clusterers import Clusterer
 from coordinator.cohort import Cohort
 from coordinator.detectors import Detector
-from coordinator.heterogeneity import mean_client_distance
+from coordinator.measurement import Measurement, measure
 from coordinator.memories import Memory
 from coordinator.pacing import Pacing
 from coordinator.reports import Reports
 from coordinator.selectors import Pool, Selector
 from coordinator.view import View
-from emulator.arrays import Bools, Ints
+from emulator.arrays import Bools, Floats32, Ints
 from emulator.errors import RunError
 from emulator.events import (
     ClientDropped,
@@ -134,6 +134,8 @@ class SynchronousCoordinator:
     def handle(self, event: Event, now_s: float) -> Reaction:
         """Answer one event. Events of visits and rounds that are over are answered with nothing."""
         match event:
+            case RoundOpened(round=number) | DispatchDue(round=number) if not self._awaits(number):
+                return Reaction()
             case RoundOpened():
                 return self._renew(now_s)
             case DispatchDue():
@@ -146,6 +148,10 @@ class SynchronousCoordinator:
                 return self._deadline_passed(number, now_s)
         raise RunError(f"round {self._round.number}: the coordinator knows no {event}")
 
+    def _awaits(self, number: int) -> bool:
+        """Whether round `number` is the present one, and its cohort has not been sent out yet."""
+        return number == self._round.number and self._cohort is None
+
     # -- renew: data arrived ------------------------------------------------------------------------------
 
     def _renew(self, now_s: float) -> Reaction:
@@ -154,13 +160,13 @@ class SynchronousCoordinator:
         self._reports.data_changed(self._stream.advance_to_round(progress.number))
         # Everybody registers before the first round; after that, offline clients wait their turn to report.
         registering = self.assignment is None
-        reachable = registering | self._availability.online(self._everyone, now_s)
-        changed = self._reports.take_news(reachable)
-        progress.changed += len(changed)
         if self.parts.clusterer.representation is None:
             self._apply(self.parts.clusterer.on_data(self._view()))
             return Reaction([(now_s, DispatchDue(progress.number))])
 
+        reachable = registering | self._availability.online(self._everyone, now_s)
+        changed = self._reports.take_news(reachable)
+        progress.changed += len(changed)
         signal = self._stream.label_histograms(changed)
         reporting, drift = self._reports.hear(changed, signal, self.parts.detectors)
         progress.reported += len(reporting)
@@ -200,7 +206,12 @@ class SynchronousCoordinator:
 
         pool = Pool([candidates[lane[candidates] == row] for row in range(len(quota))])
         wanted = self.parts.pacing.wanted(quota)
-        cohort = self._open_cohort(self.parts.selector.select(pool, wanted, self._view()), quota, now_s)
+        chosen = self.parts.selector.select(pool, wanted, self._view())
+        if len(chosen) == 0:
+            raise RunError(
+                f"round {self._round.number}: the selector chose none of the {len(candidates)} clients online"
+            )
+        cohort = self._open_cohort(chosen, quota, now_s)
         self._cohort = cohort
         return Reaction(self._visit_ends(cohort))
 
@@ -313,18 +324,12 @@ class SynchronousCoordinator:
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error in a moment
             models = self.parts.aggregator.aggregate(updates, self._view())
             train_loss = float(updates.metrics["loss"][tasks_with_samples].mean())
-        if not (np.isfinite(models).all() and math.isfinite(train_loss)):
-            raise RunError(
-                f"round {self._round.number}: training diverged, an update is not finite; "
-                f"a lower training.learning_rate than {self.settings.learning_rate:g} may help"
-            )
+        self._refuse_divergence(models, train_loss)
         self.bank.publish(models, updated=np.isin(self.bank.ids, updates.model))
         return train_loss
 
     def _record(self, cohort: Cohort, train_loss: float | None, now_s: float) -> RoundRecord:
-        progress, settings = self._round, self.settings
-        last = progress.number + 1 == settings.rounds
-        measured = self._measure() if last or (progress.number + 1) % settings.evaluate_every == 0 else {}
+        progress, measured = self._round, self._measure()
         return RoundRecord(
             round=progress.number,
             step=self._stream.step,
@@ -341,34 +346,40 @@ class SynchronousCoordinator:
             clusters=self.bank.labels.tolist(),
             members=self._labels().tolist() if progress.members_changed else None,
             train_loss=train_loss,
-            accuracy=measured.get("accuracy"),
-            accuracy_std=measured.get("accuracy_std"),
-            loss=measured.get("loss"),
-            mean_client_distance=measured.get("mean_client_distance"),
-            unclustered_distance=measured.get("unclustered_distance"),
+            accuracy=measured.accuracy if measured else None,
+            accuracy_std=measured.accuracy_std if measured else None,
+            loss=measured.loss if measured else None,
+            mean_client_distance=measured.mean_client_distance if measured else None,
+            unclustered_distance=measured.unclustered_distance if measured else None,
             download_bytes=self.ledger.download_bytes,
             upload_bytes=self.ledger.upload_bytes,
             control_bytes=self.ledger.control_bytes,
         )
 
-    def _measure(self) -> dict[str, float]:
-        """What the experimenter sees: free of charge, over every client, online or not."""
-        serves = self.parts.clusterer.serve(self._view())
+    def _measure(self) -> Measurement | None:
+        """How the clients are served, if this round is one that is evaluated."""
+        number, settings = self._round.number, self.settings
+        if number + 1 < settings.rounds and (number + 1) % settings.evaluate_every != 0:
+            return None
         samples = self._stream.held(self._everyone, "test")
         if not samples.counts().any():
             raise RunError(
-                f"round {self._round.number}: no client holds test samples any more at data step "
-                f"{self._stream.step}; a trace must last as long as round.rounds = {self.settings.rounds}"
+                f"round {number}: no client holds test samples any more at data step {self._stream.step}; "
+                f"a trace must last as long as round.rounds = {settings.rounds}"
             )
-        scores = self._executor.evaluate(self.bank.parameters, serves, samples)
+        serves = self.parts.clusterer.serve(self._view())
         histograms = self._stream.label_histograms(self._everyone)
-        return {
-            "accuracy": float(np.nanmean(scores.accuracy)),
-            "accuracy_std": float(np.nanstd(scores.accuracy)),
-            "loss": float(np.nanmean(scores.loss)),
-            "mean_client_distance": mean_client_distance(histograms, serves),
-            "unclustered_distance": mean_client_distance(histograms, np.zeros_like(serves)),
-        }
+        measured = measure(self._executor, self.bank.parameters, serves, samples, histograms)
+        self._refuse_divergence(measured.loss)
+        return measured
+
+    def _refuse_divergence(self, *values: float | Floats32) -> None:
+        """RunError unless everything is finite."""
+        if not all(np.isfinite(value).all() for value in values):
+            raise RunError(
+                f"round {self._round.number}: training diverged, a model or a loss is not finite; "
+                f"a lower training.learning_rate than {self.settings.learning_rate:g} may help"
+            )
 
     # -- shared ---------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import numpy as np
 from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
 from emulator.arrays import Floats
 from emulator.errors import DataFileError
+from emulator.seeding import deal
 from emulator.tables import TableFile, read_table
 
 ID = "device_id"
@@ -33,10 +34,7 @@ class TableProfile:
 
         No device serves a client more than any other does, and none twice while there are enough.
         """
-        num_devices = len(self.devices)
-        permutations = -(-num_clients // num_devices)
-        decks = np.tile(np.arange(num_devices), (permutations, 1))
-        return self.devices.take(generator.permuted(decks, axis=1).ravel()[:num_clients])
+        return self.devices.take(deal(num_clients, len(self.devices), generator))
 
     @property
     def counts(self) -> Mapping[str, int]:

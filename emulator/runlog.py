@@ -32,7 +32,7 @@ class RoundRecord:
     participants: list[int]
     kept: list[int]
     dropped: list[int]
-    changed: int  # clients that were online and had new data to look at
+    changed: int  # clients that were online and looked at new data; 0 where nobody is asked for reports
     reported: int  # of these, how many had drifted and reported it
     moved: int  # clients whose cluster changed, one by one
     reclustered: bool  # a global re-clustering (the first clustering is none)

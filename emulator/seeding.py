@@ -11,6 +11,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from emulator.arrays import Ints
+
+
+def deal(num_clients: int, num_devices: int, generator: np.random.Generator) -> Ints:
+    """(num_clients,) a device for each client: random permutations of all devices, one after the other.
+
+    So no file order shows, and no device serves twice before each has served once.
+
+    >>> np.sort(deal(6, 3, np.random.default_rng(0)))
+    array([0, 0, 1, 1, 2, 2])
+    """
+    laps = -(-num_clients // num_devices)
+    devices = np.tile(np.arange(num_devices, dtype=np.int64), (laps, 1))
+    return generator.permuted(devices, axis=1).ravel()[:num_clients]
+
 
 @dataclass(frozen=True)
 class RandomStreams:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from coordinator.coordinator import Parts, RoundSettings, SynchronousCoordinator
 from coordinator.pacing import CohortSize
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from device_profiles import DeviceProfile, Fleet, load_profile, read_profile
+from emulator.arrays import Floats
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
 from emulator.latency import TIME_MODELS
@@ -17,9 +21,11 @@ from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
 from experiments.config import Arm, Experiment, Locate
-from experiments.stopwatch import Stopwatch, TimedClusterer, TimedExecutor
+from experiments.stopwatch import Stopwatch, timed_clusterer, timed_executor
 from traces.sources import TraceContext
 from traces.trace import Trace, TraceStream
+
+PROBED_S = 2 * 86_400
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,27 @@ class World:
     fleet: Fleet
     availability: Availability
     model_factor: float
+
+    def fingerprint(self) -> dict[str, str]:
+        """sha256 of the trace, of the fleet's columns, and of what availability answers over two days."""
+        everyone = np.arange(self.trace.num_clients)
+        answers = [
+            query(everyone, float(time_s))
+            for time_s in range(0, PROBED_S, PROBED_S // 8)
+            for query in (self.availability.next_online_s, self.availability.next_offline_s)
+        ]
+        return {
+            "trace": self.trace.digest(),
+            "fleet": _sha256(*self.fleet.columns().values()),
+            "availability": _sha256(*answers),
+        }
+
+
+def _sha256(*columns: Floats) -> str:
+    state = hashlib.sha256()
+    for column in columns:
+        state.update(np.ascontiguousarray(column).tobytes())
+    return state.hexdigest()
 
 
 def build_world(experiment: Experiment, seed: int, locate: Locate) -> World:
@@ -63,7 +90,7 @@ def build_emulation(
 ) -> Emulation:
     """One (arm, seed), ready to run; `stopwatch` collects where its wall time goes."""
     parts = build_parts(experiment, arm)
-    parts = replace(parts, clusterer=TimedClusterer(parts.clusterer, stopwatch))
+    parts = replace(parts, clusterer=timed_clusterer(parts.clusterer, stopwatch))
     latency = TIME_MODELS[experiment.devices.time_model](world.fleet, world.model_factor)
     settings = RoundSettings(
         rounds=experiment.round.rounds,
@@ -80,7 +107,7 @@ def build_emulation(
         stream=TraceStream(world.trace),
         availability=world.availability,
         latency=latency,
-        executor=TimedExecutor(executor, stopwatch),
+        executor=timed_executor(executor, stopwatch),
         streams=world.streams,
     )
     return Emulation(coordinator, log, observers)
@@ -137,10 +164,15 @@ def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:
 def resolve_model_factor(experiment: Experiment, profile: DeviceProfile, trace: Trace) -> float:
     """`devices.model_factor` as a number: given, or the model's FLOPs over those of the reference model."""
     factor = experiment.devices.model_factor
+    if experiment.devices.time_model == "fedscale":
+        if factor not in ("flops", 1):
+            raise ConfigurationError(
+                f'devices.model_factor = {factor:g}: devices.time_model = "fedscale" is blind to the model; '
+                f"set 1"
+            )
+        return 1.0
     if factor != "flops":
         return factor
-    if experiment.devices.time_model == "fedscale":
-        return 1.0  # FedScale's formula is blind to the model
     if profile.reference_flops is None:
         raise ConfigurationError(
             f'devices.model_factor = "flops": the profile {experiment.devices.profile!r} does not say how '

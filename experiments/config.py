@@ -63,6 +63,11 @@ def _number_or_flops(value: Any) -> Any:
     return value
 
 
+def _alone_is_a_chain(value: Any) -> Any:
+    """A rule that is alone needs no list around it."""
+    return [value] if isinstance(value, str | Mapping) else value
+
+
 class Devices(Parameters):
     """How fast clients are, and when they are online."""
 
@@ -111,10 +116,9 @@ class Report(Parameters):
     )
 
 
-class Arm(Parameters):
-    """A method: a name and its row of parts."""
+class PartsRow(Parameters):
+    """The parts that make a method."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
     clusterer: Annotated[Chosen[Clusterer], ChoiceOf(lambda: CLUSTERERS)] = Field(
         "single", validate_default=True
     )
@@ -125,25 +129,33 @@ class Arm(Parameters):
         "random", validate_default=True
     )
     memory: Annotated[Chosen[Memory], ChoiceOf(lambda: MEMORIES)] = Field("held", validate_default=True)
-    solver: tuple[Annotated[Chosen[Any], ChoiceOf(_rules)], ...] = Field(("sgd",), validate_default=True)
+    solver: Annotated[
+        tuple[Annotated[Chosen[Any], ChoiceOf(_rules)], ...], BeforeValidator(_alone_is_a_chain)
+    ] = Field(("sgd",), validate_default=True)
     aggregator: Annotated[Chosen[Aggregator], ChoiceOf(lambda: AGGREGATORS)] = Field(
         "fedavg", validate_default=True
     )
     pacing: Annotated[Chosen[Pacing], ChoiceOf(lambda: PACINGS)] = Field("sync", validate_default=True)
 
 
+class Arm(PartsRow):
+    """A method: a name and its row of parts."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_+-]*(\.[0-9][A-Za-z0-9_+-]*)*$")
+
+
 class Experiment(Parameters):
     """A whole configuration. `[parts]` sets parts for every arm that does not name its own."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
-    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field((0, 1, 2, 3, 4), min_length=1)
+    seeds: tuple[Annotated[int, Field(ge=0, lt=2**32)], ...] = Field((0, 1, 2, 3, 4), min_length=1)
     trace: Annotated[Chosen[TraceSource], ChoiceOf(lambda: SOURCES, key="source")]
     devices: Devices = Devices()
     training: Training = Training()
     round: Round
     executor: ExecutorParameters = ExecutorParameters()
     report: Report = Report()
-    parts: dict[str, Any] = Field(default_factory=dict, exclude=True)
+    parts: PartsRow = Field(PartsRow(), exclude=True)
     arm: tuple[Arm, ...] = Field(min_length=1)
 
     @model_validator(mode="before")
@@ -152,11 +164,7 @@ class Experiment(Parameters):
         if not isinstance(values, Mapping) or not isinstance(values.get("parts"), Mapping):
             return values
         parts, arms = values["parts"], values.get("arm")
-        kinds = [name for name in Arm.model_fields if name != "name"]
-        for key in parts:
-            if key not in kinds:
-                raise ValueError(f"parts: unknown key {key!r}; choices: {', '.join(sorted(kinds))}")
-        if not isinstance(arms, list | tuple):
+        if not isinstance(arms, list | tuple) or not set(parts) <= set(PartsRow.model_fields):
             return values
         return {**values, "arm": [{**parts, **arm} if isinstance(arm, Mapping) else arm for arm in arms]}
 
@@ -203,7 +211,8 @@ def locator(data: Path | None, config: Path | None) -> Locate:
         for place in tried:
             if place.exists():
                 return place
-        raise DataFileError(path, f"not found; looked for {', '.join(dict.fromkeys(map(str, tried)))}")
+        looked = ", ".join(dict.fromkeys(map(str, tried)))
+        raise DataFileError(path, f"not found; looked for {looked}; --data names a folder to look in")
 
     return locate
 
@@ -267,6 +276,8 @@ def _apply_setting(table: dict[str, Any], setting: str) -> None:
         place = _step_into(place, name, setting)
     if not isinstance(place, dict):
         raise ConfigurationError(f"--set {setting}: {'.'.join(path)} is not a table")
+    if last == "kind" and place.get("kind") != value:
+        place.clear()  # the parameters were those of another part
     place[last] = value
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
+import resource
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -76,11 +78,19 @@ def plan_run(
     if fresh and path.exists():
         check(experiment, locate)
         directory.clear()
+    if not directory.experiment_path.is_file() and any(path.glob("*/seed-*/DONE")):
+        raise InputError(
+            f"{path} holds finished runs, but no {directory.experiment_path.name} that says of what; "
+            f"take another --out"
+        )
     recorded = experiment
     # Of runs that never finished nothing is kept, so they bind nobody to their configuration.
     if directory.experiment_path.is_file() and directory.finished_pairs():
         recorded = _united(experiment, parse_experiment(directory.experiment(), str(path)), path)
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {path}: cannot be made a folder ({error.strerror})") from error
     write_atomically(directory.experiment_path, recorded.to_toml())
     return Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate)
 
@@ -91,15 +101,13 @@ def run_plan(plan: Plan, progress: Progress) -> None:
     failures: list[str] = []
     world: World | None = None
     world_seed: int | None = None
-    digests: dict[str, str] = {}
     for seed, arm_name in plan.pairs():
         if plan.directory.is_done(arm_name, seed):
             progress.skipped(arm_name, seed)
             continue
         if world is None or world_seed != seed:
             world, world_seed = build_world(plan.experiment, seed, plan.locate), seed
-            digests[str(seed)] = world.trace.digest()
-            _write_manifest(plan, world, digests)
+            _write_manifest(plan, world)
         try:
             run_one(plan, plan.experiment.find_arm(arm_name), seed, world, progress)
         except RunError as error:
@@ -115,18 +123,30 @@ def run_one(plan: Plan, arm: Arm, seed: int, world: World, progress: Progress) -
     """Run one (arm, seed) from its first round to DONE."""
     plan.directory.start(arm.name, seed)
     stopwatch = Stopwatch()
-    start = time.perf_counter()
+    start, cpu_start = time.perf_counter(), sum(psutil.Process().cpu_times()[:2])
     executor = build_executor(plan.experiment, arm, world)
     with (
         progress.run(arm.name, seed, plan.experiment.round.rounds),
         RunLog(plan.directory.log_path(arm.name, seed), run_header(arm, world, executor)) as log,
     ):
-        observers = (progress.round_done,)
+        kept = 0
+
+        def count_kept(record: RoundRecord) -> None:
+            nonlocal kept
+            kept += len(record.kept)
+
+        observers = (progress.round_done, count_kept)
         build_emulation(plan.experiment, arm, world, executor, log, observers, stopwatch).run()
+    if kept == 0:
+        raise RunError(
+            f"no update was absorbed in any of {plan.experiment.round.rounds} rounds: every visit was "
+            f"dropped or abandoned; give clients more time (pacing.deadline_s), or less to do"
+        )
     timing = {
         "wall_s": time.perf_counter() - start,
         **stopwatch.seconds,
-        "peak_memory_bytes": float(psutil.Process().memory_info().rss),
+        "cpu_s": sum(psutil.Process().cpu_times()[:2]) - cpu_start,
+        "peak_memory_bytes": _peak_memory_bytes(),
     }
     plan.directory.mark_done(arm.name, seed, timing)
 
@@ -176,18 +196,33 @@ def _first_difference(old: Any, new: Any, path: str = "") -> str | None:
     return None if old == new else f"{path} was {old!r}, is {new!r}"
 
 
-def _write_manifest(plan: Plan, world: World, digests: Mapping[str, str]) -> None:
-    """What the runs were made with. Digests of seeds run earlier are kept."""
-    earlier = plan.directory.manifest() or {}
+def _write_manifest(plan: Plan, world: World) -> None:
+    """What the runs are made with. Of a seed that has finished runs, the world must be as it was then:
+    ConfigurationError when a file behind the trace, the profile or the availability has changed."""
+    seed, fingerprint = world.streams.seed, world.fingerprint()
+    fingerprints = (plan.directory.manifest() or {}).get("sha256", {})
+    has_finished = any(finished == seed for _, finished in plan.directory.finished_pairs())
+    for what, sha256 in fingerprints.get(str(seed), {}).items() if has_finished else ():
+        if sha256 != fingerprint[what]:
+            raise ConfigurationError(
+                f"{plan.directory.path}: the {what} of seed {seed} is not the one its finished runs were "
+                f"made with: a file has changed since; take another --out, or --fresh to delete them"
+            )
     manifest = {
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         "machine": f"{platform.system()} {platform.machine()}, {psutil.cpu_count()} cores",
         "profile": {"name": world.profile.name, "source": world.profile.source},
         "model_factor": world.model_factor,
         "availability": dict(world.availability.facts),
-        "trace_sha256": {**earlier.get("trace_sha256", {}), **digests},
+        "sha256": {**fingerprints, str(seed): fingerprint},
     }
     write_atomically(plan.directory.manifest_path, json.dumps(manifest, indent=2) + "\n")
+
+
+def _peak_memory_bytes() -> float:
+    """The most memory this process has held so far, in earlier runs too."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak if sys.platform == "darwin" else peak * 1024)
 
 
 def _version(package: str) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, Generic, TypeVar, cast
 
-from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
-from coordinator.clusterers.base import Representation
-from coordinator.view import View
-from emulator.arrays import Floats32, Ints
-from emulator.messages import Evaluation, SampleRanges, TrainTasks, Updates
 from emulator.ports import Executor
+
+T = TypeVar("T")
 
 
 class Stopwatch:
@@ -30,38 +28,32 @@ class Stopwatch:
             self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - start
 
 
-class TimedExecutor:
-    """An executor whose training and evaluation are measured."""
+class Timed(Generic[T]):
+    """Stands in for `inner`, some of whose methods are measured; all else is the inner one's own.
 
-    def __init__(self, executor: Executor, stopwatch: Stopwatch) -> None:
-        self._executor = executor
+    `measured` maps a method's name to what its seconds are counted as.
+    """
+
+    def __init__(self, inner: T, stopwatch: Stopwatch, measured: Mapping[str, str]) -> None:
+        self._inner = inner
         self._stopwatch = stopwatch
-        self.num_parameters = executor.num_parameters
-        self.initial = executor.initial
+        self._measured = measured
 
-    def train(self, tasks: TrainTasks, starts: Floats32) -> Updates:
-        with self._stopwatch.measure("train_s"):
-            return self._executor.train(tasks, starts)
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name not in self._measured:
+            return found
 
-    def evaluate(self, models: Floats32, serves: Ints, samples: SampleRanges) -> Evaluation:
-        with self._stopwatch.measure("evaluate_s"):
-            return self._executor.evaluate(models, serves, samples)
+        def call(*args: Any, **keywords: Any) -> Any:
+            with self._stopwatch.measure(self._measured[name]):
+                return found(*args, **keywords)
+
+        return call
 
 
-class TimedClusterer(Clusterer):
-    """A clusterer whose decisions are measured."""
+def timed_executor(executor: Executor, stopwatch: Stopwatch) -> Executor:
+    return cast(Executor, Timed(executor, stopwatch, {"train": "train_s", "evaluate": "evaluate_s"}))
 
-    def __init__(self, clusterer: Clusterer, stopwatch: Stopwatch) -> None:
-        self._clusterer = clusterer
-        self._stopwatch = stopwatch
 
-    @property
-    def representation(self) -> Representation | None:
-        return self._clusterer.representation
-
-    def on_data(self, view: View) -> Assignment | None:
-        with self._stopwatch.measure("cluster_s"):
-            return self._clusterer.on_data(view)
-
-    def serve(self, view: View) -> Ints:
-        return self._clusterer.serve(view)
+def timed_clusterer(clusterer: Clusterer, stopwatch: Stopwatch) -> Clusterer:
+    return cast(Clusterer, Timed(clusterer, stopwatch, {"on_data": "cluster_s"}))

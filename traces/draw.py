@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 from pydantic import Field
 
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Floats
 from emulator.errors import ConfigurationError, InputError
 from emulator.plugins import Parameters
 from emulator.seeding import RandomStreams
 from traces.images import ImageSet
-from traces.trace import SPLITS, Arrivals, Trace
+from traces.trace import SPLITS, Arrivals, Trace, num_noise_starts
 
 MAX_SAMPLES = 2**31
 """Samples a trace may hold: a million clients with 30 new ones at each of 70 steps."""
@@ -46,29 +48,35 @@ def draw_trace(
     windows. Labels are drawn from the shares; images uniformly, with replacement, among the split's images
     of that label.
     """
-    num_clients, num_windows, num_labels = shares.shape
+    num_clients, num_windows, _ = shares.shape
+    num_starts = num_noise_starts(images)
     parts = []
     for index, split in enumerate(SPLITS):
-        generator = streams.generator("data", index)
         size = parameters.samples_per_step if split == "train" else parameters.test_samples_per_step
-        counts = generator.multinomial(size, shares)  # (clients, windows, labels)
         pool, start = images.by_label(split)
         available = np.diff(start)
-        missing = np.flatnonzero((available[:num_labels] == 0) & (counts.sum(axis=(0, 1)) > 0))
-        if len(missing):
-            raise InputError(f"trace: label {missing[0]} is drawn, but the {split} images have none of it")
-        cell = np.repeat(np.arange(counts.size), counts.ravel())
-        label = cell % num_labels
-        picked = start[label] + (generator.random(len(cell)) * available[label]).astype(np.int64)
-        parts.append(
-            Arrivals(
-                client=(cell // (num_labels * num_windows)).astype(np.int32),
-                split=np.full(len(cell), index, dtype=np.int8),
-                arrival=(cell // num_labels % num_windows - (parameters.retain_steps - 1)).astype(np.int32),
-                label=label.astype(np.int16),
-                image=pool[picked].astype(np.int32),
+        for window in range(num_windows):
+            # A stream for each window, so that a shorter run is the beginning of a longer one.
+            generator = streams.generator("data", index, window)
+            counts = generator.multinomial(size, shares[:, window])  # (clients, labels)
+            missing = np.flatnonzero((available == 0)[: counts.shape[1]] & (counts.sum(axis=0) > 0))
+            if len(missing):
+                raise InputError(
+                    f"trace: label {missing[0]} is drawn, but the {split} images have none of it"
+                )
+            cell = np.repeat(np.arange(counts.size), counts.ravel())
+            client, label = np.divmod(cell, counts.shape[1])
+            picked = start[label] + (generator.random(len(cell)) * available[label]).astype(np.int64)
+            parts.append(
+                Arrivals(
+                    client=client.astype(np.int32),
+                    split=np.full(len(cell), index, dtype=np.int8),
+                    arrival=np.full(len(cell), window - (parameters.retain_steps - 1), dtype=np.int32),
+                    label=label.astype(np.int16),
+                    image=pool[picked].astype(np.int32),
+                    noise_start=generator.integers(0, num_starts, size=len(cell), dtype=np.int32),
+                )
             )
-        )
     return Trace(
         images,
         _joined(parts),
@@ -96,8 +104,6 @@ def refuse_oversize(parameters: StreamParameters, num_clients: int, num_windows:
 
 
 def _joined(parts: list[Arrivals]) -> Arrivals:
-    def column(name: str) -> Ints:
-        joined: Ints = np.concatenate([getattr(part, name) for part in parts])
-        return joined
-
-    return Arrivals(*(column(name) for name in ("client", "split", "arrival", "label", "image")))  # type: ignore[arg-type]
+    """The rows of all parts, one after the other."""
+    columns = [field.name for field in fields(Arrivals)]
+    return Arrivals(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in columns})

@@ -34,6 +34,18 @@ class Arrivals:
     arrival: npt.NDArray[np.int32]  # data step; what a client owns from the start arrives at or before 0
     label: npt.NDArray[np.int16]
     image: npt.NDArray[np.int32]
+    noise_start: npt.NDArray[np.int32]  # where in the table of noise the sample's own begins
+
+
+def num_noise_starts(images: ImageSet) -> int:
+    """How many places an image's noise can begin at; InputError for images that are too large."""
+    pixels = int(np.prod(images.shape))
+    if pixels >= NOISE_NUMBERS:
+        raise InputError(
+            f"trace: images of {' x '.join(map(str, images.shape))} have {pixels} pixels; "
+            f"fewer than {NOISE_NUMBERS} are supported"
+        )
+    return NOISE_NUMBERS - pixels
 
 
 class Trace:
@@ -62,21 +74,14 @@ class Trace:
         self.arrival = arrivals.arrival[order]
         self.label = arrivals.label[order]
         self.image = arrivals.image[order]
+        self._noise_start = arrivals.noise_start[order]
         self.num_clients = num_clients
         self.retain_steps = retain_steps
         self.rounds_per_step = rounds_per_step
         self.noise = noise
         self._images = images
         self._pixels = int(np.prod(images.shape))
-        if self._pixels >= NOISE_NUMBERS:
-            raise InputError(
-                f"trace: images of {' x '.join(map(str, images.shape))} have {self._pixels} pixels; "
-                f"fewer than {NOISE_NUMBERS} are supported"
-            )
         self._normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
-        self._noise_start = generator.integers(
-            0, NOISE_NUMBERS - self._pixels, size=len(self.client), dtype=np.int32
-        )
         self._first_arrival = int(self.arrival.min(initial=0))
         self.last_step = int(self.arrival.max(initial=0))
         self._span = self.last_step - self._first_arrival + 2

@@ -26,7 +26,8 @@ class SyncParameters(Parameters):
 class Sync(Pacing):
     """A cohort goes out, and the round ends when its slowest lane has closed.
 
-    Participants are shared over the lanes in proportion to their clients, by largest remainder.
+    Participants are shared over the lanes in proportion to their clients, by largest remainder, and at least
+    one each as long as there are enough.
     """
 
     Parameters = SyncParameters
@@ -40,7 +41,13 @@ class Sync(Pacing):
         return self.parameters.deadline_s
 
     def quota(self, sizes: Ints) -> Ints:
-        return largest_remainder(self.cohort.participants, sizes)
+        quota = largest_remainder(self.cohort.participants, sizes)
+        # A cluster that no quota falls to would never be trained again: it takes one of the largest quota.
+        for lane in np.flatnonzero((quota == 0) & (sizes > 0)):
+            if quota.max() > 1:
+                quota[quota.argmax()] -= 1
+                quota[lane] = 1
+        return quota
 
     def wanted(self, quota: Ints) -> Ints:
         return np.array([self.cohort.over_committed(int(count)) for count in quota], dtype=np.int64)

@@ -22,6 +22,24 @@ app = typer.Typer(
 )
 app.add_typer(profiles.app, name="profiles")
 
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(version("driftscale"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
 Config = Annotated[Path, typer.Argument(help="A configuration (.toml).", metavar="CONFIG")]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="Override a key: round.rounds=50 (repeatable).")
@@ -136,17 +154,19 @@ def _note(text: str) -> None:
 
 
 def _parse_seeds(text: str | None) -> list[int] | None:
-    """`0..9` (both ends included) or `0,3,7`."""
+    """`0..9` (both ends included), `0,3,7`, or both: `0..2,5`."""
     from emulator.errors import ConfigurationError
 
     if text is None:
         return None
+    seeds: list[int] = []
     try:
-        if ".." in text:
-            first, last = (int(part) for part in text.split(".."))
-            if first > last:
+        for part in text.split(","):
+            first, _, last = part.partition("..")
+            span = range(int(first), int(last or first) + 1)
+            if not span:
                 raise ValueError("runs backwards")
-            return list(range(first, last + 1))
-        return [int(part) for part in text.split(",")]
+            seeds += span
     except ValueError as error:
-        raise ConfigurationError(f"--seeds {text}: must be a range such as 0..9, or a list 0,3,7") from error
+        raise ConfigurationError(f"--seeds {text}: must be ranges such as 0..9, or a list 0,3,7") from error
+    return seeds

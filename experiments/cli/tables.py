@@ -56,7 +56,7 @@ def print_summary(summary: dict[str, Any], report: Path) -> None:
     if not console.is_terminal:
         console = Console(width=WIDTH_WITHOUT_TERMINAL)
     console.print(
-        Text(f"{summary['name']}: time to the final accuracy of {summary['reference_arm']}", style="italic")
+        Text(f"{summary['name']}: time to accuracy, against {summary['reference_arm']}", style="italic")
     )
     whole = _figures_table(summary, RESULTS, COSTS)
     unbounded = console.options.update(width=10 * WIDTH_WITHOUT_TERMINAL)

@@ -140,3 +140,9 @@ def test_the_header_of_a_log_says_what_the_rounds_are_of(tmp_path: Path) -> None
         "strategy": "loop",
         "model_factor": 1.0,
     }
+
+
+def test_the_fedscale_time_model_refuses_a_model_factor_it_would_not_use(tmp_path: Path) -> None:
+    experiment = small(devices={"time_model": "fedscale", "model_factor": 50})
+    with pytest.raises(ConfigurationError, match=r"model_factor = 50: .*blind to the model"):
+        world(experiment, 0, data=tmp_path)

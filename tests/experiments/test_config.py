@@ -382,7 +382,8 @@ def test_a_path_is_looked_for_as_it_stands_then_under_data_then_beside_the_confi
     with pytest.raises(DataFileError) as missing:
         locate("gone.csv")
     assert str(missing.value) == (
-        f"gone.csv: not found; looked for gone.csv, {data / 'gone.csv'}, {beside / 'gone.csv'}"
+        f"gone.csv: not found; looked for gone.csv, {data / 'gone.csv'}, {beside / 'gone.csv'}; "
+        "--data names a folder to look in"
     )
 
 
@@ -450,3 +451,28 @@ def test_merging_changes_leaves_the_shared_table_alone() -> None:
     before = small_table()
     merged(before, {"round": {"rounds": 9}})
     assert before == small_table()
+
+
+def test_a_rule_that_is_alone_needs_no_list() -> None:
+    [rule] = small(arm=[{"name": "a", "solver": {"kind": "sgd", "momentum": 0.5}}]).arm[0].solver
+    assert rule.kind == "sgd"
+    assert small(arm=[{"name": "a", "solver": "sgd"}]).arm[0].solver[0].kind == "sgd"
+
+
+def test_parts_that_no_arm_takes_are_checked_all_the_same() -> None:
+    arms = [{"name": "a", "clusterer": "single"}]
+    with pytest.raises(ConfigurationError, match=r"parts\.clusterer.*unknown clusterer 'fieldin'"):
+        small(arm=arms, parts={"clusterer": "fieldin"})
+
+
+@pytest.mark.parametrize("name", ["summary.json", "report.html", "experiment.toml", "../x", ""])
+def test_an_arm_cannot_take_the_name_of_a_file_of_the_run_directory(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="arm"):
+        small(arm=[{"name": name}])
+
+
+def test_another_kind_by_set_leaves_the_parameters_of_the_last_one_behind(tmp_path: Path) -> None:
+    config = write_small(tmp_path)
+    [_, fielding] = load_experiment(config, ["arm.fielding.clusterer.kind=static"]).arm
+    assert fielding.clusterer.kind == "static"
+    assert fielding.clusterer.parameters.max_clusters == 10

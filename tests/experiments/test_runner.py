@@ -10,9 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
+from emulator.latency import DriftscaleLatency
+from emulator.messages import Work
+from experiments.build import build_world
 from experiments.config import Experiment, load_experiment, locator, parse_experiment
 from experiments.run_directory import RunDirectory
 from experiments.runner import check, plan_run, run_plan
@@ -156,7 +160,7 @@ def test_new_seeds_and_new_arms_are_added_to_what_is_there(tmp_path: Path) -> No
     assert logs(out).items() >= old.items()
     directory = RunDirectory(out)
     assert (directory.arms(), directory.seeds()) == (["global", "static", "fielding"], [0, 1])
-    assert set(directory.manifest()["trace_sha256"]) == {"0", "1"}
+    assert set(directory.manifest()["sha256"]) == {"0", "1"}
 
 
 def test_only_the_arms_that_were_asked_for_are_run_and_the_others_later(tmp_path: Path) -> None:
@@ -380,3 +384,55 @@ def test_ctrl_c_ends_with_130_and_the_summary_of_what_is_finished(tmp_path: Path
     assert [seed for arm, seed in done if arm == "global"] == summary["arms"]["global"]["seed_ids"]
     assert os.fspath(directory.report_path) in printed
     assert directory.report_path.exists()
+
+
+# -- what a run is bound to ---------------------------------------------------------------------------------
+
+
+def test_a_table_that_changed_since_its_runs_finished_is_refused(tmp_path: Path) -> None:
+    experiment = small(devices={"profile": "profile.csv"})
+    (tmp_path / "profile.csv").write_text(DEVICES)
+    play(experiment, tmp_path / "out", tmp_path, arms=["global"])
+    (tmp_path / "profile.csv").write_text(DEVICES.replace("a,0.01,", "a,0.03,"))
+    with pytest.raises(ConfigurationError, match="the fleet of seed 0 is not the one its finished runs"):
+        play(experiment, tmp_path / "out", tmp_path)
+    assert RunDirectory(tmp_path / "out").is_done("global", 0)
+
+
+def test_a_run_that_never_absorbs_an_update_is_no_result(tmp_path: Path) -> None:
+    hurried = {"kind": "sync", "deadline_s": 0.001}
+    with pytest.raises(RunError, match="no update was absorbed in any of 4 rounds"):
+        play(small(parts={"pacing": hurried}), tmp_path / "out")
+    directory = RunDirectory(tmp_path / "out")
+    assert not directory.finished_pairs()
+    assert "no update" in (directory.failure("global", 0) or "")
+
+
+def test_a_run_that_diverges_in_its_last_evaluation_is_marked_failed(tmp_path: Path) -> None:
+    exploding = {"local_steps": 1, "learning_rate": 1e21, "model": "mlp"}
+    with pytest.raises(RunError, match="training diverged"):
+        play(small(training=exploding, round={"rounds": 1}), tmp_path / "out")
+    assert "diverged" in (RunDirectory(tmp_path / "out").failure("fielding", 0) or "")
+
+
+def test_doubling_the_seconds_per_sample_of_a_table_doubles_every_compute_time(tmp_path: Path) -> None:
+    doubled = "\n".join(
+        ",".join([row.split(",")[0], repr(2 * float(row.split(",")[1])), *row.split(",")[2:]])
+        for row in DEVICES.splitlines()[1:]
+    )
+    (tmp_path / "once.csv").write_text(DEVICES)
+    (tmp_path / "twice.csv").write_text(DEVICES.splitlines()[0] + "\n" + doubled + "\n")
+    compute_s = []
+    for name in ("once", "twice"):
+        experiment = small(devices={"profile": f"{name}.csv"})
+        fleet = build_world(experiment, 0, locator(tmp_path, None)).fleet
+        work = Work.of(12, download_bytes=1e4, upload_bytes=1e4, trained_samples=8)
+        compute_s.append(DriftscaleLatency(fleet, 1.5).phases(np.arange(12), work).compute_s)
+    np.testing.assert_array_equal(2 * compute_s[0], compute_s[1])
+
+
+def test_finished_runs_of_an_unknown_configuration_are_not_adopted(tmp_path: Path) -> None:
+    play(small(), tmp_path / "out")
+    RunDirectory(tmp_path / "out").experiment_path.unlink()
+    with pytest.raises(InputError, match=r"no experiment\.toml that says of what"):
+        play(small(), tmp_path / "out")

@@ -119,3 +119,13 @@ def test_a_trace_that_nobody_could_hold_is_refused_with_its_three_factors() -> N
     refuse_oversize(just, MAX_SAMPLES // 16, 1)
     with pytest.raises(ConfigurationError, match=r"lower samples_per_step, clients or round\.rounds"):
         refuse_oversize(just, MAX_SAMPLES // 16 + 1, 1)
+
+
+def test_a_shorter_run_is_the_beginning_of_a_longer_one() -> None:
+    everyone = np.arange(4)
+    short, long = (drawn(uniform(4, windows)) for windows in (5, 8))
+    for split in ("train", "test"):
+        held = [trace.held(everyone, split, step=2) for trace in (short, long)]
+        rows = [np.concatenate([ranges.rows(client) for client in range(4)]) for ranges in held]
+        np.testing.assert_array_equal(short.labels(rows[0]), long.labels(rows[1]))
+        np.testing.assert_array_equal(short.features(rows[0]), long.features(rows[1]))

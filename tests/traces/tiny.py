@@ -12,7 +12,7 @@ from emulator.arrays import Ints
 from emulator.seeding import RandomStreams
 from traces.images import ImageSet
 from traces.sources import TraceContext
-from traces.trace import Arrivals, Trace
+from traces.trace import Arrivals, Trace, num_noise_starts
 
 Row = tuple[int, int, int, int]
 """(client, split, arrival, label)."""
@@ -44,6 +44,8 @@ def trace_of(
     images = images or some_images(num_labels=max(int(label.max()) + 1, 2))
     of_split = [images.by_label("train"), images.by_label("test")]
     image: Ints = np.array([of_split[s][0][of_split[s][1][k]] for s, k in zip(split, label, strict=True)])
+    rank = np.argsort(np.lexsort((label, arrival, split, client)))  # whatever the order of the rows
+    starts = RandomStreams(0).generator("starts").integers(0, num_noise_starts(images), size=len(rows))
     return Trace(
         images,
         Arrivals(
@@ -52,6 +54,7 @@ def trace_of(
             arrival.astype(np.int32),
             label.astype(np.int16),
             image.astype(np.int32),
+            starts[rank].astype(np.int32),
         ),
         num_clients=num_clients or int(client.max()) + 1,
         retain_steps=retain_steps,

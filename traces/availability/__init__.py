@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from emulator.plugins import Registry
 from traces.availability.always import Always, AlwaysOnline
-from traces.availability.base import AvailabilitySource, Locate, draw_devices
+from traces.availability.base import AvailabilitySource, Locate
 from traces.availability.diurnal import Diurnal
 from traces.availability.inspection import online_fraction
 from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, from_intervals
@@ -29,7 +29,6 @@ __all__ = [
     "IntervalAvailability",
     "Intervals",
     "Locate",
-    "draw_devices",
     "from_intervals",
     "online_fraction",
     "read_intervals",

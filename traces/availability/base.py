@@ -13,7 +13,6 @@ from typing import ClassVar
 import numpy as np
 
 from emulator import plugins
-from emulator.arrays import Ints
 from emulator.ports import Availability
 
 Locate = Callable[[str], Path]
@@ -34,16 +33,3 @@ class AvailabilitySource(ABC):
 
         Raises DataFileError for a file that cannot be used.
         """
-
-
-def draw_devices(num_clients: int, num_devices: int, generator: np.random.Generator) -> Ints:
-    """(num_clients,) a device for each client: random permutations of all devices, one after the other.
-
-    So no file order shows, and no device serves twice before each has served once.
-
-    >>> np.sort(draw_devices(6, 3, np.random.default_rng(0)))
-    array([0, 0, 1, 1, 2, 2])
-    """
-    laps = -(-num_clients // num_devices)
-    devices = np.tile(np.arange(num_devices, dtype=np.int64), (laps, 1))
-    return generator.permuted(devices, axis=1).ravel()[:num_clients]

@@ -15,7 +15,8 @@ from pydantic import PositiveInt
 
 from emulator import plugins
 from emulator.arrays import Floats, Ints
-from traces.availability.base import AvailabilitySource, Locate, draw_devices
+from emulator.seeding import deal
+from traces.availability.base import AvailabilitySource, Locate
 from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, lay_out
 
 HOUR_S, DAY_S = 3_600, 86_400
@@ -57,7 +58,7 @@ class Diurnal(AvailabilitySource):
     def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> IntervalAvailability:
         num_devices = min(num_clients, self.parameters.num_devices)
         intervals = generate(num_devices, generator)
-        return IntervalAvailability(intervals, draw_devices(num_clients, num_devices, generator))
+        return IntervalAvailability(intervals, deal(num_clients, num_devices, generator))
 
 
 def generate(num_devices: int, generator: np.random.Generator) -> DeviceIntervals:

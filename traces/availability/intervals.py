@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from emulator import plugins
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import DataFileError
+from emulator.seeding import deal
 from emulator.tables import TableFile, read_table
-from traces.availability.base import AvailabilitySource, Locate, draw_devices
+from traces.availability.base import AvailabilitySource, Locate
 from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, from_intervals
 
 DAY_S = 86_400.0
@@ -61,7 +62,7 @@ class Intervals(AvailabilitySource):
             intervals = intervals.without_never_online()
         if not intervals.num_devices:
             raise DataFileError(windows, "no device is ever online: every interval has length 0")
-        return IntervalAvailability(intervals, draw_devices(num_clients, intervals.num_devices, generator))
+        return IntervalAvailability(intervals, deal(num_clients, intervals.num_devices, generator))
 
 
 def read_intervals(

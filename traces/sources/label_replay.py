@@ -80,8 +80,8 @@ class LabelReplay(TraceSource):
         if windows < parameters.retain_steps:
             raise DataFileError(
                 table.path,
-                f"has {windows} windows, but retain_rounds = {parameters.retain_rounds} alone covers "
-                f"{parameters.retain_steps}",
+                f"has {windows} windows, but clients start out with retain_rounds / rounds_per_step = "
+                f"{parameters.retain_steps} of them; lower trace.retain_rounds",
             )
         if windows < parameters.num_steps(context.rounds):
             raise DataFileError(

@@ -46,7 +46,7 @@ def test_a_run_prints_the_table_and_the_path_of_the_report(driftscale: Driftscal
     ended = driftscale("run", config)
     assert ended.code == 0
     lines = ended.out.splitlines()
-    assert lines[0] == "small: time to the final accuracy of global"
+    assert lines[0] == "small: time to accuracy, against global"
     heading = lines[2].split()
     assert heading[:6] == ["arm", "accuracy", "gain", "TTA", "speed-up", "reached"]
     assert [line.split()[0] for line in lines[4:7:2]] == ["global", "fielding"]

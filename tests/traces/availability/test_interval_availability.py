@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.errors import DataFileError
+from emulator.seeding import deal
 from traces.availability import IntervalAvailability, from_intervals
-from traces.availability.base import draw_devices
 
 NEVER = float("inf")
 TICK_S = 0.25
@@ -216,7 +216,7 @@ def test_a_row_that_breaks_a_rule_is_named(rows, message):
 
 @given(st.integers(1, 50), st.integers(1, 20), st.integers(0, 9))
 def test_no_device_serves_twice_before_each_has_served_once(num_clients, num_devices, seed):
-    devices = draw_devices(num_clients, num_devices, np.random.default_rng(seed))
+    devices = deal(num_clients, num_devices, np.random.default_rng(seed))
     for lap in range(0, num_clients, num_devices):
         served = devices[lap : lap + num_devices]
         assert len(set(served.tolist())) == len(served)
