@@ -16,17 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coordinator.aggregators import Aggregator
 from coordinator.assignment import Assignment
 from coordinator.bank import ModelBank
-from coordinator.clusterers import Clusterer
 from coordinator.cohort import Cohort
-from coordinator.detectors import Detector
 from coordinator.measurement import Measurement, measure
-from coordinator.memories import Memory
-from coordinator.pacing import Pacing
+from coordinator.method import Parts, RoundSettings
 from coordinator.reports import Reports
-from coordinator.selectors import Pool, Selector
+from coordinator.selectors import Pool
 from coordinator.view import View
 from emulator.arrays import Bools, Floats32, Ints
 from emulator.errors import RunError
@@ -52,31 +48,6 @@ from emulator.runlog import RoundRecord
 from emulator.seeding import RandomStreams
 
 SECONDS_PER_DAY = 86_400.0
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The row of parts that makes a method."""
-
-    clusterer: Clusterer
-    detectors: Mapping[str, Detector]
-    selector: Selector
-    memory: Memory
-    aggregator: Aggregator
-    pacing: Pacing
-
-
-@dataclass(frozen=True)
-class RoundSettings:
-    """The numbers of a round."""
-
-    rounds: int
-    local_steps: int
-    batch_size: int
-    learning_rate: float
-    evaluate_every: int = 1
-    min_online: int = 1
-    max_wait_days: float = 30.0
 
 
 @dataclass

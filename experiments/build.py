@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from coordinator.coordinator import Parts, RoundSettings, SynchronousCoordinator
+from coordinator.coordinator import SynchronousCoordinator
+from coordinator.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from device_profiles import DeviceProfile, Fleet, load_profile, read_profile

@@ -28,11 +28,6 @@ def smooth(accuracy: Floats, window: int) -> Floats:
     return np.array([math.fsum(span) / len(span) for span in spans])
 
 
-def final_accuracy(accuracy: Floats, window: int) -> float:
-    """The last smoothed accuracy."""
-    return float(smooth(accuracy, window)[-1])
-
-
 def time_to_accuracy(
     times_s: Floats, smoothed: Floats, target: float, end_s: float | None = None
 ) -> tuple[float, bool]:

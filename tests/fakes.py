@@ -17,11 +17,12 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.base import Representation
 from coordinator.clusterers.single import Single
-from coordinator.coordinator import Parts, RoundSettings, SynchronousCoordinator
+from coordinator.coordinator import SynchronousCoordinator
 from coordinator.detectors import Detector
 from coordinator.detectors.changed import Changed
 from coordinator.memories import Memory
 from coordinator.memories.held import Held
+from coordinator.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncParameters
 from coordinator.selectors import Selector

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from emulator.errors import InputError
-from experiments.time_to_accuracy import accuracy_curve, final_accuracy, smooth, time_to_accuracy
+from experiments.time_to_accuracy import accuracy_curve, smooth, time_to_accuracy
 from tests.experiments.synthetic_runs import a_record, a_run
 
 TIMES_S = np.array([10.0, 20.0, 30.0, 40.0, 50.0])
@@ -25,10 +25,6 @@ def test_equal_evaluations_give_equal_means_wherever_they_stand():
 def test_a_window_below_one_is_refused():
     with pytest.raises(ValueError, match=r"window \(0\) must be at least 1"):
         smooth(np.array([0.5]), 0)
-
-
-def test_the_final_accuracy_is_the_last_smoothed_one():
-    assert final_accuracy(np.array([0.0, 0.25, 0.75]), 2) == 0.5
 
 
 def test_one_client_reaches_its_target_at_the_round_worked_out_by_hand():

@@ -214,7 +214,11 @@ def test_more_labels_than_classes_says_how_many_and_what_to_do(folder: Path) -> 
         (None, {"exclude": ["B"]}, "labels.parquet: exclude = 'B': no such label in column 'label'"),
         (None, {"exclude": ["a", "b", "c"]}, "labels.parquet: no row is left between since and until"),
         (None, {"since": "2021-01-01"}, "labels.parquet: no row is left between since and until"),
-        (None, {"retain_rounds": 3}, "labels.parquet: has 2 windows, but clients start out with retain_rounds / rounds_per_step = 3"),
+        (
+            None,
+            {"retain_rounds": 3},
+            "labels.parquet: has 2 windows, but clients start out with retain_rounds / rounds_per_step = 3",
+        ),
         (None, {"window_days": 1e-12}, "labels.parquet: window_days = 1e-12: more than"),
     ],
 )

@@ -1,0 +1,38 @@
+"""What a method is: a row of parts; and the numbers of a round, which all methods of an experiment share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from coordinator.aggregators import Aggregator
+from coordinator.clusterers import Clusterer
+from coordinator.detectors import Detector
+from coordinator.memories import Memory
+from coordinator.pacing import Pacing
+from coordinator.selectors import Selector
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The row of parts that makes a method."""
+
+    clusterer: Clusterer
+    detectors: Mapping[str, Detector]
+    selector: Selector
+    memory: Memory
+    aggregator: Aggregator
+    pacing: Pacing
+
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """The numbers of a round."""
+
+    rounds: int
+    local_steps: int
+    batch_size: int
+    learning_rate: float
+    evaluate_every: int = 1
+    min_online: int = 1
+    max_wait_days: float = 30.0
