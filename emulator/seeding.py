@@ -13,6 +13,9 @@ import numpy as np
 
 from emulator.arrays import Ints
 
+SCHEME = "Philox over SeedSequence(seed, spawn_key=(first 8 bytes of sha256(purpose), *key))"
+"""How a stream is named, for a run's manifest."""
+
 
 def deal(num_clients: int, num_devices: int, generator: np.random.Generator) -> Ints:
     """(num_clients,) a device for each client: random permutations of all devices, one after the other.

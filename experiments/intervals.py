@@ -37,6 +37,15 @@ def mean_estimate(per_seed: Sequence[float | None]) -> Estimate:
     return Estimate(*_mean_and_interval(np.array(values)), list(per_seed))
 
 
+def amount_estimate(per_seed: Sequence[float | None]) -> Estimate:
+    """As `mean_estimate`, of what cannot be below 0, such as a time: neither can the interval."""
+    estimate = mean_estimate(per_seed)
+    if estimate.ci95 is None:
+        return estimate
+    low, high = estimate.ci95
+    return Estimate(estimate.mean, (max(low, 0.0), high), estimate.per_seed)
+
+
 def difference_estimate(values: Sequence[float], reference: Sequence[float], scale: float = 1.0) -> Estimate:
     """The mean of `scale` x (value - reference), paired by position."""
     return mean_estimate([scale * (value - base) for value, base in zip(values, reference, strict=True)])

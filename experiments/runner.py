@@ -18,6 +18,7 @@ import psutil
 
 from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
 from emulator.runlog import RoundRecord, RunLog
+from emulator.seeding import SCHEME
 from experiments.build import (
     World,
     build_emulation,
@@ -214,6 +215,7 @@ def _write_manifest(plan: Plan, world: World) -> None:
         "profile": {"name": world.profile.name, "source": world.profile.source},
         "model_factor": world.model_factor,
         "availability": dict(world.availability.facts),
+        "random_streams": SCHEME,
         "sha256": {**fingerprints, str(seed): fingerprint},
     }
     write_atomically(plan.directory.manifest_path, json.dumps(manifest, indent=2) + "\n")

@@ -22,7 +22,13 @@ import numpy as np
 
 from emulator.errors import InputError
 from emulator.runlog import RoundRecord
-from experiments.intervals import Estimate, difference_estimate, mean_estimate, ratio_estimate
+from experiments.intervals import (
+    Estimate,
+    amount_estimate,
+    difference_estimate,
+    mean_estimate,
+    ratio_estimate,
+)
 from experiments.run_directory import FinishedRun, RunDirectory, write_atomically
 from experiments.time_to_accuracy import AccuracyCurve, accuracy_curve
 
@@ -116,9 +122,9 @@ def _summarise_arm(
         "mean_gain_pp": difference_estimate(
             means, [float(np.mean(base.accuracy)) for base in reference], scale=100.0
         ),
-        "tta_s": mean_estimate([time_s for time_s, _ in times]),
+        "tta_s": amount_estimate([time_s for time_s, _ in times]),
         "speedup": ratio_estimate([time_s for time_s, _ in reference_times], [time_s for time_s, _ in times]),
-        **{figure: mean_estimate([total(run) for run in runs]) for figure, total in TOTALS.items()},
+        **{figure: amount_estimate([total(run) for run in runs]) for figure, total in TOTALS.items()},
     }
     return {
         "seeds": len(runs),

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from experiments.intervals import difference_estimate, mean_estimate, ratio_estimate
+from experiments.intervals import amount_estimate, difference_estimate, mean_estimate, ratio_estimate
 
 
 def test_the_interval_of_a_mean_is_students_t_by_hand():
@@ -62,3 +62,13 @@ def test_five_seeds_cover_the_true_difference_about_95_times_in_100():
         assert ci95 is not None
         covered += ci95[0] <= 0.05 <= ci95[1]
     assert abs(covered / trials - 0.95) < 3 * math.sqrt(0.95 * 0.05 / trials)
+
+
+def test_the_interval_of_an_amount_does_not_reach_below_nothing() -> None:
+    # mean 3, std 3 sqrt(2), t(0.975, 1) = 12.7: far below 0
+    estimate = amount_estimate([0.0, 6.0])
+    assert estimate.mean == 3
+    assert estimate.ci95 is not None
+    assert estimate.ci95[0] == 0
+    assert estimate.ci95[1] == pytest.approx(3 + 12.7062 * 3, rel=1e-4)
+    assert amount_estimate([1.0]).ci95 is None

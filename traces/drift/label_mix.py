@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from pydantic import Field
 
@@ -55,7 +57,7 @@ class LabelMix(Drift):
     single moves go to, are the new ones.
     """
 
-    Parameters = LabelMixParameters
+    Parameters: ClassVar[type[Parameters]] = LabelMixParameters
 
     def __init__(self, parameters: LabelMixParameters) -> None:
         self.parameters = parameters

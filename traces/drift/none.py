@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import ClassVar
 
-from emulator.arrays import Floats
-from traces.drift.base import Drift
+from emulator.plugins import Parameters
 from traces.drift.label_mix import LabelMix, LabelMixParameters, MixShape
 
 
-class NoDrift(Drift):
+class NoDrift(LabelMix):
     """No drift: the clients of `label_mix`, none of which ever moves."""
 
-    Parameters = MixShape
+    Parameters: ClassVar[type[Parameters]] = MixShape
 
     def __init__(self, parameters: MixShape) -> None:
-        self._still = LabelMix(LabelMixParameters(**parameters.model_dump(), move_probability=0.0))
-
-    def shares(
-        self,
-        num_clients: int,
-        num_windows: int,
-        num_labels: int,
-        first_step: int,
-        rounds_per_step: int,
-        generator: np.random.Generator,
-    ) -> Floats:
-        return self._still.shares(
-            num_clients, num_windows, num_labels, first_step, rounds_per_step, generator
-        )
+        super().__init__(LabelMixParameters(**parameters.model_dump(), move_probability=0.0))
