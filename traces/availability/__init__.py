@@ -8,7 +8,6 @@ from emulator.plugins import Registry
 from traces.availability.always import Always, AlwaysOnline
 from traces.availability.base import AvailabilitySource, Locate
 from traces.availability.diurnal import Diurnal
-from traces.availability.inspection import online_fraction
 from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, from_intervals
 from traces.availability.intervals import Intervals, read_intervals
 
@@ -30,6 +29,5 @@ __all__ = [
     "Intervals",
     "Locate",
     "from_intervals",
-    "online_fraction",
     "read_intervals",
 ]

@@ -4,7 +4,8 @@ import pytest
 
 from emulator.errors import UnknownNameError
 from emulator.seeding import RandomStreams
-from traces.availability import AVAILABILITIES, DeviceIntervals, IntervalAvailability, online_fraction
+from tests.traces.availability.online_fraction import online_fraction
+from traces.availability import AVAILABILITIES, DeviceIntervals, IntervalAvailability
 from traces.availability.diurnal import generate, published_curve
 
 NUM_DEVICES = 20_000

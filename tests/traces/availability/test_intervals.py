@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from emulator.errors import DataFileError
-from traces.availability import AVAILABILITIES, IntervalAvailability, online_fraction, read_intervals
+from tests.traces.availability.online_fraction import online_fraction
+from traces.availability import AVAILABILITIES, IntervalAvailability, read_intervals
 
 
 def written(path: Path, text: str) -> Path:
