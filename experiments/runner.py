@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import resource
 import sys
@@ -13,8 +14,6 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
-
-import psutil
 
 from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
 from emulator.runlog import RoundRecord, RunLog
@@ -124,7 +123,7 @@ def run_one(plan: Plan, arm: Arm, seed: int, world: World, progress: Progress) -
     """Run one (arm, seed) from its first round to DONE."""
     plan.directory.start(arm.name, seed)
     stopwatch = Stopwatch()
-    start, cpu_start = time.perf_counter(), sum(psutil.Process().cpu_times()[:2])
+    start, cpu_start = time.perf_counter(), time.process_time()
     executor = build_executor(plan.experiment, arm, world)
     with (
         progress.run(arm.name, seed, plan.experiment.round.rounds),
@@ -146,7 +145,7 @@ def run_one(plan: Plan, arm: Arm, seed: int, world: World, progress: Progress) -
     timing = {
         "wall_s": time.perf_counter() - start,
         **stopwatch.seconds,
-        "cpu_s": sum(psutil.Process().cpu_times()[:2]) - cpu_start,
+        "cpu_s": time.process_time() - cpu_start,
         "peak_memory_bytes": _peak_memory_bytes(),
     }
     plan.directory.mark_done(arm.name, seed, timing)
@@ -211,7 +210,7 @@ def _write_manifest(plan: Plan, world: World) -> None:
             )
     manifest = {
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
-        "machine": f"{platform.system()} {platform.machine()}, {psutil.cpu_count()} cores",
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "profile": {"name": world.profile.name, "source": world.profile.source},
         "model_factor": world.model_factor,
         "availability": dict(world.availability.facts),
