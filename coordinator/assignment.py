@@ -20,6 +20,9 @@ class Assignment:
     extra: Floats32  # (E, P)
     heir: Ints  # (M_old,) row that carries on the old model's identity, -1 = none
     members: Ints  # (N, width) models the client's newest data belong to, -1 pads
+    lanes: Ints | None = (
+        None  # (N,) selection lane of each client, -1 = not selectable; None: its first model
+    )
     reclustered: bool = False  # everybody was clustered anew: for the log
 
     @property
@@ -28,28 +31,42 @@ class Assignment:
 
     @property
     def lane(self) -> Ints:
-        """(N,) the selection lane of each client: its first model; -1 = not selectable."""
-        return self.members[:, 0]
+        """(N,) the selection lane of each client, a row of the models; -1 = not selectable."""
+        return self.members[:, 0] if self.lanes is None else self.lanes
 
     @classmethod
-    def fresh(cls, members: Ints, num_models: int, start: Floats32) -> Assignment:
-        """The first assignment, into an empty bank: every model a copy of `start` (P,); `members` (N,)."""
+    def fresh(cls, members: Ints, num_models: int, start: Floats32, lanes: Ints | None = None) -> Assignment:
+        """The first assignment, into an empty bank: every model a copy of `start` (P,), or its row of
+        `start` (num_models, P). `members` (N,) or (N, width)."""
+        alike = start.ndim == 1
         return cls(
-            remix=np.ones((num_models, 1)),
-            extra=start[None, :],
+            remix=np.ones((num_models, 1)) if alike else np.eye(num_models),
+            extra=start[None, :] if alike else start,
             heir=np.zeros(0, dtype=np.int64),
-            members=members[:, None],
+            members=_in_columns(members),
+            lanes=lanes,
         )
 
     @classmethod
-    def moved(cls, members: Ints, num_models: int) -> Assignment:
-        """The same models, other members (N,)."""
+    def moved(
+        cls, members: Ints, num_models: int, extra: Floats32 | None = None, lanes: Ints | None = None
+    ) -> Assignment:
+        """The same models, other members (N,) or (N, width); `extra` (E, P) are new models behind them."""
+        new = np.zeros((0, 0), dtype=np.float32) if extra is None else extra
         return cls(
-            remix=np.eye(num_models),
-            extra=np.zeros((0, 0), dtype=np.float32),
+            remix=np.eye(num_models + len(new)),
+            extra=new,
             heir=np.arange(num_models),
-            members=members[:, None],
+            members=_in_columns(members),
+            lanes=lanes,
         )
+
+    @property
+    def changes_models(self) -> bool:
+        """Whether it does more than move clients between the models there are."""
+        models, sources = self.remix.shape
+        same = models == sources == len(self.heir)
+        return not (same and np.array_equal(self.remix, np.eye(models)))
 
     @classmethod
     def reclustered_from(cls, old: Ints, new: Ints, num_old: int, num_new: int) -> Assignment:
@@ -68,6 +85,11 @@ class Assignment:
             members=new[:, None],
             reclustered=True,
         )
+
+
+def _in_columns(members: Ints) -> Ints:
+    """`members` as (N, width)."""
+    return members[:, None] if members.ndim == 1 else members
 
 
 def _matched(overlap: Floats) -> Ints:

@@ -12,6 +12,9 @@ from emulator.messages import Outcome, TrainTasks, Work
 class Cohort:
     """A cohort of visits, in ascending client order, with the tasks that were frozen when it was sent out.
 
+    `start_s` is when it went out, `asked_s` (visits,) how long each client then answered questions before it
+    went to work.
+
     `first_visit` numbers its first visit; visit ids run through the whole run, so that an event of an earlier
     cohort is recognised as such.
     """
@@ -24,6 +27,7 @@ class Cohort:
         lanes: Ints,
         quota: Ints,
         start_s: float,
+        asked_s: Floats,
         work: Work,
         phases: Phases,
         tasks: TrainTasks,
@@ -34,6 +38,7 @@ class Cohort:
         self.lanes = lanes
         self.quota = quota
         self.start_s = start_s
+        self.asked_s = asked_s
         self.work = work
         self.phases = phases
         self.tasks = tasks
@@ -74,9 +79,15 @@ class Cohort:
         ended: Bools = self.outcome == outcome
         return self.clients[ended]
 
+    @property
+    def due_s(self) -> Floats:
+        """(visits,) when each would return."""
+        due: Floats = self.start_s + self.asked_s + self.phases.total_s
+        return due
+
     def moved_bytes(self) -> tuple[Floats, Floats]:
         """(visits,) bytes down and up that crossed the wire until each visit ended; all, if it is back."""
-        down, up = self.phases.moved(self.work, self.end_s - self.start_s)
+        down, up = self.phases.moved(self.work, self.end_s - self.start_s - self.asked_s)
         came_back = self.outcome == Outcome.ABSORBED
         # Not left to the elapsed time, whose rounding can make a whole upload a hair short.
         return (

@@ -11,19 +11,23 @@ happens later can change their outcome, and so they are trained at absorption, w
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from coordinator.assignment import Assignment
 from coordinator.bank import ModelBank
 from coordinator.cohort import Cohort
-from coordinator.measurement import Measurement, measure
+from coordinator.measurement import NOT_MEASURED, Measurement, measure
 from coordinator.method import Parts, RoundSettings
+from coordinator.questions import Questions
 from coordinator.reports import Reports
 from coordinator.selectors import Pool
+from coordinator.solver_state import SolverState
+from coordinator.tasks import task_settings, visit_work
 from coordinator.view import View
+from coordinator.window import Window
 from emulator.arrays import Bools, Floats32, Ints
 from emulator.errors import RunError
 from emulator.events import (
@@ -81,14 +85,32 @@ class SynchronousCoordinator:
         self.settings = settings
         self.bank = ModelBank(executor.num_parameters)
         self.ledger = Ledger()
-        self.assignment: Assignment | None = None
         self._stream = stream
         self._availability = availability
         self._latency = latency
         self._executor = executor
-        self._streams = streams
         self._everyone = np.arange(stream.num_clients)
+        self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
         self._reports = Reports(stream.num_clients, stream.num_labels)
+        self._window = Window(
+            bank=self.bank,
+            memory=parts.memory,
+            reports=self._reports,
+            stream=stream,
+            executor=executor,
+            streams=streams,
+        )
+        self._solver_state = SolverState(executor.state, executor.num_parameters)
+        self._questions = Questions(
+            stream.num_clients,
+            bank=self.bank,
+            executor=executor,
+            availability=availability,
+            latency=latency,
+            ledger=self.ledger,
+            streams=streams,
+            resolve=self._window.samples_of,
+        )
         self._round = _Progress(0, 0.0)
         self._cohort: Cohort | None = None
         self._visits_opened = 0
@@ -127,34 +149,44 @@ class SynchronousCoordinator:
 
     def _renew(self, now_s: float) -> Reaction:
         """The trace advances, whoever drifted reports, the clusterer decides; then follows dispatch."""
-        progress = self._round
-        self._reports.data_changed(self._stream.advance_to_round(progress.number))
-        # Everybody registers before the first round; after that, offline clients wait their turn to report.
-        registering = self.assignment is None
-        if self.parts.clusterer.representation is None:
-            self._apply(self.parts.clusterer.on_data(self._view()))
-            return Reaction([(now_s, DispatchDue(progress.number))])
-
-        reachable = registering | self._availability.online(self._everyone, now_s)
-        changed = self._reports.take_news(reachable)
-        progress.changed += len(changed)
-        signal = self._stream.label_histograms(changed)
-        reporting, drift = self._reports.hear(changed, signal, self.parts.detectors)
-        progress.reported += len(reporting)
-        work = Work.of(len(reporting), upload_bytes=BYTES_PER_REPORTED_NUMBER * signal.shape[1])
-        self.ledger.charge_control(work.download_bytes, work.upload_bytes)
-        slowest_s = float(self._latency.phases(reporting, work).total_s.max(initial=0.0))
-        self._apply(self.parts.clusterer.on_data(self._view(drift)))
+        progress, clusterer = self._round, self.parts.clusterer
+        self._window.round = progress.number
+        # Everybody registers before the first round; after that, offline clients wait their turn.
+        registering = self._window.assignment is None
+        changed = self._stream.advance_to_round(progress.number)
+        self._solver_state.data_changed(changed)
+        self._reports.data_changed(changed)
+        news = self._reports.with_news()
+        news = news[registering | self._availability.online(news, now_s)]
+        self._reports.taken(news)
+        self._questions.open_round(progress.number)
+        self._questions.open_moment(now_s)
+        drift = self._hear(news) if clusterer.representation is not None else {}
+        self._apply(clusterer.on_data(self._view(drift=drift, changed=news)))
+        self.parts.memory.claim(self._view())
         # The registration precedes the emulation: it costs bytes, and no virtual time.
-        return Reaction([(now_s + (0.0 if registering else slowest_s), DispatchDue(progress.number))])
+        asked_s = 0.0 if registering else self._questions.slowest_s
+        return Reaction([(now_s + asked_s, DispatchDue(progress.number))])
+
+    def _hear(self, clients: Ints) -> dict[str, Bools]:
+        """These clients look at their data; those that find a drift report it. Who drifted, by detector."""
+        signal = self._stream.label_histograms(clients)
+        reporting, drift = self._reports.hear(clients, signal, self.parts.detectors)
+        self._round.changed += len(clients)
+        self._round.reported += len(reporting)
+        numbers = BYTES_PER_REPORTED_NUMBER * signal.shape[1]
+        self._questions.charge(reporting, Work.of(len(reporting), upload_bytes=numbers))
+        return drift
 
     def _apply(self, assignment: Assignment | None) -> None:
         if assignment is None:
             return
         progress = self._round
-        before = None if self.assignment is None else self._labels()
-        self.bank.apply(assignment)
-        self.assignment = assignment
+        before = None if self._window.assignment is None else self._labels()
+        if before is None or assignment.changes_models:
+            self.bank.apply(assignment)
+            self.parts.memory.remix(assignment)
+        self._window.assignment = assignment
         after = self._labels()
         progress.members_changed |= before is None or not np.array_equal(before, after)
         progress.reclustered |= assignment.reclustered
@@ -182,52 +214,51 @@ class SynchronousCoordinator:
             raise RunError(
                 f"round {self._round.number}: the selector chose none of the {len(candidates)} clients online"
             )
-        cohort = self._open_cohort(chosen, quota, now_s)
+        cohort = self._open_cohort(chosen, lane[chosen], quota, now_s)
         self._cohort = cohort
         return Reaction(self._visit_ends(cohort))
 
-    def _open_cohort(self, clients: Ints, quota: Ints, now_s: float) -> Cohort:
+    def _open_cohort(self, clients: Ints, lanes: Ints, quota: Ints, now_s: float) -> Cohort:
         """Freeze the tasks of `clients` and work out what their visits cost."""
-        settings = self.settings
-        client, model_row, samples = self.parts.memory.rows(clients, self._view())
-        tasks = TrainTasks(
-            client=client,
-            model=self.bank.ids[model_row],
-            version=self.bank.versions[model_row],
-            visit=self._visits_opened + np.searchsorted(clients, client),
-            samples=samples,
-            settings={
-                "learning_rate": np.full(len(client), settings.learning_rate),
-                "local_steps": np.full(len(client), float(settings.local_steps)),
-                "batch_size": np.full(len(client), float(settings.batch_size)),
-            },
-            round=self._round.number,
-        )
-        models = np.bincount(np.searchsorted(clients, client), minlength=len(clients)).astype(np.float64)
-        model_bytes = float(BYTES_PER_PARAMETER * self._executor.num_parameters)
-        work = Work(
-            download_bytes=models * model_bytes,
-            upload_bytes=models * model_bytes,
-            forward_samples=np.zeros(len(clients)),
-            trained_samples=models * settings.local_steps * settings.batch_size,
-        )
+        self._questions.open_moment(now_s)
+        assigned = self.parts.clusterer.on_participants(self._view(participants=clients))
+        if assigned is not None:
+            self._apply(assigned)
+            self.parts.memory.claim(self._view())
+        view = self._view(participants=clients)
+        client, row, samples = self.parts.memory.rows(clients, view)
+        visit = np.searchsorted(clients, client)  # of each task, its row among the visits
+        settings = task_settings(self.settings, self.parts.schedules, client, row, view)
+        downloaded = self._questions.hold(client, row)
+        work = visit_work(visit, settings, downloaded, len(clients), self._model_bytes)
         cohort = Cohort(
             first_visit=self._visits_opened,
             clients=clients,
-            lanes=self._current().lane[clients],
+            lanes=lanes,
             quota=quota,
             start_s=now_s,
+            asked_s=self._questions.busy_s(clients),
             work=work,
             phases=self._latency.phases(clients, work),
-            tasks=tasks,
-            starts=self.bank.parameters[model_row],
+            tasks=TrainTasks(
+                client=client,
+                model=self.bank.ids[row],
+                version=self.bank.versions[row],
+                visit=self._visits_opened + visit,
+                samples=samples,
+                settings=settings,
+                round=self._round.number,
+                step=self._stream.step,
+                state=self._solver_state.read(client, self.bank.ids[row]),
+            ),
+            starts=self.bank.parameters[row],
         )
         self._visits_opened += len(clients)
         return cohort
 
     def _visit_ends(self, cohort: Cohort) -> list[tuple[float, Event]]:
         """When each visit is due, or its client drops out before that; and the round's deadline."""
-        due_s = cohort.start_s + cohort.phases.total_s
+        due_s = cohort.due_s
         offline_s = self._availability.next_offline_s(cohort.clients, cohort.start_s)
         events: list[tuple[float, Event]] = []
         for row, client in enumerate(cohort.clients.tolist()):
@@ -243,9 +274,8 @@ class SynchronousCoordinator:
     def _wait(self, eligible: Ints, online: int, needed: int, now_s: float) -> Reaction:
         """Come back at the first instant at which enough clients could be online."""
         settings, progress = self.settings, self._round
-        missing = needed - online
         upcoming = np.sort(self._availability.next_online_s(eligible, now_s))
-        next_s = float(upcoming[missing - 1]) if missing <= len(upcoming) else math.inf
+        next_s = float(np.append(upcoming, math.inf)[min(needed - online - 1, len(upcoming))])
         if next_s - progress.opened_s > settings.max_wait_days * SECONDS_PER_DAY:
             never = "never" if math.isinf(next_s) else f"not within {settings.max_wait_days:g} virtual days"
             raise RunError(
@@ -275,15 +305,18 @@ class SynchronousCoordinator:
     def _absorb(self, cohort: Cohort, now_s: float) -> Reaction:
         """Train what is kept, aggregate, publish, evaluate, record; then the next round opens."""
         self._cohort = None
-        self.ledger.charge_training(*cohort.moved_bytes())
+        self._questions.open_moment(now_s)
+        down, up = cohort.moved_bytes()
+        self.ledger.charge_training(down, up, float((down + up).sum()) / self._model_bytes)
         train_loss = self._train_and_publish(cohort)
         record = self._record(cohort, train_loss, now_s)
         following = self._round.number + 1
         if following == self.settings.rounds:
             self._finished = True
             return Reaction(record=record)
-        self._round = _Progress(following, opened_s=now_s)
-        return Reaction([(now_s, RoundOpened(following))], record)
+        opens_s = now_s + self._questions.slowest_s
+        self._round = _Progress(following, opened_s=opens_s)
+        return Reaction([(opens_s, RoundOpened(following))], record)
 
     def _train_and_publish(self, cohort: Cohort) -> float | None:
         """The mean training loss over the kept tasks; None when nobody came back with samples to train on."""
@@ -292,11 +325,14 @@ class SynchronousCoordinator:
         if len(tasks_with_samples) == 0:
             return None
         updates = self._executor.train(tasks, starts)
+        news = {"participants": cohort.clients, "updates": updates}
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error in a moment
-            models = self.parts.aggregator.aggregate(updates, self._view())
+            models = self.parts.aggregator.aggregate(updates, self._view(**news))
             train_loss = float(updates.metrics["loss"][tasks_with_samples].mean())
         self._refuse_divergence(models, train_loss)
         self.bank.publish(models, updated=np.isin(self.bank.ids, updates.model))
+        self._solver_state.commit(updates)
+        self._apply(self.parts.clusterer.on_updates(self._view(**news)))
         return train_loss
 
     def _record(self, cohort: Cohort, train_loss: float | None, now_s: float) -> RoundRecord:
@@ -317,31 +353,26 @@ class SynchronousCoordinator:
             clusters=self.bank.labels.tolist(),
             members=self._labels().tolist() if progress.members_changed else None,
             train_loss=train_loss,
-            accuracy=measured.accuracy if measured else None,
-            accuracy_std=measured.accuracy_std if measured else None,
-            loss=measured.loss if measured else None,
-            mean_client_distance=measured.mean_client_distance if measured else None,
-            unclustered_distance=measured.unclustered_distance if measured else None,
+            **asdict(measured),
             download_bytes=self.ledger.download_bytes,
             upload_bytes=self.ledger.upload_bytes,
             control_bytes=self.ledger.control_bytes,
+            models_sent=self.ledger.models_sent,
         )
 
-    def _measure(self) -> Measurement | None:
+    def _measure(self) -> Measurement:
         """How the clients are served, if this round is one that is evaluated."""
         number, settings = self._round.number, self.settings
         if number + 1 < settings.rounds and (number + 1) % settings.evaluate_every != 0:
-            return None
-        samples = self._stream.held(self._everyone, "test")
-        if not samples.counts().any():
+            return NOT_MEASURED
+        if not self._stream.held(self._everyone, "test").counts().any():
             raise RunError(
                 f"round {number}: no client holds test samples any more at data step {self._stream.step}; "
                 f"a trace must last as long as round.rounds = {settings.rounds}"
             )
-        serves = self.parts.clusterer.serve(self._view())
-        histograms = self._stream.label_histograms(self._everyone)
-        measured = measure(self._executor, self.bank.parameters, serves, samples, histograms)
-        self._refuse_divergence(measured.loss)
+        plan = self.parts.clusterer.serve(self._view())
+        measured = measure(self._executor, self.bank, plan, self._stream)
+        self._refuse_divergence(measured.loss or 0.0)
         return measured
 
     def _refuse_divergence(self, *values: float | Floats32) -> None:
@@ -355,26 +386,15 @@ class SynchronousCoordinator:
     # -- shared ---------------------------------------------------------------------------------------------
 
     def _current(self) -> Assignment:
-        if self.assignment is None:
+        if self._window.assignment is None:
             raise RunError("the clusterer answered its first call with no assignment")
-        return self.assignment
+        return self._window.assignment
 
     def _labels(self) -> Ints:
-        """(N,) the label of each client's lane, -1 where it has none."""
-        labels: Ints = np.append(self.bank.labels, -1)[self._current().lane]
+        """(N,) the label of the model that each client's newest data belong to, the first of several; -1."""
+        labels: Ints = np.append(self.bank.labels, -1)[self._current().members[:, 0]]
         return labels
 
-    def _view(self, drift: Mapping[str, Bools] | None = None) -> View:
-        return View(
-            round=self._round.number,
-            step=self._stream.step,
-            num_clients=len(self._everyone),
-            streams=self._streams,
-            assignment=self.assignment,
-            models=self.bank.parameters,
-            model_ids=self.bank.ids,
-            reports=self._reports.latest,
-            drift=drift or {},
-            initial=self._executor.initial,
-            held=lambda ids: self._stream.held(ids, "train"),
-        )
+    def _view(self, **news: Any) -> View:
+        """What is true now; `news` is as `Window.view` has it."""
+        return self._window.view(self._questions.ask, **news)

@@ -10,6 +10,7 @@ from coordinator.clusterers import Clusterer
 from coordinator.detectors import Detector
 from coordinator.memories import Memory
 from coordinator.pacing import Pacing
+from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 
 
@@ -23,6 +24,7 @@ class Parts:
     memory: Memory
     aggregator: Aggregator
     pacing: Pacing
+    schedules: tuple[Schedule, ...] = ()
 
 
 @dataclass(frozen=True)

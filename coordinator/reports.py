@@ -21,11 +21,13 @@ class Reports:
         """These clients hold other samples than before; they have news until somebody looks."""
         self._has_news[ids] = True
 
-    def take_news(self, reachable: Bools) -> Ints:
-        """Ids, ascending, of the `reachable` (N,) clients that have news; the others wait their turn."""
-        ids = np.flatnonzero(self._has_news & reachable)
+    def with_news(self) -> Ints:
+        """Ids, ascending, of the clients that have news."""
+        return np.flatnonzero(self._has_news)
+
+    def taken(self, ids: Ints) -> None:
+        """Somebody has looked at the news of these clients."""
         self._has_news[ids] = False
-        return ids
 
     def hear(
         self, ids: Ints, signal: Floats, detectors: Mapping[str, Detector]

@@ -1,16 +1,61 @@
-"""The one window through which a part sees facts. A part holds no clock, and never meets the executor."""
+"""The one window through which a part sees facts and asks clients questions.
+
+A part holds no clock, and never meets the executor. Facts are free; whatever is asked of clients is
+charged in virtual time and bytes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 import numpy as np
 
 from coordinator.assignment import Assignment
 from emulator.arrays import Bools, Floats, Floats32, Ints
-from emulator.messages import SampleRanges
+from emulator.messages import Metric, SampleRanges, Scores, Updates
+from emulator.ports import Segment
 from emulator.seeding import RandomStreams
+
+
+@dataclass(frozen=True)
+class ClaimedBy:
+    """The samples that the memory holds of a client for one model, a row of the bank."""
+
+    model: int
+
+
+Samples = Literal["arrived", "held"] | ClaimedBy
+"""What a question is about: a client's newest arrivals, all that it holds, or what it trains a model on."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What came back of a question: a row of `scores` for each of `clients`, which are those online."""
+
+    clients: Ints
+    scores: Scores
+
+
+class Ask(Protocol):
+    """How clients are asked to score models."""
+
+    def __call__(
+        self,
+        clients: Ints,
+        models: Ints,
+        samples: Samples,
+        metrics: frozenset[Metric] = ...,
+        limit: int | None = ...,
+    ) -> Answers:
+        """Each client of `clients` (ascending) scores every row of `models` on its own `samples`.
+
+        At most `limit` samples over all clients, shared in proportion to what each holds, and drawn. Offline
+        clients are missing from the answer. Charged: the models down that the client does not hold already,
+        a forward pass of each, and the sums up.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -18,16 +63,24 @@ class View:
     """What is true at one moment of a run. N clients, M models, P parameters, D numbers in a report."""
 
     round: int
-    step: int
+    step: int  # data step
     num_clients: int
     streams: RandomStreams
     assignment: Assignment | None  # None before the first
     models: Floats32  # (M, P)
     model_ids: Ints  # (M,)
+    layout: Mapping[str, Segment]  # where each tensor of a model lies
     reports: Floats  # (N, D) last reported representation, NaN = never reported
     drift: Mapping[str, Bools]  # detector name -> (N,) since the clusterer was last asked
+    changed: Ints  # ids whose data changed since the last round; empty but when data arrived
+    participants: Ints  # ids picked this round; empty until then
+    updates: Updates | None  # what came back this round; None until then
+    concepts: Ints | None  # (N,) the truth about each client's newest samples, for oracles; None: not known
     initial: Callable[[int], Floats32]  # (P,) the number-th initialisation of this seed; 0 is the shared one
     held: Callable[[Ints], SampleRanges]  # training samples each client holds now
+    arrived: Callable[[Ints, int, int], SampleRanges]  # of these, what arrived in data steps [first, last]
+    claimed: Callable[[], Ints]  # (M,) samples that the memory holds for each model, over all clients
+    score: Ask  # a question to clients
 
     @property
     def drifted(self) -> Ints:
@@ -36,6 +89,12 @@ class View:
         for found in self.drift.values():
             flags |= found
         return np.flatnonzero(flags)
+
+    @property
+    def members(self) -> Ints:
+        """(N, width) the present members; there must be an assignment."""
+        assert self.assignment is not None
+        return self.assignment.members
 
     def rng(self, purpose: str, *key: int) -> np.random.Generator:
         """A stream of this part's own: keyed by the purpose, the round and `key`."""

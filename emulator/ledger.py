@@ -11,15 +11,21 @@ from emulator.arrays import Floats
 
 @dataclass
 class Ledger:
-    """Totals since the start of the run. Control is what clustering asks of clients, both ways."""
+    """Totals since the start of the run. Control is what clustering asks of clients, both ways.
+
+    `models_sent` counts whole models that crossed the wire either way, in training and to be scored.
+    """
 
     download_bytes: float = 0.0
     upload_bytes: float = 0.0
     control_bytes: float = 0.0
+    models_sent: float = 0.0
 
-    def charge_training(self, download_bytes: Floats, upload_bytes: Floats) -> None:
+    def charge_training(self, download_bytes: Floats, upload_bytes: Floats, num_models: float = 0) -> None:
         self.download_bytes += float(np.sum(download_bytes))
         self.upload_bytes += float(np.sum(upload_bytes))
+        self.models_sent += num_models
 
-    def charge_control(self, download_bytes: Floats, upload_bytes: Floats) -> None:
+    def charge_control(self, download_bytes: Floats, upload_bytes: Floats, num_models: float = 0) -> None:
         self.control_bytes += float(np.sum(download_bytes)) + float(np.sum(upload_bytes))
+        self.models_sent += num_models

@@ -1,14 +1,14 @@
-"""The columns that cross borders: work, sample ranges, tasks, updates and evaluations.
+"""The columns that cross borders: work, sample ranges, tasks, updates, plans, scores and evaluations.
 
 N clients, M models, P parameters, n rows of the message at hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -47,17 +47,38 @@ class Outcome(IntEnum):
 class SampleRanges:
     """Slices of the trace table, as CSR over the rows of a request.
 
-    `offsets` (rows + 1,) delimits each row's ranges; range j holds the table rows [first[j], last[j]).
+    `offsets` (rows + 1,) delimits each row's ranges; range j holds the table rows [first[j], last[j]), and
+    `weight[j]` is the relative chance of each of its samples. A training batch never crosses a range, so that
+    samples are mixed where one range holds them all. `bootstrap`: each range stands for as many samples drawn
+    from it with replacement, once per (client, model, step).
     """
 
     offsets: Ints
     first: Ints
     last: Ints
+    weight: Floats
+    bootstrap: bool = False
 
     @classmethod
     def one_each(cls, first: Ints, last: Ints) -> SampleRanges:
-        """One range per row."""
-        return cls(np.arange(len(first) + 1, dtype=np.int64), first, last)
+        """One range per row, all samples alike."""
+        return cls(np.arange(len(first) + 1, dtype=np.int64), first, last, np.ones(len(first)))
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[SampleRanges], weights: Floats | None = None) -> SampleRanges:
+        """Each row with the ranges it has in every part, part after part, without the empty ones.
+
+        All `parts` have the same rows, with one range each. `weights` (parts,) replaces their weights.
+        """
+        rows = len(parts[0])
+        first = np.stack([part.first for part in parts], axis=1)  # (rows, parts)
+        last = np.stack([part.last for part in parts], axis=1)
+        own = np.stack([part.weight for part in parts], axis=1)
+        weight = own if weights is None else np.broadcast_to(weights, own.shape)
+        filled = last > first
+        offsets = np.concatenate(([0], np.cumsum(filled.sum(axis=1)))).astype(np.int64)
+        assert len(offsets) == rows + 1
+        return cls(offsets, first[filled], last[filled], weight[filled])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -72,7 +93,9 @@ class SampleRanges:
         sizes = np.diff(self.offsets)[rows]
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         ranges = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return SampleRanges(offsets, self.first[ranges], self.last[ranges])
+        return SampleRanges(
+            offsets, self.first[ranges], self.last[ranges], self.weight[ranges], self.bootstrap
+        )
 
     def rows(self, index: int) -> Ints:
         """The table rows that row `index` of the request names, in table order."""
@@ -82,11 +105,22 @@ class SampleRanges:
 
 
 @dataclass(frozen=True)
+class StateSpec:
+    """One named slot of what a local rule remembers of a (client, model) pair between its tasks.
+
+    It starts at zero, and is forgotten when the client's data changes.
+    """
+
+    shape: Literal["parameters", "scalar"]
+
+
+@dataclass(frozen=True)
 class TrainTasks:
     """What is to be trained, frozen at dispatch; sorted by (client, model). Columns of shape (n,).
 
     `model` is the bank's id, and (model, version) names one content for ever; `settings` holds
-    `learning_rate`, `local_steps` and `batch_size`; `round` keys the batches' random streams.
+    `learning_rate`, `local_steps` and `batch_size`; `state` what the solver remembers of each pair, (n, P) or
+    (n, 1) by its `StateSpec`; `round` keys the batches' random streams, the data `step` those of bootstraps.
     """
 
     client: Ints
@@ -96,6 +130,8 @@ class TrainTasks:
     samples: SampleRanges
     settings: Mapping[str, Floats]
     round: int
+    step: int = 0
+    state: Mapping[str, Floats32] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.client)
@@ -110,6 +146,8 @@ class TrainTasks:
             self.samples.take(rows),
             {name: column[rows] for name, column in self.settings.items()},
             self.round,
+            self.step,
+            {name: column[rows] for name, column in self.state.items()},
         )
 
 
@@ -129,8 +167,17 @@ class Updates(Protocol):
 
     def __len__(self) -> int: ...
 
+    @property
+    def state(self) -> Mapping[str, Floats32]:
+        """What the solver remembers of each pair from now on, laid out as `TrainTasks.state`."""
+        ...
+
     def mix(self, weights: Floats) -> Floats:
         """`weights` (k, n) times the updates (deltas): (k, P), summed in ascending row order."""
+        ...
+
+    def gram(self) -> Floats:
+        """(n, n) inner products of the updates (deltas): their norms and cosines."""
         ...
 
 
@@ -144,6 +191,7 @@ class ArrayUpdates:
     num_steps: Ints
     delta: Floats32
     metrics: Mapping[str, Floats] = field(default_factory=dict)
+    state: Mapping[str, Floats32] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.client)
@@ -151,10 +199,73 @@ class ArrayUpdates:
     def mix(self, weights: Floats) -> Floats:
         return weighted_sums(weights, self.delta)
 
+    def gram(self) -> Floats:
+        rows = self.delta.astype(np.float64)
+        # Not a matrix product, which BLAS may reorder.
+        return np.array([(rows * row).sum(axis=1) for row in rows]).reshape(len(self), len(self))
+
+
+Combine = Literal["probabilities", "votes", "parameters"]
+
+
+@dataclass(frozen=True)
+class InferencePlan:
+    """Which models answer for each client. `models` (N, width) rows of the bank, -1 pads.
+
+    `weights` (N, width), 0 where padded; rows sum to 1. `combine`: a weighted mean of the models'
+    `probabilities`, a weighted count of their `votes` (each model's most likely label), or a weighted mean of
+    their `parameters` as one model.
+    """
+
+    models: Ints
+    weights: Floats
+    combine: Combine = "probabilities"
+
+    @classmethod
+    def alike(cls, models: Ints) -> InferencePlan:
+        """All of a client's `models` (N, width) count alike."""
+        used = models >= 0
+        return cls(models, used / np.maximum(used.sum(axis=1, keepdims=True), 1))
+
+    def first(self) -> Ints:
+        """(N,) the model of largest weight, the leftmost of equals; -1 for a client that none serves."""
+        rows = np.arange(len(self.models))
+        best: Ints = self.models[rows, np.where(self.models >= 0, self.weights, -1.0).argmax(axis=1)]
+        return best
+
+
+Metric = Literal["correct", "loss", "true_class_error", "confusion"]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How m models do on each of n requests: sums over its samples, and how many there were.
+
+    A metric that was not asked for is None. Shapes (n, m), but for `counts` (n,) and `confusion`
+    (n, m, L, L): how often label i (axis 2) was taken for label j (axis 3). `true_class_error` sums
+    (1 - p)^2 with p the probability given to the true label.
+    """
+
+    counts: Ints
+    correct: Floats | None = None
+    loss: Floats | None = None
+    true_class_error: Floats | None = None
+    confusion: Floats | None = None
+
+    def accuracy(self) -> Floats:
+        """(n, m) shares of samples that each model gets right; NaN for a request without samples."""
+        assert self.correct is not None
+        with np.errstate(invalid="ignore"):
+            shares: Floats = self.correct / self.counts[:, None]
+        return shares
+
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Every client with the model that serves it, on its own test samples. (N,) each; NaN without samples."""
+    """Every client with what serves it, on its own test samples. (N,) each; NaN without samples.
+
+    `loss` is the cross-entropy of the plan's probabilities; for votes, the weighted mean of its models' own.
+    """
 
     accuracy: Floats
     loss: Floats

@@ -11,7 +11,16 @@ from typing import Literal, Protocol
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.events import Event
-from emulator.messages import Evaluation, SampleRanges, TrainTasks, Updates
+from emulator.messages import (
+    Evaluation,
+    InferencePlan,
+    Metric,
+    SampleRanges,
+    Scores,
+    StateSpec,
+    TrainTasks,
+    Updates,
+)
 from emulator.runlog import RoundRecord
 
 Split = Literal["train", "test"]
@@ -72,6 +81,23 @@ class SampleStream(Protocol):
         """What each client holds now in `split`: one range of the table each."""
         ...
 
+    def arrived(self, ids: Ints, first_step: int, last_step: int) -> SampleRanges:
+        """Training samples held now that arrived in those data steps, both included: one range each.
+
+        What a client owned from the start arrived at or before step 0.
+        """
+        ...
+
+    @property
+    def concepts(self) -> Ints | None:
+        """(N,) the concept of each client's newest training samples: the truth, if the trace knows it."""
+        ...
+
+    @property
+    def test_concepts(self) -> Ints | None:
+        """(N,) the concept of each client's test samples; where it is another, the client is in a drift."""
+        ...
+
     def label_histograms(self, ids: Ints) -> Floats:
         """(n, num_labels) each client's held training labels, as shares that sum to 1."""
         ...
@@ -94,8 +120,31 @@ class SampleReader(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Segment:
+    """Where one named tensor lies in the vector of parameters: [first, last), of `shape`.
+
+    What is not `trainable` travels, copies and initialises with the model, but no training changes it.
+    """
+
+    first: int
+    last: int
+    shape: tuple[int, ...]
+    trainable: bool = True
+
+
 class Executor(Protocol):
     """Trains and scores; only the coordinator and its view know it."""
+
+    @property
+    def layout(self) -> Mapping[str, Segment]:
+        """The tensors of the model by name, in the order of the vector of parameters."""
+        ...
+
+    @property
+    def state(self) -> Mapping[str, StateSpec]:
+        """What the solver remembers of each (client, model) pair from task to task."""
+        ...
 
     @property
     def num_parameters(self) -> int: ...
@@ -108,8 +157,12 @@ class Executor(Protocol):
         """Train every task from its row of `starts` (n, P)."""
         ...
 
-    def evaluate(self, models: Floats32, serves: Ints, samples: SampleRanges) -> Evaluation:
-        """Score each client's `samples` with row `serves` (N,) of `models` (M, P)."""
+    def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
+        """Score each of n requests for `samples` with every one of `models` (m, P)."""
+        ...
+
+    def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
+        """Score each client's test `samples` with what `plan` says of `models` (M, P)."""
         ...
 
 

@@ -21,7 +21,8 @@ class RoundRecord:
 
     `members` is the cluster of every client (its label, stable across re-clusterings), given in the first
     record and whenever it changed, else None. `accuracy` and what is measured with it are None where the
-    round was not evaluated.
+    round was not evaluated; `drift_cells`, `accuracy_omitting_drift` and `serving` also where the trace does
+    not know its concepts.
     """
 
     round: int
@@ -44,9 +45,14 @@ class RoundRecord:
     loss: float | None
     mean_client_distance: float | None
     unclustered_distance: float | None
+    scored_clients: int | None  # clients that hold test samples, and so count in the accuracy
+    drift_cells: int | None  # of these, those whose test samples are of another concept than their newest
+    accuracy_omitting_drift: float | None  # over the others; None where there are none
+    serving: list[int] | None  # label of the model of largest weight for each client, -1 = none
     download_bytes: float
     upload_bytes: float
     control_bytes: float
+    models_sent: float  # whole models, either way, in training and to be scored
 
     @property
     def abandoned(self) -> int:

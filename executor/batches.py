@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from emulator.arrays import Ints
+from emulator.arrays import Floats, Ints
 from emulator.messages import TrainTasks
 from emulator.seeding import RandomStreams
 
@@ -20,17 +20,75 @@ def step_counts(tasks: TrainTasks) -> Ints:
 def task_batches(tasks: TrainTasks, task: int, steps: int, streams: RandomStreams) -> Ints:
     """(steps, batch_size) table rows of one task's batches.
 
-    The task's rows, permuted afresh for each pass, are strung together and cut into batches: every sample
+    A range's rows, permuted afresh for each pass, are strung together and cut into batches: every sample
     comes once before any comes twice, and a batch is always full. A batch may reach into the next pass, so
-    a client with fewer samples than a batch sees each about equally often in it.
+    a range with fewer samples than a batch sees each about equally often in it. With several ranges, each
+    step first draws one of them, with a probability proportional to its weight times its size, and takes
+    the next batch of its string.
 
     The stream is ("batches", round, client, model).
     """
     size = int(tasks.settings["batch_size"][task])
-    rows = tasks.samples.rows(task)
     if steps == 0:
         return np.zeros((0, size), dtype=np.int64)
+    sizes, weights = _ranges(tasks, task)
+    rows = _rows(tasks, task, sizes, streams)
     rng = streams.generator("batches", tasks.round, int(tasks.client[task]), int(tasks.model[task]))
+    if len(sizes) > 1:
+        batches: Ints = rows[_mixed(sizes, weights, steps, size, rng)]
+        return batches
     passes = -(-steps * size // len(rows))
     drawn = rng.permuted(np.tile(rows, (passes, 1)), axis=1)
     return drawn.ravel()[: steps * size].reshape(steps, size)
+
+
+def _ranges(tasks: TrainTasks, task: int) -> tuple[Ints, Floats]:
+    """(r,) size and weight of each of the task's ranges."""
+    own = slice(int(tasks.samples.offsets[task]), int(tasks.samples.offsets[task + 1]))
+    return tasks.samples.last[own] - tasks.samples.first[own], tasks.samples.weight[own]
+
+
+def _rows(tasks: TrainTasks, task: int, sizes: Ints, streams: RandomStreams) -> Ints:
+    """The task's table rows, range after range; for a bootstrap, as many drawn from each with replacement.
+
+    The counts of a resample of fixed size are those of Poisson(1) weights, given their sum. The stream is
+    ("bootstrap", step, client, model): all rounds of a data step see the same resample.
+    """
+    rows = tasks.samples.rows(task)
+    if not tasks.samples.bootstrap:
+        return rows
+    rng = streams.generator("bootstrap", tasks.step, int(tasks.client[task]), int(tasks.model[task]))
+    ends = np.cumsum(sizes)
+    drawn: Ints = np.concatenate(
+        [rows[end - size : end][rng.integers(0, size, size)] for size, end in zip(sizes, ends, strict=True)]
+    )
+    return drawn
+
+
+def _mixed(sizes: Ints, weights: Floats, steps: int, batch: int, rng: np.random.Generator) -> Ints:
+    """(steps, batch) positions in the rows of several ranges, range after range."""
+    starts = np.cumsum(sizes) - sizes
+    chance = np.cumsum(weights * sizes)
+    if not chance[-1] > 0:
+        raise ValueError(
+            f"the weights of a task's ranges are {weights.tolist()}: one at least must be above 0"
+        )
+    # The largest number below 1 times the sum may round up to the sum: the last range that has a chance.
+    last = int(np.searchsorted(chance, chance[-1]))
+    drawn = np.minimum(np.searchsorted(chance, rng.random(steps) * chance[-1], side="right"), last)
+    uses = np.bincount(drawn, minlength=len(sizes))
+    passes = -(-uses * batch // np.maximum(sizes, 1))
+    # NOTE: one call for all ranges of a size; a call for each takes twice as long with ten ranges.
+    strings, begins, filled = [], np.zeros(len(sizes), dtype=np.int64), 0
+    for size in np.unique(sizes[uses > 0]):
+        members = np.flatnonzero((sizes == size) & (uses > 0))
+        table = np.repeat(starts[members], passes[members])[:, None] + np.arange(size)
+        strings.append(rng.permuted(table, axis=1).ravel())
+        begins[members] = filled + (np.cumsum(passes[members]) - passes[members]) * size
+        filled += len(strings[-1])
+    # The how-manieth batch of its range each step takes.
+    order = np.argsort(drawn, kind="stable")
+    turn = np.empty(steps, dtype=np.int64)
+    turn[order] = np.arange(steps) - np.repeat(np.cumsum(uses) - uses, uses)
+    positions: Ints = np.concatenate(strings)[(begins[drawn] + turn * batch)[:, None] + np.arange(batch)]
+    return positions

@@ -1,6 +1,6 @@
 """From the tasks of a wave to cohorts: tasks that train side by side, with their batches gathered.
 
-Both strategies train cohorts; how they do it is theirs. What a cohort holds depends on the tasks and on the
+All strategies train cohorts; how they do it is theirs. What a cohort holds depends on the tasks and on the
 configured chunk, never on workers or memory.
 """
 
@@ -25,7 +25,8 @@ from executor.batches import step_counts, task_batches
 class Cohort:
     """n tasks of one batch size B, those with most steps first, so that the active ones are always a prefix.
 
-    `tasks` (n,): their positions in the wave. `start` (n, P). `settings`: columns (n, 1). `steps` (n,).
+    `tasks` (n,): their positions in the wave. `start` (n, P). `settings`: columns (n, 1). `state`: what the
+    rules remember of earlier tasks, (n, P) or (n, 1) each, as far as there is any. `steps` (n,).
     `active` (max steps,): how many tasks take each step. `features` (sum(active) * B, *sample_shape) and
     `labels` (sum(active) * B,): the batches, step by step and task by task within a step.
     """
@@ -33,6 +34,7 @@ class Cohort:
     tasks: Ints
     start: Tensor
     settings: Mapping[str, Tensor]
+    state: Mapping[str, Tensor]
     steps: Ints
     active: Ints
     batch_size: int
@@ -53,10 +55,14 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Trained:
-    """What became of a cohort: `parameters` (n, P); `loss` (n,), the mean over the steps, NaN without any."""
+    """What became of a cohort: `parameters` (n, P); `loss` (n,), the mean over the steps, NaN without any.
+
+    `state`: what the rules remember from now on, (n, P) or (n, 1) each.
+    """
 
     parameters: Tensor
     loss: Floats
+    state: Mapping[str, Tensor]
 
 
 class Strategy(Protocol):
@@ -97,6 +103,9 @@ def cohorts(
                 settings={
                     name: torch.from_numpy(column[members]).to(dtype)[:, None]
                     for name, column in tasks.settings.items()
+                },
+                state={
+                    name: torch.from_numpy(column[members]).to(dtype) for name, column in tasks.state.items()
                 },
                 steps=steps[members],
                 active=takes.sum(axis=1),

@@ -1,37 +1,51 @@
 """The executor: `emulator.ports.Executor` in this process.
 
-Owns the choice of strategy, the threads, and evaluation. Knows no coordinator: what is trained, from what
-and on which samples comes in a message.
+Owns the choice of strategy and the threads. Knows no coordinator: what is trained or scored, from what and on
+which samples comes in a message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 import torch
-from torch.nn import functional
 
-from emulator.arrays import Floats, Floats32, Ints
-from emulator.messages import ArrayUpdates, Evaluation, SampleRanges, TrainTasks
-from emulator.ports import SampleReader
+from emulator.arrays import Floats32
+from emulator.errors import ConfigurationError
+from emulator.messages import (
+    ArrayUpdates,
+    Evaluation,
+    InferencePlan,
+    Metric,
+    SampleRanges,
+    Scores,
+    StateSpec,
+    TrainTasks,
+)
+from emulator.ports import SampleReader, Segment
 from emulator.seeding import RandomStreams
 from executor.cohort import Strategy, cohorts
+from executor.dense import DenseCohort
+from executor.evaluation import evaluate
 from executor.flat import FlatModel
 from executor.models.base import ModelSpec
 from executor.parameters import ExecutorParameters
-from executor.ranges import rows_of
+from executor.prediction import Predictor
 from executor.reference import ReferenceLoop
-from executor.rules.base import LocalRule, build_chain
+from executor.rules.base import Chain, LocalRule, build_chain
+from executor.scoring import score
 from executor.stacked import StackedCohort
 
-EVALUATION_BATCH = 512  # samples; a constant, since the borders decide the last bits of a result
+StrategyName = Literal["stacked", "dense", "loop"]
 
 
 class LocalExecutor:
     """Trains and scores one model, by one chain of local rules, on the samples that `reader` gives.
 
-    ConfigurationError when the model cannot be trained on them, or the rules are no chain.
+    ConfigurationError when the model cannot be trained on them, or not as the settings ask for, or the rules
+    are no chain.
     """
 
     def __init__(
@@ -47,14 +61,21 @@ class LocalExecutor:
         self._reader = reader
         self._streams = streams
         self._model = FlatModel(model, reader.sample_shape, reader.num_labels)
-        self._strategy: Strategy
-        chain = build_chain(rules)
-        if settings.strategy == "stacked" or (settings.strategy == "auto" and model.stacks):
-            self.strategy = "stacked"  # what `auto` came to, for the log
-            self._strategy, self._chunk = StackedCohort(self._model, chain), settings.chunk
-        else:
-            self.strategy = "loop"
-            self._strategy, self._chunk = ReferenceLoop(self._model, chain), 1
+        self._predictor = Predictor(reader, self._model, model.dense)
+        self._chain = build_chain(rules)
+        self.strategy = _strategy(settings, model)  # what `auto` came to, for the log
+        self._strategy = _build(self.strategy, self._model, self._chain)
+        self._chunk = 1 if self.strategy == "loop" else settings.chunk
+
+    @property
+    def layout(self) -> Mapping[str, Segment]:
+        """The tensors of the model by name, in the order of the vector of parameters."""
+        return self._model.layout
+
+    @property
+    def state(self) -> Mapping[str, StateSpec]:
+        """What the rules remember of each (client, model) pair from task to task, as "rule.name"."""
+        return self._chain.state
 
     @property
     def num_parameters(self) -> int:
@@ -74,47 +95,48 @@ class LocalExecutor:
         delta = np.zeros_like(starts)
         steps = np.zeros(len(tasks), dtype=np.int64)
         loss = np.full(len(tasks), np.nan)
+        widths = {"parameters": self.num_parameters, "scalar": 1}
+        state = {
+            name: np.zeros((len(tasks), widths[slot.shape]), dtype=np.float32)
+            for name, slot in self.state.items()
+        }
         for cohort in cohorts(tasks, starts, self._reader, self._streams, self._chunk):
             trained = self._strategy.train(cohort)
             delta[cohort.tasks] = (trained.parameters - cohort.start).numpy()
             steps[cohort.tasks] = cohort.steps
             loss[cohort.tasks] = trained.loss
-        return ArrayUpdates(
-            tasks.client, tasks.model, tasks.samples.counts(), steps, delta, metrics={"loss": loss}
+            for name, rows in trained.state.items():
+                state[name][cohort.tasks] = rows.numpy()
+        counts = tasks.samples.counts()
+        return ArrayUpdates(tasks.client, tasks.model, counts, steps, delta, {"loss": loss}, state)
+
+    def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
+        """Score each of n requests for `samples` with every one of `models` (m, P)."""
+        return score(self._predictor, models, samples, metrics)
+
+    def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
+        """Each client's accuracy and loss on its `samples`, with what `plan` says of `models` (M, P)."""
+        return evaluate(self._predictor, models, plan, samples)
+
+
+def _strategy(settings: ExecutorParameters, model: ModelSpec) -> StrategyName:
+    """The strategy that was asked for, or suits the model."""
+    if settings.strategy == "dense" and not model.dense:
+        raise ConfigurationError(
+            f'executor.strategy = "dense": the model {type(model).__name__} is not fully connected; use '
+            f'"stacked", "loop" or "auto"'
         )
-
-    def evaluate(self, models: Floats32, serves: Ints, samples: SampleRanges) -> Evaluation:
-        """Each client's mean accuracy and cross-entropy on its `samples`, with row `serves` (N,) of `models`.
-
-        NaN for a client without samples.
-        """
-        accuracy, loss = np.full(len(serves), np.nan), np.full(len(serves), np.nan)
-        for row in np.unique(serves):
-            clients = np.flatnonzero(serves == row)
-            rows, counts = rows_of(samples, clients)
-            correct, losses = self._score(models[row], rows)
-            accuracy[clients] = _means(correct, counts)
-            loss[clients] = _means(losses, counts)
-        return Evaluation(accuracy, loss)
-
-    @torch.inference_mode()
-    def _score(self, parameters: Floats32, rows: Ints) -> tuple[Floats, Floats]:
-        """Of each table row: 1.0 where the model is right, else 0.0; and its cross-entropy."""
-        named = self._model.named(torch.tensor(parameters))
-        correct, losses = np.zeros(len(rows)), np.zeros(len(rows))
-        for first in range(0, len(rows), EVALUATION_BATCH):
-            part = slice(first, first + EVALUATION_BATCH)
-            labels = torch.from_numpy(self._reader.labels(rows[part]))
-            logits = self._model.logits(named, torch.from_numpy(self._reader.features(rows[part])))
-            correct[part] = (logits.argmax(dim=1) == labels).numpy()
-            losses[part] = functional.cross_entropy(logits, labels, reduction="none").numpy()
-        return correct, losses
+    if settings.strategy != "auto":
+        return settings.strategy
+    if model.dense:
+        return "dense"
+    return "stacked" if model.stacks else "loop"
 
 
-def _means(values: Floats, counts: Ints) -> Floats:
-    """(k,) the mean of each client's run of `values`; `counts` (k,) gives their lengths, 0 makes NaN."""
-    owner = np.repeat(np.arange(len(counts)), counts)
-    sums = np.bincount(owner, weights=values, minlength=len(counts))
-    means = np.full(len(counts), np.nan)
-    np.divide(sums, counts, out=means, where=counts > 0)
-    return means
+def _build(name: StrategyName, model: FlatModel, chain: Chain) -> Strategy:
+    kinds: dict[StrategyName, type[StackedCohort | DenseCohort | ReferenceLoop]] = {
+        "stacked": StackedCohort,
+        "dense": DenseCohort,
+        "loop": ReferenceLoop,
+    }
+    return kinds[name](model, chain)

@@ -7,6 +7,7 @@ trained this way at all. Knows nothing of clients, tasks or local rules.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from math import prod, sqrt
 
 import numpy as np
@@ -17,8 +18,10 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from emulator.arrays import Floats, Floats32
 from emulator.errors import ConfigurationError
+from emulator.ports import Segment
 from emulator.seeding import RandomStreams
 from executor.models.base import ModelSpec
+from executor.models.masked import FeatureMask
 
 NORMALISATIONS = (nn.GroupNorm, nn.LayerNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -36,22 +39,29 @@ class FlatModel:
         with torch.device("meta"):
             self._skeleton = spec.build(sample_shape, num_labels)
         _refuse_what_cannot_be_flat(self._skeleton)
-        self.shapes = {name: tuple(value.shape) for name, value in self._skeleton.named_parameters()}
-        self._sizes = [prod(shape) for shape in self.shapes.values()]
+        self.num_labels = num_labels
+        self._serving = copy.deepcopy(self._skeleton).eval()
+        self.layout = _layout(self._skeleton)
+        self._sizes = [segment.last - segment.first for segment in self.layout.values()]
         self.num_parameters = sum(self._sizes)
+        self.frozen = _frozen(self.layout)  # (P,) True where no training changes a parameter, if any
 
     def named(self, flat: Tensor) -> dict[str, Tensor]:
         """Views of `flat` (..., P), one per parameter: (..., *shape)."""
         parts = torch.split_with_sizes(flat, self._sizes, dim=-1)
         leading = flat.shape[:-1]
         return {
-            name: part.view(*leading, *shape)
-            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
+            name: part.view(*leading, *segment.shape)
+            for (name, segment), part in zip(self.layout.items(), parts, strict=True)
         }
 
-    def logits(self, named: dict[str, Tensor], features: Tensor) -> Tensor:
-        """(n, num_labels) for `features` (n, *sample_shape), with these parameters."""
-        answer: Tensor = functional_call(self._skeleton, named, (features,))
+    def logits(self, named: dict[str, Tensor], features: Tensor, serving: bool = False) -> Tensor:
+        """(n, num_labels) for `features` (n, *sample_shape), with these parameters.
+
+        `serving`: as the model answers once it is trained (torch's evaluation mode).
+        """
+        module = self._serving if serving else self._skeleton
+        answer: Tensor = functional_call(module, named, (features,))
         return answer
 
     def module(self) -> nn.Module:
@@ -62,14 +72,32 @@ class FlatModel:
         """(P,) the number-th initialisation: torch's default rule, drawn from the stream ("init", number).
 
         Weights and biases of linear and convolutional layers are uniform on +-1 / sqrt(fan-in); a
-        normalisation starts as the identity. ConfigurationError for a layer of another kind.
+        normalisation or a feature mask starts as the identity. ConfigurationError for another kind of layer.
         """
         rng = streams.generator("init", number)
         values = {}
         for prefix, layer in self._skeleton.named_modules():
             for name, parameter in layer.named_parameters(prefix, recurse=False):
                 values[name] = _initial(layer, name, parameter, rng)
-        return np.concatenate([values[name].ravel() for name in self.shapes]).astype(np.float32)
+        return np.concatenate([values[name].ravel() for name in self.layout]).astype(np.float32)
+
+
+def _layout(module: nn.Module) -> Mapping[str, Segment]:
+    layout: dict[str, Segment] = {}
+    first = 0
+    for name, parameter in module.named_parameters():
+        last = first + parameter.numel()
+        layout[name] = Segment(first, last, tuple(parameter.shape), parameter.requires_grad)
+        first = last
+    return layout
+
+
+def _frozen(layout: Mapping[str, Segment]) -> Tensor | None:
+    if all(segment.trainable for segment in layout.values()):
+        return None
+    return torch.cat(
+        [torch.full((segment.last - segment.first,), not segment.trainable) for segment in layout.values()]
+    )
 
 
 def _initial(layer: nn.Module, name: str, parameter: Tensor, rng: np.random.Generator) -> Floats:
@@ -79,9 +107,11 @@ def _initial(layer: nn.Module, name: str, parameter: Tensor, rng: np.random.Gene
         return rng.uniform(-bound, bound, shape)
     if isinstance(layer, NORMALISATIONS):
         return np.ones(shape) if name.endswith("weight") else np.zeros(shape)
+    if isinstance(layer, FeatureMask):
+        return np.ones(shape)
     raise ConfigurationError(
         f"the model's parameter {name!r} is in a {type(layer).__name__}, which has no initialisation here; "
-        f"known are {', '.join(kind.__name__ for kind in (*AFFINE, *NORMALISATIONS))}"
+        f"known are {', '.join(kind.__name__ for kind in (*AFFINE, *NORMALISATIONS, FeatureMask))}"
     )
 
 

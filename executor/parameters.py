@@ -12,10 +12,11 @@ from emulator.plugins import Parameters
 class ExecutorParameters(Parameters):
     """It changes the speed, and results by rounding only."""
 
-    strategy: Literal["auto", "stacked", "loop"] = Field(
+    strategy: Literal["auto", "stacked", "dense", "loop"] = Field(
         "auto",
-        description="`stacked` trains many clients in one batched step, `loop` one after the other; "
-        "`auto` takes what suits the model",
+        description="`stacked` and `dense` train many clients in one batched step, `dense` with gradients "
+        "written by hand, for fully connected models; `loop` trains one after the other; `auto` takes what "
+        "suits the model",
     )
     chunk: int = Field(50, ge=1, description="clients that are stacked together")
     threads: int = Field(1, ge=1, description="torch's threads, of the whole process")

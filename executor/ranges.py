@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from emulator.arrays import Ints
@@ -11,13 +13,35 @@ from emulator.messages import SampleRanges
 def rows_of(samples: SampleRanges, requests: Ints) -> tuple[Ints, Ints]:
     """The table rows that `requests` (k,) name, one request after the other, and how many each names (k,).
 
-    >>> samples = SampleRanges(np.array([0, 1, 3]), np.array([4, 0, 8]), np.array([6, 2, 9]))
+    >>> samples = SampleRanges(np.array([0, 1, 3]), np.array([4, 0, 8]), np.array([6, 2, 9]), np.ones(3))
     >>> rows, counts = rows_of(samples, np.array([1, 0]))
     >>> rows.tolist(), counts.tolist()
     ([0, 1, 8, 4, 5], [3, 2])
     """
-    ranges = _spans(samples.offsets[requests], samples.offsets[requests + 1])
-    return _spans(samples.first[ranges], samples.last[ranges]), samples.counts()[requests]
+    begins, ends = samples.offsets[requests], samples.offsets[requests + 1]
+    ranges = _spans(begins, ends)
+    first, last = samples.first[ranges], samples.last[ranges]
+    # Of these requests only: to count all for a few of a million would take most of the time.
+    filled = np.concatenate(([0], np.cumsum(last - first)))[np.concatenate(([0], np.cumsum(ends - begins)))]
+    counts: Ints = np.diff(filled)
+    return _spans(first, last), counts
+
+
+def slabs(counts: Ints, limit: int) -> Iterator[Ints]:
+    """All requests in ascending order, cut where their samples, `counts` (n,), would be more than `limit`.
+
+    A request is never cut: one with more samples than that is alone.
+
+    >>> [slab.tolist() for slab in slabs(np.array([2, 3, 9, 0, 1]), 5)]
+    [[0, 1], [2], [3, 4]]
+    """
+    ends = np.cumsum(counts)
+    first = 0
+    while first < len(counts):
+        before = int(ends[first - 1]) if first else 0
+        stop = max(int(np.searchsorted(ends, before + limit, side="right")), first + 1)
+        yield np.arange(first, stop)
+        first = stop
 
 
 def _spans(first: Ints, last: Ints) -> Ints:

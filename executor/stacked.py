@@ -30,24 +30,26 @@ class StackedCohort:
 
     def train(self, cohort: Cohort) -> Trained:
         trained = cohort.start.clone()
-        gradient = torch.empty_like(trained)
+        state = self._chain.remembered(cohort.start, cohort.state)
+        gradient = torch.zeros_like(trained)
         loss = torch.zeros(len(cohort), dtype=torch.float64)
-        run = LocalRun(cohort.start, trained, cohort.settings)
+        run = LocalRun(cohort.start, trained, cohort.settings, dict(state), self._model.frozen)
         self._chain.begin(run)
+        trainable = [name for name, segment in self._model.layout.items() if segment.trainable]
         for features, labels in cohort.batches():
             active = len(labels)
             run.keep_first(active)
-            named = {
-                name: part.detach().requires_grad_() for name, part in self._model.named(run.present).items()
-            }
+            named = {name: part.detach() for name, part in self._model.named(run.present).items()}
+            wanted = [named[name].requires_grad_() for name in trainable]
             losses = self._losses(named, features, labels)
-            gradients = torch.autograd.grad(losses.sum(), list(named.values()))
+            gradients = torch.autograd.grad(losses.sum(), wanted)
             # NOTE: into one buffer for all steps; to concatenate anew took a quarter of a step's time.
-            for part, own in zip(self._model.named(gradient[:active]).values(), gradients, strict=True):
-                part.copy_(own)
+            parts = self._model.named(gradient[:active])
+            for name, own in zip(trainable, gradients, strict=True):
+                parts[name].copy_(own)
             self._chain.step(run, gradient[:active])
             loss[:active] += losses.detach()
-        return Trained(trained, (loss / torch.from_numpy(cohort.steps)).numpy())
+        return Trained(trained, (loss / torch.from_numpy(cohort.steps)).numpy(), state)
 
     def _losses(self, named: dict[str, Tensor], features: Tensor, labels: Tensor) -> Tensor:
         """(n,) each task's mean cross-entropy over its batch."""

@@ -11,6 +11,7 @@ import numpy as np
 from coordinator.coordinator import SynchronousCoordinator
 from coordinator.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize
+from coordinator.schedules import Schedule
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from device_profiles import DeviceProfile, Fleet, load_profile, read_profile
 from emulator.arrays import Floats
@@ -27,6 +28,7 @@ from traces.sources import TraceContext
 from traces.trace import Trace, TraceStream
 
 PROBED_S = 2 * 86_400
+MOST_CONCEPTS = 10_000  # entries of the table of concepts that a log's header still carries
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,6 @@ class World:
     profile: DeviceProfile
     fleet: Fleet
     availability: Availability
-    model_factor: float
 
     def fingerprint(self) -> dict[str, str]:
         """sha256 of the trace, of the fleet's columns, and of what availability answers over two days."""
@@ -76,8 +77,7 @@ def build_world(experiment: Experiment, seed: int, locate: Locate) -> World:
     availability = experiment.devices.availability.build().build(
         clients, streams.generator("availability"), locate
     )
-    factor = resolve_model_factor(experiment, profile, trace)
-    return World(streams, trace, profile, fleet, availability, factor)
+    return World(streams, trace, profile, fleet, availability)
 
 
 def build_emulation(
@@ -92,12 +92,14 @@ def build_emulation(
     """One (arm, seed), ready to run; `stopwatch` collects where its wall time goes."""
     parts = build_parts(experiment, arm)
     parts = replace(parts, clusterer=timed_clusterer(parts.clusterer, stopwatch))
-    latency = TIME_MODELS[experiment.devices.time_model](world.fleet, world.model_factor)
+    latency = TIME_MODELS[experiment.devices.time_model](
+        world.fleet, resolve_model_factor(experiment, arm, world)
+    )
     settings = RoundSettings(
         rounds=experiment.round.rounds,
-        local_steps=experiment.training.local_steps,
-        batch_size=experiment.training.batch_size,
-        learning_rate=experiment.training.learning_rate,
+        local_steps=arm.training.local_steps,
+        batch_size=arm.training.batch_size,
+        learning_rate=arm.training.learning_rate,
         evaluate_every=experiment.round.evaluate_every,
         min_online=experiment.round.min_online,
         max_wait_days=experiment.round.max_wait_days,
@@ -115,7 +117,7 @@ def build_emulation(
 
 
 def build_parts(experiment: Experiment, arm: Arm) -> Parts:
-    """The row of parts of one arm, fresh."""
+    """The row of parts of one arm, fresh; ConfigurationError when two schedules set the same number."""
     cohort = CohortSize(
         experiment.round.participants,
         experiment.round.over_commit,
@@ -128,22 +130,45 @@ def build_parts(experiment: Experiment, arm: Arm) -> Parts:
         memory=arm.memory.build(),
         aggregator=arm.aggregator.build(),
         pacing=arm.pacing.build(cohort),
+        schedules=_build_schedules(arm),
     )
+
+
+def _build_schedules(arm: Arm) -> tuple[Schedule, ...]:
+    schedules = []
+    set_by: dict[str, str] = {}
+    for chosen in arm.schedules:
+        schedule = chosen.build()
+        for name in sorted(schedule.sets):
+            if name in set_by:
+                raise ConfigurationError(
+                    f"arm {arm.name}: its schedules {set_by[name]!r} and {chosen.kind!r} both set {name}; "
+                    f"only one may"
+                )
+            set_by[name] = chosen.kind
+        schedules.append(schedule)
+    return tuple(schedules)
 
 
 def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecutor:
     """The executor that trains and scores one arm."""
     return LocalExecutor(
         world.trace,
-        experiment.training.model.build(),
+        arm.training.model.build(),
         [rule.build() for rule in arm.solver],
         world.streams,
         experiment.executor,
     )
 
 
-def run_header(arm: Arm, world: World, executor: LocalExecutor) -> dict[str, Any]:
-    """The first line of a run's log: what the rounds below it are of."""
+def run_header(experiment: Experiment, arm: Arm, world: World, executor: LocalExecutor) -> dict[str, Any]:
+    """The first line of a run's log: what the rounds below it are of.
+
+    `concepts` is the true one of each client (columns) at each data step (rows, the last for tests only),
+    where the trace knows it and the table is not too large.
+    """
+    concepts = world.trace.concepts
+    known = {} if concepts is None or concepts.size > MOST_CONCEPTS else {"concepts": concepts.tolist()}
     return {
         "arm": arm.name,
         "seed": world.streams.seed,
@@ -151,7 +176,8 @@ def run_header(arm: Arm, world: World, executor: LocalExecutor) -> dict[str, Any
         "num_labels": world.trace.num_labels,
         "num_parameters": executor.num_parameters,
         "strategy": executor.strategy,
-        "model_factor": world.model_factor,
+        "model_factor": resolve_model_factor(experiment, arm, world),
+        **known,
     }
 
 
@@ -162,8 +188,8 @@ def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:
     return load_profile(name_or_path, where="devices.profile")
 
 
-def resolve_model_factor(experiment: Experiment, profile: DeviceProfile, trace: Trace) -> float:
-    """`devices.model_factor` as a number: given, or the model's FLOPs over those of the reference model."""
+def resolve_model_factor(experiment: Experiment, arm: Arm, world: World) -> float:
+    """`devices.model_factor` as a number: given, or the FLOPs of the arm's model over the reference's."""
     factor = experiment.devices.model_factor
     if experiment.devices.time_model == "fedscale":
         if factor not in ("flops", 1):
@@ -174,10 +200,12 @@ def resolve_model_factor(experiment: Experiment, profile: DeviceProfile, trace: 
         return 1.0
     if factor != "flops":
         return factor
-    if profile.reference_flops is None:
+    if world.profile.reference_flops is None:
         raise ConfigurationError(
             f'devices.model_factor = "flops": the profile {experiment.devices.profile!r} does not say how '
             f"many FLOPs its reference model needs; give a number, such as 1"
         )
-    spec = experiment.training.model.build()
-    return forward_flops(spec, trace.sample_shape, trace.num_labels) / profile.reference_flops
+    spec = arm.training.model.build()
+    return (
+        forward_flops(spec, world.trace.sample_shape, world.trace.num_labels) / world.profile.reference_flops
+    )

@@ -19,6 +19,7 @@ from coordinator.clusterers import CLUSTERERS, Clusterer
 from coordinator.detectors import DETECTORS, Detector
 from coordinator.memories import MEMORIES, Memory
 from coordinator.pacing import PACINGS, Pacing
+from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
 from emulator.errors import ConfigurationError, DataFileError
 from emulator.plugins import ChoiceOf, Chosen, Parameters, Registry
@@ -63,9 +64,14 @@ def _number_or_flops(value: Any) -> Any:
     return value
 
 
-def _alone_is_a_chain(value: Any) -> Any:
-    """A rule that is alone needs no list around it."""
+def _alone_is_a_list(value: Any) -> Any:
+    """A rule or a schedule that is alone needs no list around it."""
     return [value] if isinstance(value, str | Mapping) else value
+
+
+def _number_alone(value: Any) -> Any:
+    """A published mean needs no standard deviation beside it."""
+    return [value] if isinstance(value, int | float) else value
 
 
 class Devices(Parameters):
@@ -107,13 +113,27 @@ class Round(Parameters):
     evaluate_every: int = Field(1, ge=1, description="rounds between evaluations; the last is always one")
 
 
+Percent = Annotated[float, Field(ge=0, le=100)]
+PublishedValue = Annotated[
+    tuple[Percent, ...], Field(min_length=1, max_length=2), BeforeValidator(_number_alone)
+]
+
+
+class Published(Parameters):
+    """What a paper reports of an arm: its mean, or its mean and standard deviation, in percent."""
+
+    accuracy_omitting_drift: dict[str, PublishedValue] = Field(default_factory=dict)
+    accuracy_including_drift: dict[str, PublishedValue] = Field(default_factory=dict)
+
+
 class Report(Parameters):
-    """How accuracy becomes time-to-accuracy."""
+    """How accuracy becomes time-to-accuracy, and what it is held against."""
 
     window: int = Field(5, ge=1, description="evaluations in the trailing mean")
     target: float | None = Field(
         None, gt=0, le=1, description="target accuracy; without it, the reference arm's final one, by seed"
     )
+    published: Published | None = Field(None, description="published values, shown beside ours")
 
 
 class PartsRow(Parameters):
@@ -130,8 +150,12 @@ class PartsRow(Parameters):
     )
     memory: Annotated[Chosen[Memory], ChoiceOf(lambda: MEMORIES)] = Field("held", validate_default=True)
     solver: Annotated[
-        tuple[Annotated[Chosen[Any], ChoiceOf(_rules)], ...], BeforeValidator(_alone_is_a_chain)
+        tuple[Annotated[Chosen[Any], ChoiceOf(_rules)], ...], BeforeValidator(_alone_is_a_list)
     ] = Field(("sgd",), validate_default=True)
+    schedules: Annotated[
+        tuple[Annotated[Chosen[Schedule], ChoiceOf(lambda: SCHEDULES)], ...],
+        BeforeValidator(_alone_is_a_list),
+    ] = Field((), description="no two of them may set the same number")
     aggregator: Annotated[Chosen[Aggregator], ChoiceOf(lambda: AGGREGATORS)] = Field(
         "fedavg", validate_default=True
     )
@@ -139,13 +163,15 @@ class PartsRow(Parameters):
 
 
 class Arm(PartsRow):
-    """A method: a name and its row of parts."""
+    """A method: a name, its row of parts, and how its participants train where that is its own."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_+-]*(\.[0-9][A-Za-z0-9_+-]*)*$")
+    training: Training = Training()
 
 
 class Experiment(Parameters):
-    """A whole configuration. `[parts]` sets parts for every arm that does not name its own."""
+    """A whole configuration. `[parts]` sets parts for every arm that does not name its own; `training` of an
+    arm is laid over `[training]`, key by key."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
     seeds: tuple[Annotated[int, Field(ge=0, lt=2**32)], ...] = Field((0, 1, 2, 3, 4), min_length=1)
@@ -160,13 +186,14 @@ class Experiment(Parameters):
 
     @model_validator(mode="before")
     @classmethod
-    def _hand_parts_to_arms(cls, values: Any) -> Any:
-        if not isinstance(values, Mapping) or not isinstance(values.get("parts"), Mapping):
+    def _complete_arms(cls, values: Any) -> Any:
+        """Hand every arm the parts and the training that it does not name."""
+        if not isinstance(values, Mapping) or not isinstance(values.get("arm"), list | tuple):
             return values
-        parts, arms = values["parts"], values.get("arm")
-        if not isinstance(arms, list | tuple) or not set(parts) <= set(PartsRow.model_fields):
-            return values
-        return {**values, "arm": [{**parts, **arm} if isinstance(arm, Mapping) else arm for arm in arms]}
+        parts, training = values.get("parts", {}), values.get("training", {})
+        if not isinstance(parts, Mapping) or not set(parts) <= set(PartsRow.model_fields):
+            parts = {}  # validation says what is wrong with it
+        return {**values, "arm": [_complete_arm(arm, parts, training) for arm in values["arm"]]}
 
     @field_validator("seeds")
     @classmethod
@@ -182,6 +209,17 @@ class Experiment(Parameters):
         if len(set(names)) < len(names):
             raise ValueError(f"every arm needs a name of its own; these are {', '.join(names)}")
         return arms
+
+    @model_validator(mode="after")
+    def _published_arms_exist(self) -> Experiment:
+        names = [arm.name for arm in self.arm]
+        for figure, values in self.report.published or ():
+            for name in values:
+                if name not in names:
+                    raise ValueError(
+                        f"report.published.{figure}: no arm is named {name!r}; arms: {', '.join(names)}"
+                    )
+        return self
 
     @property
     def reference_arm(self) -> str:
@@ -245,6 +283,16 @@ def parse_experiment(table: Mapping[str, Any], where: str) -> Experiment:
         return Experiment.model_validate(table)
     except ValidationError as error:
         raise ConfigurationError(f"{where}: {_first_problem(error, table)}") from error
+
+
+def _complete_arm(arm: Any, parts: Mapping[str, Any], training: Any) -> Any:
+    """One arm's table with the shared `parts` and `training` under its own; as it is where that cannot be."""
+    if not isinstance(arm, Mapping):
+        return arm
+    own = arm.get("training", {})
+    if isinstance(training, Mapping) and isinstance(own, Mapping):
+        own = {**training, **own}
+    return {**parts, **arm, "training": own}
 
 
 def _name_folder_source(table: dict[str, Any], locate: Locate) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from emulator.runlog import RoundRecord
 from experiments.run_directory import FinishedRun, write_atomically
 
-INTEGERS = ("round", "step", "changed", "reported", "moved")
+INTEGERS = ("round", "step", "changed", "reported", "moved", "scored_clients", "drift_cells")
 FLOATS = (
     "opened_s",
     "dispatched_s",
@@ -20,12 +20,14 @@ FLOATS = (
     "train_loss",
     "accuracy",
     "accuracy_std",
+    "accuracy_omitting_drift",
     "loss",
     "mean_client_distance",
     "unclustered_distance",
     "download_bytes",
     "upload_bytes",
     "control_bytes",
+    "models_sent",
 )
 COUNTS = ("participants", "kept", "dropped", "clusters")
 

@@ -127,7 +127,11 @@ class RunDirectory:
         if not self.is_done(arm, seed):
             raise InputError(f"{self.path}: arm {arm!r}, seed {seed} is not finished")
         header, records = read_log(self.log_path(arm, seed))
-        return FinishedRun(arm, seed, header, records, _read_json(self.timing_path(arm, seed)))
+        return FinishedRun(arm, seed, header, records, self.read_timing(arm, seed))
+
+    def read_timing(self, arm: str, seed: int) -> dict[str, float]:
+        """What was measured on a wall clock in a finished run."""
+        return _read_json(self.timing_path(arm, seed))
 
     def finished_pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all finished runs, by arm and then by seed as configured."""

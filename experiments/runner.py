@@ -24,9 +24,11 @@ from experiments.build import (
     build_executor,
     build_parts,
     build_world,
+    resolve_model_factor,
     run_header,
 )
-from experiments.config import Arm, Experiment, Locate, parse_experiment
+from experiments.config import Experiment, Locate, parse_experiment
+from experiments.planned_run import PlannedRun
 from experiments.run_directory import RunDirectory, write_atomically
 from experiments.stopwatch import Stopwatch
 
@@ -36,13 +38,13 @@ PACKAGES = ("driftscale", "torch", "numpy", "scikit-learn", "scipy", "pyarrow", 
 class Progress(Protocol):
     """What is told how far a run has come."""
 
-    def run(self, arm: str, seed: int, rounds: int) -> AbstractContextManager[None]: ...
+    def run(self, run: PlannedRun) -> AbstractContextManager[None]: ...
 
     def round_done(self, record: RoundRecord) -> None: ...
 
-    def skipped(self, arm: str, seed: int) -> None: ...
+    def skipped(self, run: PlannedRun) -> None: ...
 
-    def failed(self, arm: str, seed: int, reason: str) -> None: ...
+    def failed(self, run: PlannedRun, reason: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,21 @@ class Plan:
     arms: Sequence[str]
     locate: Locate
 
-    def pairs(self) -> list[tuple[int, str]]:
-        """(seed, arm), all arms of a seed together, since they share its world."""
-        return [(seed, arm) for seed in self.experiment.seeds for arm in self.arms]
+    def runs(self) -> list[PlannedRun]:
+        """All arms of a seed together, since they share its world."""
+        name, rounds = self.experiment.name, self.experiment.round.rounds
+        return [PlannedRun(name, arm, seed, rounds) for seed in self.experiment.seeds for arm in self.arms]
+
+    def is_done(self, run: PlannedRun) -> bool:
+        return self.directory.is_done(run.arm, run.seed)
+
+    def earlier_s(self) -> dict[PlannedRun, float]:
+        """Wall seconds that each run took which is finished already."""
+        return {
+            run: self.directory.read_timing(run.arm, run.seed)["wall_s"]
+            for run in self.runs()
+            if self.is_done(run)
+        }
 
 
 def plan_run(
@@ -99,35 +113,39 @@ def run_plan(plan: Plan, progress: Progress) -> None:
     """Run what is not finished. A run that cannot go on is marked FAILED and the others still run;
     RunError at the end says how many, and the first reason."""
     failures: list[str] = []
+    for name in plan.arms:  # what cannot be put together shows before the first one trains
+        build_parts(plan.experiment, plan.experiment.find_arm(name))
     world: World | None = None
-    world_seed: int | None = None
-    for seed, arm_name in plan.pairs():
-        if plan.directory.is_done(arm_name, seed):
-            progress.skipped(arm_name, seed)
+    for run in plan.runs():
+        if plan.is_done(run):
+            progress.skipped(run)
             continue
-        if world is None or world_seed != seed:
-            world, world_seed = build_world(plan.experiment, seed, plan.locate), seed
+        if world is None or world.streams.seed != run.seed:
+            world = build_world(plan.experiment, run.seed, plan.locate)
             _write_manifest(plan, world)
         try:
-            run_one(plan, plan.experiment.find_arm(arm_name), seed, world, progress)
+            run_one(plan, run, world, progress)
         except RunError as error:
-            plan.directory.mark_failed(arm_name, seed, str(error))
-            progress.failed(arm_name, seed, str(error))
-            failures.append(f"{arm_name}, seed {seed}: {error}")
+            plan.directory.mark_failed(run.arm, run.seed, str(error))
+            progress.failed(run, str(error))
+            failures.append(f"{run.arm}, seed {run.seed}: {error}")
     if failures:
         others = f"; {len(failures) - 1} more failed" if len(failures) > 1 else ""
         raise RunError(f"{failures[0]}{others}; finished runs are kept in {plan.directory.path}")
 
 
-def run_one(plan: Plan, arm: Arm, seed: int, world: World, progress: Progress) -> None:
+def run_one(plan: Plan, run: PlannedRun, world: World, progress: Progress) -> None:
     """Run one (arm, seed) from its first round to DONE."""
-    plan.directory.start(arm.name, seed)
+    arm = plan.experiment.find_arm(run.arm)
+    plan.directory.start(run.arm, run.seed)
     stopwatch = Stopwatch()
     start, cpu_start = time.perf_counter(), time.process_time()
     executor = build_executor(plan.experiment, arm, world)
     with (
-        progress.run(arm.name, seed, plan.experiment.round.rounds),
-        RunLog(plan.directory.log_path(arm.name, seed), run_header(arm, world, executor)) as log,
+        progress.run(run),
+        RunLog(
+            plan.directory.log_path(run.arm, run.seed), run_header(plan.experiment, arm, world, executor)
+        ) as log,
     ):
         kept = 0
 
@@ -139,8 +157,8 @@ def run_one(plan: Plan, arm: Arm, seed: int, world: World, progress: Progress) -
         build_emulation(plan.experiment, arm, world, executor, log, observers, stopwatch).run()
     if kept == 0:
         raise RunError(
-            f"no update was absorbed in any of {plan.experiment.round.rounds} rounds: every visit was "
-            f"dropped or abandoned; give clients more time (pacing.deadline_s), or less to do"
+            f"no update was absorbed in any of {run.rounds} rounds: every visit was dropped or abandoned; "
+            f"give clients more time (pacing.deadline_s), or less to do"
         )
     timing = {
         "wall_s": time.perf_counter() - start,
@@ -148,7 +166,7 @@ def run_one(plan: Plan, arm: Arm, seed: int, world: World, progress: Progress) -
         "cpu_s": time.process_time() - cpu_start,
         "peak_memory_bytes": _peak_memory_bytes(),
     }
-    plan.directory.mark_done(arm.name, seed, timing)
+    plan.directory.mark_done(run.arm, run.seed, timing)
 
 
 def check(experiment: Experiment, locate: Locate) -> World:
@@ -157,6 +175,7 @@ def check(experiment: Experiment, locate: Locate) -> World:
     for arm in experiment.arm:
         build_parts(experiment, arm)
         build_executor(experiment, arm, world)
+        resolve_model_factor(experiment, arm, world)
     return world
 
 
@@ -177,7 +196,7 @@ def _deciding(experiment: Experiment) -> dict[str, Any]:
     """What decides the result of an (arm, seed): not which seeds there are, nor how they are reported."""
     table = experiment.resolved()
     arms = {arm["name"]: arm for arm in table.pop("arm")}
-    for key in ("seeds", "report"):
+    for key in ("seeds", "report", "training"):  # every arm has its training written out
         table.pop(key)
     return {**table, "arm": arms}
 
@@ -212,7 +231,6 @@ def _write_manifest(plan: Plan, world: World) -> None:
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "profile": {"name": world.profile.name, "source": world.profile.source},
-        "model_factor": world.model_factor,
         "availability": dict(world.availability.facts),
         "random_streams": SCHEME,
         "sha256": {**fingerprints, str(seed): fingerprint},

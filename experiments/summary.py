@@ -8,6 +8,10 @@
         reclustering_rounds               a list of rounds for each seed
 
 Figures are in the units of their names; accuracies and distances have none, `_pp` is percentage points.
+`accuracy_omitting_drift` and `accuracy_including_drift` are test-then-train: means over clients and data
+steps, by the last evaluation of each step, without the cells that drift and with them; null where the trace
+does not know its concepts. `models_sent` counts whole models either way, `relative_models_sent` against those
+of the reference arm. Version 2 added these four.
 An arm is measured on the seeds that the reference arm has finished too, so that all comparisons are paired;
 arms that share no seed with it are left out.
 """
@@ -22,6 +26,7 @@ import numpy as np
 
 from emulator.errors import InputError
 from emulator.runlog import RoundRecord
+from experiments.drift_accuracy import accuracy_including_drift, accuracy_omitting_drift
 from experiments.intervals import (
     Estimate,
     amount_estimate,
@@ -32,7 +37,7 @@ from experiments.intervals import (
 from experiments.run_directory import FinishedRun, RunDirectory, write_atomically
 from experiments.time_to_accuracy import AccuracyCurve, accuracy_curve
 
-SUMMARY_VERSION = 1
+SUMMARY_VERSION = 2
 
 Summary = dict[str, Any]
 
@@ -44,6 +49,7 @@ TOTALS: dict[str, Callable[[FinishedRun], float | None]] = {
     "download_bytes": lambda run: run.records[-1].download_bytes,
     "upload_bytes": lambda run: run.records[-1].upload_bytes,
     "control_bytes": lambda run: run.records[-1].control_bytes,
+    "models_sent": lambda run: run.records[-1].models_sent,
     "moves": lambda run: sum(record.moved for record in run.records),
     "dropouts": lambda run: sum(len(record.dropped) for record in run.records),
     "abandoned": lambda run: sum(record.abandoned for record in run.records),
@@ -74,7 +80,10 @@ def summarise(
     for arm, by_seed in arms.items():
         shared = [run for seed, run in by_seed.items() if seed in reference]
         if shared:
-            summaries[arm] = _summarise_arm(shared, [reference[run.seed] for run in shared], window, target)
+            bases = [arms[reference_arm][run.seed] for run in shared]
+            summaries[arm] = _summarise_arm(
+                shared, bases, [reference[run.seed] for run in shared], target, window
+            )
     return {
         "version": SUMMARY_VERSION,
         "name": name,
@@ -105,9 +114,13 @@ def summarise_directory(directory: RunDirectory, runs: Sequence[FinishedRun]) ->
 
 
 def _summarise_arm(
-    runs: Sequence[FinishedRun], reference: Sequence[AccuracyCurve], window: int, target: float | None
+    runs: Sequence[FinishedRun],
+    bases: Sequence[FinishedRun],
+    reference: Sequence[AccuracyCurve],
+    target: float | None,
+    window: int,
 ) -> dict[str, Any]:
-    """One arm; `reference` holds the curve of the reference arm for the seed of each run."""
+    """One arm; `bases` are the reference arm's runs for the seed of each run, `reference` their curves."""
     curves = [accuracy_curve(run, window) for run in runs]
     targets = [base.final if target is None else target for base in reference]
     times = [curve.time_to(goal) for curve, goal in zip(curves, targets, strict=True)]
@@ -122,9 +135,14 @@ def _summarise_arm(
         "mean_gain_pp": difference_estimate(
             means, [float(np.mean(base.accuracy)) for base in reference], scale=100.0
         ),
+        "accuracy_omitting_drift": mean_estimate([accuracy_omitting_drift(run.records) for run in runs]),
+        "accuracy_including_drift": mean_estimate([accuracy_including_drift(run.records) for run in runs]),
         "tta_s": amount_estimate([time_s for time_s, _ in times]),
         "speedup": ratio_estimate([time_s for time_s, _ in reference_times], [time_s for time_s, _ in times]),
         **{figure: amount_estimate([total(run) for run in runs]) for figure, total in TOTALS.items()},
+        "relative_models_sent": ratio_estimate(
+            [run.records[-1].models_sent for run in runs], [base.records[-1].models_sent for base in bases]
+        ),
     }
     return {
         "seeds": len(runs),

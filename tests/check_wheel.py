@@ -23,6 +23,7 @@ DATA = {
     "device_profiles/catalogue/fedscale_compute.csv",
     "device_profiles/catalogue/smartphones.toml",
     "experiments/configs/covid-mnist.toml",
+    "experiments/configs/feddrift/sine-2.toml",
     "experiments/configs/digits.toml",
     "experiments/report/template.html",
     "traces/availability/diurnal_curve.csv",

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -21,20 +22,31 @@ from coordinator.coordinator import SynchronousCoordinator
 from coordinator.detectors import Detector
 from coordinator.detectors.changed import Changed
 from coordinator.memories import Memory
-from coordinator.memories.held import Held
+from coordinator.memories.held import Held, HeldParameters
 from coordinator.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from coordinator.selectors.random import Random
-from coordinator.view import View
+from coordinator.view import Ask, View
 from device_profiles import Fleet
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.emulation import Emulation, Log
 from emulator.latency import DriftscaleLatency
-from emulator.messages import ArrayUpdates, Evaluation, SampleRanges, TrainTasks
+from emulator.messages import (
+    ArrayUpdates,
+    Evaluation,
+    InferencePlan,
+    Metric,
+    SampleRanges,
+    Scores,
+    StateSpec,
+    TrainTasks,
+    Updates,
+)
 from emulator.plugins import NoParameters
-from emulator.ports import Split
+from emulator.ports import Segment, Split
 from emulator.runlog import RoundRecord
 from emulator.seeding import RandomStreams
 
@@ -67,9 +79,12 @@ class FakeExecutor:
         self.targets = np.broadcast_to(columns, (len(columns), num_parameters))
         self.num_parameters = num_parameters
         self.pull = pull
+        self.layout = {"weight": Segment(0, num_parameters, (num_parameters,))}
+        self.state: Mapping[str, StateSpec] = {}
         self.waves: list[TrainTasks] = []
         self.starts: list[Floats32] = []
         self.evaluated: list[tuple[Floats32, Ints]] = []
+        self.scored: list[tuple[Floats32, SampleRanges]] = []
 
     @property
     def trained(self) -> list[list[int]]:
@@ -91,9 +106,21 @@ class FakeExecutor:
             num_steps=tasks.settings["local_steps"].astype(np.int64),
             delta=(self.pull * distance).astype(np.float32),
             metrics={"loss": np.where(counts > 0, np.abs(distance).mean(axis=1), np.nan)},
+            state={name: column + 1 for name, column in tasks.state.items()},
         )
 
-    def evaluate(self, models: Floats32, serves: Ints, samples: SampleRanges) -> Evaluation:
+    def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
+        """Of n requests, the i-th is right on a share 1 - |target - model| of its samples, by table row: the
+        client of a row is the row, modulo the clients."""
+        self.scored.append((models.copy(), samples))
+        correct = np.zeros((len(samples), len(models)))
+        for request in range(len(samples)):
+            targets = self.targets[samples.rows(request) % len(self.targets), 0]
+            correct[request] = (1 - np.abs(targets[:, None] - models[:, 0])).sum(axis=0)
+        return Scores(samples.counts(), correct=correct)
+
+    def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
+        serves = plan.first()
         self.evaluated.append((models.copy(), serves.copy()))
         distance = np.abs(self.targets[:, 0] - models[serves, 0])
         empty = samples.counts() == 0
@@ -104,7 +131,8 @@ class FakeStream:
     """Label histograms set by hand: `histograms` (steps, N, L), one step per `rounds_per_step` rounds.
 
     A client's data changed when its histogram did, or where `touched` (steps, N) says so. Each client's
-    `train` and `test` samples are one range of the table, the same at every step.
+    `train` and `test` samples are one range of the table, the same at every step; what a client holds is also
+    what arrived last. `concepts` (steps + 1, N), if given, are the truth; the last row is tested only.
     """
 
     def __init__(
@@ -114,6 +142,7 @@ class FakeStream:
         train: Sequence[int] | None = None,
         test: Sequence[int] | None = None,
         touched: npt.ArrayLike | None = None,
+        concepts: npt.ArrayLike | None = None,
     ) -> None:
         self.histograms = np.array(histograms, dtype=np.float64)
         self.num_steps, self.num_clients, self.num_labels = self.histograms.shape
@@ -123,6 +152,7 @@ class FakeStream:
         self._touched = np.vstack([np.ones((1, self.num_clients), dtype=bool), differs])
         if touched is not None:
             self._touched |= np.array(touched, dtype=bool)
+        self._concepts = None if concepts is None else np.array(concepts, dtype=np.int64)
         sizes = {"train": train or [1] * self.num_clients, "test": test or [1] * self.num_clients}
         self._last = {split: np.cumsum(np.array(column)) for split, column in sizes.items()}
         self._sizes = {split: np.array(column) for split, column in sizes.items()}
@@ -136,6 +166,19 @@ class FakeStream:
     def held(self, ids: Ints, split: Split) -> SampleRanges:
         last = self._last[split][ids]
         return SampleRanges.one_each(last - self._sizes[split][ids], last)
+
+    def arrived(self, ids: Ints, first_step: int, last_step: int) -> SampleRanges:
+        ranges = self.held(ids, "train")
+        last = ranges.last if first_step <= self.step <= last_step else ranges.first
+        return SampleRanges.one_each(ranges.first, last)
+
+    @property
+    def concepts(self) -> Ints | None:
+        return None if self._concepts is None else self._concepts[self.step]
+
+    @property
+    def test_concepts(self) -> Ints | None:
+        return None if self._concepts is None else self._concepts[self.step + 1]
 
     def label_histograms(self, ids: Ints) -> Floats:
         histograms: Floats = self.histograms[self.step, ids]
@@ -236,11 +279,12 @@ class Population:
     clusterer: Clusterer = field(default_factory=lambda: Single(NOTHING))
     detectors: Mapping[str, Detector] = field(default_factory=lambda: {"changed": Changed(NOTHING)})
     selector: Selector = field(default_factory=lambda: Random(NOTHING))
-    memory: Memory = field(default_factory=lambda: Held(NOTHING))
+    memory: Memory = field(default_factory=lambda: Held(HeldParameters()))
     aggregator: Aggregator = field(default_factory=lambda: FedAvg(FedAvgParameters()))
     participants: int | None = None  # all clients
     over_commit: float = 1.0
     pacing: SyncParameters = field(default_factory=SyncParameters)
+    schedules: tuple[Schedule, ...] = ()
     rounds: int = 1
     local_steps: int = 1
     batch_size: int = 1
@@ -260,6 +304,7 @@ class Population:
                 memory=self.memory,
                 aggregator=self.aggregator,
                 pacing=Sync(self.pacing, cohort),
+                schedules=self.schedules,
             ),
             RoundSettings(
                 rounds=self.rounds,
@@ -309,23 +354,45 @@ def a_view(
     held: SampleRanges | None = None,
     num_clients: int | None = None,
     round_: int = 0,
+    step: int = 0,
     seed: int = 0,
+    changed: Sequence[int] = (),
+    participants: Sequence[int] = (),
+    updates: Updates | None = None,
+    concepts: Sequence[int] | None = None,
+    claimed: Sequence[int] = (),
+    score: Ask | None = None,
+    layout: Mapping[str, Segment] | None = None,
+    arrived: Callable[[Ints, int, int], SampleRanges] | None = None,
 ) -> View:
-    """A view of so many clients; `drifted` are those that a detector found."""
+    """A view of so many clients; `drifted` are those that a detector found. Nobody may ask anything, unless
+    `score` says what they hear; what a client holds arrived at `step`, unless `arrived` says otherwise."""
     reports = np.array(reports if reports is not None else np.zeros((num_clients or 1, 1)), dtype=np.float64)
     flags = np.zeros(len(reports), dtype=bool)
     flags[list(drifted)] = True
     ranges = held or SampleRanges.one_each(np.arange(len(reports)), np.arange(len(reports)) + 1)
     return View(
         round=round_,
-        step=0,
+        step=step,
         num_clients=len(reports),
         streams=RandomStreams(seed),
         assignment=assignment,
         models=np.array(np.zeros((0, 2)) if models is None else models, dtype=np.float32),
         model_ids=np.array(model_ids, dtype=np.int64),
+        layout=layout or {},
         reports=reports,
         drift={"changed": flags},
+        changed=np.array(changed, dtype=np.int64),
+        participants=np.array(participants, dtype=np.int64),
+        updates=updates,
+        concepts=None if concepts is None else np.array(concepts, dtype=np.int64),
         initial=lambda number: np.full(2, number, dtype=np.float32),
         held=ranges.take,
+        arrived=arrived or (lambda ids, first, last: ranges.take(ids)),
+        claimed=lambda: np.array(claimed, dtype=np.int64),
+        score=score or _nobody_answers,
     )
+
+
+def _nobody_answers(*question: object, **more: object) -> NoReturn:
+    raise AssertionError("a part asked clients a question")

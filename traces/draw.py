@@ -11,8 +11,9 @@ from emulator.arrays import Floats
 from emulator.errors import ConfigurationError, InputError
 from emulator.plugins import Parameters
 from emulator.seeding import RandomStreams
+from traces.arrivals import SPLITS, Arrivals, num_noise_starts
 from traces.images import ImageSet
-from traces.trace import SPLITS, Arrivals, Trace, num_noise_starts
+from traces.trace import Trace
 
 MAX_SAMPLES = 2**31
 """Samples a trace may hold: a million clients with 30 new ones at each of 70 steps."""

@@ -12,10 +12,11 @@ from emulator.ports import Split
 
 @dataclass(frozen=True)
 class ImageSet:
-    """A pool of images of one shape.
+    """A pool of images, or other vectors of features, of one shape.
 
-    `pixels` (images, *shape) uint8 or float32; times `scale` they lie in [0, 1]. `labels` (images,) are
-    0 .. num_labels - 1. `train` and `test` are disjoint image indices.
+    `pixels` (images, *shape) uint8 or float32; times `scale` they are the features: for images as they were
+    published, in [0, 1]. `labels` (images,) are 0 .. num_labels - 1. `train` and `test` are disjoint image
+    indices.
     """
 
     pixels: np.ndarray
@@ -30,7 +31,7 @@ class ImageSet:
         return tuple(int(size) for size in self.pixels.shape[1:])
 
     def features(self, images: Ints) -> Floats32:
-        """(n, *shape) pixels in [0, 1]."""
+        """(n, *shape) pixels times scale."""
         return self.pixels[images].astype(np.float32) * np.float32(self.scale)
 
     def by_label(self, split: Split) -> tuple[Ints, Ints]:

@@ -7,45 +7,16 @@ The rows are sorted by (client, split, arrival), so what a client holds of one s
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import InputError
 from emulator.messages import SampleRanges
 from emulator.ports import Split
+from traces.arrivals import NOISE_NUMBERS, SPLITS, Arrivals
 from traces.images import ImageSet
-
-SPLITS: tuple[Split, ...] = ("train", "test")
-
-NOISE_NUMBERS = 2**20
-"""Length of the shared table of standard normal numbers that sensor noise is read from."""
-
-
-@dataclass(frozen=True)
-class Arrivals:
-    """The table's columns in any order, shape (rows,): what a source hands over."""
-
-    client: npt.NDArray[np.int32]
-    split: npt.NDArray[np.int8]  # index into SPLITS
-    arrival: npt.NDArray[np.int32]  # data step; what a client owns from the start arrives at or before 0
-    label: npt.NDArray[np.int16]
-    image: npt.NDArray[np.int32]
-    noise_start: npt.NDArray[np.int32]  # where in the table of noise the sample's own begins
-
-
-def num_noise_starts(images: ImageSet) -> int:
-    """How many places an image's noise can begin at; InputError for images that are too large."""
-    pixels = int(np.prod(images.shape))
-    if pixels >= NOISE_NUMBERS:
-        raise InputError(
-            f"trace: images of {' x '.join(map(str, images.shape))} have {pixels} pixels; "
-            f"fewer than {NOISE_NUMBERS} are supported"
-        )
-    return NOISE_NUMBERS - pixels
 
 
 class Trace:
@@ -55,6 +26,11 @@ class Trace:
     numbers that starts where the row says. So every row has noise of its own, the same whenever it is read,
     and none of it is stored (the trick is that of evolution strategies' shared noise table, Salimans et al.
     2017, section 2.1). Pixels are not clipped.
+
+    A training sample is held for `retain_steps` data steps, a test sample for `test_retain_steps` (the same,
+    unless given). `concepts` (steps + 1, num_clients), where the truth is known, says of which concept each
+    client's training arrivals of each step are; its last row belongs to the last test samples. Such a trace
+    tests, then trains: the test samples of a step are the training arrivals of the next.
     """
 
     def __init__(
@@ -67,6 +43,8 @@ class Trace:
         rounds_per_step: int,
         noise: float,
         generator: np.random.Generator,
+        test_retain_steps: int | None = None,
+        concepts: Ints | None = None,
     ) -> None:
         order = np.lexsort((arrivals.arrival, arrivals.split, arrivals.client))
         self.client = arrivals.client[order]
@@ -77,6 +55,8 @@ class Trace:
         self._noise_start = arrivals.noise_start[order]
         self.num_clients = num_clients
         self.retain_steps = retain_steps
+        self.test_retain_steps = retain_steps if test_retain_steps is None else test_retain_steps
+        self.concepts = concepts
         self.rounds_per_step = rounds_per_step
         self.noise = noise
         self._images = images
@@ -112,13 +92,19 @@ class Trace:
         return self.label[rows].astype(np.int64)
 
     def held(self, ids: Ints, split: Split, step: int) -> SampleRanges:
-        """What each client holds at `step`: arrivals of the newest `retain_steps` steps, one range each."""
-        index = np.int64(SPLITS.index(split))
-        newest = min(step, self.last_step)
-        oldest = max(step - self.retain_steps + 1, self._first_arrival)
-        first = np.searchsorted(self._key, self._key_of(ids, index, np.int64(min(oldest, newest + 1))))
-        last = np.searchsorted(self._key, self._key_of(ids, index, np.int64(newest + 1)))
-        return SampleRanges.one_each(first.astype(np.int64), last.astype(np.int64))
+        """What each client holds at `step`: arrivals of the newest, retained steps, one range each."""
+        return self._arrivals(ids, split, self._oldest(split, step), step)
+
+    def arrived(self, ids: Ints, first_step: int, last_step: int, step: int) -> SampleRanges:
+        """What each client holds at `step` of the training samples that arrived in [first_step, last_step].
+
+        What it owned from the start counts as arrived at step 0.
+        """
+        oldest = self._oldest("train", step)
+        if first_step > 0:
+            oldest = max(oldest, first_step)
+        newest = min(step, last_step) if last_step >= 0 else self._first_arrival - 1
+        return self._arrivals(ids, "train", oldest, newest)
 
     @cached_property
     def train_by_arrival(self) -> tuple[Ints, Ints]:
@@ -134,7 +120,27 @@ class Trace:
             state.update(np.ascontiguousarray(column).tobytes())
         state.update(self._images.features(np.unique(self.image).astype(np.int64)).tobytes())
         state.update(repr((self.num_clients, self.retain_steps, self.rounds_per_step, self.noise)).encode())
+        # Only where a trace has it, so that those without keep the digest that their runs are filed under.
+        if self.test_retain_steps != self.retain_steps:
+            state.update(f"test {self.test_retain_steps}".encode())
+        if self.concepts is not None:
+            state.update(f"concepts {self.concepts.shape}".encode())
+            state.update(np.ascontiguousarray(self.concepts, dtype=np.int64).tobytes())
         return state.hexdigest()
+
+    def _oldest(self, split: Split, step: int) -> int:
+        """The earliest arrival that is still held at `step`."""
+        retained = self.retain_steps if split == "train" else self.test_retain_steps
+        return step - retained + 1
+
+    def _arrivals(self, ids: Ints, split: Split, oldest: int, newest: int) -> SampleRanges:
+        """The rows of each client that arrived in [oldest, newest]: one range each."""
+        index = np.int64(SPLITS.index(split))
+        until = max(min(newest, self.last_step) + 1, self._first_arrival)
+        since = min(max(oldest, self._first_arrival), until)
+        first = np.searchsorted(self._key, self._key_of(ids, index, np.int64(since)))
+        last = np.searchsorted(self._key, self._key_of(ids, index, np.int64(until)))
+        return SampleRanges.one_each(first.astype(np.int64), last.astype(np.int64))
 
     def _key_of(
         self, client: np.ndarray, split: np.ndarray | np.int64, arrival: np.ndarray | np.int64
@@ -206,10 +212,30 @@ class TraceStream:
     def held(self, ids: Ints, split: Split) -> SampleRanges:
         return self.trace.held(ids, split, self._step)
 
+    def arrived(self, ids: Ints, first_step: int, last_step: int) -> SampleRanges:
+        return self.trace.arrived(ids, first_step, last_step, self._step)
+
+    @property
+    def concepts(self) -> Ints | None:
+        return self._concepts_of(self._step)
+
+    @property
+    def test_concepts(self) -> Ints | None:
+        return self._concepts_of(self._step + 1)
+
     def label_histograms(self, ids: Ints) -> Floats:
         counts = self._counts[ids]
         histograms: Floats = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         return histograms
+
+    def _concepts_of(self, batch: int) -> Ints | None:
+        """(N,) the row of the table of concepts; None where the trace has none."""
+        if self.trace.concepts is None:
+            return None
+        if self._step < 0:
+            raise ValueError("concepts are asked for before the first call of advance_to_round")
+        row: Ints = self.trace.concepts[batch]
+        return row
 
     @staticmethod
     def _between(arrival: Ints, after: int, until: int) -> slice:

@@ -7,14 +7,17 @@ from typing import ClassVar, Literal
 
 from coordinator.assignment import Assignment
 from coordinator.view import View
-from emulator.arrays import Ints
+from emulator.messages import InferencePlan
 from emulator.plugins import Parameters
 
 Representation = Literal["label"]
 
 
 class Clusterer(ABC):
-    """Base of clusterers; built with its own frozen parameters. It answers None for "as before"."""
+    """Base of clusterers; built with its own frozen parameters.
+
+    It is asked at three moments, and answers None for "as before".
+    """
 
     Parameters: ClassVar[type[Parameters]]
 
@@ -24,10 +27,20 @@ class Clusterer(ABC):
         return None
 
     def on_data(self, view: View) -> Assignment | None:
-        """Samples arrived or expired, and whoever drifted has reported. The first call must answer."""
+        """A round opens; samples may have arrived or expired, and whoever drifted has reported.
+
+        The first call must answer.
+        """
         return None
 
-    def serve(self, view: View) -> Ints:
-        """(N,) the row of the model that serves each client."""
-        assert view.assignment is not None
-        return view.assignment.lane
+    def on_participants(self, view: View) -> Assignment | None:
+        """`view.participants` were picked. Lanes and quotas of this round stay as they are."""
+        return None
+
+    def on_updates(self, view: View) -> Assignment | None:
+        """`view.updates` came back and are aggregated in `view.models`."""
+        return None
+
+    def serve(self, view: View) -> InferencePlan:
+        """Which models answer for each client: its own, alike, unless a clusterer knows better."""
+        return InferencePlan.alike(view.members)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from coordinator.assignment import Assignment
 from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.messages import SampleRanges
@@ -15,6 +16,16 @@ class Memory(ABC):
     """Base of memories; built with its own frozen parameters."""
 
     Parameters: ClassVar[type[Parameters]]
+
+    def remix(self, assignment: Assignment) -> None:  # noqa: B027  (most memories keep nothing by model)
+        """The models change: what belongs to an old one passes to its heir."""
+
+    def claim(self, view: View) -> None:  # noqa: B027
+        """The newest arrivals of every client belong to its members of now."""
+
+    @abstractmethod
+    def samples(self, clients: Ints, model: int, view: View) -> SampleRanges:
+        """What each of `clients` holds for row `model` of the bank; no range where it holds nothing."""
 
     @abstractmethod
     def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:

@@ -1,27 +1,82 @@
-"""A client trains its member models on all that it holds."""
+"""A client trains its member models on what it holds: all of it, or the newest data steps, by age or not."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 import numpy as np
+from pydantic import Field
 
 from coordinator.memories.base import Memory
 from coordinator.view import View
-from emulator.arrays import Ints
+from emulator.arrays import Floats, Ints
 from emulator.messages import SampleRanges
-from emulator.plugins import NoParameters
+from emulator.plugins import Parameters
+
+
+class HeldParameters(Parameters):
+    """How far back a client looks, and how much old samples count."""
+
+    window: int | None = Field(
+        None,
+        ge=1,
+        description="train on what arrived in so many newest data steps; none: on all that is held",
+    )
+    weighting: Literal["none", "linear", "exponential"] = Field(
+        "none",
+        description="none: samples of all steps are mixed; else each batch is of one step t', whose samples "
+        "count t' + 1 (linear) or 2^t' (exponential)",
+    )
+    bootstrap: bool = Field(
+        False,
+        description="train on as many samples drawn with replacement, anew for each model and data step",
+    )
 
 
 class Held(Memory):
-    """A client trains its member models on all that it holds: what the trace retains."""
+    """A client trains its member models on what it holds (FedDrift's Oblivious, Window and Weighted)."""
 
-    Parameters = NoParameters
+    Parameters = HeldParameters
 
-    def __init__(self, parameters: NoParameters) -> None:
+    def __init__(self, parameters: HeldParameters) -> None:
         self.parameters = parameters
 
+    def samples(self, clients: Ints, model: int, view: View) -> SampleRanges:
+        belongs = (view.members[clients] == model).any(axis=1)
+        return _spread(self._of(clients[belongs], view), np.flatnonzero(belongs), len(clients))
+
     def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
-        assert view.assignment is not None
-        members = np.sort(view.assignment.members[clients], axis=1)
+        members = np.sort(view.members[clients], axis=1)
         which, column = np.nonzero(members >= 0)
         client = clients[which]
-        return client, members[which, column], view.held(client)
+        return client, members[which, column], self._of(client, view)
+
+    def _of(self, clients: Ints, view: View) -> SampleRanges:
+        """What each of `clients` trains on, whichever the model."""
+        window, weighting = self.parameters.window, self.parameters.weighting
+        first = 0 if window is None else max(view.step - window + 1, 0)
+        if weighting != "none":
+            steps = np.arange(first, view.step + 1)
+            parts = [view.arrived(clients, step, step) for step in steps.tolist()]
+            ranges = SampleRanges.side_by_side(parts, _weights_by_age(steps, view.step, weighting))
+        elif window is None:
+            ranges = view.held(clients)
+        else:
+            ranges = view.arrived(clients, first, view.step)
+        return replace(ranges, bootstrap=self.parameters.bootstrap)
+
+
+def _weights_by_age(steps: Ints, now: int, weighting: Literal["linear", "exponential"]) -> Floats:
+    """(steps,) t' + 1, or 2^(t' - now), which is 2^t' but for a factor; both above zero at any age."""
+    if weighting == "linear":
+        return (steps + 1).astype(np.float64)
+    weights: Floats = 2.0 ** np.maximum(steps - now, -1000).astype(np.float64)
+    return weights
+
+
+def _spread(ranges: SampleRanges, rows: Ints, num_rows: int) -> SampleRanges:
+    """`ranges` as `rows` (ascending) of a request of `num_rows`; the others have none."""
+    sizes = np.zeros(num_rows, dtype=np.int64)
+    sizes[rows] = np.diff(ranges.offsets)
+    return replace(ranges, offsets=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64))

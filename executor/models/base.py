@@ -16,12 +16,15 @@ from emulator import plugins
 class ModelSpec(ABC):
     """A model by its parameters; the samples' shape and the number of labels come from the trace.
 
-    `stacks` says which strategy `auto` takes on a CPU: a dense model gains from training many clients in one
-    batched step, a convolutional one does not.
+    `stacks` and `dense` say which strategy `auto` takes on a CPU. A fully connected model gains from training
+    many clients in one batched step, a convolutional one does not. A `dense` one is nothing but affine maps
+    of the flattened sample with ReLU between them, their weights and biases in this order in the vector of
+    parameters; a vector named `mask` may come before them, by which the features are multiplied.
     """
 
     Parameters: ClassVar[type[plugins.Parameters]] = plugins.NoParameters
-    stacks: ClassVar[bool]
+    stacks: bool
+    dense: bool = False
 
     def __init__(self, parameters: plugins.Parameters) -> None:
         self.parameters = parameters

@@ -21,6 +21,7 @@ class Mlp(ModelSpec):
         )
 
     stacks = True
+    dense = True
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters: Mlp.Parameters = parameters

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from experiments.cli import profiles
-from experiments.cli.output import OutputFormat, print_json
+from experiments.cli.output import OutputFormat
 
 app = typer.Typer(
     name="driftscale",
@@ -41,6 +40,9 @@ def _options(
 
 
 Config = Annotated[Path, typer.Argument(help="A configuration (.toml).", metavar="CONFIG")]
+ConfigOrFolder = Annotated[
+    Path, typer.Argument(help="A configuration (.toml), or a folder of them.", metavar="CONFIG")
+]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="Override a key: round.rounds=50 (repeatable).")
 ]
@@ -54,7 +56,7 @@ Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON
 
 @app.command()
 def run(
-    config: Config,
+    config: ConfigOrFolder,
     settings: Settings = None,
     seeds: Seeds = None,
     arms: Annotated[str | None, typer.Option("--arms", help="Only these arms: global,fielding.")] = None,
@@ -66,38 +68,31 @@ def run(
     """Run what is not finished yet, then summarise and report.
 
     A finished (arm, seed) in the run directory is kept. More --seeds, and more arms, are added to it.
-    """
-    from experiments.cli.progress import make_progress
-    from experiments.config import load_experiment, locator
-    from experiments.runner import plan_run, run_plan
 
-    experiment = load_experiment(config, settings or [], _parse_seeds(seeds), data)
+    Of a folder every configuration is run, each into a run directory of its own under --out (default:
+    runs/<folder>), and one table is made over all of them.
+    """
+    from experiments.cli.runs import run_all_of, run_one
+
     chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
-    folder = out or Path("runs") / experiment.name
-    plan = plan_run(experiment, folder, chosen, locator(data, config), fresh=fresh)
-    try:
-        with make_progress(len(plan.pairs()), quiet=output is OutputFormat.JSON) as progress:
-            run_plan(plan, progress)
-    except KeyboardInterrupt:
-        _note("interrupted; finished runs are kept, the same command goes on with the rest")
-        raise
-    finally:
-        # What is finished is summarised however the run ends.
-        finished = {arm for arm, _ in plan.directory.finished_pairs()}
-        reference = experiment.reference_arm
-        if reference in finished:
-            _report(folder, output)
-        elif finished:
-            _note(f"no summary: {folder} has no finished run of the reference arm {reference!r}")
+    run_it = run_all_of if config.is_dir() else run_one
+    run_it(config, settings or [], _parse_seeds(seeds), chosen, data, out, fresh, output)
 
 
 @app.command()
 def report(
-    directory: Annotated[Path, typer.Argument(help="A run directory.", metavar="DIR")],
+    directory: Annotated[Path, typer.Argument(help="A run directory, or a folder of them.", metavar="DIR")],
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Summarise a run directory again, and write its report."""
-    _report(directory, output)
+    """Summarise a run directory again, or a folder of them."""
+    from experiments.cli.runs import report_all_of, report_one
+    from experiments.table import run_directories
+
+    found = run_directories(directory)
+    if found:
+        report_all_of(directory, found, output)
+    else:
+        report_one(directory, output)
 
 
 @app.command()
@@ -129,28 +124,6 @@ def parts(
     from experiments.cli.tables import print_parts
 
     print_parts(kind, output)
-
-
-def _report(path: Path, output: OutputFormat) -> None:
-    from experiments.cli.tables import print_summary
-    from experiments.report import write_report
-    from experiments.rounds_table import write_rounds_table
-    from experiments.run_directory import RunDirectory
-    from experiments.summary import write_summary
-
-    directory = RunDirectory(path)
-    runs = directory.finished_runs()
-    summary = write_summary(directory, runs)
-    write_rounds_table(directory.rounds_path, runs)
-    report_path = write_report(directory)
-    if output is OutputFormat.JSON:
-        print_json(summary)
-    else:
-        print_summary(summary, report_path)
-
-
-def _note(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 def _parse_seeds(text: str | None) -> list[int] | None:

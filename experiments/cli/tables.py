@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from emulator.errors import UnknownNameError
 from experiments.cli.output import OutputFormat, print_json, print_table
+from experiments.report.cells import NOTHING
 from experiments.report.formats import (
     PickScale,
     bytes_scale,
@@ -23,6 +25,7 @@ from experiments.report.formats import (
     show_estimate,
     time_scale,
 )
+from experiments.report.table_page import TITLES, accuracy_cell, models_cell
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -52,9 +55,7 @@ WIDTH_WITHOUT_TERMINAL = 140
 def print_summary(summary: dict[str, Any], report: Path) -> None:
     """The time-to-accuracy table, and where the report is. What it cost is a table of its own where the
     terminal has no room beside."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH_WITHOUT_TERMINAL)
+    console = _console()
     console.print(
         Text(f"{summary['name']}: time to accuracy, against {summary['reference_arm']}", style="italic")
     )
@@ -100,6 +101,64 @@ def _figures_table(summary: dict[str, Any], results: Figures, costs: Figures) ->
     return table
 
 
+def print_table_of_experiments(table: dict[str, Any], page: Path) -> None:
+    """What `print_drift` does of all experiments, how far they are, and where the page is."""
+    print_drift(table)
+    console = _console()
+    for column in table["experiments"]:
+        if column["finished"] < column["planned"]:
+            console.print(
+                Text(f"{column['name']}: {column['finished']} of {column['planned']} runs are finished")
+            )
+    console.print(Text(f"table: {page}"), soft_wrap=True)
+
+
+def print_drift(table: dict[str, Any]) -> None:
+    """Accuracy without drift cells and with them, beside published values, and models sent."""
+    console = _console()
+    columns = [column["name"] for column in table["experiments"]]
+    for figure, title in TITLES.items():
+        written = {
+            arm: [accuracy_cell(table, figure, arm, column) for column in columns] for arm in table["arms"]
+        }
+        rows = {
+            arm: [
+                f"{ours}\n{published} {difference}" if published else ours
+                for ours, published, difference in cells
+            ]
+            for arm, cells in written.items()
+        }
+        _print_by_arm(console, f"{table['name']}: {title}", columns, rows)
+    rows = {arm: [models_cell(table, arm, column) for column in columns] for arm in table["arms"]}
+    _print_by_arm(console, f"{table['name']}: models sent", columns, rows)
+    console.print(
+        Text(
+            "mean ± standard deviation over seeds; below it the published value, and ours minus it",
+            style="dim",
+        )
+    )
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
+
+
+def _print_by_arm(
+    console: Console, title: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]]
+) -> None:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("arm", overflow="fold")
+    for column in columns:
+        table.add_column(Text(column), justify="right", overflow="fold")
+    for arm, cells in rows.items():
+        if set(cells) != {NOTHING}:  # it has run
+            table.add_row(*map(Text, (arm, *cells)))
+    console.print(Text(title, style="italic"))
+    console.print(table)
+    console.print()
+
+
 def print_check(experiment: Experiment, world: World, output: OutputFormat) -> None:
     """What the configuration comes to."""
     import numpy as np
@@ -114,7 +173,7 @@ def print_check(experiment: Experiment, world: World, output: OutputFormat) -> N
         "samples in the trace": len(world.trace),
         "last data step": world.trace.last_step,
         "device profile": world.profile.name,
-        "model factor": world.model_factor,
+        "model factor": _model_factors(experiment, world),
         **{f"availability: {name}": count for name, count in world.availability.facts.items()},
         "online at the start": int(world.availability.online(clients, 0.0).sum()),
         "client updates in all": experiment.round.participants
@@ -126,6 +185,16 @@ def print_check(experiment: Experiment, world: World, output: OutputFormat) -> N
         print_json(facts)
         return
     print_table([{"what": key, "value": str(value)} for key, value in facts.items()], "ok")
+
+
+def _model_factors(experiment: Experiment, world: World) -> float | str:
+    """The one that all arms have, or each arm's."""
+    from experiments.build import resolve_model_factor
+
+    factors = {arm.name: resolve_model_factor(experiment, arm, world) for arm in experiment.arm}
+    if len(set(factors.values())) == 1:
+        return next(iter(factors.values()))
+    return ", ".join(f"{arm} {factor:.4g}" for arm, factor in factors.items())
 
 
 def print_parts(kind: str | None, output: OutputFormat) -> None:
@@ -169,10 +238,12 @@ def _registries() -> dict[str, Registry[Any]]:
     from coordinator.detectors import DETECTORS
     from coordinator.memories import MEMORIES
     from coordinator.pacing import PACINGS
+    from coordinator.schedules import SCHEDULES
     from coordinator.selectors import SELECTORS
     from executor.models import MODELS
     from executor.rules import RULES
     from traces.availability import AVAILABILITIES
+    from traces.concepts import CONCEPT_SETS
     from traces.drift import DRIFTS
     from traces.sources import SOURCES
 
@@ -184,9 +255,11 @@ def _registries() -> dict[str, Registry[Any]]:
         "solver": RULES,
         "aggregator": AGGREGATORS,
         "pacing": PACINGS,
+        "schedule": SCHEDULES,
         "model": MODELS,
         "source": SOURCES,
         "drift": DRIFTS,
+        "concepts": CONCEPT_SETS,
         "availability": AVAILABILITIES,
     }
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from experiments.report import figures
+from experiments.report.drift_section import drift_section
+from experiments.report.environment import template
 from experiments.report.figures import Arm
 from experiments.report.formats import (
     PickScale,
@@ -95,15 +96,8 @@ def write_report(directory: RunDirectory, runs: Sequence[FinishedRun] | None = N
     summary = summarise_directory(directory, runs)
     arms = _arms(directory.arms(), runs, summary)
     plots = _plots(arms, summary["window"])
-    environment = Environment(
-        loader=PackageLoader("experiments", "report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     target = _configured_target(directory)
-    page = environment.get_template("template.html").render(
+    page = template("template.html").render(
         name=summary["name"],
         lead=_lead(directory.experiment()),
         sentences=sentences(arms, target),
@@ -117,6 +111,7 @@ def write_report(directory: RunDirectory, runs: Sequence[FinishedRun] | None = N
         target=None if target is None else percent_scale(target)(target),
         window=summary["window"],
         missing=_missing(directory, arms),
+        drift=drift_section(arms, directory.experiment()["report"]),
         plots=plots,
         plotly_js=Markup(get_plotlyjs()),
     )
@@ -201,6 +196,7 @@ def _lead(experiment: Mapping[str, Any]) -> str:
 def _facts(directory: RunDirectory) -> list[tuple[str, str]]:
     """(section, its settings) of the configuration, the arms, and the versions that the manifest names."""
     experiment, manifest = directory.experiment(), directory.manifest()
+    experiment["report"].pop("published", None)  # has a table of its own
     facts = [
         (key, _settings(value) if isinstance(value, Mapping) else _value(value))
         for key, value in experiment.items()
@@ -213,14 +209,20 @@ def _facts(directory: RunDirectory) -> list[tuple[str, str]]:
 
 
 def _arm_parts(experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(arm, its parts), after the parts that all arms share."""
-    arms = experiment["arm"]
+    """(arm, its parts), after the parts that all arms share; its training where it is not `[training]`."""
+    arms = [_without_shared_training(arm, experiment.get("training", {})) for arm in experiment["arm"]]
     shared = {key: value for key, value in arms[0].items() if all(arm.get(key) == value for arm in arms)}
     rows = [("all arms", _settings(shared))] if shared else []
     for arm in arms:
         own = {key: value for key, value in arm.items() if key != "name" and key not in shared}
         rows.append((f"arm {arm['name']}", _settings(own) or "nothing of its own"))
     return rows
+
+
+def _without_shared_training(arm: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    own = {key: value for key, value in arm.get("training", {}).items() if shared.get(key) != value}
+    rest = {key: value for key, value in arm.items() if key != "training"}
+    return {**rest, "training": own} if own else rest
 
 
 def _settings(table: Mapping[str, Any]) -> str:

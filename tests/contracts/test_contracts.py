@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
-from coordinator.assignment import Assignment
-from coordinator.clusterers import Clusterer
 from coordinator.clusterers.single import Single
 from coordinator.detectors.changed import Changed
-from coordinator.memories.held import Held
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.schedules import Schedule
 from coordinator.selectors.random import Random
 from emulator.plugins import NoParameters
 from experiments import contracts
-from tests.fakes import NOTHING, FakeAvailability, ints
+from tests.fakes import NOTHING, FakeAvailability
 from traces.drift.label_mix import LabelMix, LabelMixParameters
 
 
@@ -41,68 +37,6 @@ def test_parameters_that_can_be_changed_are_refused():
 
     with pytest.raises(AssertionError, match="not frozen"):
         contracts.check_part(Part, Soft())
-
-
-class Spoilt(Single):
-    """Single, whose first answer `spoil` turns into something else."""
-
-    def __init__(self, spoil) -> None:
-        super().__init__(NOTHING)
-        self.spoil = spoil
-
-    def on_data(self, view):
-        answer = super().on_data(view)
-        return self.spoil(view, answer) if answer is not None else None
-
-
-def spoils():
-    def half(view, answer):
-        return replace(answer, remix=answer.remix / 2)
-
-    def stranger(view, answer):
-        return replace(answer, members=answer.members + 1)
-
-    def missing(view, answer):
-        return replace(answer, members=answer.members[1:])
-
-    def nothing(view, answer):
-        return None
-
-    def vandal(view, answer):
-        view.reports[0, 0] += 1
-        return answer
-
-    def heirs(view, answer):
-        return replace(answer, heir=ints(0))
-
-    rng = np.random.default_rng(0)
-
-    def whim(view, answer):
-        return Assignment.fresh(rng.integers(2, size=view.num_clients), 2, view.initial(0))
-
-    return [
-        (half, "sum to 1"),
-        (stranger, "rows of the new models"),
-        (missing, "a row for each client"),
-        (nothing, "must answer"),
-        (vandal, "writes to what it is shown"),
-        (heirs, "a row for each old model"),
-        (whim, "differently"),
-    ]
-
-
-@pytest.mark.parametrize(("spoil", "complaint"), spoils(), ids=lambda value: getattr(value, "__name__", ""))
-def test_clusterers_that_break_a_rule_are_refused(spoil, complaint):
-    with pytest.raises(AssertionError, match=complaint):
-        contracts.check_clusterer(lambda: Spoilt(spoil))
-
-
-def test_a_clusterer_that_says_nothing_is_refused():
-    class Silent(Clusterer):
-        Parameters = NoParameters
-
-    with pytest.raises(AssertionError, match="must answer"):
-        contracts.check_clusterer(Silent)
 
 
 @pytest.mark.parametrize(
@@ -136,15 +70,52 @@ def test_detectors_that_write_to_the_last_report_are_refused():
         contracts.check_detector(lambda: Greedy(NOTHING))
 
 
-def test_memories_that_pair_in_disorder_are_refused():
-    class Backwards(Held):
-        def rows(self, clients, view):
-            client, model, samples = super().rows(clients, view)
-            order = np.arange(len(client))[::-1]
-            return client[order], model[order], samples.take(order)
+class Rates(Schedule):
+    """The settings that `decide` gives; it says it sets the learning rate, or what `sets` says."""
 
-    with pytest.raises(AssertionError, match="not sorted"):
-        contracts.check_memory(lambda: Backwards(NOTHING))
+    def __init__(self, decide, sets=frozenset({"learning_rate"})) -> None:
+        self.decide = decide
+        self.sets = sets
+
+    def settings(self, client, model, base, view):
+        return self.decide(base)
+
+
+def decisions():
+    rate = frozenset({"learning_rate"})
+    rng = np.random.default_rng(2)
+    return [
+        pytest.param(dict, frozenset(), "sets nothing", id="nothing"),
+        pytest.param(dict, frozenset({"momentum"}), "tasks have only", id="unknown"),
+        pytest.param(dict, rate, "it says it sets", id="more than it says"),
+        pytest.param(lambda base: {}, rate, "it says it sets", id="less than it says"),
+        pytest.param(
+            lambda base: {"learning_rate": base["learning_rate"] * 0}, rate, "above zero", id="zero"
+        ),
+        pytest.param(
+            lambda base: {"learning_rate": base["learning_rate"] * np.inf}, rate, "above zero", id="endless"
+        ),
+        pytest.param(lambda base: {"learning_rate": np.ones(1)}, rate, "for each task", id="one for all"),
+        pytest.param(lambda base: {"learning_rate": np.ones(4)}, rate, "there are not", id="always four"),
+        pytest.param(
+            lambda base: {"learning_rate": np.multiply(base["learning_rate"], 2, out=base["learning_rate"])},
+            rate,
+            "writes to what it is shown",
+            id="in place",
+        ),
+        pytest.param(
+            lambda base: {"learning_rate": base["learning_rate"] * rng.uniform(1, 2)},
+            rate,
+            "differently",
+            id="at a whim",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(("decide", "sets", "complaint"), decisions())
+def test_schedules_that_break_a_rule_are_refused(decide, sets, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_schedule(lambda: Rates(decide, sets))
 
 
 def test_aggregators_that_touch_a_model_without_updates_are_refused():

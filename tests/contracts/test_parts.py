@@ -10,6 +10,7 @@ from coordinator.clusterers import CLUSTERERS
 from coordinator.detectors import DETECTORS
 from coordinator.memories import MEMORIES
 from coordinator.pacing import PACINGS
+from coordinator.schedules import SCHEDULES
 from coordinator.selectors import SELECTORS
 from device_profiles import PROFILES, load_profile
 from emulator.errors import UnknownNameError
@@ -18,6 +19,7 @@ from executor.models import MODELS
 from executor.rules import RULES
 from experiments import contracts
 from traces.availability import AVAILABILITIES
+from traces.concepts import CONCEPT_SETS
 from traces.drift import DRIFTS
 from traces.sources import SOURCES
 
@@ -25,12 +27,14 @@ REGISTRIES = {
     "aggregators": AGGREGATORS,
     "availabilities": AVAILABILITIES,
     "clusterers": CLUSTERERS,
+    "concept sets": CONCEPT_SETS,
     "detectors": DETECTORS,
     "drifts": DRIFTS,
     "memories": MEMORIES,
     "models": MODELS,
     "pacings": PACINGS,
     "rules": RULES,
+    "schedules": SCHEDULES,
     "selectors": SELECTORS,
     "sources": SOURCES,
 }
@@ -38,6 +42,9 @@ REGISTRIES = {
 # What parts without defaults are told; all others are made of their defaults.
 LEAST = {
     ("availabilities", "intervals"): {"windows": "windows.csv"},
+    ("concept sets", "label_subsets"): {"folder": "mnist"},
+    ("concept sets", "label_swaps"): {"folder": "mnist"},
+    ("sources", "concepts"): {"concepts": "sine", "pattern": "Y"},
     ("sources", "idx"): {"folder": "mnist"},
     ("sources", "label_replay"): {
         "table": "labels.csv",
@@ -48,19 +55,41 @@ LEAST = {
     },
 }
 
+# Parameters that make a part decide otherwise than its defaults do.
+OTHERS = {
+    "clusterers": [
+        ("aue", {"num_models": 2, "weigh": "updates", "feddrift_aue_offbyone": True}),
+        ("cfl", {"child_init": "initial", "eps1": 5.0, "eps2": 1e-6, "gamma": 0.0, "max_models": 3}),
+        ("driftsurf", {"delta": 0.0, "reactive_steps": 2}),
+        ("feddrift", {"new_model_init": "copy_best", "max_models": 2, "merge_samples": 7}),
+        ("feddrift_eager", {"max_models": 1}),
+        ("ifca", {"choose": "step", "metric": "loss", "first": "choose", "num_models": 4}),
+    ],
+    "memories": [
+        ("claimed", {"window": 1}),
+        ("held", {"window": 2, "weighting": "exponential"}),
+        ("held", {"window": 1, "bootstrap": True}),
+    ],
+    "schedules": [("adaptive_lr", {"every": "round"})],
+}
+
 
 def least(kind: str, name: str, part):
     return part.Parameters(**LEAST.get((kind, name), {}))
 
 
 def parts(kind: str):
-    """Of one kind, a function that makes each part of its least parameters."""
+    """Of one kind, a function that makes each part of its least parameters, and some of others."""
     registry = REGISTRIES[kind]
 
-    def maker(name: str, part):
-        return pytest.param(lambda *facts: part(least(kind, name, part), *facts), id=name)
+    def maker(part, parameters, id_: str):
+        return pytest.param(lambda *facts: part(parameters, *facts), id=id_)
 
-    return pytest.mark.parametrize("make", [maker(name, part) for name, part in registry])
+    makers = [maker(part, least(kind, name, part), name) for name, part in registry]
+    for name, others in OTHERS.get(kind, []):
+        part = registry.find(name)
+        makers.append(maker(part, part.Parameters(**others), f"{name}-{'-'.join(map(str, others.values()))}"))
+    return pytest.mark.parametrize("make", makers)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +147,11 @@ def test_aggregators(make):
 @parts("pacings")
 def test_pacings(make):
     contracts.check_pacing(make)
+
+
+@parts("schedules")
+def test_schedules(make):
+    contracts.check_schedule(make)
 
 
 @parts("drifts")

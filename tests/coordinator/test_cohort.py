@@ -27,6 +27,7 @@ def a_cohort() -> Cohort:
         lanes=ints(0, 1, 1),
         quota=ints(1, 2, 0),
         start_s=100.0,
+        asked_s=np.zeros(3),
         work=Work.of(3, download_bytes=8, upload_bytes=8),
         phases=Phases(2 * seconds, 4 * seconds, 4 * seconds),
         tasks=tasks,

@@ -8,11 +8,12 @@ import pytest
 from coordinator.assignment import Assignment
 from coordinator.clusterers.fielding import Fielding, FieldingParameters
 from coordinator.detectors.changed import Changed
-from coordinator.memories.held import Held
+from coordinator.memories.held import Held, HeldParameters
 from coordinator.pacing.sync import SyncParameters
 from emulator.emulation import Emulation
 from emulator.errors import RunError
 from emulator.events import ClientDropped, DispatchDue, Event, RoundDeadline, RoundOpened, VisitDue
+from emulator.messages import InferencePlan
 from emulator.ports import Coordinator, Executor, SampleStream
 from tests.fakes import (
     NOTHING,
@@ -335,7 +336,7 @@ def test_clients_in_no_lane_are_not_asked_and_have_no_label():
 
     class ServesAll(FakeClusterer):
         def serve(self, view):
-            return np.zeros(view.num_clients, dtype=np.int64)
+            return InferencePlan.alike(np.zeros((view.num_clients, 1), dtype=np.int64))
 
     record = (
         Population(FakeExecutor([1.0] * 3), clusterer=ServesAll({0: nowhere}), participants=3)
@@ -469,7 +470,7 @@ def test_a_client_of_two_models_makes_one_visit_that_costs_both():
         members=np.array([[0, -1], [0, 1]]),
     )
     played = Population(
-        FakeExecutor([1.0, -1.0], pull=1.0), clusterer=FakeClusterer({0: wide}), memory=Held(NOTHING)
+        FakeExecutor([1.0, -1.0], pull=1.0), clusterer=FakeClusterer({0: wide}), memory=Held(HeldParameters())
     ).play()
     record = played.records[0]
     assert record.participants == [0, 1]

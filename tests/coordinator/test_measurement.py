@@ -1,28 +1,61 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from coordinator.measurement import measure
-from emulator.messages import SampleRanges
-from tests.fakes import FakeExecutor, ints
+from coordinator.assignment import Assignment
+from coordinator.bank import ModelBank
+from coordinator.measurement import Measurement, measure
+from emulator.arrays import Ints
+from emulator.messages import InferencePlan
+from tests.fakes import FakeExecutor, FakeStream, ints
+
+
+def measured(
+    targets: npt.ArrayLike,
+    members: Ints,
+    histograms: npt.ArrayLike,
+    test: list[int] | None = None,
+    concepts: npt.ArrayLike | None = None,
+) -> Measurement:
+    """Models that are all at 0: a client is right as far as its target is near that."""
+    stream = FakeStream([histograms], test=test, concepts=concepts)
+    stream.advance_to_round(0)
+    bank = ModelBank(num_parameters=1)
+    bank.apply(Assignment.fresh(members, int(members.max()) + 1, np.zeros(1, dtype=np.float32)))
+    return measure(FakeExecutor(targets), bank, InferencePlan.alike(members[:, None]), stream)
 
 
 def test_means_are_over_clients_with_test_samples_and_distances_over_all() -> None:
-    # client i is right as far as its target is near the model, which is at 0; client 2 holds no samples
-    executor = FakeExecutor([0.25, 0.75, 0.0])
-    samples = SampleRanges.one_each(ints(0, 1, 2), ints(1, 2, 2))
-    histograms = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    models = np.zeros((2, 1), dtype=np.float32)
-    found = measure(executor, models, ints(0, 0, 1), samples, histograms)
+    histograms = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+    found = measured([0.25, 0.75, 0.0], ints(0, 0, 1), histograms, test=[1, 1, 0])
     assert found.accuracy == (0.75 + 0.25) / 2
     assert found.accuracy_std == 0.25
+    assert found.scored_clients == 2
     assert found.mean_client_distance == (2 + 2 + 0) / 3  # alone in its cluster: 0
     assert found.unclustered_distance == (1 + 2 + 1) / 3
 
 
 def test_a_client_whose_loss_is_not_finite_is_not_averaged_away() -> None:
-    executor = FakeExecutor([0.0, np.nan])
-    samples = SampleRanges.one_each(ints(0, 1), ints(1, 2))
-    models = np.zeros((1, 1), dtype=np.float32)
-    found = measure(executor, models, ints(0, 0), samples, np.array([[1.0], [1.0]]))
+    found = measured([0.0, np.nan], ints(0, 0), [[1.0], [1.0]])
+    assert found.loss is not None
     assert not np.isfinite(found.loss)
+
+
+def test_clients_in_a_drift_are_omitted_from_one_of_the_two_accuracies() -> None:
+    # client 1 trained on concept 0 last, and is tested on concept 1
+    found = measured([0.25, 1.0, 0.0], ints(0, 1, 1), np.ones((3, 1)), concepts=[[0, 0, 1], [0, 1, 1]])
+    assert found.drift_cells == 1
+    assert found.accuracy_omitting_drift == (0.75 + 1.0) / 2
+    assert found.accuracy == (0.75 + 0.0 + 1.0) / 3
+    assert found.serving == [0, 1, 1]
+
+
+def test_where_everybody_drifts_no_accuracy_is_left_when_drifts_are_omitted() -> None:
+    found = measured([0.0], ints(0), np.ones((1, 1)), concepts=[[0], [1]])
+    assert (found.drift_cells, found.accuracy_omitting_drift) == (1, None)
+
+
+def test_without_known_concepts_nothing_is_said_of_them() -> None:
+    found = measured([0.0], ints(0), np.ones((1, 1)))
+    assert (found.drift_cells, found.accuracy_omitting_drift, found.serving) == (None, None, None)

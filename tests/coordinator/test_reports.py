@@ -10,12 +10,14 @@ CHANGED = {"changed": Changed(NoParameters())}
 A, B = [1.0, 0.0], [0.5, 0.5]
 
 
-def test_news_waits_until_its_client_is_reachable_and_is_taken_once() -> None:
+def test_news_waits_until_it_is_taken() -> None:
     reports = Reports(3, 2)
     reports.data_changed(np.array([0, 2]))
-    assert reports.take_news(np.array([True, True, False])).tolist() == [0]
-    assert reports.take_news(np.array([True, True, True])).tolist() == [2]
-    assert reports.take_news(np.array([True, True, True])).tolist() == []
+    assert reports.with_news().tolist() == [0, 2]
+    reports.taken(np.array([0]))
+    assert reports.with_news().tolist() == [2]
+    reports.taken(np.array([2]))
+    assert reports.with_news().tolist() == []
 
 
 def test_whoever_never_reported_reports_whatever_the_detectors_say() -> None:

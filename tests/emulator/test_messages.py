@@ -15,7 +15,7 @@ def ranges_of(request: Request) -> SampleRanges:
     """Each row's ranges, given as (first, length)."""
     flat = np.array([span for row in request for span in row], dtype=np.int64).reshape(-1, 2)
     offsets = np.cumsum([0, *(len(row) for row in request)], dtype=np.int64)
-    return SampleRanges(offsets, flat[:, 0], flat[:, 0] + flat[:, 1])
+    return SampleRanges(offsets, flat[:, 0], flat[:, 0] + flat[:, 1], np.ones(len(flat)))
 
 
 def naive_rows(row: list[tuple[int, int]]) -> list[int]:

@@ -29,9 +29,14 @@ RECORD = RoundRecord(
     loss=None,
     mean_client_distance=0.3333333333333333,
     unclustered_distance=1e-17,
+    scored_clients=3,
+    drift_cells=1,
+    accuracy_omitting_drift=0.75,
+    serving=[0, 2, -1],
     download_bytes=1e20,
     upload_bytes=12.5,
     control_bytes=0.0,
+    models_sent=12.0,
 )
 LINES = (
     b'{"kind":"run","arm":"fielding","seed":0}\n'
@@ -39,7 +44,8 @@ LINES = (
     b'"participants":[1,4,5,7],"kept":[1,7],"dropped":[4],"changed":6,"reported":2,"moved":1,'
     b'"reclustered":false,"clusters":[0,2],"members":[0,2,0],"train_loss":0.1,"accuracy":null,'
     b'"accuracy_std":null,"loss":null,"mean_client_distance":0.3333333333333333,'
-    b'"unclustered_distance":1e-17,"download_bytes":1e+20,"upload_bytes":12.5,"control_bytes":0.0}\n'
+    b'"unclustered_distance":1e-17,"scored_clients":3,"drift_cells":1,"accuracy_omitting_drift":0.75,'
+    b'"serving":[0,2,-1],"download_bytes":1e+20,"upload_bytes":12.5,"control_bytes":0.0,"models_sent":12.0}\n'
 )
 HEADER = {"arm": "fielding", "seed": 0}
 

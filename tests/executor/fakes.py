@@ -89,3 +89,21 @@ def executor(
         RandomStreams(seed),
         ExecutorParameters.model_validate(settings),
     )
+
+
+def of_probabilities(*rows: list[float]) -> Floats32:
+    """A model (linear, one feature) for each row, which says so whatever the sample: (m, P)."""
+    return np.array([[0.0] * len(row) + np.log(row).tolist() for row in rows], dtype=np.float32)
+
+
+def requests(*spans: tuple[int, int]) -> SampleRanges:
+    """A request for each span [first, last) of the table."""
+    first, last = np.array(spans, dtype=np.int64).T
+    return SampleRanges.one_each(first, last)
+
+
+def labelled(labels: list[int], num_labels: int) -> LocalExecutor:
+    """An executor of linear models on samples of one feature with these `labels`."""
+    reader = FakeReader(rows=len(labels), sample_shape=(1,), num_labels=num_labels)
+    reader.y = np.array(labels)
+    return executor(reader)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,14 +10,16 @@ import torch
 
 from emulator.arrays import Floats
 from emulator.errors import ConfigurationError
-from emulator.messages import SampleRanges
-from emulator.ports import Executor
+from emulator.messages import InferencePlan, SampleRanges
+from emulator.ports import Executor, Segment
 from emulator.seeding import RandomStreams
-from executor.executor import EVALUATION_BATCH, LocalExecutor
+from executor.executor import LocalExecutor
 from executor.parameters import ExecutorParameters
+from executor.prediction import EVALUATION_BATCH
 from tests.executor.fakes import FakeReader, executor, model, rule, wave
 
 UNEQUAL = wave(counts=[9, 3, 12], steps=[4, 1, 6])
+SERVED_BY_0 = InferencePlan.alike(np.zeros((3, 1), dtype=np.int64))
 PROX = [rule("fedprox", mu=0.5), rule("sgd", momentum=0.9)]
 
 
@@ -32,9 +35,12 @@ def test_it_is_the_executor_of_the_port() -> None:
 @pytest.mark.parametrize(
     ("kind", "strategy", "resolved"),
     [
-        ("mlp", "auto", "stacked"),
+        ("mlp", "auto", "dense"),
+        ("linear", "auto", "dense"),
+        ("masked", "auto", "dense"),
         ("cnn", "auto", "loop"),
         ("mlp", "loop", "loop"),
+        ("mlp", "stacked", "stacked"),
         ("cnn", "stacked", "stacked"),
     ],
 )
@@ -55,7 +61,7 @@ def test_updates_follow_the_tasks_whatever_order_they_were_trained_in() -> None:
     np.testing.assert_allclose(updates.metrics["loss"], alone.metrics["loss"], rtol=1e-6)
 
 
-@pytest.mark.parametrize("strategy", ["stacked", "loop"])
+@pytest.mark.parametrize("strategy", ["dense", "stacked", "loop"])
 def test_training_repeats_to_the_bit(strategy: str) -> None:
     results = []
     for _ in range(2):
@@ -65,7 +71,7 @@ def test_training_repeats_to_the_bit(strategy: str) -> None:
     assert results[0] == results[1]
 
 
-@pytest.mark.parametrize("strategy", ["stacked", "loop"])
+@pytest.mark.parametrize("strategy", ["dense", "stacked", "loop"])
 def test_two_full_batch_steps_of_fedprox_by_hand(strategy: str) -> None:
     """Softmax regression on batches that hold every sample twice, so that their order does not matter."""
     reader = FakeReader()
@@ -119,10 +125,11 @@ def test_evaluation_equals_a_loop_over_clients() -> None:
     models = np.stack([trainer.initial(number) for number in range(3)])
     edges = np.array([0, 7, 7, 600, 1100, 1101])  # client 1 has no samples; 2 crosses a batch's border
     samples = SampleRanges(
-        np.array([0, 1, 2, 3, 4, 6]), np.append(edges[:-1], 1300), np.append(edges[1:], 1400)
+        np.array([0, 1, 2, 3, 4, 6]), np.append(edges[:-1], 1300), np.append(edges[1:], 1400), np.ones(6)
     )
     serves = np.array([2, 0, 0, 2, 0])
-    evaluation = trainer.evaluate(models, serves, samples)
+    plan = InferencePlan.alike(serves[:, None])
+    evaluation = trainer.evaluate(models, plan, samples)
     for client, row in enumerate(serves):
         rows = samples.rows(client)
         weight = models[row, :24].reshape(4, 6).astype(np.float64)
@@ -134,7 +141,7 @@ def test_evaluation_equals_a_loop_over_clients() -> None:
             assert evaluation.accuracy[client] == (p.argmax(axis=1) == reader.y[rows]).mean()
             expected = -np.log(p[np.arange(len(rows)), reader.y[rows]]).mean()
             assert evaluation.loss[client] == pytest.approx(expected, rel=1e-5)
-    again = executor(reader).evaluate(models, serves, samples)
+    again = executor(reader).evaluate(models, plan, samples)
     assert again.loss.tobytes() == evaluation.loss.tobytes()
 
 
@@ -144,7 +151,7 @@ def test_training_and_evaluation_leave_the_global_generators_alone() -> None:
     for strategy in ("stacked", "loop"):
         trainer = executor(reader, model("cnn"), PROX, strategy=strategy)
         trainer.train(UNEQUAL, starts_of(trainer, 3))
-        trainer.evaluate(starts_of(trainer, 1), np.zeros(3, dtype=np.int64), UNEQUAL.samples)
+        trainer.evaluate(starts_of(trainer, 1), SERVED_BY_0, UNEQUAL.samples)
     assert torch.equal(torch.get_rng_state(), torch_state)
     assert np.array_equal(np.random.get_state()[1], numpy_state[1])  # noqa: NPY002
 
@@ -156,7 +163,7 @@ def test_inputs_are_not_written_to() -> None:
     starts.flags.writeable = False
     kept = starts.copy()
     trainer.train(UNEQUAL, starts)
-    trainer.evaluate(starts, np.zeros(3, dtype=np.int64), UNEQUAL.samples)
+    trainer.evaluate(starts, SERVED_BY_0, UNEQUAL.samples)
     assert np.array_equal(starts, kept)
 
 
@@ -170,6 +177,52 @@ def test_threads_are_a_setting_and_one_by_default() -> None:
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
+
+
+def test_a_model_that_is_not_fully_connected_is_refused_by_the_dense_strategy() -> None:
+    with pytest.raises(ConfigurationError, match=r'strategy = "dense": the model Cnn is not'):
+        executor(FakeReader(sample_shape=(8, 8)), model("cnn"), strategy="dense")
+
+
+def test_the_layout_names_every_tensor_in_the_order_of_the_vector() -> None:
+    layout = executor(FakeReader(), model("masked", inner={"kind": "mlp", "hidden": [3]})).layout
+    assert list(layout) == ["mask", "inner.1.weight", "inner.1.bias", "inner.3.weight", "inner.3.bias"]
+    assert layout["mask"] == Segment(0, 6, (6,), trainable=False)
+    assert layout["inner.1.weight"] == Segment(6, 24, (3, 6))
+    assert layout["inner.3.bias"] == Segment(39, 43, (4,))
+
+
+def test_what_the_solver_remembers_comes_back_in_the_order_of_the_tasks() -> None:
+    trainer = executor(FakeReader(), rules=[rule("adam")], chunk=2)
+    assert list(trainer.state) == ["adam.moment1", "adam.moment2", "adam.steps"]
+    start = starts_of(trainer, 3)
+    first = trainer.train(UNEQUAL, start)
+    assert first.state["adam.steps"].tolist() == [[4], [1], [6]]
+    assert first.state["adam.moment1"].shape == (3, 28)
+    assert first.state["adam.moment2"].dtype == np.float32
+    second = trainer.train(replace(UNEQUAL, state=first.state), start)
+    assert second.state["adam.steps"].tolist() == [[8], [2], [12]]
+    for task in range(3):
+        row = np.array([task])
+        alone = trainer.train(replace(UNEQUAL, state=first.state).take(row), start[row])
+        np.testing.assert_allclose(alone.delta[0], second.delta[task], rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(alone.state["adam.moment1"][0], second.state["adam.moment1"][task], 1e-4)
+
+
+def test_a_task_without_samples_keeps_what_is_remembered_of_it() -> None:
+    trainer = executor(FakeReader(), rules=[rule("adam")])
+    state = {"adam.moment1": np.full((1, 28), 3, np.float32), "adam.steps": np.full((1, 1), 7, np.float32)}
+    updates = trainer.train(replace(wave([0], [5]), state=state), starts_of(trainer, 1))
+    assert np.array_equal(updates.state["adam.moment1"], state["adam.moment1"])
+    assert updates.state["adam.steps"].tolist() == [[7]]
+    assert not updates.state["adam.moment2"].any()
+
+
+def test_a_solver_that_remembers_nothing_hands_nothing_back() -> None:
+    for rules in (PROX, [rule("adam", keep="task")]):
+        trainer = executor(FakeReader(), rules=rules)
+        assert trainer.state == {}
+        assert trainer.train(UNEQUAL, starts_of(trainer, 3)).state == {}
 
 
 def test_a_chain_without_optimiser_is_refused_when_the_executor_is_made() -> None:

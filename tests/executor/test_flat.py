@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from emulator.errors import ConfigurationError
+from emulator.ports import Segment
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
 from executor.models.base import ModelSpec
@@ -76,6 +77,18 @@ def test_a_layer_without_known_initialisation_is_named() -> None:
     flat_model = FlatModel(Ready(nn.Flatten, nn.PReLU), (6,), 6)
     with pytest.raises(ConfigurationError, match=r"'1\.weight' is in a PReLU"):
         flat_model.initial(RandomStreams(0), 0)
+
+
+def test_the_layout_says_where_each_tensor_is_and_whether_it_is_trained() -> None:
+    flat_model = FlatModel(model("masked", inner="linear"), (2,), 3)
+    assert flat_model.layout == {
+        "mask": Segment(0, 2, (2,), trainable=False),
+        "inner.1.weight": Segment(2, 8, (3, 2)),
+        "inner.1.bias": Segment(8, 11, (3,)),
+    }
+    assert flat_model.frozen is not None
+    assert flat_model.frozen.tolist() == [True] * 2 + [False] * 9
+    assert FlatModel(model("linear"), (2,), 3).frozen is None
 
 
 def test_building_and_initialising_leave_the_global_generators_alone() -> None:

@@ -5,8 +5,10 @@ import torch
 from pydantic import ValidationError
 
 from emulator.errors import ConfigurationError, UnknownNameError
+from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
 from executor.models import MODELS
+from executor.models.base import ModelSpec
 from tests.executor.fakes import model
 
 
@@ -33,7 +35,7 @@ def test_the_two_block_cnn_has_800_inputs_to_its_last_layer_on_28_by_28() -> Non
 )
 def test_the_cnn_pads_images_that_would_vanish_without(side: int, padding: int | None, inputs: int) -> None:
     flat_model = FlatModel(model("cnn", padding=padding), (1, side, side), 2)
-    assert flat_model.shapes["7.weight"] == (2, inputs)
+    assert flat_model.layout["7.weight"].shape == (2, inputs)
 
 
 @pytest.mark.parametrize(
@@ -54,12 +56,12 @@ def test_the_cnn_refuses_what_it_cannot_take(
 
 
 def test_an_mlp_without_hidden_layers_is_linear() -> None:
-    assert FlatModel(model("mlp", hidden=[]), (6,), 4).shapes == FlatModel(model("linear"), (6,), 4).shapes
+    assert FlatModel(model("mlp", hidden=[]), (6,), 4).layout == FlatModel(model("linear"), (6,), 4).layout
 
 
 def test_hidden_layers_come_in_their_order() -> None:
-    shapes = FlatModel(model("mlp", hidden=[5, 3]), (2, 2), 4).shapes.values()
-    assert list(shapes) == [(5, 4), (5,), (3, 5), (3,), (4, 3), (4,)]
+    layout = FlatModel(model("mlp", hidden=[5, 3]), (2, 2), 4).layout
+    assert [segment.shape for segment in layout.values()] == [(5, 4), (5,), (3, 5), (3,), (4, 3), (4,)]
 
 
 @pytest.mark.parametrize(
@@ -72,5 +74,59 @@ def test_parameters_out_of_range_or_unknown_are_refused(kind: str, parameters: d
 
 
 def test_an_unknown_model_lists_the_choices() -> None:
-    with pytest.raises(UnknownNameError, match="unknown model 'cn'; choices: cnn, linear, mlp"):
+    with pytest.raises(UnknownNameError, match="unknown model 'cn'; choices: cnn, linear, masked, mlp"):
         MODELS.find("cn")
+
+
+def masked(inner: object = "mlp", **parameters: object) -> FlatModel:
+    return FlatModel(model("masked", inner=inner, **parameters), (2, 2), 3)
+
+
+@pytest.mark.parametrize("inner", ["linear", "mlp", {"kind": "cnn", "channels": [2]}])
+def test_a_mask_of_ones_changes_nothing(inner: object) -> None:
+    behind = masked(inner)
+    kind, parameters = (inner, {}) if isinstance(inner, str) else ("cnn", {"channels": [2]})
+    bare = FlatModel(model(kind, **parameters), (2, 2), 3)
+    flat = behind.initial(RandomStreams(0), 1)
+    assert flat[:4].tolist() == [1, 1, 1, 1]
+    assert flat[4:].tobytes() == bare.initial(RandomStreams(0), 1).tobytes()
+    x = torch.arange(20.0).view(5, 2, 2)
+    ours = behind.logits(behind.named(torch.tensor(flat)), x)
+    assert torch.equal(ours, bare.logits(bare.named(torch.tensor(flat[4:])), x))
+
+
+def test_a_masked_feature_has_no_influence() -> None:
+    behind = masked()
+    flat = torch.tensor(behind.initial(RandomStreams(0), 0))
+    flat[:4] = torch.tensor([1.0, 0.0, 1.0, 0.0])
+    x = torch.arange(4.0).view(1, 2, 2)
+    other = x + torch.tensor([[0.0, 7.0], [0.0, -3.0]])
+    named = behind.named(flat)
+    assert torch.equal(behind.logits(named, x), behind.logits(named, other))
+    assert torch.equal(behind.logits(named, x, serving=True), behind.logits(named, other, serving=True))
+
+
+def test_the_parity_switch_ignores_the_mask_when_clients_are_served_only() -> None:
+    behind, seeing = masked(feddrift_unmasked_inference=True), masked()
+    flat = torch.tensor(behind.initial(RandomStreams(0), 0))
+    everything = behind.named(flat.clone())
+    flat[1] = 0
+    x = torch.arange(1.0, 5.0).view(1, 2, 2)
+    half = behind.named(flat)
+    assert torch.equal(behind.logits(half, x, serving=True), seeing.logits(everything, x))
+    assert torch.equal(behind.logits(half, x), seeing.logits(half, x))
+    assert not torch.equal(behind.logits(half, x), behind.logits(half, x, serving=True))
+
+
+def test_a_mask_may_lie_before_any_model_but_suits_the_fast_path_as_the_model_does() -> None:
+    def suits(spec: ModelSpec) -> tuple[bool, bool]:
+        return spec.stacks, spec.dense
+
+    assert suits(model("masked")) == (True, True)
+    assert suits(model("masked", inner="cnn")) == (False, False)
+    assert suits(model("masked", inner="masked")) == (True, False)
+
+
+def test_an_unknown_model_behind_the_mask_is_refused() -> None:
+    with pytest.raises(ValidationError, match="unknown model 'lienar'"):
+        model("masked", inner="lienar")

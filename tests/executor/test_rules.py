@@ -54,6 +54,72 @@ def test_momentum_and_weight_decay_by_hand() -> None:
     assert path == pytest.approx([-0.5, -1.225], rel=1e-14)
 
 
+def test_two_steps_of_adam_by_hand() -> None:
+    """g = 2 then 0, beta1 0.5, beta2 0.75, rate 0.5: m 1, v 1, so 0.5 (1 / 0.5) / sqrt(1 / 0.25) = 0.5; then
+    m 0.5, v 0.75, so 0.5 (0.5 / 0.75) / sqrt(0.75 / 0.4375) = 0.254588."""
+    run = run_of(0.0)
+    chain = build_chain([rule("adam", beta1=0.5, beta2=0.75)])
+    chain.begin(run)
+    path = []
+    for gradient in (2.0, 0.0):
+        chain.step(run, torch.full((1, 1), gradient, dtype=torch.float64))
+        path.append(run.present.item())
+    assert path == pytest.approx([-0.5, -0.754588], rel=1e-6)
+    assert run.state["adam.steps"].item() == 2
+
+
+def test_amsgrad_never_forgets_the_largest_gradient() -> None:
+    """As above, but v stays 1: 0.5 (0.5 / 0.75) / sqrt(1 / 0.4375) = 0.220479."""
+    run = run_of(0.0)
+    chain = build_chain([rule("adam", beta1=0.5, beta2=0.75, amsgrad=True)])
+    chain.begin(run)
+    for gradient in (2.0, 0.0):
+        chain.step(run, torch.full((1, 1), gradient, dtype=torch.float64))
+    assert run.present.item() == pytest.approx(-0.720479, rel=1e-6)
+    assert run.state["adam.moment2_max"].item() == 1
+
+
+def test_each_task_of_adam_counts_its_own_steps() -> None:
+    """A first step is worth the rate, whatever the gradient; a hundredth with the same gradient also is."""
+    run = run_of(0.0, 0.0)
+    chain = build_chain([rule("adam", beta1=0.5, beta2=0.75)])
+    run.state = chain.remembered(run.received, {})
+    run.state["adam.moment1"][1] = run.state["adam.moment2"][1] = 1
+    run.state["adam.steps"][1] = 99
+    chain.begin(run)
+    chain.step(run, torch.ones(2, 1, dtype=torch.float64))
+    assert run.present.flatten().tolist() == pytest.approx([-0.5, -0.5], rel=1e-7)
+    assert run.state["adam.steps"].flatten().tolist() == [1, 100]
+
+
+def test_tasks_that_have_done_their_steps_keep_their_state() -> None:
+    run = run_of(0.0, 0.0)
+    chain = build_chain([rule("adam")])
+    kept = chain.remembered(run.received, {})
+    run.state = dict(kept)
+    chain.begin(run)
+    chain.step(run, torch.ones(2, 1, dtype=torch.float64))
+    run.keep_first(1)
+    chain.step(run, torch.ones(1, 1, dtype=torch.float64))
+    assert kept["adam.steps"].flatten().tolist() == [2, 1]
+    assert kept["adam.moment1"].flatten().tolist() == pytest.approx([0.19, 0.1])
+
+
+@pytest.mark.parametrize("last", ["adam", "sgd"])
+def test_what_is_frozen_does_not_move_even_if_the_gradient_is_not_a_number(last: str) -> None:
+    run = LocalRun(
+        received=torch.zeros(1, 2),
+        present=torch.ones(1, 2),
+        settings={"learning_rate": torch.ones(1, 1)},
+        frozen=torch.tensor([True, False]),
+    )
+    chain = build_chain([rule("fedprox"), rule(last, weight_decay=0.5)])
+    chain.begin(run)
+    chain.step(run, torch.tensor([[float("nan"), 1.0]]))
+    assert run.present[0, 0] == 1
+    assert run.present[0, 1] < 1
+
+
 def test_each_task_has_its_own_learning_rate() -> None:
     run = run_of(0.0, 0.0)
     run.settings = {"learning_rate": torch.tensor([[1.0], [0.25]], dtype=torch.float64)}
@@ -82,6 +148,10 @@ def test_the_last_rule_and_no_other_is_the_optimiser(kinds: list[str], says: str
         ("sgd", {"weight_decay": -0.1}),
         ("fedprox", {"mu": -1}),
         ("sgd", {"lr": 1}),
+        ("adam", {"beta1": 1.0}),
+        ("adam", {"beta2": -0.1}),
+        ("adam", {"epsilon": 0}),
+        ("adam", {"keep": "round"}),
     ],
 )
 def test_parameters_out_of_range_or_unknown_are_refused(kind: str, parameters: dict[str, object]) -> None:
@@ -90,5 +160,5 @@ def test_parameters_out_of_range_or_unknown_are_refused(kind: str, parameters: d
 
 
 def test_an_unknown_rule_lists_the_choices() -> None:
-    with pytest.raises(UnknownNameError, match="unknown local rule 'prox'; choices: fedprox, sgd"):
+    with pytest.raises(UnknownNameError, match="unknown local rule 'prox'; choices: adam, fedprox, sgd"):
         RULES.find("prox")

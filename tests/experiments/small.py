@@ -16,6 +16,7 @@ import tomli_w
 
 from emulator.runlog import RoundRecord
 from experiments.config import Experiment, parse_experiment
+from experiments.planned_run import PlannedRun
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -33,6 +34,27 @@ SMALL: dict[str, Any] = {
     "round": {"rounds": 4, "participants": 3},
     "arm": [{"name": "global"}, {"name": "fielding", "clusterer": {"kind": "fielding", "max_clusters": 3}}],
 }
+
+DRIFTING: dict[str, Any] = {
+    "name": "drifting",
+    "seeds": [0, 1],
+    "trace": {
+        "source": "concepts",
+        "concepts": "sine",
+        "pattern": ["000", "010", "011"],
+        "samples_per_step": 20,
+        "rounds_per_step": 2,
+    },
+    "devices": {"profile": "uniform", "availability": "always", "model_factor": 1},
+    "training": {"model": {"kind": "mlp", "hidden": [4]}, "local_steps": 2, "batch_size": 5},
+    "round": {"rounds": 4, "participants": 3, "over_commit": 1, "evaluate_every": 2},
+    "report": {"window": 1, "published": {"accuracy_omitting_drift": {"oblivious": [52.0, 1.5]}}},
+    "arm": [
+        {"name": "oblivious"},
+        {"name": "oracle", "clusterer": "oracle", "memory": "claimed"},
+    ],
+}
+"""Three clients of which two change concept, one after each of the two data steps."""
 
 DEVICES = """\
 device_id,seconds_per_sample,download_bytes_per_s,upload_bytes_per_s,latency_s
@@ -82,6 +104,19 @@ def write_small(folder: Path, **changes: Any) -> Path:
     """The small configuration as a file."""
     path = folder / "small.toml"
     path.write_text(tomli_w.dumps(small_table(**changes)), encoding="utf-8")
+    return path
+
+
+def drifting(**changes: Any) -> Experiment:
+    return parse_experiment(merged(DRIFTING, changes), "drifting")
+
+
+def write_drifting(folder: Path, **changes: Any) -> Path:
+    """The drifting configuration as a file of its name."""
+    table = merged(DRIFTING, changes)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{table['name']}.toml"
+    path.write_text(tomli_w.dumps(table), encoding="utf-8")
     return path
 
 
@@ -161,8 +196,8 @@ class Story:
         self.told: list[tuple[object, ...]] = []
         self.rounds = 0
 
-    def run(self, arm: str, seed: int, rounds: int) -> Story:
-        self.told.append(("run", arm, seed))
+    def run(self, run: PlannedRun) -> Story:
+        self.told.append(("run", run.arm, run.seed))
         return self
 
     def __enter__(self) -> None: ...
@@ -172,8 +207,11 @@ class Story:
     def round_done(self, record: RoundRecord) -> None:
         self.rounds += 1
 
-    def skipped(self, arm: str, seed: int) -> None:
-        self.told.append(("skipped", arm, seed))
+    def skipped(self, run: PlannedRun) -> None:
+        self.told.append(("skipped", run.arm, run.seed))
 
-    def failed(self, arm: str, seed: int, reason: str) -> None:
-        self.told.append(("failed", arm, seed, reason))
+    def failed(self, run: PlannedRun, reason: str) -> None:
+        self.told.append(("failed", run.arm, run.seed, reason))
+
+    def note(self, text: str) -> None:
+        self.told.append(("note", text))

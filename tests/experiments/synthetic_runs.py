@@ -38,9 +38,14 @@ def a_record(number: int, **changes: Any) -> RoundRecord:
         "loss": 1.0,
         "mean_client_distance": 0.4,
         "unclustered_distance": 0.8,
+        "scored_clients": 4,
+        "drift_cells": None,
+        "accuracy_omitting_drift": None,
+        "serving": None,
         "download_bytes": 400.0 * (number + 1),
         "upload_bytes": 300.0 * (number + 1),
         "control_bytes": 16.0 * (number + 1),
+        "models_sent": 7.0 * (number + 1),
     }
     return RoundRecord(**{**fields, **changes})
 
@@ -49,6 +54,35 @@ def a_run(arm: str, seed: int, accuracies: Sequence[float | None], **changes: An
     """A run with an evaluation (or none) at the end of each ten-second round."""
     records = [a_record(number, accuracy=value, **changes) for number, value in enumerate(accuracies)]
     return FinishedRun(arm, seed, {}, records, dict(TIMING))
+
+
+CONCEPTS = [[0, 0], [0, 1], [1, 1]]
+"""Of two clients in two data steps, and of the samples of the last test: each step has one drift cell."""
+
+
+def a_drifting_run(
+    arm: str,
+    seed: int,
+    omitting: Sequence[float],
+    serving: Sequence[Sequence[int]],
+    models_sent: float = 10.0,
+) -> FinishedRun:
+    """A run over `CONCEPTS`: a data step is a round, evaluated at its end. The client that drifts is always
+    wrong, the other right with a share of `omitting`."""
+    records = [
+        a_record(
+            step,
+            step=step,
+            accuracy=accuracy / 2,
+            accuracy_omitting_drift=accuracy,
+            scored_clients=2,
+            drift_cells=1,
+            serving=list(served),
+            models_sent=models_sent * (step + 1) / 2,
+        )
+        for step, (accuracy, served) in enumerate(zip(omitting, serving, strict=True))
+    ]
+    return FinishedRun(arm, seed, {"concepts": CONCEPTS}, records, dict(TIMING))
 
 
 def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes: Any) -> RunDirectory:
@@ -87,7 +121,8 @@ def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes
 def store(directory: RunDirectory, run: FinishedRun) -> None:
     """Write a run as a real one would be written, to the DONE."""
     directory.start(run.arm, run.seed)
-    with RunLog(directory.log_path(run.arm, run.seed), {"arm": run.arm, "seed": run.seed}) as log:
+    header = {**run.header, "arm": run.arm, "seed": run.seed}
+    with RunLog(directory.log_path(run.arm, run.seed), header) as log:
         for record in run.records:
             log.append(record)
     directory.mark_done(run.arm, run.seed, run.timing)

@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 
 from emulator.errors import ConfigurationError, DataFileError
+from emulator.runlog import RoundRecord
 from executor.flops import forward_flops
-from experiments.build import World, build_executor, build_parts, build_world, run_header
+from experiments.build import (
+    World,
+    build_emulation,
+    build_executor,
+    build_parts,
+    build_world,
+    resolve_model_factor,
+    run_header,
+)
 from experiments.config import Experiment, locator
-from tests.experiments.small import DEVICES, small, write_idx_folder
+from experiments.stopwatch import Stopwatch
+from tests.experiments.small import DEVICES, drifting, small, write_idx_folder
 
 HOURS_S = 3600.0 * np.arange(0, 48, 5)
 
@@ -70,33 +80,44 @@ def test_a_round_cannot_ask_for_more_clients_than_there_are(key: str) -> None:
 # -- model_factor -------------------------------------------------------------------------------------------
 
 
+def model_factor(experiment: Experiment, arm: int = 0, data: Path | None = None) -> float:
+    return resolve_model_factor(experiment, experiment.arm[arm], world(experiment, data=data))
+
+
 def test_a_number_as_model_factor_is_taken_as_it_is() -> None:
-    assert world(small(devices={"model_factor": 2.5})).model_factor == 2.5
+    assert model_factor(small(devices={"model_factor": 2.5})) == 2.5
 
 
 def test_flops_as_model_factor_is_the_models_over_the_reference_models() -> None:
     experiment = small(devices={"model_factor": "flops"})
-    built = world(experiment)
     flops = 2 * 64 * 10  # one affine map from 64 pixels to 10 labels
     assert forward_flops(experiment.training.model.build(), (8, 8), 10) == flops
-    assert built.model_factor == pytest.approx(flops / built.profile.reference_flops)
-    heavier = world(small(devices={"model_factor": "flops"}, training={"model": "mlp"}))
-    assert heavier.model_factor > built.model_factor
+    reference_flops = world(experiment).profile.reference_flops
+    assert reference_flops is not None
+    assert model_factor(experiment) == pytest.approx(flops / reference_flops)
+    heavier = small(devices={"model_factor": "flops"}, training={"model": "mlp"})
+    assert model_factor(heavier) > model_factor(experiment)
+
+
+def test_every_arm_has_the_model_factor_of_its_own_model() -> None:
+    arms = [{"name": "light"}, {"name": "heavy", "training": {"model": "mlp"}}]
+    experiment = small(devices={"model_factor": "flops"}, arm=arms)
+    assert model_factor(experiment, arm=1) > 2 * model_factor(experiment, arm=0)
 
 
 def test_flops_needs_a_profile_that_knows_its_reference_model(tmp_path: Path) -> None:
     (tmp_path / "phones.csv").write_text(DEVICES)
     table = {"profile": "phones.csv", "model_factor": "flops"}
     with pytest.raises(ConfigurationError) as refused:
-        world(small(devices=table), data=tmp_path)
+        model_factor(small(devices=table), data=tmp_path)
     assert "devices.model_factor" in str(refused.value)
     assert "'phones.csv'" in str(refused.value)
     assert "give a number" in str(refused.value)
-    assert world(small(devices={**table, "model_factor": 3}), data=tmp_path).model_factor == 3
+    assert model_factor(small(devices={**table, "model_factor": 3}), data=tmp_path) == 3
 
 
 def test_the_time_model_of_fedscale_is_blind_to_the_model() -> None:
-    assert world(small(devices={"time_model": "fedscale", "model_factor": "flops"})).model_factor == 1
+    assert model_factor(small(devices={"time_model": "fedscale", "model_factor": "flops"})) == 1
 
 
 # -- choices ------------------------------------------------------------------------------------------------
@@ -130,7 +151,7 @@ def test_the_header_of_a_log_says_what_the_rounds_are_of(tmp_path: Path) -> None
     write_idx_folder(tmp_path / "letters", labels=4)
     experiment = small(trace={"source": "idx", "folder": "letters"}, executor={"strategy": "loop"})
     arm, shared = experiment.arm[1], world(experiment, 7, data=tmp_path)
-    header = run_header(arm, shared, build_executor(experiment, arm, shared))
+    header = run_header(experiment, arm, shared, build_executor(experiment, arm, shared))
     assert header == {
         "arm": "fielding",
         "seed": 7,
@@ -145,4 +166,69 @@ def test_the_header_of_a_log_says_what_the_rounds_are_of(tmp_path: Path) -> None
 def test_the_fedscale_time_model_refuses_a_model_factor_it_would_not_use(tmp_path: Path) -> None:
     experiment = small(devices={"time_model": "fedscale", "model_factor": 50})
     with pytest.raises(ConfigurationError, match=r"model_factor = 50: .*blind to the model"):
-        world(experiment, 0, data=tmp_path)
+        model_factor(experiment, data=tmp_path)
+
+
+# -- an arm's own training ----------------------------------------------------------------------------------
+
+
+def test_an_arm_trains_with_its_own_model_and_numbers() -> None:
+    own = {"model": {"kind": "mlp", "hidden": [3]}, "learning_rate": 0.5, "local_steps": 7, "batch_size": 9}
+    experiment = small(arm=[{"name": "shared"}, {"name": "own", "training": own}])
+    shared = world(experiment)
+    sizes = [build_executor(experiment, arm, shared).num_parameters for arm in experiment.arm]
+    assert sizes == [65 * 10, 65 * 3 + 4 * 10]
+    emulation = build_emulation(
+        experiment,
+        experiment.arm[1],
+        shared,
+        build_executor(experiment, experiment.arm[1], shared),
+        NoLog(),
+        (),
+        Stopwatch(),
+    )
+    settings = emulation.coordinator.settings  # type: ignore[attr-defined]
+    assert (settings.learning_rate, settings.local_steps, settings.batch_size) == (0.5, 7, 9)
+
+
+class NoLog:
+    def append(self, record: RoundRecord) -> None: ...
+
+
+# -- schedules ----------------------------------------------------------------------------------------------
+
+
+def test_an_arm_has_its_schedules() -> None:
+    experiment = small(arm=[{"name": "a", "schedules": "adaptive_lr"}, {"name": "b"}])
+    with_one, with_none = (build_parts(experiment, arm).schedules for arm in experiment.arm)
+    assert [schedule.sets for schedule in with_one] == [{"learning_rate"}]
+    assert with_none == ()
+
+
+def test_two_schedules_of_an_arm_may_not_set_the_same_number() -> None:
+    experiment = small(arm=[{"name": "a", "schedules": ["adaptive_lr", {"kind": "adaptive_lr"}]}])
+    with pytest.raises(ConfigurationError) as refused:
+        build_parts(experiment, experiment.arm[0])
+    assert str(refused.value) == (
+        "arm a: its schedules 'adaptive_lr' and 'adaptive_lr' both set learning_rate; only one may"
+    )
+
+
+# -- concepts -----------------------------------------------------------------------------------------------
+
+
+def test_the_header_carries_the_concepts_that_the_trace_knows() -> None:
+    experiment = drifting()
+    shared = world(experiment)
+    header = run_header(
+        experiment, experiment.arm[0], shared, build_executor(experiment, experiment.arm[0], shared)
+    )
+    assert header["concepts"] == [[0, 0, 0], [0, 1, 0], [0, 1, 1]]
+
+
+def test_the_header_leaves_a_large_table_of_concepts_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("experiments.build.MOST_CONCEPTS", 8)
+    experiment = drifting()
+    shared = world(experiment)
+    executor = build_executor(experiment, experiment.arm[0], shared)
+    assert "concepts" not in run_header(experiment, experiment.arm[0], shared, executor)

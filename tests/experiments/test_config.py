@@ -10,6 +10,7 @@ import pytest
 import tomli_w
 
 import experiments
+from coordinator.clusterers import CLUSTERERS
 from emulator.errors import ConfigurationError, DataFileError, InputError
 from experiments.config import Experiment, load_experiment, locator, parse_experiment
 from tests.experiments.small import WINDOWS, merged, small, small_table, write_idx_folder, write_small
@@ -84,6 +85,117 @@ def test_a_part_is_its_name_or_a_table_with_its_name() -> None:
     assert by_name == by_table
 
 
+# -- the training of an arm ---------------------------------------------------------------------------------
+
+
+def test_the_training_of_an_arm_is_laid_over_the_shared_one_key_by_key() -> None:
+    own = {"learning_rate": 0.5, "model": {"kind": "mlp", "hidden": [3]}}
+    experiment = small(
+        training={"learning_rate": 0.25}, arm=[{"name": "shared"}, {"name": "own", "training": own}]
+    )
+    shared, owner = (arm.training for arm in experiment.arm)
+    assert shared == experiment.training
+    assert (shared.learning_rate, shared.model.kind, shared.local_steps) == (0.25, "linear", 2)
+    assert (owner.learning_rate, owner.model.kind, owner.local_steps) == (0.5, "mlp", 2)
+
+
+def test_every_arm_has_its_whole_training_in_the_resolved_configuration() -> None:
+    experiment = small(arm=[{"name": "a"}, {"name": "b", "training": {"batch_size": 9}}])
+    first, second = (arm["training"] for arm in experiment.resolved()["arm"])
+    assert first == experiment.resolved()["training"]
+    assert second == {**first, "batch_size": 9}
+    assert_survives_a_round_trip(experiment)
+
+
+def test_settings_reach_the_shared_training_and_that_of_an_arm(config: Path) -> None:
+    settings = ["training.learning_rate=0.5", "arm.fielding.training.local_steps=7"]
+    plain, own = (arm.training for arm in load_experiment(config, settings).arm)
+    assert (plain.learning_rate, plain.local_steps) == (0.5, 2)
+    assert (own.learning_rate, own.local_steps) == (0.5, 7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"arm": [{"name": "a", "training": {"learning_rate": 0}}]},
+            "x.toml: arm.a.training.learning_rate = 0: input should be greater than 0",
+        ),
+        ({"arm": [{"name": "a", "training": 3}]}, "x.toml: arm.a.training = 3: must be a table"),
+        ({"training": 3}, "x.toml: training = 3: must be a table"),
+        (
+            {"arm": [{"name": "a", "training": {"rate": 1}}]},
+            "x.toml: arm.a.training: unknown key 'rate'; choices: batch_size, learning_rate, local_steps, "
+            "model",
+        ),
+        (
+            {"training": {"rate": 1}},
+            "x.toml: training: unknown key 'rate'; choices: batch_size, learning_rate, local_steps, model",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_training_is_said_where_it_stands(changes: dict[str, Any], message: str) -> None:
+    assert refusal(small_table(**changes)) == message
+
+
+# -- schedules ----------------------------------------------------------------------------------------------
+
+
+def test_an_arm_has_no_schedules_one_or_a_list() -> None:
+    arms = [
+        {"name": "a"},
+        {"name": "b", "schedules": "adaptive_lr"},
+        {"name": "c", "schedules": ["adaptive_lr"]},
+    ]
+    experiment = small(arm=arms)
+    assert [[chosen.kind for chosen in arm.schedules] for arm in experiment.arm] == [
+        [],
+        ["adaptive_lr"],
+        ["adaptive_lr"],
+    ]
+    assert_survives_a_round_trip(experiment)
+    assert "unknown schedule 'adaptiv'" in refusal(small_table(arm=[{"name": "a", "schedules": "adaptiv"}]))
+
+
+# -- published values ---------------------------------------------------------------------------------------
+
+
+def test_a_published_value_is_a_mean_or_a_mean_and_a_standard_deviation() -> None:
+    values = {"global": 52.11, "fielding": [97.5, 0.1]}
+    experiment = small(report={"published": {"accuracy_omitting_drift": values}})
+    assert experiment.resolved()["report"]["published"] == {
+        "accuracy_omitting_drift": {"global": [52.11], "fielding": [97.5, 0.1]},
+        "accuracy_including_drift": {},
+    }
+    assert_survives_a_round_trip(experiment)
+
+
+@pytest.mark.parametrize(
+    ("published", "message"),
+    [
+        (
+            {"accuracy_including_drift": {"fedding": 1}},
+            "x.toml: report.published.accuracy_including_drift: no arm is named 'fedding'; "
+            "arms: global, fielding",
+        ),
+        (
+            {"accuracy": {"global": 1}},
+            "x.toml: report.published: unknown key 'accuracy'; choices: accuracy_including_drift, "
+            "accuracy_omitting_drift",
+        ),
+        (
+            {"accuracy_omitting_drift": {"global": 101}},
+            "x.toml: report.published.accuracy_omitting_drift.global = 101: input should be less than or "
+            "equal to 100",
+        ),
+    ],
+)
+def test_a_published_value_that_belongs_to_nothing_is_refused(
+    published: dict[str, Any], message: str
+) -> None:
+    assert refusal(small_table(report={"published": published})) == message
+
+
 # -- [parts] ------------------------------------------------------------------------------------------------
 
 
@@ -100,8 +212,9 @@ def test_parts_are_handed_to_every_arm_that_does_not_name_its_own() -> None:
 
 
 def test_what_is_wrong_in_parts_is_said_to_be_there() -> None:
-    assert refusal(small_table(parts={"clusterer": "ifc"}, arm=[{"name": "a"}])) == (
-        "x.toml: parts.clusterer = 'ifc': unknown clusterer 'ifc'; choices: fielding, single, static"
+    assert refusal(small_table(parts={"clusterer": "fieldin"}, arm=[{"name": "a"}])) == (
+        "x.toml: parts.clusterer = 'fieldin': unknown clusterer 'fieldin'; "
+        f"choices: {', '.join(CLUSTERERS.names())}; did you mean 'fielding'?"
     )
     assert "x.toml: parts: unknown key 'clustrer'; choices: aggregator, clusterer" in refusal(
         small_table(parts={"clustrer": "single"})
@@ -216,8 +329,8 @@ def test_a_bad_setting_is_one_line(config: Path, setting: str, rule: str) -> Non
         ),
         (
             {"trace": {"source": "digitz"}},
-            "x.toml: trace: unknown trace source 'digitz'; choices: digits, idx, label_replay; "
-            "did you mean 'digits'?",
+            "x.toml: trace: unknown trace source 'digitz'; choices: concepts, digits, idx, "
+            "label_replay; did you mean 'digits'?",
         ),
         (
             {"trace": {"drift": "lable_mix"}},
@@ -231,7 +344,7 @@ def test_a_bad_setting_is_one_line(config: Path, setting: str, rule: str) -> Non
         ),
         (
             {"training": {"model": "resnet"}},
-            "x.toml: training.model = 'resnet': unknown model 'resnet'; choices: cnn, linear, mlp",
+            "x.toml: training.model = 'resnet': unknown model 'resnet'; choices: cnn, linear, masked, mlp",
         ),
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "treshold": 1}}]},
@@ -240,8 +353,8 @@ def test_a_bad_setting_is_one_line(config: Path, setting: str, rule: str) -> Non
         ),
         (
             {"arm": [{"name": "a", "solver": ["fedproxy"]}]},
-            "x.toml: arm.a.solver.0 = 'fedproxy': unknown local rule 'fedproxy'; choices: fedprox, sgd; "
-            "did you mean 'fedprox'?",
+            "x.toml: arm.a.solver.0 = 'fedproxy': unknown local rule 'fedproxy'; choices: adam, fedprox, "
+            "sgd; did you mean 'fedprox'?",
         ),
         (
             {"arm": [{"name": "a", "detectors": {"d": "adwim"}}]},
@@ -249,7 +362,8 @@ def test_a_bad_setting_is_one_line(config: Path, setting: str, rule: str) -> Non
         ),
         (
             {"training": {"model": ["mlp"]}},
-            "x.toml: training.model: must be a name, or a table with 'kind'; choices: cnn, linear, mlp",
+            "x.toml: training.model: must be a name, or a table with 'kind'; choices: cnn, linear, "
+            "masked, mlp",
         ),
     ],
 )
@@ -350,7 +464,7 @@ def test_a_source_that_is_neither_a_name_nor_a_folder_lists_the_choices(config: 
     (tmp_path / "file").touch()
     for source in ("nowhere", "file"):
         with pytest.raises(
-            ConfigurationError, match=f"unknown trace source '{source}'; choices: digits, idx"
+            ConfigurationError, match=f"unknown trace source '{source}'; choices: concepts, digits, idx"
         ):
             load_experiment(config, [f"trace.source={source}"])
 

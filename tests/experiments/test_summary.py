@@ -12,6 +12,8 @@ FIGURES = [
     "gain_pp",
     "mean_accuracy",
     "mean_gain_pp",
+    "accuracy_omitting_drift",
+    "accuracy_including_drift",
     "tta_s",
     "speedup",
     "global_reclusterings",
@@ -21,9 +23,11 @@ FIGURES = [
     "download_bytes",
     "upload_bytes",
     "control_bytes",
+    "models_sent",
     "moves",
     "dropouts",
     "abandoned",
+    "relative_models_sent",
 ]
 
 
@@ -46,7 +50,7 @@ def two_arms():
 def test_the_schema_is_exactly_the_promised_one(two_arms):
     summary = summarise_arms(two_arms)
     assert list(summary) == ["version", "name", "reference_arm", "window", "arms"]
-    assert summary["version"] == 1
+    assert summary["version"] == 2
     assert list(summary["arms"]) == ["global", "fielding"]
     for arm in summary["arms"].values():
         assert list(arm) == [
@@ -71,6 +75,8 @@ def test_figures_are_those_worked_out_by_hand(two_arms):
         "gain_pp": [25.0, 25.0],
         "mean_accuracy": [0.5, 0.5625],
         "mean_gain_pp": [21.875, 28.125],
+        "accuracy_omitting_drift": [None, None],
+        "accuracy_including_drift": [None, None],
         "tta_s": [20.0, 10.0],
         "speedup": [2.0, 4.0],
         "global_reclusterings": [0, 4],
@@ -80,9 +86,11 @@ def test_figures_are_those_worked_out_by_hand(two_arms):
         "download_bytes": [1600.0, 1600.0],
         "upload_bytes": [1200.0, 1200.0],
         "control_bytes": [64.0, 64.0],
+        "models_sent": [28.0, 28.0],
         "moves": [8, 0],
         "dropouts": [4, 4],
         "abandoned": [0, 0],
+        "relative_models_sent": [1.0, 1.0],
     }
     assert fielding["speedup"]["mean"] == pytest.approx(8**0.5)
     assert fielding["reclustering_rounds"] == [[], [0, 1, 2, 3]]

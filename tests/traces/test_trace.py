@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from emulator.errors import InputError
 from tests.traces.tiny import Row, some_images, trace_of
-from traces.trace import NOISE_NUMBERS, SPLITS, Trace, TraceStream
+from traces.arrivals import NOISE_NUMBERS, SPLITS
+from traces.trace import Trace, TraceStream
 
 
 @st.composite
@@ -115,6 +116,66 @@ def test_skipping_more_steps_than_are_retained_counts_nothing_twice() -> None:
     assert stream.label_histograms(np.arange(2)).tolist() == [[0.0, 1.0], [0.0, 0.0]]
 
 
+def test_test_samples_may_last_shorter_than_training_samples() -> None:
+    rows = [(0, split, step, 0) for split in (0, 1) for step in (-1, 0, 1, 2)]
+    trace = trace_of(rows, retain_steps=3, test_retain_steps=1)
+    for step, kept in ((0, [-1, 0]), (1, [-1, 0, 1]), (2, [0, 1, 2]), (3, [1, 2]), (4, [2]), (5, [])):
+        found = {split: trace.held(np.array([0]), split, step).rows(0) for split in SPLITS}
+        assert trace.arrival[found["train"]].tolist() == kept
+        assert trace.arrival[found["test"]].tolist() == ([step] if step <= 2 else [])
+
+
+@pytest.mark.parametrize(
+    ("step", "first", "last", "arrivals"),
+    [
+        (0, 0, 0, [-2, -1, 0]),  # what it owned from the start counts as arrived at step 0
+        (2, 0, 0, [0]),  # and what of it has expired is gone
+        (2, 1, 1, [1]),
+        (2, 1, 2, [1, 2]),
+        (2, 0, 9, [0, 1, 2]),  # nothing of the future
+        (3, 0, 9, [1, 2, 3]),
+        (3, 0, 0, []),
+        (3, 4, 9, []),
+        (3, 3, 2, []),
+        (3, -2, -1, []),
+    ],
+)
+def test_what_arrived_in_some_steps_is_asked_of_what_is_held_now(
+    step: int, first: int, last: int, arrivals: list[int]
+) -> None:
+    own = [(0, 0, arrival, 0) for arrival in range(-2, 5)]
+    trace = trace_of([*own, (0, 1, 0, 0), (1, 0, 0, 0), (1, 1, 0, 0)], retain_steps=3)
+    stream = TraceStream(trace)
+    stream.advance_to_round(step)
+    ranges = stream.arrived(np.array([1, 0]), first, last)
+    found = ranges.rows(1)
+    assert trace.arrival[found].tolist() == arrivals
+    assert (trace.client[found] == 0).all()
+    assert (trace.split[found] == 0).all()
+    assert ranges.weight.tolist() == [1.0, 1.0]
+    assert ranges.counts()[0] == (first <= 0 <= last and step < 3)
+
+
+def test_a_stream_says_the_concepts_of_the_newest_training_samples_and_of_the_test_samples() -> None:
+    rows = [(c, s, step, 0) for c in range(2) for s in (0, 1) for step in (0, 1)]
+    stream = TraceStream(trace_of(rows, rounds_per_step=5, concepts=[[0, 0], [0, 1], [2, 1]]))
+    with pytest.raises(ValueError, match="before the first call of advance_to_round"):
+        _ = stream.concepts
+    for round_, now, tested in ((0, [0, 0], [0, 1]), (4, [0, 0], [0, 1]), (5, [0, 1], [2, 1])):
+        stream.advance_to_round(round_)
+        assert stream.concepts is not None
+        assert stream.test_concepts is not None
+        assert stream.concepts.tolist() == now
+        assert stream.test_concepts.tolist() == tested
+
+
+def test_a_stream_over_a_trace_without_known_concepts_has_none() -> None:
+    stream = TraceStream(trace_of([(0, 0, 0, 0), (0, 1, 0, 0)]))
+    stream.advance_to_round(0)
+    assert stream.concepts is None
+    assert stream.test_concepts is None
+
+
 def test_a_stream_refuses_to_go_back() -> None:
     stream = TraceStream(trace_of([(0, 0, 0, 0), (0, 1, 0, 0)], rounds_per_step=5))
     stream.advance_to_round(12)
@@ -192,5 +253,12 @@ def test_the_digest_knows_every_column_and_no_order_of_the_clients_rows() -> Non
         trace_of(rows, noise=0.1),
         trace_of(rows, retain_steps=3),
         trace_of(rows, rounds_per_step=2),
+        trace_of(rows, test_retain_steps=1),
+        trace_of(rows, concepts=[[0, 0], [0, 0]]),
     ):
         assert other.digest() != digest
+    of_concepts = {
+        trace_of(rows, concepts=concepts).digest()
+        for concepts in ([[0, 0], [0, 0]], [[0, 0], [0, 1]], [[0, 0], [1, 0]])
+    }
+    assert len(of_concepts) == 3

@@ -10,9 +10,10 @@ import numpy as np
 
 from emulator.arrays import Ints
 from emulator.seeding import RandomStreams
+from traces.arrivals import Arrivals, num_noise_starts
 from traces.images import ImageSet
 from traces.sources import TraceContext
-from traces.trace import Arrivals, Trace, num_noise_starts
+from traces.trace import Trace
 
 Row = tuple[int, int, int, int]
 """(client, split, arrival, label)."""
@@ -37,6 +38,8 @@ def trace_of(
     rounds_per_step: int = 1,
     noise: float = 0.0,
     num_clients: int | None = None,
+    test_retain_steps: int | None = None,
+    concepts: Sequence[Sequence[int]] | None = None,
     images: ImageSet | None = None,
 ) -> Trace:
     """A trace of these rows; a row's image is its label's first, or in the test split its label's last."""
@@ -61,6 +64,8 @@ def trace_of(
         rounds_per_step=rounds_per_step,
         noise=noise,
         generator=RandomStreams(0).generator("noise"),
+        test_retain_steps=test_retain_steps,
+        concepts=None if concepts is None else np.array(concepts),
     )
 
 

@@ -10,7 +10,7 @@ def test_everybody_is_in_one_cluster_from_the_first_answer_on():
     assert assignment is not None
     assert assignment.members.tolist() == [[0], [0], [0]]
     assert single.on_data(a_view(num_clients=3, drifted=[1], assignment=assignment)) is None
-    assert single.serve(a_view(num_clients=3, assignment=assignment)).tolist() == [0, 0, 0]
+    assert single.serve(a_view(num_clients=3, assignment=assignment)).first().tolist() == [0, 0, 0]
 
 
 def test_nobody_is_asked_for_a_report_whatever_drifts():

@@ -37,11 +37,11 @@ def assert_names(message: str, *parts: str) -> None:
     [
         ("round.roundz=4", ("small.toml", "round", "'roundz'", "choices: ", "did you mean 'rounds'?")),
         ("rouns.rounds=4", ("small.toml", "'rouns'", "choices: arm, devices", "did you mean 'round'?")),
-        ("arm.global.clusterer=ifca2", ("small.toml", "arm.global.clusterer = 'ifca2'", "fielding, single")),
+        ("arm.global.clusterer=ifca2", ("small.toml", "arm.global.clusterer = 'ifca2'", "fielding, ifca")),
         ("arm.global.selector=oorrt", ("small.toml", "arm.global.selector = 'oorrt'", "choices: random")),
         ("parts.aggregator=mean", ("small.toml", "parts.aggregator = 'mean'", "choices: fedavg")),
         ("devices.profile=smartphone", ("devices.profile", "'smartphone'", "datacenter, iot, smartphones")),
-        ("trace.source=mnist2", ("small.toml", "trace", "'mnist2'", "choices: digits, idx, label_replay")),
+        ("trace.source=mnist2", ("small.toml", "trace", "'mnist2'", "choices: concepts, digits, idx")),
         ("devices.availability=allways", ("small.toml", "devices.availability = 'allways'", "'always'?")),
         ("round.participants=13", ("round.participants = 13", "more than the 12 clients")),
         ("round.min_online=13", ("round.min_online = 13", "more than the 12 clients")),
@@ -99,11 +99,16 @@ def test_a_configuration_that_cannot_be_read_ends_with_2_and_one_line(
         ("not.toml", "cannot be read as TOML"),
         ("binary.toml", "cannot be read as TOML"),
         ("empty.toml", "name: field required"),
-        (".", "is a folder"),
     ):
         ended = driftscale(command, name)
         assert ended.code == 2
         assert_names(ended.error, name, rule)
+
+
+def test_a_folder_is_no_configuration_to_check(driftscale: Driftscale, tmp_path: Path) -> None:
+    ended = driftscale("check", tmp_path)
+    assert ended.code == 2
+    assert_names(ended.error, str(tmp_path), "is a folder")
 
 
 def test_unknown_names_of_the_other_commands_list_the_choices(driftscale: Driftscale) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from experiments.cli import tables
 from experiments.cli.progress import BarProgress, LineProgress
+from experiments.planned_run import PlannedRun
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_small
 from tests.experiments.synthetic_runs import a_record
@@ -170,35 +171,45 @@ def test_costs_are_beside_the_results_where_there_is_room_and_below_where_there_
 def test_bars_show_the_pairs_the_rounds_the_virtual_clock_and_the_accuracy() -> None:
     screen = io.StringIO()
     console = Console(width=120, file=screen, force_terminal=True, color_system=None)
-    with BarProgress(3, console) as progress:
-        progress.skipped("global", 0)
-        with progress.run("fielding", 1, rounds=4):
+    runs = [
+        PlannedRun("x", "global", 0, 4),
+        PlannedRun("x", "fielding", 1, 4),
+        PlannedRun("x", "static", 1, 4),
+    ]
+    with BarProgress(runs, {runs[0]: 8.0}, console) as progress:
+        progress.skipped(runs[0])
+        with progress.run(runs[1]):
             progress.round_done(a_record(0, closed_s=7200.0, accuracy=0.625))
             progress.round_done(a_record(1, closed_s=9000.0, accuracy=None))
             progress._bars.refresh()
             shown = screen.getvalue()
-        progress.failed("static", 1, "nobody was [bold]online")
+        progress.failed(runs[2], "nobody was [bold]online")
     assert "arms x seeds" in shown
     assert "1/3" in shown
     assert "fielding, seed 1" in shown
     assert "2/4" in shown
     assert "virtual 2.50 h, accuracy 62.5%" in shown
+    assert "25% of all, about 4" in shown  # two of the eight rounds that are left to do
     ended = screen.getvalue()
     assert "3/3" in ended
     assert "static, seed 1 failed: nobody was [bold]online" in ended
 
 
 def test_lines_show_a_few_rounds_of_each_run_however_long_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    with LineProgress(2) as progress:
-        with progress.run("global", 0, rounds=250):
+    runs = [PlannedRun("x", "global", 0, 250), PlannedRun("x", "static", 0, 250)]
+    with LineProgress(runs, {}) as progress:
+        with progress.run(runs[0]):
             for number in range(250):
                 progress.round_done(a_record(number, accuracy=None if number % 2 else 0.5))
-        progress.failed("static", 0, "nobody was online")
+        progress.failed(runs[1], "nobody was online")
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(",")[1] for line in lines[:4]] == [
         f" seed 0: round {number}/250" for number in (63, 126, 189, 250)
     ]
-    assert all(line.endswith("accuracy 50.0%") for line in lines[:4])
+    assert all(", accuracy 50.0%; " in line for line in lines[:4])
+    shares = [line.split("; ")[1].split(",")[0] for line in lines[:5]]
+    assert shares == ["12% of all", "25% of all", "37% of all", "50% of all", "50% of all"]
+    assert all(line.endswith(" s left") for line in lines[:5])
     assert lines[5] == "[2/2] static, seed 0: FAILED: nobody was online"
 
 
@@ -256,6 +267,8 @@ def test_parts_in_json_have_a_kind_a_name_a_description_and_their_parameters(dri
         ("drift", "label_mix"),
         ("drift", "none"),
         ("availability", "diurnal"),
+        ("schedule", "adaptive_lr"),
+        ("concepts", "sine"),
     }
     [fielding] = [part for part in parts if part["name"] == "fielding"]
     assert fielding["parameters"]["shift_from"]["default"] == "previous"
@@ -265,7 +278,7 @@ def test_parts_in_json_have_a_kind_a_name_a_description_and_their_parameters(dri
 
 def test_parts_of_one_kind_are_all_of_that_kind(driftscale: Driftscale) -> None:
     parts = json.loads(driftscale("parts", "solver", "--format", "json").out)
-    assert [part["name"] for part in parts] == ["fedprox", "sgd"]
+    assert [part["name"] for part in parts] == ["adam", "fedprox", "sgd"]
     table = driftscale("parts", "solver").out
     assert "momentum" in table
     assert "clusterer" not in table
@@ -290,7 +303,7 @@ def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) ->
             ("run ", "report ", "check ", "parts ", "profiles ", "Exit codes: 0 done, 2 bad input, 3 a run"),
         ),
         (("run",), ("--set", "round.rounds=50", "--seeds", "0..9", "--arms", "--data", "DRIFTSCALE_DATA")),
-        (("run",), ("--out", "runs/<name>", "--fresh", "--format", "kept")),
+        (("run",), ("--out", "runs/<name>", "runs/<folder>", "--fresh", "--format", "kept")),
         (("report",), ("DIR", "--format")),
         (("check",), ("CONFIG", "--set", "--data", "train nothing")),
         (("parts",), ("--format", "clusterer")),

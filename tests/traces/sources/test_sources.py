@@ -34,8 +34,10 @@ def idx(folder: Path, **parameters: Any) -> Trace:
 
 
 def test_sources_go_by_name_and_an_unknown_one_lists_them() -> None:
-    assert SOURCES.names() == ["digits", "idx", "label_replay"]
-    with pytest.raises(UnknownNameError, match="unknown trace source 'digit'; choices: digits, idx, label_r"):
+    assert SOURCES.names() == ["concepts", "digits", "idx", "label_replay"]
+    with pytest.raises(
+        UnknownNameError, match="unknown trace source 'digit'; choices: concepts, digits, idx,"
+    ):
         SOURCES.find("digit")
 
 
@@ -147,6 +149,7 @@ def test_a_parameter_that_breaks_a_rule_is_named_by_its_path(
 
 def test_every_sources_parameters_survive_their_dump() -> None:
     needed = {
+        "concepts": {"concepts": {"kind": "sea", "noise": 0.2}, "pattern": ["01", "12"], "data_seed": "run"},
         "digits": {"drift": {"kind": "none", "mixes": 2}},
         "idx": {"folder": "mnist", "drift": {"kind": "label_mix", "events": [{"round": 5, "share": 0.5}]}},
         "label_replay": {

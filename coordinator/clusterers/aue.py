@@ -1,0 +1,113 @@
+"""AUE: an ensemble with a new model for every data step, weighted by its models' errors on the newest data.
+
+Brzezinski and Stefanowski 2011, in the form that FedDrift compares with. With memory `claimed` a model trains
+on all that arrived since it was made: model k, counted from the newest, on the newest k + 1 steps.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers.base import Clusterer
+from coordinator.view import View
+from emulator.arrays import Floats, Ints
+from emulator.messages import InferencePlan
+from emulator.plugins import Parameters
+
+
+class AueParameters(Parameters):
+    """How large the ensemble is, and how its models are weighted."""
+
+    num_models: int = Field(5, ge=1, description="most models at once; the oldest goes")
+    weigh: Literal["data", "updates"] = Field(
+        "data",
+        description="measure the errors when data arrive, before the models train on them, or also after "
+        "every aggregation (FedDrift's code: every tenth, and the last ten of a step)",
+    )
+    feddrift_aue_offbyone: bool = Field(
+        False,
+        description="as FedDrift's code has it: a model counts by the error of the one a step older, and the "
+        "oldest, which is left with a vanishing initial weight, by nothing",
+    )
+
+
+class Aue(Clusterer):
+    """Everybody trains all models, newest first; they vote, weighted by their errors over the fleet.
+
+    With C labels MSE_r = (1 - 1/C)^2 is the error of a random guess, and MSE_k the mean of (1 - p)^2, p being
+    what model k gives the true label. Weights: 1 / MSE_r for the newest model, 1 / (MSE_r + MSE_k + 1e-20)
+    for another. An error that nobody measured is that of a random guess. State: the data step; the weights
+    (1 or N, M).
+    """
+
+    Parameters = AueParameters
+    by_client: ClassVar[bool] = False
+
+    def __init__(self, parameters: AueParameters) -> None:
+        self.parameters = parameters
+        self._step = -1
+        self._weights: Floats = np.ones((1, 1))
+
+    def on_data(self, view: View) -> Assignment | None:
+        everyone = np.zeros(view.num_clients, dtype=np.int64)
+        if view.assignment is None:
+            self._step = view.step
+            return Assignment.fresh(everyone, 1, view.initial(0), lanes=everyone)
+        if len(view.changed) == 0 or view.step == self._step:
+            return None
+        self._step = view.step
+        old = len(view.model_ids)
+        kept = min(old, self.parameters.num_models - 1)
+        self._measure(np.arange(kept), view)
+        remix = np.zeros((kept + 1, old + 1))
+        remix[0, old] = 1.0
+        remix[np.arange(kept) + 1, np.arange(kept)] = 1.0
+        return Assignment(
+            remix=remix,
+            extra=view.initial(0)[None, :],
+            heir=np.where(np.arange(old) < kept, np.arange(old) + 1, -1),
+            members=np.tile(np.arange(kept + 1), (view.num_clients, 1)),
+            lanes=everyone,
+        )
+
+    def on_updates(self, view: View) -> Assignment | None:
+        if self.parameters.weigh == "updates":
+            self._measure(np.arange(1, len(view.model_ids)), view)
+        return None
+
+    def _measure(self, older: Ints, view: View) -> None:
+        """Weigh anew: `older` are the rows, as they are now, of all models but the newest."""
+        guess = (1 - 1 / view.reports.shape[1]) ** 2
+        errors = np.full((view.num_clients if self.by_client else 1, len(older)), guess)
+        if len(older) > 0:
+            everyone = np.arange(view.num_clients)
+            answers = view.score(everyone, older, "arrived", frozenset({"true_class_error"}))
+            sums, counts = answers.scores.true_class_error, answers.scores.counts
+            assert sums is not None
+            if counts.sum() > 0:
+                errors[:] = sums.sum(axis=0) / counts.sum()
+            if self.by_client:
+                measured = counts > 0
+                errors[answers.clients[measured]] = sums[measured] / counts[measured, None]
+        newest = np.full((len(errors), 1), 1 / guess)
+        weights = np.hstack([newest, 1 / (guess + errors + 1e-20)])
+        if self.parameters.feddrift_aue_offbyone:
+            weights[:, 1:] = np.hstack([weights[:, 2:], np.zeros_like(newest)])[:, : len(older)]
+        self._weights = weights / weights.sum(axis=1, keepdims=True)
+
+    def serve(self, view: View) -> InferencePlan:
+        weights = np.broadcast_to(self._weights, view.members.shape).copy()
+        return InferencePlan(view.members, weights, combine="votes")
+
+
+class AuePerClient(Aue):
+    """AUE-PC: the models vote, weighted by their errors on each client's own newest arrivals.
+
+    A client that has none, or is offline, weighs them as the fleet does.
+    """
+
+    by_client = True

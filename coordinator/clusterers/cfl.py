@@ -1,0 +1,125 @@
+"""CFL: a cluster whose model has settled, while its clients still pull apart, is split in two.
+
+Sattler et al. 2020, and the form that FedDrift compares with, whose thresholds follow the norms that were
+seen. The published case is full participation.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers.base import Clusterer
+from coordinator.view import View
+from emulator.arrays import Bools, Floats, Ints
+from emulator.plugins import Parameters
+
+
+class CflParameters(Parameters):
+    """When a cluster is split, and what its children start from."""
+
+    gamma: float = Field(
+        0.1, ge=0, le=1, description="split if sqrt((1 - largest cosine across the halves) / 2) exceeds this"
+    )
+    eps1: float | None = Field(
+        None,
+        gt=0,
+        description="the mean update must be shorter; none: a tenth of the longest mean update seen so far, "
+        "and no test of a cluster whose mean update is the longest yet (FedDrift)",
+    )
+    eps2: float | None = Field(
+        None, gt=0, description="some client's update must be longer; none: 6 eps1 (FedDrift)"
+    )
+    child_init: Literal["parent", "initial"] = Field(
+        "parent",
+        description="children start from their parent's new model, as published, or both from the common "
+        "initialisation, the round's updates being lost (FedDrift's code)",
+    )
+    min_size: int = Field(3, ge=2, description="the smallest cluster that is split")
+    max_models: int | None = Field(None, ge=1, description="no split beyond so many models; none: no limit")
+    warmup_rounds: int = Field(0, ge=0, description="no split in so many first rounds (20 in CFL's demo)")
+
+
+class Cfl(Clusterer):
+    """Clusters are split where updates disagree, and never merged.
+
+    Only clients that sent an update can be told apart: the other members stay with the larger half, which
+    keeps its parent's row. State: the norm of the longest mean update of any cluster so far.
+    """
+
+    Parameters = CflParameters
+
+    def __init__(self, parameters: CflParameters) -> None:
+        self.parameters = parameters
+        self._longest = 0.0
+
+    def on_data(self, view: View) -> Assignment | None:
+        if view.assignment is not None:
+            return None
+        return Assignment.fresh(np.zeros(view.num_clients, dtype=np.int64), 1, view.initial(0))
+
+    def on_updates(self, view: View) -> Assignment | None:
+        assert view.updates is not None
+        updates, num_models = view.updates, len(view.model_ids)
+        gram = updates.gram()
+        members = view.members[:, 0].copy()
+        parents: list[int] = []
+        for row, model in enumerate(view.model_ids.tolist()):
+            of = np.flatnonzero((updates.model == model) & (updates.num_samples > 0))
+            smaller = self._smaller_half(gram[np.ix_(of, of)], view.round)
+            child = num_models + len(parents)
+            if smaller is not None and child < (self.parameters.max_models or np.inf):
+                members[updates.client[of[smaller]]] = child
+                parents.append(row)
+        return self._split(parents, members, view) if parents else None
+
+    def _smaller_half(self, gram: Floats, round_: int) -> Bools | None:
+        """Of a cluster whose n updates have this `gram` (n, n): which are split off; None: it stays whole."""
+        if len(gram) == 0:
+            return None
+        norms = np.sqrt(np.diag(gram))
+        mean_norm = float(np.sqrt(max(gram.sum(), 0.0))) / len(gram)
+        longest_yet = mean_norm > self._longest
+        self._longest = max(self._longest, mean_norm)
+        eps1 = self._longest / 10 if self.parameters.eps1 is None else self.parameters.eps1
+        eps2 = 6 * eps1 if self.parameters.eps2 is None else self.parameters.eps2
+        if len(gram) < self.parameters.min_size or round_ < self.parameters.warmup_rounds:
+            return None
+        if (longest_yet and self.parameters.eps1 is None) or mean_norm >= eps1 or norms.max() <= eps2:
+            return None
+        # An update of zero has no direction: it is at a right angle to all others.
+        cosines = gram / np.maximum(np.outer(norms, norms), 1e-300)
+        smaller = bipartition(cosines)
+        across = cosines[np.ix_(smaller, ~smaller)].max()
+        return smaller if np.sqrt(max((1 - across) / 2, 0.0)) > self.parameters.gamma else None
+
+    def _split(self, parents: list[int], members: Ints, view: View) -> Assignment:
+        """Each of `parents` keeps its row for its larger half; the smaller ones have new rows, in order."""
+        old, anew = len(view.model_ids), self.parameters.child_init == "initial"
+        remix = np.eye(old + len(parents), old + anew)
+        for child, parent in enumerate(parents, start=old):
+            source = old if anew else parent
+            remix[[parent, child]] = 0.0
+            remix[[parent, child], source] = 1.0
+        return Assignment(
+            remix=remix,
+            extra=view.initial(0)[None, :] if anew else np.zeros((0, 0), dtype=np.float32),
+            heir=np.arange(old),
+            members=members[:, None],
+        )
+
+
+def bipartition(cosines: Floats) -> Bools:
+    """(n,) the smaller of the two clusters that complete linkage on -`cosines` (n, n) ends with.
+
+    Of two equal ones, that without the first row.
+    """
+    from scipy.cluster.hierarchy import cut_tree, linkage
+
+    apart = np.maximum(1 - cosines[np.triu_indices(len(cosines), 1)], 0.0)
+    labels = cut_tree(linkage(apart, "complete"), n_clusters=[2])[:, 0]
+    with_first: Bools = labels == labels[0]
+    return with_first if 2 * with_first.sum() < len(labels) else ~with_first

@@ -1,0 +1,138 @@
+"""DriftSurf: after a drift a new model races the old one for a few data steps, and the better one stays.
+
+Tahmasbi et al. 2021, in the form that FedDrift compares with: one predictive model for the whole fleet, which
+sees the pooled newest arrivals. Samples are with memory `claimed`, whose window is FedDrift's 10 steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers.base import Clusterer
+from coordinator.view import View
+from emulator.arrays import Floats
+from emulator.messages import InferencePlan
+from emulator.plugins import Parameters
+
+PREDICTIVE, OTHER = 0, 1
+"""Rows of the bank. The other is the stable model in the stable state, the reactive one in the reactive."""
+
+
+class DriftSurfParameters(Parameters):
+    """How large a loss of accuracy is a drift, and how long the reactive state lasts."""
+
+    delta: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="a drift: the predictive model is so much below its best accuracy so far, or half of it "
+        "below the stable model's (FedDrift: SINE 0.10, CIRCLE 0.05, SEA 0.02)",
+    )
+    reactive_steps: int = Field(3, ge=2, description="data steps that the reactive state lasts")
+
+
+class DriftSurf(Clusterer):
+    """Everybody trains two models, predictive and stable, or predictive and reactive; one of them serves.
+
+    In the reactive state whichever was more accurate on the newest arrivals serves, else the predictive
+    model. When the last step of that state is trained, the model with the better mean is the next predictive
+    one: if that is the reactive model it serves at once, and the rest is carried out when the next data
+    arrive. A data step that nobody scores is passed over.
+
+    State: the data step; the best accuracy so far; the data steps trained in the reactive state, 0 in the
+    stable one; in the reactive state the accuracies (steps, 2) of both models; the row that is predictive
+    from the next data on, and the row that serves.
+    """
+
+    Parameters = DriftSurfParameters
+
+    def __init__(self, parameters: DriftSurfParameters) -> None:
+        self.parameters = parameters
+        self._step = -1
+        self._best = 0.0
+        self._reactive_steps = 0
+        self._race: list[Floats] = []
+        self._next_predictive = PREDICTIVE
+        self._serving = PREDICTIVE
+
+    def on_data(self, view: View) -> Assignment | None:
+        if view.assignment is None:
+            self._step = view.step
+            both = np.tile([PREDICTIVE, OTHER], (view.num_clients, 1))
+            lanes = np.zeros(view.num_clients, dtype=np.int64)
+            return Assignment.fresh(both, 2, view.initial(0), lanes=lanes)
+        if len(view.changed) == 0 or view.step == self._step:
+            return None
+        accuracies = self._pooled_accuracies(view)
+        if accuracies is None:
+            return None
+        self._step = view.step
+        over = self._reactive_steps == self.parameters.reactive_steps
+        if self._reactive_steps == 0 or over:
+            return self._stable_step(view, accuracies, over)
+        self._reactive_step(accuracies)
+        return None
+
+    def _stable_step(self, view: View, accuracies: Floats, over: bool) -> Assignment | None:
+        """`over`: the reactive state was just left, so that the stable model is new, and has no data yet."""
+        predictive, self._next_predictive = self._next_predictive, PREDICTIVE
+        accuracy = float(accuracies[predictive])
+        stable = 0.0 if over else float(accuracies[OTHER])
+        self._best = max(self._best, accuracy)
+        delta = self.parameters.delta
+        drifts = _loss(self._best, accuracy) > delta or _loss(stable, accuracy) > delta / 2
+        self._reactive_steps = 1 if drifts else 0
+        self._race = []
+        self._serving = PREDICTIVE
+        return _with_new_other(predictive, view) if drifts or over else None
+
+    def _reactive_step(self, accuracies: Floats) -> None:
+        """The second step of the reactive state, or a later one."""
+        self._best = max(self._best, float(accuracies[PREDICTIVE]))
+        self._race.append(accuracies)
+        self._reactive_steps += 1
+        self._serving = _better(accuracies)
+        if self._reactive_steps == self.parameters.reactive_steps:
+            self._next_predictive = _better(np.mean(self._race, axis=0))
+            if self._next_predictive == OTHER:
+                self._best = max(float(step[OTHER]) for step in self._race)
+                self._serving = OTHER
+
+    def _pooled_accuracies(self, view: View) -> Floats | None:
+        """(2,) of both models on everybody's newest arrivals; None if nobody had any to score on."""
+        everyone, rows = np.arange(view.num_clients), np.array([PREDICTIVE, OTHER])
+        scores = view.score(everyone, rows, "arrived", frozenset({"correct"})).scores
+        assert scores.correct is not None
+        total = scores.counts.sum()
+        return scores.correct.sum(axis=0) / total if total > 0 else None
+
+    def serve(self, view: View) -> InferencePlan:
+        return InferencePlan.alike(np.full((view.num_clients, 1), self._serving, dtype=np.int64))
+
+
+def _loss(before: float, accuracy: float) -> float:
+    """`before - accuracy`, rounded so that 0.8 - 0.7 is not more than 0.1."""
+    return round(before - accuracy, 12)
+
+
+def _better(accuracies: Floats) -> int:
+    """The row of the more accurate model; of equals the predictive one."""
+    return OTHER if accuracies[OTHER] > accuracies[PREDICTIVE] else PREDICTIVE
+
+
+def _with_new_other(predictive: int, view: View) -> Assignment:
+    """Row `predictive` is the predictive model, with its data, and the other model starts anew, with none."""
+    remix = np.zeros((2, 3))
+    remix[PREDICTIVE, predictive] = 1.0
+    remix[OTHER, 2] = 1.0
+    heir = np.full(2, -1, dtype=np.int64)
+    heir[predictive] = PREDICTIVE
+    return Assignment(
+        remix=remix,
+        extra=view.initial(0)[None, :],
+        heir=heir,
+        members=view.members,
+        lanes=view.assignment.lanes if view.assignment else None,
+    )

@@ -1,0 +1,85 @@
+"""IFCA: every client picks, of a fixed number of models, the one that does best on its own samples.
+
+Ghosh et al. 2020, and the forms that FedDrift compares with: with memory `claimed` (IFCA; IFCA(T) when chosen
+once per data step) or with a window of one data step (IFCA-W).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers.base import Clusterer
+from coordinator.view import View
+from emulator.arrays import Ints
+from emulator.plugins import Parameters
+
+
+class IfcaParameters(Parameters):
+    """How many models there are, and when and by what a client chooses."""
+
+    num_models: int = Field(2, ge=1, description="models, each with an initialisation of its own")
+    choose: Literal["round", "step"] = Field(
+        "round",
+        description="participants choose in every round, or clients when their data changes (IFCA(T))",
+    )
+    metric: Literal["accuracy", "loss"] = Field(
+        "accuracy", description="choose by accuracy (FedDrift's form), or by loss, as published"
+    )
+    first: Literal["together", "choose"] = Field(
+        "together",
+        description="at first everybody is on model 0 (for the first round or data step: FedDrift's "
+        "synthetic sets), or chooses at once",
+    )
+
+
+class Ifca(Clusterer):
+    """Every client is a member of the model that does best on its newest arrivals, the lowest of equals.
+
+    Who is not asked, is offline, or has nothing to score on stays where it was.
+    """
+
+    Parameters = IfcaParameters
+
+    def __init__(self, parameters: IfcaParameters) -> None:
+        self.parameters = parameters
+
+    def on_data(self, view: View) -> Assignment | None:
+        if view.assignment is None:
+            starts = [view.initial(number) for number in range(self.parameters.num_models)]
+            together = np.zeros(view.num_clients, dtype=np.int64)
+            return Assignment.fresh(together, len(starts), np.stack(starts), lanes=together)
+        if self.parameters.choose == "step" and len(view.changed) > 0:
+            return self._chosen(view.changed, view)
+        return None
+
+    def on_participants(self, view: View) -> Assignment | None:
+        by_round = self.parameters.choose == "round"
+        if view.round > 0:
+            return self._chosen(view.participants, view) if by_round else None
+        if self.parameters.first == "together":
+            return None
+        # The first moment at which there are models to choose from.
+        return self._chosen(view.participants if by_round else np.arange(view.num_clients), view)
+
+    def _chosen(self, clients: Ints, view: View) -> Assignment | None:
+        """`clients` choose; None if all stay."""
+        by_loss = self.parameters.metric == "loss"
+        num_models = len(view.model_ids)
+        answers = view.score(
+            clients, np.arange(num_models), "arrived", frozenset({"loss" if by_loss else "correct"})
+        )
+        scores = answers.scores.loss if by_loss else answers.scores.correct
+        assert scores is not None
+        # A model that diverged has no loss.
+        best = np.where(np.isnan(scores), np.inf, scores).argmin(axis=1) if by_loss else scores.argmax(axis=1)
+        before = view.members[:, 0]
+        members = before.copy()
+        scored = answers.scores.counts > 0
+        members[answers.clients[scored]] = best[scored]
+        if np.array_equal(members, before):
+            return None
+        return Assignment.moved(members, num_models, lanes=np.zeros_like(members))

@@ -1,0 +1,115 @@
+"""KUE: an ensemble whose models see different features, weighted by Cohen's kappa.
+
+Cano and Krawczyk 2020, in the form that FedDrift compares with: memory `held` with a window of one data step
+and bootstrap, and a `masked` model (which knows how FedDrift's code leaves the masks out when it infers).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers.base import Clusterer
+from coordinator.view import View
+from emulator.arrays import Floats, Floats32
+from emulator.errors import ConfigurationError
+from emulator.messages import InferencePlan
+from emulator.plugins import Parameters
+
+MASK = "mask"
+"""The tensor of a masked model that says which features it sees: 1 seen, 0 not; no training changes it."""
+
+
+class KueParameters(Parameters):
+    """How large the ensemble is."""
+
+    num_models: int = Field(10, ge=2, description="models, each with a feature mask of its own")
+
+
+class Kue(Clusterer):
+    """Everybody trains all models; those better than chance, but for the worst, answer, weighted by kappa.
+
+    With each new data step the worst model is replaced. If all abstain, all count alike. State: the data
+    step; kappas (M,), measured after every aggregation on the newest arrivals of those who trained, 0 until
+    then.
+    """
+
+    Parameters = KueParameters
+
+    def __init__(self, parameters: KueParameters) -> None:
+        self.parameters = parameters
+        self._step = -1
+        self._kappas: Floats = np.zeros(parameters.num_models)
+
+    def on_data(self, view: View) -> Assignment | None:
+        count = self.parameters.num_models
+        everyone = np.zeros(view.num_clients, dtype=np.int64)
+        if view.assignment is None:
+            self._step = view.step
+            all_models = np.tile(np.arange(count), (view.num_clients, 1))
+            starts = np.stack([_masked_model(view, row) for row in range(count)])
+            return Assignment.fresh(all_models, count, starts, lanes=everyone)
+        if len(view.changed) == 0 or view.step == self._step:
+            return None
+        self._step = view.step
+        worst = int(self._kappas.argmin())
+        self._kappas[worst] = 0.0
+        remix = np.eye(count, count + 1)
+        remix[worst, [worst, count]] = [0.0, 1.0]
+        heir = np.arange(count)
+        heir[worst] = -1
+        extra = _masked_model(view, worst)[None, :]
+        return Assignment(remix=remix, extra=extra, heir=heir, members=view.members, lanes=everyone)
+
+    def on_updates(self, view: View) -> Assignment | None:
+        assert view.updates is not None
+        trained, rows = np.unique(view.updates.client), np.arange(self.parameters.num_models)
+        scores = view.score(trained, rows, "arrived", frozenset({"confusion"})).scores
+        assert scores.confusion is not None
+        if scores.counts.sum() > 0:
+            self._kappas = kappas(scores.confusion.sum(axis=0))
+        return None
+
+    def serve(self, view: View) -> InferencePlan:
+        weights = np.maximum(self._kappas, 0.0)
+        weights[self._kappas.argmin()] = 0.0
+        if weights.sum() == 0:
+            weights = np.ones_like(weights)
+        weights = np.tile(weights / weights.sum(), (view.num_clients, 1))
+        return InferencePlan(view.members, weights, combine="probabilities")
+
+
+def kappas(confusion: Floats) -> Floats:
+    """(m,) Cohen's kappa of m confusion matrices (m, L, L): agreement beyond chance, 1 if perfect.
+
+    (n sum_i A_ii - sum_i A_i. A_.i) / (n^2 - sum_i A_i. A_.i) with n samples; 0 where that is 0 / 0, which is
+    where there is one label only, and nothing else was said.
+
+    >>> kappas(np.array([[[20.0, 5.0], [10.0, 15.0]]]))
+    array([0.4])
+    """
+    n = confusion.sum(axis=(1, 2))
+    agreed = np.trace(confusion, axis1=1, axis2=2)
+    chance = (confusion.sum(axis=2) * confusion.sum(axis=1)).sum(axis=1)
+    beyond = n**2 - chance
+    return np.where(beyond > 0, (n * agreed - chance) / np.where(beyond > 0, beyond, 1.0), 0.0)
+
+
+def _masked_model(view: View, row: int) -> Floats32:
+    """(P,) the common initialisation with a random mask: 1 to d of the d features, no number more likely."""
+    if MASK not in view.layout:
+        raise ConfigurationError(
+            f"clusterer 'kue' gives each model a feature mask of its own, and this model has no tensor "
+            f"{MASK!r}, only {', '.join(view.layout) or 'none'}: choose one with "
+            'training.model = { kind = "masked", ... }'
+        )
+    segment = view.layout[MASK]
+    features = segment.last - segment.first
+    generator = view.rng("feature mask", row)
+    seen = generator.choice(features, size=int(generator.integers(1, features + 1)), replace=False)
+    mask = np.zeros(features, dtype=np.float32)
+    mask[seen] = 1.0
+    start = view.initial(0).copy()
+    start[segment.first : segment.last] = mask
+    return start

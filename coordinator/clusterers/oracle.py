@@ -1,0 +1,42 @@
+"""The oracle: one model per true concept, and every client always on that of its newest samples.
+
+What clustering could reach at best; it fails too where the next samples are of another concept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers.base import Clusterer
+from coordinator.view import View
+from emulator.arrays import NO_IDS, Ints
+from emulator.errors import ConfigurationError
+from emulator.plugins import NoParameters
+
+
+class Oracle(Clusterer):
+    """A model for each concept, from the shared initialisation when it first appears; all models are kept.
+
+    Clients are asked nothing. State: the concept of each model (M,).
+    """
+
+    Parameters = NoParameters
+
+    def __init__(self, parameters: NoParameters) -> None:
+        self.parameters = parameters
+        self._concepts: Ints = NO_IDS
+
+    def on_data(self, view: View) -> Assignment | None:
+        if view.concepts is None:
+            raise ConfigurationError("clusterer oracle: the trace has no ground-truth concepts")
+        new = np.setdiff1d(view.concepts, self._concepts)
+        known = len(self._concepts)
+        self._concepts = np.append(self._concepts, new)
+        # (N,) the row of each client's concept.
+        members = (view.concepts[:, None] == self._concepts).argmax(axis=1)
+        if view.assignment is None:
+            return Assignment.fresh(members, len(new), view.initial(0))
+        if np.array_equal(members, view.members[:, 0]):
+            return None
+        return Assignment.moved(members, known, np.repeat(view.initial(0)[None, :], len(new), axis=0))

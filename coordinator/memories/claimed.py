@@ -1,0 +1,85 @@
+"""A client trains a model on the samples that were claimed for it: FedDrift's W.
+
+FedDrift, algorithm 1: W[t][m][c] says that what reached client c at data step t belongs to model m. A client
+that moved on keeps training its former model on its former samples, while that model has a member.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.assignment import Assignment
+from coordinator.memories.base import Memory
+from coordinator.view import View
+from emulator.arrays import Bools, Ints
+from emulator.messages import SampleRanges
+from emulator.plugins import Parameters
+
+
+class ClaimedParameters(Parameters):
+    """How far back claims reach."""
+
+    window: int | None = Field(
+        None, ge=1, description="keep the claims of so many newest data steps; none: of all"
+    )
+
+
+class Claimed(Memory):
+    """Each model trains on the samples claimed for it, step by step; models without members rest.
+
+    State: for each data step in the window, in order, (N, M) which rows of the bank each client's arrivals of
+    that step are claimed for. A batch never mixes steps.
+    """
+
+    Parameters = ClaimedParameters
+
+    def __init__(self, parameters: ClaimedParameters) -> None:
+        self.parameters = parameters
+        self._claims: dict[int, Bools] = {}
+
+    def remix(self, assignment: Assignment) -> None:
+        """Claims of an old model pass to its heir (of several, their union); a new model has none."""
+        for step, old in self._claims.items():
+            new = np.zeros((len(old), assignment.num_models), dtype=bool)
+            for row, heir in enumerate(assignment.heir.tolist()):
+                if heir >= 0:
+                    new[:, heir] |= old[:, row]
+            self._claims[step] = new
+
+    def claim(self, view: View) -> None:
+        """The arrivals of the present step belong to the members of now, whatever was claimed this step."""
+        members = view.members
+        claims = np.zeros((len(members), len(view.model_ids)), dtype=bool)
+        client, column = np.nonzero(members >= 0)
+        claims[client, members[client, column]] = True
+        self._claims[view.step] = claims
+        if self.parameters.window is not None:
+            oldest = view.step - self.parameters.window + 1
+            self._claims = {step: kept for step, kept in self._claims.items() if step >= oldest}
+
+    def samples(self, clients: Ints, model: int, view: View) -> SampleRanges:
+        return self._ranges(clients, np.arange(len(clients)), np.full(len(clients), model), view)
+
+    def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
+        """Pairs of a client and each active model, one with a member now, for which it holds samples."""
+        active = np.isin(np.arange(len(view.model_ids)), view.members)
+        claimed = np.zeros((len(clients), len(active)), dtype=bool)
+        for claims in self._claims.values():
+            claimed |= claims[clients]
+        which, model = np.nonzero(claimed & active)
+        samples = self._ranges(clients, which, model, view)
+        # What was claimed may have expired since.
+        filled = np.flatnonzero(samples.counts() > 0)
+        return clients[which[filled]], model[filled].astype(np.int64), samples.take(filled)
+
+    def _ranges(self, clients: Ints, which: Ints, model: Ints, view: View) -> SampleRanges:
+        """Of pairs of a client, `clients[which]`, and a `model`: a range for each step claimed for it."""
+        nothing = np.zeros(len(which), dtype=np.int64)
+        parts = [SampleRanges.one_each(nothing, nothing)]
+        for step, claims in self._claims.items():
+            arrived = view.arrived(clients, step, step)
+            first, last = arrived.first[which], arrived.last[which]
+            last = np.where(claims[clients[which], model], last, first)
+            parts.append(SampleRanges.one_each(first, last))
+        return SampleRanges.side_by_side(parts)

@@ -1,0 +1,31 @@
+"""The protocol of schedules: the numbers of each task."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+from coordinator.view import View
+from emulator.arrays import Floats, Ints
+from emulator.plugins import Parameters
+
+
+class Schedule(ABC):
+    """Base of schedules; built with its own frozen parameters.
+
+    `sets` names the settings it decides: `learning_rate`, `local_steps` or `batch_size`. No two schedules of
+    an arm may set the same.
+    """
+
+    Parameters: ClassVar[type[Parameters]]
+    sets: ClassVar[frozenset[str]]
+
+    def observe(self, view: View) -> None:  # noqa: B027  (many schedules watch nothing)
+        """A round's tasks are about to be frozen; `view.models` hold all that came back so far."""
+
+    @abstractmethod
+    def settings(
+        self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
+    ) -> Mapping[str, Floats]:
+        """(n,) for each name in `sets`: of tasks of `client` on row `model`, otherwise as in `base`."""

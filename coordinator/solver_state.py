@@ -1,0 +1,56 @@
+"""What solvers remember of (client, model) pairs between tasks: read at dispatch, committed on return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from emulator.arrays import Floats32, Ints
+from emulator.messages import StateSpec, Updates
+
+
+class SolverState:
+    """Rows by (client, model id), only for pairs that trained.
+
+    A visit that was abandoned or dropped leaves no trace. A pair's row is forgotten when the client's data
+    changes; a model that was replaced has another id, and so starts anew.
+    """
+
+    def __init__(self, specs: Mapping[str, StateSpec], num_parameters: int) -> None:
+        self._widths = {
+            name: num_parameters if spec.shape == "parameters" else 1 for name, spec in specs.items()
+        }
+        self._rows: dict[int, dict[int, Mapping[str, Floats32]]] = {}  # client -> model id -> rows
+
+    def read(self, client: Ints, model: Ints) -> dict[str, Floats32]:
+        """(n, width) of each slot, for tasks of `client` (n,) on the models of id `model` (n,)."""
+        if not self._widths:
+            return {}
+        pairs = list(zip(client.tolist(), model.tolist(), strict=True))
+        found = [self._rows.get(one, {}).get(other) for one, other in pairs]
+        return {name: _stacked(name, found, width) for name, width in self._widths.items()}
+
+    def commit(self, updates: Updates) -> None:
+        """Remember what came back."""
+        for row, (client, model) in enumerate(
+            zip(updates.client.tolist(), updates.model.tolist(), strict=True)
+        ):
+            if updates.state:
+                kept = {name: updates.state[name][row] for name in self._widths}
+                self._rows.setdefault(client, {})[model] = kept
+
+    def data_changed(self, clients: Ints) -> None:
+        """These clients hold other samples than before."""
+        if self._rows:
+            for client in clients.tolist():
+                self._rows.pop(client, None)
+
+
+def _stacked(name: str, found: list[Mapping[str, Floats32] | None], width: int) -> Floats32:
+    """(n, width) the slot's rows, zero for pairs without any."""
+    rows = np.zeros((len(found), width), dtype=np.float32)
+    for row, kept in zip(rows, found, strict=True):
+        if kept is not None:
+            row[:] = kept[name]
+    return rows

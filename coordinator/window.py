@@ -1,0 +1,91 @@
+"""Puts together what parts see: the views of a run, and the samples that questions are about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from coordinator.assignment import Assignment
+from coordinator.bank import ModelBank
+from coordinator.memories import Memory
+from coordinator.reports import Reports
+from coordinator.view import Answers, Ask, ClaimedBy, Samples, View
+from emulator.arrays import NO_IDS, Bools, Ints
+from emulator.messages import SampleRanges, Updates
+from emulator.ports import Executor, SampleStream
+from emulator.seeding import RandomStreams
+
+
+class Window:
+    """The facts of one run. `round` and `assignment` are the present ones; the coordinator sets them."""
+
+    def __init__(
+        self,
+        *,
+        bank: ModelBank,
+        memory: Memory,
+        reports: Reports,
+        stream: SampleStream,
+        executor: Executor,
+        streams: RandomStreams,
+    ) -> None:
+        self.round = 0
+        self.assignment: Assignment | None = None
+        self._bank = bank
+        self._memory = memory
+        self._reports = reports
+        self._stream = stream
+        self._executor = executor
+        self._streams = streams
+        self._everyone = np.arange(stream.num_clients)
+
+    def samples_of(self, samples: Samples, clients: Ints) -> SampleRanges:
+        """What a question to `clients` is about."""
+        if isinstance(samples, ClaimedBy):
+            return self._memory.samples(clients, samples.model, self.view(_nobody_is_asked))
+        if samples == "held":
+            return self._stream.held(clients, "train")
+        return self._stream.arrived(clients, self._stream.step, self._stream.step)
+
+    def claimed(self) -> Ints:
+        """(M,) samples that the memory holds for each model."""
+        models = range(len(self._bank))
+        counts = [self.samples_of(ClaimedBy(row), self._everyone).counts().sum() for row in models]
+        return np.array(counts, dtype=np.int64)
+
+    def view(
+        self,
+        ask: Ask,
+        *,
+        drift: Mapping[str, Bools] | None = None,
+        changed: Ints = NO_IDS,
+        participants: Ints = NO_IDS,
+        updates: Updates | None = None,
+    ) -> View:
+        """What is true now; what is new at this moment is named."""
+        return View(
+            round=self.round,
+            step=self._stream.step,
+            num_clients=len(self._everyone),
+            streams=self._streams,
+            assignment=self.assignment,
+            models=self._bank.parameters,
+            model_ids=self._bank.ids,
+            layout=self._executor.layout,
+            reports=self._reports.latest,
+            drift=drift or {},
+            changed=changed,
+            participants=participants,
+            updates=updates,
+            concepts=self._stream.concepts,
+            initial=self._executor.initial,
+            held=lambda ids: self._stream.held(ids, "train"),
+            arrived=self._stream.arrived,
+            claimed=self.claimed,
+            score=ask,
+        )
+
+
+def _nobody_is_asked(*question: object, **more: object) -> Answers:
+    raise AssertionError("a memory asks no questions")

@@ -1,0 +1,83 @@
+"""Adam (Kingma and Ba, 2015, algorithm 1), with AMSGrad (Reddi et al., 2018, algorithm 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf, log
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from emulator import plugins
+from emulator.messages import StateSpec
+from executor.rules.base import LocalRule, LocalRun
+
+MOMENT1 = "adam.moment1"
+MOMENT2 = "adam.moment2"
+MOMENT2_MAX = "adam.moment2_max"
+STEPS = "adam.steps"
+
+
+class Adam(LocalRule):
+    """Adam: steps scaled by the root of a running mean of squared gradients.
+
+    With `g` the gradient plus `weight_decay w`: `m <- beta1 m + (1 - beta1) g`,
+    `v <- beta2 v + (1 - beta2) g^2`, then
+    `w <- w - learning_rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)`, as `torch.optim.Adam`.
+    With `amsgrad`, the largest `v` so far takes the place of `v` in the last line. The learning rate is a
+    setting of the task.
+
+    `keep` says how long `m`, `v` and `t` live: as a rule from task to task of a (client, model) pair until
+    the client's data changes, as in FedDrift's code, though the parameters are replaced in between.
+    """
+
+    class Parameters(plugins.Parameters):
+        beta1: float = Field(0.9, ge=0, lt=1, description="share of the mean gradient that is kept")
+        beta2: float = Field(0.999, ge=0, lt=1, description="share of the mean squared gradient that is kept")
+        epsilon: float = Field(1e-8, gt=0, description="added to the root, so that nothing is divided by 0")
+        weight_decay: float = Field(0.0, ge=0, description="times the parameters, added to the gradient")
+        amsgrad: bool = Field(False, description="divide by the largest mean squared gradient so far")
+        keep: Literal["task", "step"] = Field(
+            "step",
+            description="`step`: moments live on from task to task until the client's data changes; `task`: "
+            "they start anew in each task",
+        )
+
+    is_optimiser = True
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters: Adam.Parameters = parameters
+        moments = [MOMENT1, MOMENT2, *([MOMENT2_MAX] if parameters.amsgrad else [])]
+        self._slots = {name: StateSpec("parameters") for name in moments} | {STEPS: StateSpec("scalar")}
+
+    @property
+    def state(self) -> Mapping[str, StateSpec]:
+        return self._slots if self.parameters.keep == "step" else {}
+
+    def begin(self, run: LocalRun) -> None:
+        for name, slot in self._slots.items():
+            if name not in run.state:
+                like = run.present if slot.shape == "parameters" else run.present[:, :1]
+                run.state[name] = torch.zeros_like(like)
+
+    def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
+        settings, state = self.parameters, run.state
+        if settings.weight_decay > 0:
+            gradient.add_(run.present, alpha=settings.weight_decay)
+        mean = state[MOMENT1].lerp_(gradient, 1 - settings.beta1)
+        square = state[MOMENT2].mul_(settings.beta2).addcmul_(gradient, gradient, value=1 - settings.beta2)
+        if settings.amsgrad:
+            square = torch.maximum(state[MOMENT2_MAX], square, out=state[MOMENT2_MAX])
+        steps = state[STEPS].add_(1)
+        root = _one_minus_power(settings.beta2, steps).sqrt_()
+        rate = run.settings["learning_rate"] * root / _one_minus_power(settings.beta1, steps)
+        # NOTE: numerator and denominator are multiplied by `root`, which saves a pass over (n, P).
+        scale = torch.sqrt(square, out=gradient).add_(root.mul_(settings.epsilon))
+        return torch.div(mean, scale, out=gradient).mul_(rate)
+
+
+def _one_minus_power(base: float, exponent: Tensor) -> Tensor:
+    """1 - base^exponent, exact to rounding also where base is nearly 1."""
+    return torch.expm1(exponent * (log(base) if base > 0 else -inf)).neg_()

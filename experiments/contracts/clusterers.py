@@ -1,0 +1,159 @@
+"""What clusterers must keep to: their assignments, their plans, and what they may do at which moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import numpy as np
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers import Clusterer
+from coordinator.clusterers.base import Representation
+from coordinator.view import View
+from emulator.arrays import Floats
+from emulator.messages import Combine, InferencePlan
+from experiments.contracts.sameness import left_alone, same
+from experiments.contracts.world import NUM_LABELS, NUM_PARAMETERS, LittleWorld
+
+ROUNDS_PER_STEP = 2
+SILENT_STEPS = (None, 1, 2)
+
+
+def check_clusterer(make: Callable[[], Clusterer]) -> None:
+    """Its first answer is an assignment, later ones may be; equal views get equal answers, and stay as they
+    are; everybody is served by models that exist, and serving changes nothing.
+
+    It is played over several data steps, with everybody online and with clients that do not answer.
+    """
+    for labels in _stories():
+        for silent_step in SILENT_STEPS:
+            _play(make, labels, silent_step)
+
+
+def check_assignment(assignment: Assignment, num_clients: int, num_old: int) -> None:
+    """Rows of the remix sum to 1; members, lanes and heirs are models that exist; shapes are as declared."""
+    num_models = assignment.num_models
+    assert num_models >= 1, "an assignment without models"
+    num_extra = len(assignment.extra)
+    assert assignment.remix.shape == (num_models, num_old + num_extra), (
+        f"remix has shape {assignment.remix.shape}, and there are {num_old} old models and {num_extra} extra"
+    )
+    assert np.isfinite(assignment.remix).all(), "remix must be finite"
+    assert np.allclose(assignment.remix.sum(axis=1), 1.0, rtol=0, atol=1e-9), "rows of remix must sum to 1"
+    if num_extra:
+        assert assignment.extra.shape == (num_extra, NUM_PARAMETERS), (
+            f"extra has shape {assignment.extra.shape}, and models have {NUM_PARAMETERS} parameters"
+        )
+    assert assignment.extra.dtype == np.float32, f"extra is {assignment.extra.dtype}, not float32"
+    members = assignment.members
+    assert members.ndim == 2, "members must have shape (num_clients, width)"
+    assert len(members) == num_clients, "members must have a row for each client"
+    assert members.dtype == np.int64, f"members are {members.dtype}, not int64"
+    assert ((members >= -1) & (members < num_models)).all(), "members must be rows of the new models, or -1"
+    assert not ((members[:, :-1] < 0) & (members[:, 1:] >= 0)).any(), "-1 pads members behind, not in between"
+    ordered = np.sort(members, axis=1)
+    twice = (ordered[:, :-1] == ordered[:, 1:]) & (ordered[:, 1:] >= 0)
+    assert not twice.any(), "a client is a member of a model once, not twice"
+    _check_lanes(assignment, num_clients)
+    _check_heirs(assignment, num_old)
+
+
+def _check_lanes(assignment: Assignment, num_clients: int) -> None:
+    lanes = assignment.lane
+    assert lanes.shape == (num_clients,), "lanes must have a row for each client"
+    assert lanes.dtype == np.int64, f"lanes are {lanes.dtype}, not int64"
+    assert ((lanes >= -1) & (lanes < assignment.num_models)).all(), "lanes must be rows of the models, or -1"
+    assert (lanes >= 0).any(), "nobody can be selected: every client's lane is -1"
+
+
+def _check_heirs(assignment: Assignment, num_old: int) -> None:
+    heir = assignment.heir
+    assert heir.shape == (num_old,), "heir must have a row for each old model"
+    assert heir.dtype == np.int64, f"heir is {heir.dtype}, not int64"
+    assert ((heir >= -1) & (heir < assignment.num_models)).all(), "heir must be rows of the new models, or -1"
+    if not assignment.changes_models:
+        assert (heir == np.arange(num_old)).all(), "models that all stay as they are are their own heirs"
+
+
+def check_plan(plan: InferencePlan, num_clients: int, num_models: int) -> None:
+    """Models that exist, weighted for each client that has any, and combined in a way there is."""
+    models, weights = plan.models, plan.weights
+    assert models.ndim == 2, "a plan's models must have shape (num_clients, width)"
+    assert len(models) == num_clients, "a plan must have a row for each client"
+    assert models.dtype == np.int64, f"a plan's models are {models.dtype}, not int64"
+    assert ((models >= -1) & (models < num_models)).all(), "a plan's models must be rows of the bank, or -1"
+    assert weights.shape == models.shape, "a plan must have a weight for each of its models"
+    assert np.isfinite(weights).all(), "a plan's weights must be finite"
+    assert (weights >= 0).all(), "a plan's weights must not be negative"
+    assert not weights[models < 0].any(), "a plan must give no weight to padding"
+    served = (models >= 0).any(axis=1)
+    assert np.allclose(weights[served].sum(axis=1), 1.0, rtol=0, atol=1e-9), "rows of weights must sum to 1"
+    assert plan.combine in get_args(Combine), f"combine = {plan.combine!r}; choices: {get_args(Combine)}"
+
+
+def _stories() -> list[Floats]:
+    """Label shares by data step, (S, N, L): two groups that drift and return, one client that leaves all
+    others, two clients, groups that cannot be seen, one client alone."""
+    eye = np.eye(NUM_LABELS)
+    spread = np.random.default_rng(0).dirichlet(np.ones(NUM_LABELS), size=12)
+    before, after = [0, 0, 0, 1, 1, 1, 1, 0], [0, 2, 0, 1, 1, 2, 1, 0]
+    return [
+        eye[[before, after, after, before, [3, 2, 3, 1, 1, 2, 1, 3]]],
+        eye[[[0, 0, 0, 0, 0], [0, 0, 3, 0, 0], [0, 0, 3, 0, 0], [3, 3, 3, 3, 3]]],
+        eye[[[0, 1], [1, 1], [1, 0], [1, 0]]],
+        np.stack([spread, spread[::-1], spread[::-1], np.roll(spread, 5, axis=0)]),
+        eye[[[0], [1], [1], [0]]],
+    ]
+
+
+def _play(make: Callable[[], Clusterer], labels: Floats, silent_step: int | None) -> None:
+    """Two fresh clusterers side by side, in equal worlds; one of them serves twice as often."""
+    twins = [(make(), LittleWorld(labels, silent_step=silent_step), times) for times in (1, 2)]
+    for step in range(len(labels)):
+        for _ in range(ROUNDS_PER_STEP):
+            answers = [_round(clusterer, world, step, times) for clusterer, world, times in twins]
+            assert same(*answers), "two fresh clusterers answer equal views differently"
+            asked = [world.questions for _, world, _ in twins]
+            assert same(*asked), "two fresh clusterers ask equal clients differently"
+
+
+def _round(clusterer: Clusterer, world: LittleWorld, step: int, times: int) -> list[Any]:
+    """All that the clusterer answers in one round, asked as the coordinator asks."""
+    representation = clusterer.representation
+    known = (None, *get_args(Representation))
+    assert representation in known, f"representation = {representation!r}; choices: {known}"
+    changed, drift = world.open_round(step, reports=representation is not None)
+    answers: list[Any] = [_moment(clusterer.on_data, world, world.view(changed=changed, drift=drift))]
+    assert world.assignment is not None, "the first call of on_data must answer with an assignment"
+    world.claim()
+    participants = world.participants()
+    if len(participants) > 0:
+        answers.append(_moment(clusterer.on_participants, world, world.view(participants=participants)))
+        if answers[-1] is not None:
+            world.claim()
+        updates = world.train(participants)
+        if updates is not None:
+            answers.append(_moment(clusterer.on_updates, world, world.view(updates=updates)))
+    plans = [_served(clusterer, world) for _ in range(times)]
+    assert all(same(plan, plans[0]) for plan in plans), "asked twice, it serves differently"
+    return [*answers, plans[0]]
+
+
+def _moment(ask: Callable[[View], Assignment | None], world: LittleWorld, view: View) -> Assignment | None:
+    """What it answers now; if that is an assignment, it holds from now on."""
+    with left_alone(view):
+        answer = ask(view)
+    if answer is not None:
+        check_assignment(answer, world.num_clients, num_old=len(world.bank))
+        world.apply(answer)
+    return answer
+
+
+def _served(clusterer: Clusterer, world: LittleWorld) -> InferencePlan:
+    asked, view = len(world.questions), world.view()
+    with left_alone(view):
+        plan = clusterer.serve(view)
+    assert len(world.questions) == asked, "serve must ask clients nothing: whoever measures is not charged"
+    check_plan(plan, world.num_clients, len(world.bank))
+    return plan

@@ -1,0 +1,111 @@
+"""What memories must keep to: who trains which model, on samples that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coordinator.assignment import Assignment
+from coordinator.memories import Memory
+from coordinator.view import View
+from emulator.arrays import Ints
+from emulator.messages import SampleRanges
+from experiments.contracts.sameness import left_alone, same
+from experiments.contracts.world import NUM_LABELS, LittleWorld, initial
+
+NUM_CLIENTS = 5
+
+
+def check_memory(make: Callable[[], Memory]) -> None:
+    """Pairs of a participant and a model of the bank, sorted and distinct, each with samples that its client
+    holds, the same that it names when it is asked for them; equal histories get equal answers.
+
+    Models are merged, dropped and added meanwhile, and samples expire.
+    """
+    shares = np.full((len(_history()), NUM_CLIENTS, NUM_LABELS), 1 / NUM_LABELS)
+    twins = [LittleWorld(shares, memory=make()) for _ in range(2)]
+    for step, assignment in enumerate(_history()):
+        answers = [_step(world, step, assignment) for world in twins]
+        assert same(*answers), "two fresh memories answer equal histories differently"
+
+
+def check_ranges(samples: SampleRanges, clients: Ints, view: View) -> None:
+    """A row for each of `clients`, well-formed, its weights above zero, nothing that the client has not."""
+    offsets, first, last = samples.offsets, samples.first, samples.last
+    assert len(samples) == len(clients), f"ranges of {len(samples)} rows, and {len(clients)} were asked for"
+    assert offsets[0] == 0, "offsets must begin at 0"
+    assert (np.diff(offsets) >= 0).all(), "offsets must not descend"
+    assert offsets[-1] == len(first) == len(last) == len(samples.weight), "offsets must end with the ranges"
+    assert (first <= last).all(), "a range must not end before it begins"
+    assert (np.isfinite(samples.weight) & (samples.weight > 0)).all(), "weights of ranges must be above zero"
+    held = view.held(np.repeat(clients, np.diff(offsets)))
+    inside = (held.first <= first) & (last <= held.last)
+    assert (inside | (first == last)).all(), "a range of samples that its client does not hold"
+
+
+def _history() -> list[Assignment]:
+    """Clients on three models; then model 1 merges into 0, 2 is dropped, and one is added; then clients move,
+    and nobody is left on that one; then two more steps, until all that was there first has expired."""
+    first = np.array([[0, -1], [2, 1], [-1, -1], [1, -1], [0, 2]])
+    second = np.array([[0, -1], [1, 0], [1, -1], [0, -1], [-1, -1]])
+    third = np.array([0, 0, 0, 0, -1])
+    return [
+        Assignment.fresh(first, 3, np.stack([initial(number) for number in range(3)])),
+        Assignment(
+            remix=np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]),
+            extra=initial(0)[None, :],
+            heir=np.array([0, 0, -1]),
+            members=second,
+        ),
+        Assignment.moved(third, 2),
+        Assignment.moved(second, 2),
+        Assignment.moved(second[:, :1], 2),
+    ]
+
+
+def _step(world: LittleWorld, step: int, assignment: Assignment) -> list[Any]:
+    """What the memory answers at one data step."""
+    world.open_round(step)
+    view = world.view()
+    with left_alone(view, assignment):
+        world.apply(assignment)
+    view = world.view()
+    with left_alone(view):
+        world.claim()
+    everyone = np.arange(NUM_CLIENTS)
+    asked = (everyone, np.array([0, 1, 4]), everyone[:0])
+    return [[_rows(world.memory, clients, view) for clients in asked], _samples(world.memory, view)]
+
+
+def _rows(memory: Memory, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
+    with left_alone(clients, view):
+        client, model, samples = memory.rows(clients, view)
+    assert len(client) == len(model) == len(samples), "a client, a model and samples for each pair"
+    pairs = list(zip(client.tolist(), model.tolist(), strict=True))
+    assert pairs == sorted(set(pairs)), f"{pairs}: not sorted by client and model, or not distinct"
+    assert client.dtype == model.dtype == np.int64, "clients and models must be int64"
+    assert np.isin(client, clients).all(), f"{pairs}: pairs of clients that do not participate"
+    assert ((model >= 0) & (model < len(view.model_ids))).all(), f"{pairs}: no such models"
+    check_ranges(samples, client, view)
+    for row, (one, of) in enumerate(pairs):
+        alone = memory.samples(np.array([one]), of, view)
+        assert same(alone, samples.take(np.array([row]))), (
+            f"samples of client {one} for model {of} are not those that it trains the model on"
+        )
+    assert same((client, model, samples), memory.rows(clients, view)), "asked twice, it answers differently"
+    return client, model, samples
+
+
+def _samples(memory: Memory, view: View) -> list[SampleRanges]:
+    """What everybody holds for each model."""
+    answers, clients = [], np.arange(view.num_clients)
+    for model in range(len(view.model_ids)):
+        with left_alone(clients, view):
+            samples = memory.samples(clients, model, view)
+        check_ranges(samples, clients, view)
+        some = np.array([1, 3])
+        assert same(samples.take(some), memory.samples(some, model, view)), "it depends on who else is asked"
+        answers.append(samples)
+    return answers

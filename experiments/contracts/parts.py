@@ -1,0 +1,172 @@
+"""What any part must keep to, and what those parts must that are asked one thing at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from coordinator.aggregators import Aggregator
+from coordinator.assignment import Assignment
+from coordinator.detectors import Detector
+from coordinator.pacing import CohortSize, Pacing
+from coordinator.schedules import Schedule
+from coordinator.selectors import Pool, Selector
+from emulator.messages import ArrayUpdates
+from emulator.plugins import Parameters
+from experiments.contracts.sameness import left_alone, same
+from experiments.contracts.world import NUM_LABELS, NUM_PARAMETERS, LittleWorld, initial, settled_view
+
+TASK_SETTINGS = {"learning_rate": 0.1, "local_steps": 20.0, "batch_size": 10.0}
+
+
+def check_part(part: type, parameters: Parameters) -> None:
+    """It says what it is; its parameters are frozen, refuse unknown keys and survive being written out."""
+    assert (part.__doc__ or "").strip().splitlines(), f"{part.__name__} has no docstring"
+    declared = getattr(part, "Parameters", None)
+    assert isinstance(declared, type), f"{part.__name__} has no class Parameters"
+    assert issubclass(declared, Parameters), f"{part.__name__}.Parameters is no emulator.plugins.Parameters"
+    assert isinstance(parameters, declared)
+    assert parameters.model_config.get("frozen"), f"{declared.__name__} is not frozen"
+    written = parameters.model_dump(mode="json", by_alias=True)
+    assert declared.model_validate(written) == parameters, f"{written} reads back as something else"
+    complaint = ""
+    try:
+        declared.model_validate({**written, "no_such_key": 1})
+    except ValueError as error:
+        complaint = str(error)
+    assert "no_such_key" in complaint, f"{declared.__name__} takes an unknown key, or does not name it"
+
+
+def check_detector(make: Callable[[], Detector]) -> None:
+    """A flag for each client, none for nobody; equal signals get equal answers, and stay as they are."""
+    one_each, spread = np.eye(NUM_LABELS), np.random.default_rng(0).dirichlet(np.ones(NUM_LABELS), size=12)
+    pairs = [
+        (one_each[[0, 0, 0, 1, 1, 1, 1, 0]], one_each[[0, 2, 0, 1, 1, 2, 1, 0]]),
+        (one_each[[0, 1]], one_each[[0, 1]]),
+        (spread, spread[::-1].copy()),
+    ]
+    for first, second in pairs:
+        answers = []
+        for detector in (make(), make()):
+            with left_alone(first, second):
+                found = detector.detect(second, first)
+            assert found.shape == (len(first),)
+            assert found.dtype == np.bool_
+            answers.append(found)
+        assert same(*answers)
+    nobody = np.zeros((0, NUM_LABELS))
+    assert make().detect(nobody, nobody).shape == (0,)
+
+
+def check_selector(make: Callable[[], Selector]) -> None:
+    """Ascending, distinct, of each lane those it has, and not more than are wanted; equal views get equal
+    answers, and the pool stays as it is."""
+    lanes = [np.array([1, 4, 5, 9, 12]), np.array([0, 2]), np.zeros(0, dtype=np.int64), np.array([7])]
+    for wanted in ([2, 2, 2, 1], [9, 0, 1, 1], [0, 0, 0, 0]):
+        answers = []
+        for selector in (make(), make()):
+            view = settled_view(num_clients=13, num_models=4)
+            with left_alone(lanes, view):
+                chosen = selector.select(Pool(lanes), np.array(wanted), view)
+            assert chosen.tolist() == sorted(set(chosen.tolist())), f"{chosen}: not ascending and distinct"
+            taken = [int(np.isin(chosen, ids).sum()) for ids in lanes]
+            assert sum(taken) == len(chosen), f"{chosen}: not all of these are in the pool"
+            most = [min(count, len(ids)) for count, ids in zip(wanted, lanes, strict=True)]
+            assert all(got <= limit for got, limit in zip(taken, most, strict=True)), f"{taken} of {most}"
+            answers.append(chosen)
+        assert same(*answers), "two fresh selectors answer equal views differently"
+
+
+def check_aggregator(make: Callable[[], Aggregator]) -> None:
+    """Models without updates stay as they are; nothing handed in is changed; equal updates give equal
+    models."""
+    view = settled_view(num_clients=4, num_models=3)
+    delta = np.random.default_rng(1).normal(size=(3, NUM_PARAMETERS)).astype(np.float32)
+    updates = ArrayUpdates(
+        client=np.arange(3),
+        model=view.model_ids[[2, 0, 2]],
+        num_samples=np.array([5, 1, 2]),
+        num_steps=np.array([4, 4, 4]),
+        delta=delta,
+        metrics={"loss": np.array([0.5, 0.25, 1.0])},
+    )
+    with left_alone(updates, view):
+        models = make().aggregate(updates, view)
+    assert models.shape == view.models.shape
+    assert models.dtype == np.float32
+    assert np.array_equal(models[1], view.models[1]), "a model without updates must stay as it is"
+    assert same(models, make().aggregate(updates, view))
+
+
+def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
+    """Counts per lane, none negative, none for a lane without clients; a pure function of what it is told."""
+    pacing = make(CohortSize(participants=10, over_commit=1.3))
+    assert pacing.deadline_s is None or pacing.deadline_s > 0
+    for sizes in ([20], [12, 0, 7, 1], [3, 3, 3]):
+        counts = np.array(sizes)
+        quota = pacing.quota(counts)
+        wanted = pacing.wanted(quota)
+        for answer in (quota, wanted):
+            assert answer.shape == counts.shape
+            assert (answer >= 0).all()
+            assert not answer[counts == 0].any(), "a lane without clients can give none"
+        full = pacing.full(quota, np.zeros_like(quota))
+        assert full.shape == counts.shape
+        assert full.dtype == np.bool_
+        assert pacing.full(quota, wanted).all(), "a lane is full when all that was wanted is back"
+        assert counts.tolist() == sizes
+        again = make(CohortSize(participants=10, over_commit=1.3))
+        assert same(again.quota(counts), quota)
+        assert same(pacing.wanted(quota), wanted)
+
+
+def check_schedule(make: Callable[[], Schedule]) -> None:
+    """It gives what it says it sets, a number above zero for each task, and changes nothing that it is shown;
+    equal views get equal answers.
+
+    It is watched over rounds in which one model moves on, and another is replaced by a new one.
+    """
+    client, model = np.array([0, 0, 1, 3]), np.array([0, 2, 1, 2])
+    base = {name: np.full(4, value) for name, value in TASK_SETTINGS.items()}
+    none = {name: values[:0] for name, values in base.items()}
+    twins = [(make(), _schedule_world()) for _ in range(2)]
+    for round_ in range(4):
+        answers = []
+        for schedule, world in twins:
+            assert schedule.sets, "a schedule that sets nothing"
+            assert schedule.sets <= set(base), f"{sorted(schedule.sets)}: tasks have only {sorted(base)}"
+            world.open_round(round_ // 2)
+            view = world.view()
+            with left_alone(client, model, base, view):
+                schedule.observe(view)
+                settings = schedule.settings(client, model, base, view)
+            said = sorted(schedule.sets)
+            assert sorted(settings) == said, f"{sorted(settings)}: it says it sets {said}"
+            for name, values in settings.items():
+                assert values.shape == (4,), f"{name}: a number for each task"
+                assert (np.isfinite(values) & (values > 0)).all(), f"{name} = {values}: must be above zero"
+            no_tasks = schedule.settings(client[:0], model[:0], none, view)
+            assert all(len(values) == 0 for values in no_tasks.values()), "numbers for tasks there are not"
+            answers.append(settings)
+            _move_on(world, round_)
+        assert same(*answers), "two fresh schedules answer equal views differently"
+
+
+def _schedule_world() -> LittleWorld:
+    """Four clients and three models, before the first round."""
+    world = LittleWorld(np.full((2, 4, NUM_LABELS), 1 / NUM_LABELS))
+    everyone = np.zeros(4, dtype=np.int64)
+    world.apply(Assignment.fresh(everyone, 3, np.stack([initial(number) for number in range(3)])))
+    return world
+
+
+def _move_on(world: LittleWorld, round_: int) -> None:
+    """After a round model 0 is another; after the second, model 2 is a new one."""
+    moved = world.bank.parameters + np.float32(0.5 / (1 + round_))
+    world.bank.publish(moved, updated=np.array([True, False, False]))
+    if round_ == 1:
+        remix = np.eye(3, 4)
+        remix[2, [2, 3]] = [0.0, 1.0]
+        members = np.zeros((4, 1), dtype=np.int64)
+        world.apply(Assignment(remix, initial(0)[None, :], np.array([0, 1, -1]), members))

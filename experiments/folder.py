@@ -1,0 +1,121 @@
+"""Runs every configuration of a folder, each into its own run directory, once all are found good.
+
+Knows how experiments stand together; what one does is the runner's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from emulator.errors import ConfigurationError, EmulatorError, InputError, RunError, UnknownNameError
+from experiments.config import Experiment, Locate, load_experiment, locator
+from experiments.run_directory import RunDirectory
+from experiments.runner import Plan, Progress, check, plan_run, run_plan
+
+
+class FolderProgress(Progress, Protocol):
+    """A progress that can also be told of an experiment that could not go on."""
+
+    def note(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Member:
+    """One configuration of a folder, and those of its arms that are to be run: all where None."""
+
+    path: Path
+    experiment: Experiment
+    arms: Sequence[str] | None
+    locate: Locate
+
+
+def load_folder(
+    folder: Path,
+    settings: Sequence[str] = (),
+    seeds: Sequence[int] | None = None,
+    arms: Sequence[str] | None = None,
+    data: Path | None = None,
+) -> list[Member]:
+    """The configurations right in `folder`, by file name; those that have none of `arms` are left out.
+
+    ConfigurationError for the first that breaks a rule, or has the name of another; UnknownNameError for an
+    arm that no configuration has; InputError for a folder without any.
+    """
+    paths = sorted(folder.glob("*.toml"))
+    if not paths:
+        raise InputError(f"{folder}: a folder without a configuration (*.toml)")
+    named: dict[str, Path] = {}
+    members = []
+    for path in paths:
+        experiment = load_experiment(path, settings, seeds, data)
+        if experiment.name in named:
+            raise ConfigurationError(
+                f"{path}: name = {experiment.name!r}: is that of {named[experiment.name]} too; every "
+                f"configuration of a folder needs a name of its own"
+            )
+        named[experiment.name] = path
+        members.append(Member(path, experiment, None, locator(data, path)))
+    return members if arms is None else _with_arms(members, arms)
+
+
+def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Plan]:
+    """Prepare a run directory `<out>/<name>` for each, once all that is not finished has been built to see.
+
+    ConfigurationError names the file whose arms, data or devices cannot be put together.
+    """
+    if RunDirectory(out).experiment_path.is_file():
+        raise InputError(
+            f"--out {out}: is the run directory of one experiment; take another for a folder of them"
+        )
+    for member in members:
+        directory = RunDirectory(out / member.experiment.name)
+        if fresh or not _all_done(member, directory):
+            try:
+                check(member.experiment, member.locate)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{member.path}: {error}") from error
+    return [
+        plan_run(member.experiment, out / member.experiment.name, member.arms, member.locate, fresh=fresh)
+        for member in members
+    ]
+
+
+def run_folder(plans: Sequence[Plan], progress: FolderProgress, finish: Callable[[Plan], None]) -> None:
+    """Run the plans one after the other, and `finish` each, however it ended.
+
+    One that cannot go on does not stop the others; RunError at the end names those.
+    """
+    failed = []
+    for plan in plans:
+        try:
+            try:
+                run_plan(plan, progress)
+            finally:
+                finish(plan)
+        except EmulatorError as error:
+            failed.append(plan.experiment.name)
+            progress.note(f"{plan.experiment.name}: {error}")
+    if failed:
+        raise RunError(f"{len(failed)} of {len(plans)} experiments failed: {', '.join(failed)}")
+
+
+def _with_arms(members: Sequence[Member], arms: Sequence[str]) -> list[Member]:
+    """Those that have any of `arms`, with these."""
+    names = {arm.name: None for member in members for arm in member.experiment.arm}
+    for arm in arms:
+        if arm not in names:
+            raise UnknownNameError("arm", arm, names, "--arms")
+    chosen = []
+    for member in members:
+        own = [name for name in arms if name in {arm.name for arm in member.experiment.arm}]
+        if own:
+            chosen.append(Member(member.path, member.experiment, own, member.locate))
+    return chosen
+
+
+def _all_done(member: Member, directory: RunDirectory) -> bool:
+    arms = [arm.name for arm in member.experiment.arm] if member.arms is None else member.arms
+    return all(directory.is_done(arm, seed) for seed in member.experiment.seeds for arm in arms)

@@ -1,0 +1,17 @@
+"""What is made of a run directory once runs are finished: summary, table of rounds, report."""
+
+from __future__ import annotations
+
+from experiments.report import write_report
+from experiments.rounds_table import write_rounds_table
+from experiments.run_directory import RunDirectory
+from experiments.summary import Summary, write_summary
+
+
+def write_results(directory: RunDirectory) -> Summary:
+    """Write `summary.json`, `rounds.parquet`, `report.html`; InputError without a finished reference run."""
+    runs = directory.finished_runs()
+    summary = write_summary(directory, runs)
+    write_rounds_table(directory.rounds_path, runs)
+    write_report(directory, runs)
+    return summary

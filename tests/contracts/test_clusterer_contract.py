@@ -1,0 +1,349 @@
+"""The contract of clusterers notices what it is there to notice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers import Clusterer
+from coordinator.clusterers.single import Single
+from coordinator.view import ClaimedBy
+from emulator.messages import InferencePlan
+from emulator.plugins import NoParameters
+from experiments import contracts
+from tests.fakes import NOTHING, ints
+
+
+def called(value) -> str:
+    return getattr(value, "__name__", "")
+
+
+class Spoilt(Single):
+    """Single, whose first answer `spoil` turns into something else."""
+
+    def __init__(self, spoil) -> None:
+        super().__init__(NOTHING)
+        self.spoil = spoil
+
+    def on_data(self, view):
+        answer = super().on_data(view)
+        return self.spoil(view, answer) if answer is not None else None
+
+
+def spoils():
+    def half(view, answer):
+        return replace(answer, remix=answer.remix / 2)
+
+    def endless(view, answer):
+        return replace(answer, remix=answer.remix * np.inf)
+
+    def narrow(view, answer):
+        return replace(answer, remix=np.ones((1, 2)) / 2)
+
+    def short(view, answer):
+        return replace(answer, extra=answer.extra[:, 1:])
+
+    def double(view, answer):
+        return replace(answer, extra=answer.extra.astype(np.float64))
+
+    def stranger(view, answer):
+        return replace(answer, members=answer.members + 1)
+
+    def missing(view, answer):
+        return replace(answer, members=answer.members[1:])
+
+    def flat(view, answer):
+        return replace(answer, members=answer.members[:, 0])
+
+    def gap(view, answer):
+        return replace(answer, members=np.hstack([answer.members - 1, answer.members]))
+
+    def twice(view, answer):
+        return replace(answer, members=np.hstack([answer.members, answer.members]))
+
+    def lane(view, answer):
+        return replace(answer, lanes=answer.members[:, 0] + 1)
+
+    def lanes(view, answer):
+        return replace(answer, lanes=answer.members)
+
+    def barred(view, answer):
+        return replace(answer, lanes=answer.members[:, 0] - 1)
+
+    def nothing(view, answer):
+        return None
+
+    def vandal(view, answer):
+        view.changed[0] += 1
+        return answer
+
+    def heirs(view, answer):
+        return replace(answer, heir=ints(0))
+
+    rng = np.random.default_rng(0)
+
+    def whim(view, answer):
+        return Assignment.fresh(rng.integers(2, size=view.num_clients), 2, view.initial(0))
+
+    return [
+        (half, "sum to 1"),
+        (endless, "must be finite"),
+        (narrow, "remix has shape"),
+        (short, "models have 6 parameters"),
+        (double, "not float32"),
+        (stranger, "rows of the new models"),
+        (missing, "a row for each client"),
+        (flat, "must have shape"),
+        (gap, "not in between"),
+        (twice, "once, not twice"),
+        (lane, "lanes must be rows of the models"),
+        (lanes, "lanes must have a row for each client"),
+        (barred, "nobody can be selected"),
+        (nothing, "must answer"),
+        (vandal, "writes to what it is shown"),
+        (heirs, "a row for each old model"),
+        (whim, "answer equal views differently"),
+    ]
+
+
+@pytest.mark.parametrize(("spoil", "complaint"), spoils(), ids=called)
+def test_clusterers_that_break_a_rule_are_refused(spoil, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_clusterer(lambda: Spoilt(spoil))
+
+
+def test_a_clusterer_that_says_nothing_is_refused():
+    class Silent(Clusterer):
+        Parameters = NoParameters
+
+    with pytest.raises(AssertionError, match="must answer"):
+        contracts.check_clusterer(Silent)
+
+
+@pytest.mark.parametrize("moment", ["on_data", "on_participants", "on_updates"])
+def test_later_answers_are_held_to_the_same_rules(moment):
+    class Late(Single):
+        def again(self, view):
+            first = Single.on_data(self, view)
+            # All models stay, and yet nobody carries on their names.
+            return first or replace(Assignment.moved(view.members, 1), heir=ints(-1))
+
+    setattr(Late, moment, Late.again)
+    with pytest.raises(AssertionError, match="their own heirs"):
+        contracts.check_clusterer(lambda: Late(NOTHING))
+
+
+def test_clusterers_that_ask_for_reports_of_another_kind_are_refused():
+    class Curious(Single):
+        representation = "gradient"
+
+    with pytest.raises(AssertionError, match="representation = 'gradient'; choices"):
+        contracts.check_clusterer(lambda: Curious(NOTHING))
+
+
+class Asking(Single):
+    """Single that puts `question` to clients whenever data arrive, and hands the answers to `then`."""
+
+    def __init__(self, question, then=lambda view, answers: None) -> None:
+        super().__init__(NOTHING)
+        self.question = question
+        self.then = then
+
+    def on_data(self, view):
+        if view.assignment is not None and len(view.changed) > 0:
+            self.then(view, self.question(view))
+        return super().on_data(view)
+
+
+def questions():
+    def stranger(view):
+        return view.score(ints(view.num_clients), ints(0), "arrived")
+
+    def backwards(view):
+        return view.score(ints(1, 0), ints(0), "arrived")
+
+    def twice(view):
+        return view.score(ints(0, 0), ints(0), "arrived")
+
+    def missing(view):
+        return view.score(ints(0), ints(1), "arrived")
+
+    def last(view):
+        return view.score(ints(0), ints(-1), "arrived")
+
+    def none(view):
+        return view.score(ints(0), ints(), "arrived")
+
+    def floats(view):
+        return view.score(np.zeros(1), ints(0), "arrived")
+
+    def elsewhere(view):
+        return view.score(ints(0), ints(0), ClaimedBy(1))
+
+    def tomorrow(view):
+        return view.score(ints(0), ints(0), "tomorrow")
+
+    def vague(view):
+        return view.score(ints(0), ints(0), "held", frozenset())
+
+    def clever(view):
+        return view.score(ints(0), ints(0), "held", frozenset({"wit"}))
+
+    def few(view):
+        return view.score(ints(0), ints(0), "held", limit=0)
+
+    return [
+        (stranger, "a question to clients"),
+        (backwards, "not ascending and distinct"),
+        (twice, "not ascending and distinct"),
+        (missing, "a question to models"),
+        (last, "a question to models"),
+        (none, "about no model"),
+        (floats, "not int64"),
+        (elsewhere, "samples of model 1, and there are 1"),
+        (tomorrow, "samples 'tomorrow'"),
+        (vague, "asks for no metric"),
+        (clever, "a question for \\['wit'\\]"),
+        (few, "at most 0 samples"),
+    ]
+
+
+@pytest.mark.parametrize(("question", "complaint"), questions(), ids=called)
+def test_questions_that_no_run_can_answer_are_refused(question, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_clusterer(lambda: Asking(question))
+
+
+def test_clusterers_that_ask_at_a_whim_are_refused():
+    rng = np.random.default_rng(3)
+
+    def one_of_us(view):
+        return view.score(rng.choice(view.changed, size=1), ints(0), "arrived")
+
+    with pytest.raises(AssertionError, match="ask equal clients differently"):
+        contracts.check_clusterer(lambda: Asking(one_of_us))
+
+
+def test_clusterers_that_count_on_every_answer_do_not_get_through():
+    def everybody(view):
+        return view.score(view.changed, ints(0), "arrived")
+
+    def one_answer_each(view, answers):
+        assert len(answers.clients) == len(view.changed), "somebody did not answer"
+
+    with pytest.raises(AssertionError, match="somebody did not answer"):
+        contracts.check_clusterer(lambda: Asking(everybody, one_answer_each))
+
+    def some_answer(view, answers):
+        assert len(answers.clients) > 0, "nobody answered"
+
+    with pytest.raises(AssertionError, match="nobody answered"):
+        contracts.check_clusterer(lambda: Asking(everybody, some_answer))
+
+
+class Serving(Single):
+    """Single that serves as `plan` says."""
+
+    def __init__(self, plan) -> None:
+        super().__init__(NOTHING)
+        self.plan = plan
+        self.served = 0
+
+    def serve(self, view):
+        self.served += 1
+        return self.plan(self, view)
+
+
+def plans():
+    def stranger(part, view):
+        return InferencePlan.alike(view.members + 1)
+
+    def missing(part, view):
+        return InferencePlan.alike(view.members[1:])
+
+    def flat(part, view):
+        return InferencePlan(view.members[:, 0], np.ones(view.num_clients))
+
+    def narrow(part, view):
+        return InferencePlan.alike(view.members.astype(np.int32))
+
+    def weightless(part, view):
+        return InferencePlan(view.members, np.ones((view.num_clients, 2)))
+
+    def half(part, view):
+        return InferencePlan(view.members, np.full(view.members.shape, 0.5))
+
+    def negative(part, view):
+        return InferencePlan(
+            np.tile([0, 0], (view.num_clients, 1)), np.tile([2.0, -1.0], (view.num_clients, 1))
+        )
+
+    def endless(part, view):
+        return InferencePlan(view.members, np.full(view.members.shape, np.nan))
+
+    def padded(part, view):
+        return InferencePlan(np.tile([0, -1], (view.num_clients, 1)), np.full((view.num_clients, 2), 0.5))
+
+    def medley(part, view):
+        return replace(InferencePlan.alike(view.members), combine="medley")
+
+    def curious(part, view):
+        view.score(ints(0), ints(0), "held")
+        return InferencePlan.alike(view.members)
+
+    def vandal(part, view):
+        view.members[0] -= 1
+        return InferencePlan.alike(view.members)
+
+    def moody(part, view):
+        return replace(
+            InferencePlan.alike(view.members), combine="votes" if part.served % 2 else "probabilities"
+        )
+
+    return [
+        (stranger, "rows of the bank"),
+        (missing, "a row for each client"),
+        (flat, "must have shape"),
+        (narrow, "not int64"),
+        (weightless, "a weight for each of its models"),
+        (half, "sum to 1"),
+        (negative, "must not be negative"),
+        (endless, "must be finite"),
+        (padded, "no weight to padding"),
+        (medley, "combine = 'medley'; choices"),
+        (curious, "serve must ask clients nothing"),
+        (vandal, "writes to what it is shown"),
+        (moody, "serves differently"),
+    ]
+
+
+@pytest.mark.parametrize(("plan", "complaint"), plans(), ids=called)
+def test_clusterers_that_serve_against_a_rule_are_refused(plan, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_clusterer(lambda: Serving(plan))
+
+
+def test_clients_without_a_model_need_not_be_served():
+    class Some(Single):
+        def on_data(self, view):
+            first = super().on_data(view)
+            if first is None or view.num_clients == 1:
+                return first
+            return replace(first, members=np.where(np.arange(view.num_clients) == 1, -1, 0)[:, None])
+
+    contracts.check_clusterer(lambda: Some(NOTHING))
+
+
+def test_clusterers_whose_answers_depend_on_being_measured_are_refused():
+    class Counting(Serving):
+        def on_data(self, view):
+            first = super().on_data(view)
+            if first is not None or view.round < 2:
+                return first
+            return replace(Assignment.moved(view.members, 1), reclustered=self.served > 2)
+
+    with pytest.raises(AssertionError, match="answer equal views differently"):
+        contracts.check_clusterer(lambda: Counting(lambda part, view: InferencePlan.alike(view.members)))

@@ -1,0 +1,144 @@
+"""The contract of memories notices what it is there to notice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from coordinator.memories.held import Held, HeldParameters
+from experiments import contracts
+
+
+def called(value) -> str:
+    return getattr(value, "__name__", "")
+
+
+class Telling(Held):
+    """Held, whose rows `tell` turns into something else."""
+
+    def __init__(self, tell) -> None:
+        super().__init__(HeldParameters())
+        self.tell = tell
+
+    def rows(self, clients, view):
+        return self.tell(*super().rows(clients, view))
+
+
+def tellings():
+    def backwards(client, model, samples):
+        order = np.arange(len(client))[::-1]
+        return client[order], model[order], samples.take(order)
+
+    def twice(client, model, samples):
+        order = np.repeat(np.arange(len(client)), 2)
+        return client[order], model[order], samples.take(order)
+
+    def short(client, model, samples):
+        return client, model, samples.take(np.arange(len(client))[1:])
+
+    def strangers(client, model, samples):
+        return client + 1, model, samples
+
+    def missing(client, model, samples):
+        return client, model + 3, samples
+
+    def narrow(client, model, samples):
+        return client, model.astype(np.int32), samples
+
+    def weightless(client, model, samples):
+        return client, model, replace(samples, weight=0 * samples.weight)
+
+    def reversed_(client, model, samples):
+        return client, model, replace(samples, first=samples.last, last=samples.first)
+
+    def greedy(client, model, samples):
+        return client, model, replace(samples, last=samples.last + 1)
+
+    def ragged(client, model, samples):
+        return client, model, replace(samples, first=samples.first[1:])
+
+    def late(client, model, samples):
+        return client, model, replace(samples, offsets=samples.offsets + 1)
+
+    def tangled(client, model, samples):
+        swapped = samples.offsets.copy()
+        swapped[1:-1] = swapped[1:-1][::-1]
+        return client, model, replace(samples, offsets=swapped)
+
+    def other(client, model, samples):
+        return client, model, replace(samples, bootstrap=True)
+
+    rng = np.random.default_rng(6)
+
+    def whim(client, model, samples):
+        return client, model, replace(samples, weight=rng.random(len(samples.weight)) + 1)
+
+    return [
+        (backwards, "not sorted"),
+        (twice, "not distinct"),
+        (short, "for each pair"),
+        (strangers, "do not participate"),
+        (missing, "no such models"),
+        (narrow, "must be int64"),
+        (weightless, "above zero"),
+        (reversed_, "end before it begins"),
+        (greedy, "does not hold"),
+        (ragged, "end with the ranges"),
+        (late, "begin at 0"),
+        (tangled, "must not descend"),
+        (other, "are not those that it trains the model on"),
+        (whim, "are not those that it trains the model on"),
+    ]
+
+
+@pytest.mark.parametrize(("tell", "complaint"), tellings(), ids=called)
+def test_memories_that_break_a_rule_are_refused(tell, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_memory(lambda: Telling(tell))
+
+
+def test_memories_that_keep_samples_by_who_else_is_asked_are_refused():
+    class Shared(Held):
+        def samples(self, clients, model, view):
+            samples = super().samples(clients, model, view)
+            return replace(samples, weight=samples.weight / max(len(clients), 1))
+
+    with pytest.raises(AssertionError, match="depends on who else is asked"):
+        contracts.check_memory(lambda: Shared(HeldParameters()))
+
+
+def test_memories_that_keep_expired_samples_are_refused():
+    class Hoard(Held):
+        """Goes on training on what each client held first."""
+
+        first = None
+
+        def _of(self, clients, view):
+            if self.first is None:
+                self.first = view.held(np.arange(view.num_clients))
+            return self.first.take(clients)
+
+    with pytest.raises(AssertionError, match="does not hold"):
+        contracts.check_memory(lambda: Hoard(HeldParameters()))
+
+
+def test_memories_that_write_to_assignments_are_refused():
+    class Greedy(Held):
+        def remix(self, assignment):
+            assignment.heir[:] = -1
+
+    with pytest.raises(AssertionError, match="writes to what it is shown"):
+        contracts.check_memory(lambda: Greedy(HeldParameters()))
+
+
+def test_memories_that_answer_equal_histories_differently_are_refused():
+    made = []
+
+    def make():
+        made.append(Held(HeldParameters(window=1 + len(made))))
+        return made[-1]
+
+    with pytest.raises(AssertionError, match="equal histories differently"):
+        contracts.check_memory(make)

@@ -1,0 +1,145 @@
+"""A clusterer that asks clients to score models, told data step after data step by tables of accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from coordinator.assignment import Assignment
+from coordinator.bank import ModelBank
+from coordinator.clusterers import Clusterer
+from coordinator.view import Answers, ClaimedBy, Samples, View
+from emulator.arrays import NO_IDS, Floats, Ints
+from emulator.messages import SampleRanges, Scores
+from emulator.seeding import RandomStreams
+
+SAMPLES = 100
+"""What each client receives per data step."""
+
+
+@dataclass
+class Story:
+    """`clusterer` with real models of two parameters, and claims kept as the memory keeps them.
+
+    `window`: only what the last step claimed is remembered. `out_of_reach`: models whose claims nobody online
+    holds. `questions` are (clients, models, samples).
+    """
+
+    clusterer: Clusterer
+    num_clients: int
+    window: bool = False
+    out_of_reach: Sequence[int] = ()
+    seed: int = 0
+    assignment: Assignment | None = None
+    claimed: Ints = field(default_factory=lambda: NO_IDS)
+    questions: list[tuple[list[int], list[int], Samples]] = field(default_factory=list)
+    limits: list[int | None] = field(default_factory=list)
+    round: int = 0
+
+    def __post_init__(self) -> None:
+        self.bank = ModelBank(2)
+
+    def start(self, concepts: Sequence[int] | None = None) -> Story:
+        """The first data step, of which nothing is asked."""
+        self.step(None, concepts=concepts)
+        return self
+
+    def step(
+        self,
+        arrived: npt.ArrayLike | None,
+        *,
+        across: npt.ArrayLike | None = None,
+        offline: Sequence[int] = (),
+        empty: Sequence[int] = (),
+        concepts: Sequence[int] | None = None,
+    ) -> Assignment | None:
+        """Data arrive at all clients; those `offline` cannot be asked now, and `empty` ones got no samples.
+
+        `arrived` (N, M): accuracy of each model on them. `across` (M, M): accuracy of model i on what is
+        claimed for model j; by default each model knows only its own.
+        """
+        online = np.setdiff1d(np.arange(self.num_clients), offline)
+        score = self._scorer(
+            arrived, np.eye(len(self.bank)) if across is None else np.array(across), online, empty
+        )
+        answer = self.clusterer.on_data(self._view(score, changed=online, concepts=concepts))
+        self._apply(answer)
+        self.round += 1
+        return answer
+
+    def quiet_round(self) -> Assignment | None:
+        """A round without arrivals, in the same data step."""
+        return self.clusterer.on_data(self._view(self._scorer(None, np.eye(0), NO_IDS), changed=NO_IDS))
+
+    @property
+    def rows(self) -> list[int]:
+        """The model of each client, as a row of the bank."""
+        assert self.assignment is not None
+        return self.assignment.members[:, 0].tolist()
+
+    @property
+    def models(self) -> list[list[float]]:
+        models: list[list[float]] = self.bank.parameters.tolist()
+        return models
+
+    def train(self, *models: Sequence[float]) -> None:
+        """Training leaves these models behind."""
+        self.bank.publish(np.array(models, dtype=np.float32), np.ones(len(models), dtype=bool))
+
+    def _apply(self, answer: Assignment | None) -> None:
+        if answer is not None:
+            assert np.allclose(answer.remix.sum(axis=1), 1.0)
+            self.bank.apply(answer)
+            claimed = np.zeros(answer.num_models, dtype=np.int64)
+            kept = answer.heir >= 0
+            np.add.at(claimed, answer.heir[kept], self.claimed[kept])
+            self.claimed, self.assignment = claimed, answer
+        if self.window:
+            self.claimed = np.zeros_like(self.claimed)
+        self.claimed = self.claimed + SAMPLES * np.bincount(self.rows, minlength=len(self.bank))
+
+    def _scorer(self, arrived: npt.ArrayLike | None, across: Floats, online: Ints, empty: Sequence[int] = ()):
+        def score(clients, models, samples, metrics=frozenset({"correct"}), limit=None) -> Answers:
+            assert metrics == {"correct"}
+            self.questions.append((clients.tolist(), models.tolist(), samples))
+            self.limits.append(limit)
+            asked = np.intersect1d(clients, online)
+            if isinstance(samples, ClaimedBy):
+                asked = asked if samples.model not in self.out_of_reach else NO_IDS
+                assert self.claimed[samples.model] > 0, "nobody has such samples"
+                accuracy = np.tile(across[models, samples.model], (len(asked), 1))
+            else:
+                assert samples == "arrived"
+                accuracy = np.array(arrived, dtype=np.float64)[np.ix_(asked, models)]
+            counts = np.where(np.isin(asked, empty), 0, SAMPLES)
+            return Answers(asked, Scores(counts, correct=accuracy * counts[:, None]))
+
+        return score
+
+    def _view(self, score, changed: Ints, concepts: Sequence[int] | None = None) -> View:
+        everyone = np.arange(self.num_clients)
+        ranges = SampleRanges.one_each(everyone, everyone + 1)
+        return View(
+            round=self.round,
+            step=self.round,
+            num_clients=self.num_clients,
+            streams=RandomStreams(self.seed),
+            assignment=self.assignment,
+            models=self.bank.parameters,
+            model_ids=self.bank.ids,
+            layout={},
+            reports=np.zeros((self.num_clients, 0)),
+            drift={},
+            changed=changed,
+            participants=NO_IDS,
+            updates=None,
+            concepts=None if concepts is None else np.array(concepts, dtype=np.int64),
+            initial=lambda number: np.full(2, number, dtype=np.float32),
+            held=ranges.take,
+            arrived=lambda clients, first, last: ranges.take(clients),
+            claimed=lambda: self.claimed.copy(),
+            score=score,
+        )

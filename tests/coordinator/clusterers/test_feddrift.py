@@ -1,0 +1,195 @@
+import numpy as np
+
+from coordinator.clusterers.feddrift import FedDrift, FedDriftParameters
+from coordinator.view import ClaimedBy
+from tests.coordinator.clusterers.scored import Story
+
+ALIKE = [[0.9, 0.9], [0.9, 0.9]]
+
+
+def a_story(clients: int, *, window: bool = False, **parameters) -> Story:
+    return Story(FedDrift(FedDriftParameters(**parameters)), clients, window=window).start()
+
+
+def two_isolated(clients: int = 4, **parameters) -> Story:
+    """The last two clients drifted at data step 2, each to a model of its own: rows 1 and 2."""
+    story = a_story(clients, **parameters)
+    story.step([[0.9]] * clients)
+    story.step([[0.9]] * (clients - 2) + [[0.2], [0.3]])
+    assert story.rows == [0] * (clients - 2) + [1, 2]
+    return story
+
+
+def test_each_client_that_drifts_gets_its_own_model():
+    story = two_isolated()
+    assert story.models == [[0, 0]] * 3
+    assert story.claimed.tolist() == [4 * 100 + 4 * 100 + 2 * 100, 100, 100]
+
+
+def test_models_that_are_alike_are_merged_a_step_later_by_their_samples():
+    story = two_isolated()
+    # Client 0 joins row 1 before the merge at data step 4.
+    story.step([[0, 0.9, 0], [0.9, 0, 0], [0, 0.9, 0], [0, 0, 0.9]])
+    assert story.claimed[1:].tolist() == [300, 200]
+    story.train([1, 1], [5, 0], [10, 20])
+    answer = story.step(
+        [[0, 0.9, 0.8], [0.9, 0, 0], [0, 0.8, 0.9], [0, 0, 0.9]],
+        # 1-2: max(.9 - .85, .6 - .55); the accuracy of model 2 is low, but not lower on the data of model 1.
+        across=[[0.9, 0, 0], [0, 0.9, 0.85], [0, 0.55, 0.6]],
+    )
+    assert answer is not None
+    assert answer.heir.tolist() == [0, 1, 1]
+    assert answer.remix.tolist() == [[1, 0, 0], [0, 0.6, 0.4]]
+    assert story.models == [[1, 1], [7, 8]]
+    assert story.rows == [1, 0, 1, 1]
+    # Claims are added, then the newest arrivals of its three members.
+    assert story.claimed[1] == 300 + 200 + 3 * 100
+
+
+def test_three_models_that_are_alike_become_the_lowest_in_one_assignment():
+    story = two_isolated(3)
+    story.train([1, 0], [2, 0], [9, 0])
+    # Client 0 alone was on row 0 in the last step, but it holds all older data.
+    weights = np.array([300 + 300 + 100, 100, 100]) / 900
+    story.step([[0.9, 0, 0], [0, 0.9, 0], [0, 0, 0.9]], across=np.full((3, 3), 0.9))
+    assert story.rows == [0, 0, 0]
+    assert np.allclose(story.models, [[weights @ [1, 2, 9], 0]])
+
+
+def test_the_models_of_this_step_are_neither_offered_nor_merged():
+    story = a_story(3)
+    story.step([[0.9], [0.9], [0.9]])
+    story.questions.clear()
+    story.step([[0.9], [0.1], [0.1]])
+    assert story.questions == [([0, 1, 2], [0], "arrived")]
+    story.questions.clear()
+    story.step([[0.9, 0, 0], [0, 0.9, 0], [0, 0, 0.9]])
+    assert story.questions == [
+        ([0, 1, 2], [0, 1, 2], "arrived"),
+        *(([0, 1, 2], [0, 1, 2], ClaimedBy(row)) for row in range(3)),
+    ]
+
+
+def test_models_are_compared_on_so_many_samples():
+    story = two_isolated(merge_samples=50)
+    story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0], [0, 0, 0.9]])
+    assert story.limits[-4:] == [None, 50, 50, 50]
+
+
+def test_an_isolated_client_is_measured_against_its_accuracy_before_the_drift():
+    story = two_isolated()
+    # 0.85 is near 0.9, from before the drift; 0.7 is not, though it is far above 0.3.
+    story.step([[0.9, 0, 0]] * 2 + [[0, 0.85, 0], [0, 0, 0.7]])
+    assert story.rows == [0, 0, 1, 3]
+
+
+def test_a_concept_that_returns_goes_back_to_its_old_model():
+    story = a_story(2)
+    story.step([[0.9], [0.9]])
+    story.step([[0.9], [0.1]])
+    story.step([[0.9, 0], [0, 0.9]])
+    story.step([[0.9, 0], [0.9, 0]])
+    assert story.rows == [0, 0]
+    answer = story.step([[0.9, 0], [0, 0.9]])
+    assert answer is not None
+    assert not answer.changes_models
+    assert story.rows == [0, 1]
+
+
+def test_with_a_window_a_model_that_nobody_used_ends_a_step_later():
+    story = a_story(2, window=True)
+    story.step([[0.9], [0.9]])
+    story.step([[0.9], [0.1]])
+    story.step([[0.9, 0], [0, 0.9]])
+    story.step([[0.9, 0], [0.9, 0]])
+    assert story.claimed.tolist() == [200, 0]
+    story.questions.clear()
+    answer = story.step([[0.9, 0], [0.9, 0]])
+    assert answer is not None
+    assert answer.heir.tolist() == [0, -1]
+    assert len(story.bank) == 1
+    assert story.questions == [([0, 1], [0], "arrived")]
+
+
+def test_a_model_whose_claims_have_expired_is_offered_while_it_has_members_but_not_compared():
+    story = two_isolated()
+    story.claimed[1] = 0
+    story.questions.clear()
+    story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0], [0, 0, 0.9]])
+    assert [models for _, models, _ in story.questions] == [[0, 1, 2], [0, 2], [0, 2]]
+    assert story.rows == [0, 0, 1, 2]
+
+
+def test_with_a_window_a_merge_weighs_the_newest_claims_alone():
+    story = a_story(3, window=True)
+    story.step([[0.9], [0.9], [0.9]])
+    story.step([[0.9], [0.9], [0.1]])
+    story.train([0, 0], [3, 6])
+    story.step([[0.9, 0], [0.9, 0], [0, 0.9]], across=ALIKE)
+    assert np.allclose(story.models, [[1, 2]])
+
+
+def test_a_client_that_is_offline_keeps_its_model_also_when_that_is_merged():
+    story = two_isolated()
+    story.step(
+        [[0.9, 0, 0]] * 2 + [[0, 0.9, 0], [0, 0, 0]],
+        offline=[3],
+        across=[[0.9, 0, 0], [0, 0.9, 0.9], [0, 0.9, 0.9]],
+    )
+    assert story.rows == [0, 0, 1, 1]
+
+
+def test_a_model_whose_data_nobody_online_holds_is_not_merged():
+    story = a_story(2)
+    story.out_of_reach = [1]
+    story.step([[0.9], [0.9]])
+    story.step([[0.9], [0.1]])
+    assert story.step([[0.9, 0], [0, 0.9]], across=ALIKE) is None
+
+
+def test_while_there_is_room_each_drifted_client_gets_a_model_then_they_stay_with_their_best():
+    story = a_story(4, max_models=3)
+    story.step([[0.9]] * 4)
+    story.step([[0.9], [0.1], [0.1], [0.1]])
+    assert story.rows == [0, 1, 2, 0]
+
+
+def test_a_model_that_is_given_up_for_a_new_one_is_not_merged():
+    story = a_story(2, max_models=2)
+    story.step([[0.9], [0.9]])
+    story.step([[0.9], [0.1]])
+    story.step([[0.9, 0], [0.9, 0]])
+    answer = story.step([[0.9, 0], [0.2, 0]], across=ALIKE)
+    assert answer is not None
+    assert answer.heir.tolist() == [0, -1]
+    assert answer.remix.tolist() == [[1, 0, 0], [0, 0, 1]]
+    assert story.rows == [0, 1]
+    assert story.claimed[1] == 100
+
+
+def test_a_new_model_may_start_as_a_copy_of_what_was_best_for_its_client():
+    story = two_isolated(new_model_init="copy_best")
+    story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0], [0, 0, 0.9]])
+    story.train([1, 1], [2, 2], [3, 3])
+    story.step([[0.9, 0, 0], [0.2, 0.3, 0.1], [0, 0.9, 0], [0, 0.1, 0.2]])
+    assert story.rows == [0, 3, 1, 4]
+    assert story.models == [[1, 1], [2, 2], [3, 3], [2, 2], [3, 3]]
+
+
+def test_a_late_answer_within_the_data_step_of_an_isolation_does_not_end_it():
+    story = two_isolated()
+    story.round -= 1
+    # Clients 0 and 1 were offline when their data arrived, and are asked later in the same step.
+    for client, others in ((0, [1, 2, 3]), (1, [0, 2, 3])):
+        story.questions.clear()
+        story.step([[0.9, 1, 1]] * 4, offline=others)
+        story.round -= 1
+        assert story.questions == [([client], [0], "arrived")]
+        assert story.rows == [0, 0, 1, 2]
+
+
+def test_nobody_is_asked_in_rounds_without_arrivals():
+    story = two_isolated()
+    story.questions.clear()
+    assert story.quiet_round() is None
+    assert story.questions == []

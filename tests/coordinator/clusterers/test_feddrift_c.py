@@ -1,0 +1,85 @@
+import numpy as np
+
+from coordinator.clusterers.feddrift import FedDriftParameters
+from coordinator.clusterers.feddrift_c import FedDriftC
+from tests.coordinator.clusterers.scored import Story
+
+
+def isolated(count: int, seed: int = 0, clients: int = 4) -> Story:
+    """The last `count` clients drifted at data step 2; their models were trained to their row's number."""
+    story = Story(FedDriftC(FedDriftParameters()), clients, seed=seed).start()
+    story.step([[0.9]] * clients)
+    story.step([[0.9]] * (clients - count) + [[0.2]] * count)
+    assert story.rows == [0] * (clients - count) + list(range(1, count + 1))
+    story.train(*([row, row] for row in range(count + 1)))
+    return story
+
+
+def test_exactly_one_of_the_isolated_models_survives_and_the_claims_of_the_others_are_erased():
+    story = isolated(3)
+    arrived = np.array([[0.9, 0, 0, 0]] + [[0, 0.9, 0.9, 0.9]] * 3)
+    answer = story.step(arrived)
+    assert answer is not None
+    assert len(story.bank) == 2
+    assert sorted(answer.heir.tolist()) == [-1, -1, 0, 1]
+    survivor = int(np.flatnonzero(answer.heir == 1)[0])
+    assert story.models == [[0, 0], [survivor, survivor]]
+    # Their clients find the survivor good enough.
+    assert story.rows == [0, 1, 1, 1]
+    assert story.claimed[1] == 100 + 3 * 100
+
+
+def test_chance_decides_which_one_and_the_seed_repeats_it():
+    def survivor(seed: int) -> list[float]:
+        story = isolated(2, seed)
+        story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0.9]] * 2)
+        return story.models[1]
+
+    assert {tuple(survivor(seed)) for seed in range(8)} == {(1, 1), (2, 2)}
+    assert survivor(3) == survivor(3)
+
+
+def test_the_models_that_end_are_not_offered():
+    story = isolated(2)
+    story.questions.clear()
+    story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0.9]] * 2)
+    (_, offered, samples), *merge = story.questions
+    assert samples == "arrived"
+    assert offered in ([0, 1], [0, 2])
+    assert [models for _, models, _ in merge] == [offered, offered]
+
+
+def test_a_client_whose_model_ended_finds_its_drift_again_when_nothing_suits_it():
+    story = isolated(2)
+    # Each isolated model suits its own client alone.
+    story.step([[0.9, 0, 0]] * 2 + [[0.1, 0.9, 0.1], [0.1, 0.1, 0.9]])
+    assert len(story.bank) == 3
+    assert sorted(story.rows) == [0, 0, 1, 2]
+    assert story.models[2] == [0, 0]
+
+
+def test_a_single_isolated_model_survives():
+    story = isolated(1)
+    assert story.step([[0.9, 0]] * 3 + [[0, 0.9]]) is None
+    assert story.rows == [0, 0, 0, 1]
+
+
+def test_a_client_offline_stays_in_its_ended_model_until_it_answers_and_nobody_joins_it():
+    # A seed with which the model of client 2 survives, and that of client 3 ends.
+    seed = next(seed for seed in range(8) if survives(isolated(2, seed), 1))
+    story = isolated(2, seed)
+    arrived = [[0.9, 0, 0]] * 2 + [[0, 0.9, 1.0], [0, 0.9, 0.9]]
+    assert story.step(arrived, offline=[3]) is None
+    assert story.rows == [0, 0, 1, 2]
+    answer = story.step(arrived)
+    assert answer is not None
+    assert story.rows == [0, 0, 1, 1]
+    assert answer.heir.tolist() == [0, 1, -1]
+    story.questions.clear()
+    story.step([[0.9, 0]] * 2 + [[0, 0.9]] * 2)
+    assert story.questions[0] == ([0, 1, 2, 3], [0, 1], "arrived")
+
+
+def survives(story: Story, row: int) -> bool:
+    answer = story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0.9]] * 2)
+    return answer is not None and bool(answer.heir[row] >= 0)

@@ -1,0 +1,230 @@
+"""The three moments at which a method may act: data arrived, participants were picked, updates came back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers import Clusterer
+from coordinator.schedules import Schedule
+from coordinator.view import View
+from emulator.arrays import Floats, Ints
+from emulator.messages import InferencePlan, StateSpec
+from emulator.plugins import NoParameters
+from tests.fakes import FakeAvailability, FakeExecutor, FakeStream, Population, ints, one_hot
+
+Moment = Callable[[View], Assignment | None]
+
+VISIT_S = 9.0  # of one parameter and one sample on the default fleet: 4 s down, 1 s of training, 4 s up
+
+
+def two_models(view: View) -> Assignment:
+    """Everybody belongs to the first of two models, at 0 and at 1; there is one lane."""
+    models = np.array([[0.0], [1.0]], dtype=np.float32)
+    members = np.zeros(view.num_clients, dtype=np.int64)
+    return Assignment.fresh(members, 2, models, lanes=members)
+
+
+def ask(view: View, clients: Sequence[int], models: Sequence[int]) -> None:
+    view.score(ints(*clients), ints(*models), "held")
+
+
+@dataclass
+class Scripted(Clusterer):
+    """What it does at each moment from round 1 on is handed in; keeps what it saw."""
+
+    data: Moment = lambda view: None
+    participants: Moment = lambda view: None
+    updates: Moment = lambda view: None
+    seen: list[tuple[str, int, list[int]]] = field(default_factory=list)
+
+    Parameters = NoParameters
+
+    def on_data(self, view: View) -> Assignment | None:
+        self.seen.append(("data", view.round, view.changed.tolist()))
+        return two_models(view) if view.assignment is None else self.data(view)
+
+    def on_participants(self, view: View) -> Assignment | None:
+        self.seen.append(("participants", view.round, view.participants.tolist()))
+        return self.participants(view) if view.round else None
+
+    def on_updates(self, view: View) -> Assignment | None:
+        assert view.updates is not None
+        self.seen.append(("updates", view.round, view.updates.client.tolist()))
+        return self.updates(view) if view.round else None
+
+
+def turning(num_clients: int, steps: int = 2) -> FakeStream:
+    """Everybody's label turns every round."""
+    return FakeStream([one_hot(*[step % 2] * num_clients, of=2) for step in range(steps)])
+
+
+def test_a_clusterer_is_asked_at_three_moments_of_a_round_and_told_what_is_new() -> None:
+    clusterer = Scripted()
+    Population(FakeExecutor([1.0, 1.0]), stream=turning(2), clusterer=clusterer, rounds=2).play()
+    assert clusterer.seen == [
+        (moment, number, [0, 1]) for number in (0, 1) for moment in ("data", "participants", "updates")
+    ]
+
+
+def test_a_client_whose_data_changed_while_it_was_offline_is_named_when_it_is_back() -> None:
+    clusterer = Scripted()
+    away = FakeAvailability({1: [(-np.inf, VISIT_S), (2 * VISIT_S, np.inf)]})
+    Population(
+        FakeExecutor([1.0, 1.0]),
+        stream=turning(2),
+        clusterer=clusterer,
+        availability=away,
+        participants=1,
+        rounds=3,
+    ).play()
+    changed = [clients for moment, _, clients in clusterer.seen if moment == "data"]
+    assert changed == [[0, 1], [0], [1]]
+
+
+def test_questions_about_new_data_make_the_round_wait_for_the_slowest_answer() -> None:
+    # 4 bytes down, 1/3 s for a forward sample, a sum and a count up
+    population = Population(
+        FakeExecutor([1.0, 1.0]), clusterer=Scripted(data=lambda view: ask(view, [0], [1])), rounds=2
+    )
+    records = population.play().records
+    assert records[1].opened_s == VISIT_S
+    assert math.isclose(records[1].dispatched_s, VISIT_S + 4 + 1 / 3 + 8)
+    assert records[1].control_bytes == 4 + 8
+
+
+def test_questions_to_participants_lengthen_their_own_visits_alone() -> None:
+    population = Population(
+        FakeExecutor([1.0, 1.0]), clusterer=Scripted(participants=lambda view: ask(view, [0], [1])), rounds=2
+    )
+    record = population.play().records[1]
+    assert record.dispatched_s == VISIT_S
+    assert record.closed_s == VISIT_S + (4 + 1 / 3 + 8) + VISIT_S
+    assert record.kept == [0, 1]
+
+
+def test_questions_about_updates_delay_the_next_round() -> None:
+    population = Population(
+        FakeExecutor([1.0]), clusterer=Scripted(updates=lambda view: ask(view, [0], [1])), rounds=3
+    )
+    records = population.play().records
+    assert records[1].closed_s == 2 * VISIT_S
+    assert records[2].opened_s == 2 * VISIT_S + 4 + 1 / 3 + 8
+
+
+def test_a_model_that_was_scored_is_not_downloaded_again_to_be_trained() -> None:
+    population = Population(
+        FakeExecutor([1.0, 1.0]), clusterer=Scripted(data=lambda view: ask(view, [0], [0, 1])), rounds=2
+    )
+    records = population.play().records
+    assert records[0].models_sent == 4  # two down, two up
+    # client 0 scores two models and trains one of them; client 1 downloads and trains it
+    assert records[1].models_sent - records[0].models_sent == 2 + 1 + 2
+    assert records[1].download_bytes - records[0].download_bytes == 4
+
+
+def test_participants_can_be_moved_before_their_tasks_are_frozen() -> None:
+    def move_the_second(view: View) -> Assignment:
+        return Assignment.moved(ints(0, 1), 2, lanes=ints(0, 0))
+
+    played = Population(
+        FakeExecutor([1.0, 1.0]), clusterer=Scripted(participants=move_the_second), rounds=2
+    ).play()
+    assert played.executor.waves[1].model.tolist() == [0, 1]
+    assert played.records[1].moved == 1
+
+
+def test_what_updates_lead_to_holds_from_the_evaluation_on() -> None:
+    def drop_the_first(view: View) -> Assignment:
+        return Assignment(
+            remix=np.array([[0.0, 1.0]]),
+            extra=np.zeros((0, 1), dtype=np.float32),
+            heir=ints(-1, 0),
+            members=np.zeros((2, 1), dtype=np.int64),
+        )
+
+    played = Population(
+        FakeExecutor([1.0, 0.0], pull=0.0), clusterer=Scripted(updates=drop_the_first), rounds=2
+    ).play()
+    assert [record.accuracy for record in played.records] == [0.5, 0.5]
+    assert played.models == [[1.0]]
+
+
+def test_several_models_can_answer_for_a_client() -> None:
+    class Weighted(Scripted):
+        def serve(self, view: View) -> InferencePlan:
+            return InferencePlan(np.array([[0, 1]] * 2), np.array([[0.25, 0.75], [0.5, 0.5]]))
+
+    played = Population(
+        FakeExecutor([1.0, 1.0]),
+        clusterer=Weighted(),
+        stream=FakeStream(np.ones((1, 2, 1)), concepts=[[0, 0], [0, 0]]),
+    ).play()
+    assert played.records[0].serving == [1, 0]
+
+
+class Halving(Schedule):
+    """Half the rate in each round, for client 1 only."""
+
+    Parameters = NoParameters
+    sets: ClassVar[frozenset[str]] = frozenset({"learning_rate"})
+
+    def __init__(self) -> None:
+        self.rounds: list[int] = []
+
+    def observe(self, view: View) -> None:
+        self.rounds.append(view.round)
+
+    def settings(
+        self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
+    ) -> Mapping[str, Floats]:
+        return {"learning_rate": base["learning_rate"] * np.where(client == 1, 0.5**view.round, 1.0)}
+
+
+def test_a_schedule_sets_the_numbers_of_each_task_and_watches_each_round() -> None:
+    halving = Halving()
+    played = Population(FakeExecutor([1.0, 1.0]), schedules=(halving,), rounds=2).play()
+    rates = [wave.settings["learning_rate"].tolist() for wave in played.executor.waves]
+    assert rates == [[0.1, 0.1], [0.1, 0.05]]
+    assert played.executor.waves[1].settings["local_steps"].tolist() == [1, 1]
+    assert halving.rounds == [0, 1]
+
+
+# -- what the solver remembers ------------------------------------------------------------------------------
+
+
+class Remembering(FakeExecutor):
+    """Its solver counts the tasks of each pair."""
+
+    def __init__(self, targets: list[float]) -> None:
+        super().__init__(targets)
+        self.state = {"count": StateSpec("scalar")}
+
+    def counts(self) -> list[list[float]]:
+        """Of each wave, what each task was told."""
+        return [wave.state["count"].ravel().tolist() for wave in self.waves]
+
+
+def test_solver_state_is_read_at_dispatch_and_committed_on_return() -> None:
+    executor = Remembering([1.0, 1.0])
+    Population(executor, rounds=3).play()
+    assert executor.counts() == [[0, 0], [1, 1], [2, 2]]
+
+
+def test_new_data_makes_the_solver_of_that_client_start_anew() -> None:
+    executor = Remembering([1.0, 1.0])
+    stream = FakeStream([one_hot(0, 0, of=2), one_hot(0, 1, of=2), one_hot(0, 1, of=2)])
+    Population(executor, stream=stream, rounds=3).play()
+    assert executor.counts() == [[0, 0], [1, 0], [2, 1]]
+
+
+def test_a_dropped_visit_leaves_no_trace_in_the_solver() -> None:
+    executor = Remembering([1.0, 1.0])
+    away = FakeAvailability({1: [(-np.inf, 5.0), (6.0, np.inf)]})
+    Population(executor, availability=away, rounds=2).play()
+    assert executor.counts() == [[0], [1, 0]]

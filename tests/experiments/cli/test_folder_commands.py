@@ -1,0 +1,126 @@
+"""`run` and `report` on a folder of configurations, and of run directories."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.experiments.cli.conftest import Driftscale
+from tests.experiments.small import write_drifting
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "drifts"
+    write_drifting(folder, name="beta")
+    write_drifting(folder, name="alpha", trace={"concepts": "circle"})
+    return folder
+
+
+def test_a_folder_is_run_into_one_table_with_reports_beside_it(driftscale: Driftscale, folder: Path) -> None:
+    ended = driftscale("run", folder)
+    assert ended.code == 0
+    assert sorted(path.name for path in Path("runs/drifts").iterdir()) == [
+        "alpha",
+        "beta",
+        "table.html",
+        "table.json",
+    ]
+    assert Path("runs/drifts/alpha/report.html").exists()
+    lines = ended.out.splitlines()
+    assert lines[0] == "drifts: Accuracy (%), omitting drift cells"
+    assert lines[1].split() == ["arm", "alpha", "beta"]
+    assert [line.split()[0] for line in lines[3:7:2]] == ["oblivious", "oracle"]
+    assert lines[4].split()[:3] == ["52.00", "±", "1.50"]
+    assert lines[-1] == "table: runs/drifts/table.html"
+
+
+def test_progress_names_the_experiment_and_says_how_much_is_left_of_all(
+    driftscale: Driftscale, folder: Path
+) -> None:
+    lines = driftscale("run", folder, "--seeds", "0").err.splitlines()
+    done = [line for line in lines if line.startswith("[")]
+    assert [line.split(": done")[0] for line in done] == [
+        "[1/4] alpha: oblivious, seed 0",
+        "[2/4] alpha: oracle, seed 0",
+        "[3/4] beta: oblivious, seed 0",
+        "[4/4] beta: oracle, seed 0",
+    ]
+    assert [line.split("; ")[1].split(",")[0] for line in done] == [
+        "25% of all",
+        "50% of all",
+        "75% of all",
+        "100% of all",
+    ]
+    assert all(line.endswith(" left") for line in done[:3])
+
+
+def test_in_json_the_table_is_printed_and_nothing_else(driftscale: Driftscale, folder: Path) -> None:
+    ended = driftscale("run", folder, "--out", "elsewhere", "--seeds", "0", "--format", "json")
+    table = json.loads(ended.out)
+    assert table == json.loads(Path("elsewhere/table.json").read_text())
+    assert table["arms"] == ["oblivious", "oracle"]
+    assert [experiment["name"] for experiment in table["experiments"]] == ["alpha", "beta"]
+    cell = table["figures"]["accuracy_omitting_drift"]["oblivious"]["beta"]
+    assert cell["published"] == {"mean": 52.0, "std": 1.5}
+    assert cell["seeds"] == 1
+
+
+def test_a_report_on_the_folder_makes_everything_again(driftscale: Driftscale, folder: Path) -> None:
+    ran = driftscale("run", folder)
+    made = [*Path("runs/drifts").glob("table.*"), *Path("runs/drifts").glob("*/report.html")]
+    before = {path: path.read_bytes() for path in made}
+    assert len(before) == 4
+    for path in made:
+        path.unlink()
+    again = driftscale("report", "runs/drifts")
+    assert (again.code, again.out, again.err) == (0, ran.out, "")
+    assert {path: path.read_bytes() for path in made} == before
+
+
+def test_a_bad_file_ends_with_2_before_anything_is_run(driftscale: Driftscale, folder: Path) -> None:
+    write_drifting(folder, name="gamma", round={"rounds": 0})
+    ended = driftscale("run", folder)
+    assert ended.code == 2
+    assert "gamma.toml: round.rounds = 0" in ended.error
+    assert not Path("runs").exists()
+
+
+def test_an_experiment_that_fails_ends_with_3_after_the_others_and_their_table(
+    driftscale: Driftscale, folder: Path
+) -> None:
+    write_drifting(folder, name="aardvark", training={"learning_rate": 1e300})
+    ended = driftscale("run", folder, "--seeds", "0")
+    assert ended.code == 3
+    assert ended.err.splitlines()[-1] == "error: 1 of 3 experiments failed: aardvark"
+    assert "aardvark: 0 of 2 runs are finished" in ended.out
+    assert Path("runs/drifts/beta/report.html").exists()
+
+
+def test_settings_hold_for_every_configuration(driftscale: Driftscale, folder: Path) -> None:
+    driftscale("run", folder, "--set", "round.rounds=2", "--seeds", "0", "--arms", "oblivious")
+    logs = list(Path("runs/drifts").glob("*/oblivious/seed-0/log.jsonl"))
+    assert [len(log.read_text().splitlines()) for log in logs] == [1 + 2, 1 + 2]
+
+
+def test_one_experiment_whose_trace_knows_its_concepts_shows_the_same_before_its_times(
+    driftscale: Driftscale, folder: Path
+) -> None:
+    lines = driftscale("run", folder / "beta.toml", "--seeds", "0").out.splitlines()
+    titles = [line for line in lines if line.startswith("beta: ")]
+    assert titles == [
+        "beta: Accuracy (%), omitting drift cells",
+        "beta: Accuracy (%), including drift cells",
+        "beta: models sent",
+        "beta: time to accuracy, against oblivious",
+    ]
+    assert lines[-1] == "report: runs/beta/report.html"
+
+
+def test_arms_that_have_not_run_are_no_rows_of_the_printed_table(
+    driftscale: Driftscale, folder: Path
+) -> None:
+    assert "oracle" not in driftscale("run", folder, "--arms", "oblivious", "--seeds", "0").out
+    assert "oracle" in driftscale("run", folder, "--seeds", "0").out

@@ -1,0 +1,111 @@
+"""The shipped configurations of FedDrift's table: their arms, what they share, and that they build."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import experiments
+from experiments.build import build_parts
+from experiments.config import Experiment, load_experiment
+
+FOLDER = Path(experiments.__file__).parent / "configs" / "feddrift"
+NAMES = ["circle-2", "mnist-2", "mnist-4", "mnist-l-4", "mnist-r", "sea-2", "sea-4", "sine-2"]
+ARMS = (
+    "oblivious, driftsurf, kue, aue, aue-pc, window, window-2, weighted-linear, weighted-exp, "
+    "adaptive-fedavg, cfl, cfl-w, ifca-t, ifca, ifca-w, feddrift-eager, feddrift, feddrift-c, "
+    "feddrift-eager-w, feddrift-w, oracle, oracle-w"
+)
+OF_THE_DATA = {  # hidden units, learning rate, delta, pattern
+    "sine-2": (4, 0.01, 0.20, "Y"),
+    "circle-2": (4, 0.01, 0.10, "Y"),
+    "sea-2": (6, 0.01, 0.04, "Y"),
+    "sea-4": (6, 0.01, 0.04, "F"),
+    "mnist-2": (1568, 0.001, 0.10, "Y"),
+    "mnist-4": (1568, 0.001, 0.10, "F"),
+    "mnist-r": (1568, 0.001, 0.10, "R"),
+    "mnist-l-4": (1568, 0.001, 0.10, "F"),
+}
+
+
+@cache
+def shipped(name: str) -> Experiment:
+    return load_experiment(FOLDER / f"{name}.toml")
+
+
+@pytest.fixture(params=NAMES)
+def experiment(request: pytest.FixtureRequest) -> Experiment:
+    return shipped(request.param)
+
+
+def test_all_eight_are_there_under_their_names() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("*.toml")) == NAMES
+    assert [shipped(name).name for name in NAMES] == NAMES
+
+
+def test_each_has_all_methods_in_the_order_of_the_table_and_five_seeds(experiment: Experiment) -> None:
+    assert ", ".join(arm.name for arm in experiment.arm) == ARMS
+    assert experiment.seeds == (0, 1, 2, 3, 4)
+
+
+def test_each_plays_ten_steps_of_a_hundred_rounds_with_everybody(experiment: Experiment) -> None:
+    resolved = experiment.resolved()
+    assert (resolved["trace"]["samples_per_step"], resolved["trace"]["rounds_per_step"]) == (500, 100)
+    assert (experiment.round.rounds, experiment.round.evaluate_every) == (1000, 100)
+    assert (experiment.round.participants, experiment.round.over_commit) == (10, 1)
+    assert resolved["trace"]["data_seed"] == 0
+
+
+def test_each_has_the_numbers_of_its_data(experiment: Experiment) -> None:
+    hidden, learning_rate, delta, pattern = OF_THE_DATA[experiment.name]
+    resolved = experiment.resolved()
+    assert resolved["trace"]["pattern"] == pattern
+    arms = {arm["name"]: arm for arm in resolved["arm"]}
+    for name, arm in arms.items():
+        training, solver = arm["training"], arm["solver"][-1]
+        assert (training["local_steps"], training["batch_size"]) == (50, 50)
+        model = training["model"]["inner"] if name == "kue" else training["model"]
+        assert model == {"kind": "mlp", "hidden": [hidden]}
+        if name == "adaptive-fedavg":
+            assert solver["kind"] == "sgd"
+            assert training["learning_rate"] == (0.1 if experiment.name == "sine-2" else 0.01)
+        else:
+            assert training["learning_rate"] == learning_rate
+            assert (solver["kind"], solver["amsgrad"], solver["weight_decay"]) == ("adam", True, 0.001)
+            assert solver["keep"] == "step"
+        if name.startswith("feddrift"):
+            assert arm["clusterer"]["delta"] == delta
+    concepts = 2 if experiment.name.endswith("-2") else 4
+    assert {arms[name]["clusterer"]["num_models"] for name in ("ifca", "ifca-t", "ifca-w")} == {concepts}
+
+
+def test_forms_named_w_use_the_newest_step_alone(experiment: Experiment) -> None:
+    for arm in experiment.resolved()["arm"]:
+        if re.fullmatch(r".*-w|window", arm["name"]):
+            assert arm["memory"]["window"] == 1, arm["name"]
+
+
+def test_published_values_are_those_of_the_paper() -> None:
+    published = {name: (shipped(name).resolved()["report"]).get("published") for name in NAMES}
+    assert [name for name, values in published.items() if values] == ["mnist-2", "mnist-4", "sea-2", "sine-2"]
+    assert published["sine-2"]["accuracy_omitting_drift"]["adaptive-fedavg"] == [74.10, 10.03]
+    assert published["sine-2"]["accuracy_including_drift"] == {}
+    assert published["mnist-4"]["accuracy_omitting_drift"]["feddrift"] == [93.80, 0.08]
+    assert published["mnist-4"]["accuracy_including_drift"]["feddrift"] == [85.44, 0.08]
+    for name in ("mnist-2", "mnist-4", "sea-2", "sine-2"):
+        assert len(published[name]["accuracy_omitting_drift"]) == 22
+    assert len(published["sea-2"]["accuracy_including_drift"]) == 18
+
+
+def test_every_arm_can_be_put_together(experiment: Experiment) -> None:
+    for arm in experiment.arm:
+        parts = build_parts(experiment, arm)
+        quota = parts.pacing.quota(np.array([10]))
+        assert parts.pacing.wanted(quota).tolist() == [10]
+        assert (len(parts.schedules) == 1) is (arm.name == "adaptive-fedavg")
+        assert [rule.build() for rule in arm.solver]
+        assert arm.training.model.build()

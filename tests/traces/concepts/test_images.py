@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from emulator.errors import DataFileError
+from emulator.seeding import RandomStreams
+from tests.traces.tiny import write_idx_folder
+from traces.concepts import CONCEPT_SETS, ConceptSamples
+from traces.concepts.images import standardised
+from traces.idx import read_idx_folder
+
+PUBLISHED_TRAINING_IMAGES = 60_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Eight labels with six training images each; image i has label i % 8 and grey level i."""
+    return write_idx_folder(tmp_path / "set", num_labels=8, each=6)
+
+
+def draw(name: str, folder: Path, pattern: list[list[int]], samples: int = 5, **more: Any) -> ConceptSamples:
+    part = CONCEPT_SETS.find(name)
+    made = part(part.Parameters.model_validate({"folder": "set", **more}))  # type: ignore[call-arg]
+    return made.draw(np.array(pattern), samples, RandomStreams(0), lambda path: folder)
+
+
+def test_each_concept_but_the_first_swaps_two_labels(folder: Path) -> None:
+    drawn = draw("label_swaps", folder, [[0], [1], [2], [3]], samples=12)
+    assert sorted(drawn.image.ravel().tolist()) == list(range(48))  # every image is drawn
+    for concept, names in enumerate(
+        (
+            [0, 1, 2, 3, 4, 5, 6, 7],
+            [0, 2, 1, 3, 4, 5, 6, 7],
+            [0, 1, 2, 4, 3, 5, 6, 7],
+            [0, 1, 2, 3, 4, 6, 5, 7],
+        )
+    ):
+        true = drawn.image[concept, 0] % 8
+        assert len(set(true.tolist())) > 4
+        assert drawn.label[concept, 0].tolist() == [names[label] for label in true.tolist()]
+
+
+def test_other_labels_may_be_swapped(folder: Path) -> None:
+    drawn = draw("label_swaps", folder, [[1]], samples=48, swaps=[[0, 7]])
+    true = drawn.image[0, 0] % 8
+    assert drawn.label[0, 0].tolist() == [{0: 7, 7: 0}.get(label, label) for label in true.tolist()]
+
+
+def test_no_image_is_used_twice(folder: Path) -> None:
+    image = draw("label_swaps", folder, [[0, 1, 0], [0, 0, 1], [1, 1, 1]]).image
+    assert image.shape == (3, 3, 5)
+    assert len(np.unique(image)) == 45
+    assert (np.diff(image.ravel()) < 0).any()  # in no order of the file
+
+
+def test_more_samples_than_there_are_training_images_are_one_clear_line(folder: Path) -> None:
+    draw("label_swaps", folder, [[0, 0]] * 4, samples=6)
+    with pytest.raises(
+        DataFileError, match=r"has 48 training images, .* 5 x 2 .* = 5 needs 50, none of them tw"
+    ):
+        draw("label_swaps", folder, [[0, 0]] * 5)
+
+
+def test_a_swap_of_a_label_that_is_not_there_is_one_clear_line(folder: Path) -> None:
+    with pytest.raises(DataFileError, match=r"trace\.concepts\.swaps names label 9; its labels are 0 to 7"):
+        draw("label_swaps", folder, [[0]], swaps=[[2, 9]])
+
+
+def test_a_concept_of_label_subsets_shows_its_labels_only_and_rightly(folder: Path) -> None:
+    drawn = draw("label_subsets", folder, [[0, 1], [2, 3]], samples=12)
+    for concept in range(4):
+        label = drawn.label[divmod(concept, 2)]
+        assert set(label.tolist()) == {2 * concept, 2 * concept + 1}
+        assert (drawn.image[divmod(concept, 2)] % 8 == label).all()
+        assert len(set(drawn.image[divmod(concept, 2)].tolist())) == 12
+
+
+def test_images_of_a_subset_come_again_only_when_all_others_have_come(folder: Path) -> None:
+    drawn = draw(
+        "label_subsets", folder, [[0, 0], [1, 0], [0, 0], [0, 1]], samples=4
+    )  # 6 batches of 12 images
+    dealt = drawn.image[np.array([[1, 1], [0, 1], [1, 1], [1, 0]], bool)].ravel()
+    first, second = dealt[:12], dealt[12:]
+    assert len(set(first.tolist())) == len(set(second.tolist())) == 12
+    assert set(first.tolist()) == set(second.tolist())
+    assert first.tolist() != second.tolist()
+
+
+def test_a_subset_without_images_is_one_clear_line(folder: Path) -> None:
+    with pytest.raises(DataFileError, match=r"has any label of trace\.concepts\.subsets\[1\], \[8, 9\]"):
+        draw("label_subsets", folder, [[0], [1]], subsets=[[0, 1], [8, 9]])
+
+
+@pytest.mark.parametrize("subsets", [[[0, 1], []], [[0, 0]], []])
+def test_a_subset_needs_labels_each_once(folder: Path, subsets: list[list[int]]) -> None:
+    with pytest.raises(ValidationError, match="subsets"):
+        draw("label_subsets", folder, [[0]], subsets=subsets)
+
+
+@pytest.mark.parametrize("name", ["label_swaps", "label_subsets"])
+def test_a_shorter_pattern_is_the_beginning_of_a_longer_one(folder: Path, name: str) -> None:
+    long = draw(name, folder, [[0, 1], [1, 1], [0, 0], [1, 0]])
+    short = draw(name, folder, [[0, 1], [1, 1]])
+    assert np.array_equal(long.image[:2], short.image)
+    assert np.array_equal(long.label[:2], short.label)
+
+
+def test_pixels_are_standardised_over_the_training_images(tmp_path: Path) -> None:
+    pool = standardised(read_idx_folder(write_idx_folder(tmp_path / "set", num_labels=2, each=2)))
+    # Grey levels 0, 1, 2 and 3: mean 1.5, standard deviation sqrt(1.25) = 1.118, plus 0.001.
+    expected = np.array([-1.5, -0.5, 0.5, 1.5]) / (np.sqrt(1.25) + 0.001)
+    assert pool.features(np.arange(4))[:, 0, 1] == pytest.approx(expected, rel=1e-6)
+    assert pool.labels.tolist() == [0, 1, 0, 1]
+    assert pool.pixels.dtype == np.float32
+
+
+def test_mnist_is_enough_for_the_published_patterns(published: Path) -> None:
+    pool = standardised(read_idx_folder(published / "mnist"))
+    assert len(pool.labels) == PUBLISHED_TRAINING_IMAGES >= 11 * 10 * 500
+    means = pool.pixels.mean(axis=0, dtype=np.float64)
+    assert np.abs(means).max() < 1e-4
+    assert np.median(pool.pixels.std(axis=0)) == pytest.approx(1.0, abs=0.01)
+    of_a_concept = np.bincount(pool.labels)[:8].reshape(4, 2).sum(axis=1)
+    assert of_a_concept.tolist() == [12_665, 12_089, 11_263, 12_183]

@@ -1,0 +1,40 @@
+"""The rows of a trace before they are sorted, in columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.errors import InputError
+from emulator.ports import Split
+from traces.images import ImageSet
+
+SPLITS: tuple[Split, ...] = ("train", "test")
+
+NOISE_NUMBERS = 2**20
+"""Length of the shared table of standard normal numbers that sensor noise is read from."""
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """The table's columns in any order, shape (rows,): what a source hands over."""
+
+    client: npt.NDArray[np.int32]
+    split: npt.NDArray[np.int8]  # index into SPLITS
+    arrival: npt.NDArray[np.int32]  # data step; what a client owns from the start arrives at or before 0
+    label: npt.NDArray[np.int16]
+    image: npt.NDArray[np.int32]
+    noise_start: npt.NDArray[np.int32]  # where in the table of noise the sample's own begins
+
+
+def num_noise_starts(images: ImageSet) -> int:
+    """How many places an image's noise can begin at; InputError for images that are too large."""
+    pixels = int(np.prod(images.shape))
+    if pixels >= NOISE_NUMBERS:
+        raise InputError(
+            f"trace: images of {' x '.join(map(str, images.shape))} have {pixels} pixels; "
+            f"fewer than {NOISE_NUMBERS} are supported"
+        )
+    return NOISE_NUMBERS - pixels

@@ -1,0 +1,164 @@
+"""Concepts over the images of an idx folder: `label_swaps` and `label_subsets`, FedDrift's MNIST test beds.
+
+Jothimurugesan et al. 2023: MNIST-2, MNIST-4 and MNIST-R swap labels, MNIST-L-4 shows a client only some of
+the digits. Upstream does not say in which unit pixels are standardised; here they are bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from emulator.arrays import Ints
+from emulator.errors import DataFileError
+from emulator.plugins import Parameters
+from emulator.seeding import RandomStreams
+from traces.concepts.base import ConceptSamples, ConceptSet, Locate
+from traces.idx import read_idx_folder
+from traces.images import ImageSet
+
+STANDARDISE_FLOOR = 1e-3
+"""Added to each pixel's standard deviation, in grey levels of 0 to 255, as LEAF's and FedProx's MNIST do."""
+
+Label = Annotated[int, Field(ge=0, le=255)]  # what an idx file can hold
+
+
+class FolderParameters(Parameters):
+    """Where the images are."""
+
+    folder: str = Field(description="folder of the four idx files, plain or gzipped; only train-* is used")
+
+
+class LabelSwapsParameters(FolderParameters):
+    """Which labels change places."""
+
+    swaps: tuple[tuple[Label, Label], ...] = Field(
+        ((1, 2), (3, 4), (5, 6)),
+        min_length=1,
+        description="two labels that change places, for each concept after the first",
+    )
+
+    @field_validator("swaps")
+    @classmethod
+    def _two_labels_each(cls, swaps: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        for one, other in swaps:
+            if one == other:
+                raise ValueError(f"[{one}, {other}] swaps a label with itself; a concept swaps two")
+        return swaps
+
+
+class LabelSwaps(ConceptSet):
+    """Images whose labels are right in the first concept; each other one swaps two of them.
+
+    Every batch takes the next images of one shuffled pool, the training images, so that none is used twice.
+    Each pixel is standardised over the pool: (x - mean) / (standard deviation + 0.001).
+    """
+
+    Parameters = LabelSwapsParameters
+
+    def __init__(self, parameters: LabelSwapsParameters) -> None:
+        self.parameters = parameters
+
+    @property
+    def num_concepts(self) -> int:
+        return 1 + len(self.parameters.swaps)
+
+    def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
+        folder = locate(self.parameters.folder)
+        pool = standardised(read_idx_folder(folder))
+        for swap in self.parameters.swaps:
+            if max(swap) >= pool.num_labels:
+                raise DataFileError(
+                    folder,
+                    f"trace.concepts.swaps names label {max(swap)}; its labels are 0 to "
+                    f"{pool.num_labels - 1}",
+                )
+        needed = pattern.size * samples
+        if needed > len(pool.labels):
+            raise DataFileError(
+                folder,
+                f"has {len(pool.labels)} training images, and a pattern of {pattern.shape[0]} x "
+                f"{pattern.shape[1]} batches of trace.samples_per_step = {samples} needs {needed}, none of "
+                f"them twice; lower samples_per_step",
+            )
+        shuffled = streams.generator("concept images").permutation(len(pool.labels))
+        image = shuffled[:needed].reshape(*pattern.shape, samples).astype(np.int64)
+        names = self._names(pool.num_labels)  # (concepts, labels) what each label is called in each concept
+        return ConceptSamples(pool, image, names[pattern[:, :, None], pool.labels[image]])
+
+    def _names(self, num_labels: int) -> Ints:
+        names = np.tile(np.arange(num_labels), (self.num_concepts, 1))
+        for concept, (one, other) in enumerate(self.parameters.swaps, start=1):
+            names[concept, [one, other]] = other, one
+        return names
+
+
+class LabelSubsetsParameters(FolderParameters):
+    """Which labels there are in each concept."""
+
+    subsets: tuple[tuple[Label, ...], ...] = Field(
+        ((0, 1), (2, 3), (4, 5), (6, 7)), min_length=1, description="the labels of each concept"
+    )
+
+    @field_validator("subsets")
+    @classmethod
+    def _none_is_empty(cls, subsets: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+        for concept, labels in enumerate(subsets):
+            if not labels or len(set(labels)) < len(labels):
+                raise ValueError(f"subset {concept} is {list(labels)}; every concept needs labels, each once")
+        return subsets
+
+
+class LabelSubsets(ConceptSet):
+    """Images of only some labels in each concept, which keep their labels.
+
+    Every batch takes the next images of its concept's shuffled deck: its labels' training images. A deck that
+    runs out is shuffled and dealt again (two digits of MNIST are about 12,000 images, 24 batches of 500, and
+    the first concept of pattern F has 34 batches), so that an image is met again once all others have been.
+    Standardised as in `label_swaps`.
+    """
+
+    Parameters = LabelSubsetsParameters
+
+    def __init__(self, parameters: LabelSubsetsParameters) -> None:
+        self.parameters = parameters
+
+    @property
+    def num_concepts(self) -> int:
+        return len(self.parameters.subsets)
+
+    def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
+        folder = locate(self.parameters.folder)
+        pool = standardised(read_idx_folder(folder))
+        image = np.empty((*pattern.shape, samples), dtype=np.int64)
+        for concept in np.unique(pattern).tolist():
+            labels = self.parameters.subsets[concept]
+            deck = np.flatnonzero(np.isin(pool.labels, labels))
+            if len(deck) == 0:
+                raise DataFileError(
+                    folder,
+                    f"no training image has any label of trace.concepts.subsets[{concept}], {list(labels)}",
+                )
+            cells = pattern == concept
+            needed = int(cells.sum()) * samples
+            laps = [
+                streams.generator("concept images", concept, lap).permutation(deck)
+                for lap in range(-(-needed // len(deck)))
+            ]
+            image[cells] = np.concatenate(laps)[:needed].reshape(-1, samples)
+        return ConceptSamples(pool, image, pool.labels[image])
+
+
+def standardised(images: ImageSet) -> ImageSet:
+    """The training images alone, with each pixel's mean at 0 and its standard deviation at 1 or, where it
+    hardly varies, below."""
+    pixels = images.pixels[images.train].astype(np.float32)
+    # Summed in double precision: 60,000 values of a pixel are too many for single.
+    mean = pixels.mean(axis=0, dtype=np.float64)
+    deviation = pixels.std(axis=0, dtype=np.float64)
+    pixels -= mean.astype(np.float32)
+    pixels /= (deviation + STANDARDISE_FLOOR).astype(np.float32)
+    everything = np.arange(len(pixels))
+    return ImageSet(pixels, 1.0, images.labels[images.train], images.num_labels, everything, everything[:0])

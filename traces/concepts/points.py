@@ -1,0 +1,139 @@
+"""Concepts over random points: `sine`, `circle` and `sea`, as FedDrift draws them; they need no file.
+
+Jothimurugesan et al. 2023. All three give labels 0 and 1.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from pydantic import Field
+
+from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.plugins import NoParameters, Parameters
+from emulator.seeding import RandomStreams
+from traces.concepts.base import ConceptSamples, ConceptSet, Locate
+from traces.images import ImageSet
+
+
+class Points(ConceptSet):
+    """A concept set over points that are uniform in a cube, drawn anew for every batch of every client.
+
+    The points of a batch are the same whatever its concept is.
+    """
+
+    num_features: int
+    width: float  # a feature lies in [0, width)
+
+    @abstractmethod
+    def positive(self, points: Floats, concept: int) -> Bools:
+        """(n,) which of `points` (n, num_features) have label 1 in that concept, before any noise."""
+
+    def labels(self, points: Floats, concept: int, generator: np.random.Generator) -> Ints:
+        """(n,) the labels that a batch of these points gets."""
+        return self.positive(points, concept).astype(np.int64)
+
+    def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
+        batches, clients = pattern.shape
+        points = np.empty((batches, clients, samples, self.num_features), dtype=np.float32)
+        label = np.empty((batches, clients, samples), dtype=np.int64)
+        for batch in range(batches):
+            for client in range(clients):
+                generator = streams.generator("concept points", batch, client)
+                drawn: Floats32 = generator.random((samples, self.num_features), dtype=np.float32)
+                points[batch, client] = drawn * np.float32(self.width)
+                # Labelled as they are stored, in single precision, so that no label is a rounding error off.
+                stored = points[batch, client].astype(np.float64)
+                label[batch, client] = self.labels(stored, int(pattern[batch, client]), generator)
+        image = np.arange(label.size).reshape(label.shape)
+        pool = ImageSet(
+            points.reshape(-1, self.num_features),
+            scale=1.0,
+            labels=label.ravel(),
+            num_labels=2,
+            train=image.ravel(),
+            test=image.ravel()[:0],
+        )
+        return ConceptSamples(pool, image, label)
+
+
+class Sine(Points):
+    """Two concepts over [0, 1)^2: below a sine curve is 1, and the other way round. No noise."""
+
+    Parameters = NoParameters
+    num_concepts = 2
+    num_features = 2
+    width = 1.0
+
+    def __init__(self, parameters: NoParameters) -> None:
+        pass
+
+    def positive(self, points: Floats, concept: int) -> Bools:
+        below: Bools = points[:, 1] <= np.sin(points[:, 0])
+        return below if concept == 0 else ~below
+
+
+class Circle(Points):
+    """Two concepts over [0, 1)^2: outside a circle is 1, and the circle moves and grows. No noise.
+
+    The classes are unequal: always to answer 1 is right for 92.9 % of the first concept's points and for
+    80.4 % of the second's.
+    """
+
+    Parameters = NoParameters
+    num_concepts = 2
+    num_features = 2
+    width = 1.0
+
+    CENTRES = ((0.2, 0.5), (0.6, 0.5))
+    RADII = (0.15, 0.25)
+
+    def __init__(self, parameters: NoParameters) -> None:
+        pass
+
+    def positive(self, points: Floats, concept: int) -> Bools:
+        away = points - np.array(self.CENTRES[concept])
+        outside: Bools = (away**2).sum(axis=1) > self.RADII[concept] ** 2
+        return outside
+
+
+class SeaParameters(Parameters):
+    """How noisy labels are, and whether the paper or the authors' files are followed."""
+
+    noise: float = Field(0.1, ge=0, le=1, description="a label's chance to be flipped, in training and test")
+    feddrift_files: bool = Field(
+        False,
+        description="label as FedDrift's data files do, not its text: 1 where x2 + x3 > 8, 9, 7, 9, which "
+        "makes the second and the fourth concept one",
+    )
+
+
+class Sea(Points):
+    """Four concepts over [0, 10)^3: 1 where x1 + x2 <= 9, 8, 7 or 9.5; labels are flipped at random.
+
+    Features are not scaled. With `noise` = 0.1 no model can be right for more than 90 %.
+    """
+
+    Parameters = SeaParameters
+    num_concepts = 4
+    num_features = 3
+    width = 10.0
+
+    THRESHOLDS = (9.0, 8.0, 7.0, 9.5)
+    THRESHOLDS_IN_FILES = (8.0, 9.0, 7.0, 9.0)
+
+    def __init__(self, parameters: SeaParameters) -> None:
+        self.parameters = parameters
+
+    def positive(self, points: Floats, concept: int) -> Bools:
+        x1, x2, x3 = points.T
+        if self.parameters.feddrift_files:
+            positive: Bools = x2 + x3 > self.THRESHOLDS_IN_FILES[concept]
+        else:
+            positive = x1 + x2 <= self.THRESHOLDS[concept]
+        return positive
+
+    def labels(self, points: Floats, concept: int, generator: np.random.Generator) -> Ints:
+        flipped = generator.random(len(points)) < self.parameters.noise
+        return (self.positive(points, concept) ^ flipped).astype(np.int64)

@@ -1,0 +1,147 @@
+"""Clients that move between known concepts by a pattern: the test bed of FedDrift."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, field_validator, model_validator
+
+from emulator.arrays import Ints
+from emulator.errors import ConfigurationError
+from emulator.plugins import ChoiceOf, Chosen, Parameters
+from emulator.seeding import RandomStreams
+from traces.arrivals import SPLITS, Arrivals
+from traces.concepts import CONCEPT_SETS, ConceptSamples, ConceptSet
+from traces.draw import MAX_SAMPLES
+from traces.patterns import NUM_SEEDED, SEEDED, named_pattern, read_pattern
+from traces.sources.base import TraceContext, TraceSource
+from traces.trace import Trace
+
+
+class ConceptsParameters(Parameters):
+    """Which concepts, who is in which one when, and how much data there is of it."""
+
+    concepts: Annotated[Chosen[ConceptSet], ChoiceOf(lambda: CONCEPT_SETS)] = Field(
+        description="what the labels hang on; see `driftscale parts concepts`"
+    )
+    pattern: str | tuple[str, ...] = Field(
+        description="a FedDrift pattern (Y, Z, X, W, F, R0 to R9, or R: the one of the run's seed), or rows "
+        "of digits: a row for each data step and one for the last test, a digit (a concept) for each client"
+    )
+    samples_per_step: int = Field(500, ge=1, description="samples a client receives at each step")
+    rounds_per_step: int = Field(100, ge=1, description="rounds between two arrivals of data")
+    data_seed: Annotated[int, Field(ge=0, lt=2**32)] | Literal["run"] = Field(
+        0, description="seed of the samples, the same in all runs; 'run' draws them with each run's own"
+    )
+
+    @field_validator("pattern", mode="before")
+    @classmethod
+    def _is_a_pattern(cls, pattern: Any) -> Any:
+        if isinstance(pattern, str):
+            if pattern != SEEDED:
+                named_pattern(pattern)
+            return pattern
+        if not isinstance(pattern, list | tuple):
+            raise ValueError("must be the name of a pattern, or a list of rows of digits")
+        read_pattern(pattern)
+        return pattern
+
+    @field_validator("data_seed", mode="before")
+    @classmethod
+    def _is_a_seed(cls, seed: Any) -> Any:
+        if isinstance(seed, str) and seed != "run":
+            raise ValueError("must be a number, or 'run' for the run's own seed")
+        return seed
+
+    @model_validator(mode="after")
+    def _has_its_concepts(self) -> ConceptsParameters:
+        highest, available = int(self.matrix(0).max()), self.concepts.build().num_concepts
+        if highest >= available:
+            raise ValueError(
+                f"pattern {self.pattern_name} uses concept {highest}, but the concepts of "
+                f"{self.concepts.kind!r} are 0 to {available - 1}"
+            )
+        return self
+
+    @property
+    def pattern_name(self) -> str:
+        """The pattern's name; without one, its rows."""
+        return repr(self.pattern if isinstance(self.pattern, str) else list(self.pattern))
+
+    def matrix(self, seed: int) -> Ints:
+        """(steps + 1, clients) the concepts in a run of that seed."""
+        if not isinstance(self.pattern, str):
+            return read_pattern(self.pattern)
+        if self.pattern != SEEDED:
+            return named_pattern(self.pattern)
+        if seed >= NUM_SEEDED:
+            raise ConfigurationError(
+                f'trace.pattern = "{SEEDED}": stands for {SEEDED} and the run\'s seed, and there are '
+                f"{SEEDED}0 to {SEEDED}{NUM_SEEDED - 1}; seed {seed} has none"
+            )
+        return named_pattern(f"{SEEDED}{seed}")
+
+
+class Concepts(TraceSource):
+    """Clients that move between known concepts by a pattern: FedDrift's test bed.
+
+    Test, then train (Jothimurugesan et al. 2023): at a step, clients are tested on the samples that reach
+    them for training at the next one. So a client that changes concept is first tested on data it cannot have
+    seen the like of, and the batch of the pattern's last row is only ever tested on. Training samples are
+    kept for ever, test samples for their one step. The samples are those of `data_seed`, whatever the run's
+    seed.
+    """
+
+    Parameters = ConceptsParameters
+
+    def __init__(self, parameters: ConceptsParameters) -> None:
+        self.parameters = parameters
+
+    def build(self, context: TraceContext) -> Trace:
+        parameters = self.parameters
+        pattern = parameters.matrix(context.streams.seed)
+        steps = len(pattern) - 1
+        if context.rounds > steps * parameters.rounds_per_step:
+            raise ConfigurationError(
+                f"round.rounds = {context.rounds}: trace.pattern has {steps} steps of data, which at "
+                f"trace.rounds_per_step = {parameters.rounds_per_step} last for "
+                f"{steps * parameters.rounds_per_step} rounds"
+            )
+        if 2 * pattern.size * parameters.samples_per_step > MAX_SAMPLES:
+            raise ConfigurationError(
+                f"trace.samples_per_step = {parameters.samples_per_step}: twice so many for each of the "
+                f"pattern's {pattern.size} cells are more than the {MAX_SAMPLES} samples a trace may hold"
+            )
+        seed = context.streams.seed if parameters.data_seed == "run" else parameters.data_seed
+        streams = RandomStreams(seed)
+        samples = parameters.concepts.build().draw(
+            pattern, parameters.samples_per_step, streams, context.locate
+        )
+        return Trace(
+            samples.pool,
+            _arrivals(samples),
+            num_clients=pattern.shape[1],
+            retain_steps=steps,
+            test_retain_steps=1,
+            rounds_per_step=parameters.rounds_per_step,
+            noise=0.0,
+            generator=streams.generator("noise"),
+            concepts=pattern,
+        )
+
+
+def _arrivals(samples: ConceptSamples) -> Arrivals:
+    """A row for each sample that is trained on, and one for each that is tested on: the next batch's."""
+    batches, clients, size = samples.image.shape
+    shape = (len(SPLITS), batches - 1, clients, size)
+    split, arrival, client, _ = np.indices(shape, dtype=np.int32)
+    batch = [slice(0, -1), slice(1, None)]  # of training, of test
+    return Arrivals(
+        client=client.ravel(),
+        split=split.ravel().astype(np.int8),
+        arrival=arrival.ravel(),
+        label=np.stack([samples.label[part] for part in batch]).ravel().astype(np.int16),
+        image=np.stack([samples.image[part] for part in batch]).ravel().astype(np.int32),
+        noise_start=np.zeros(np.prod(shape), dtype=np.int32),
+    )
