@@ -2,7 +2,7 @@
 
 A cell is a client at a data step: it is scored on samples of the next step, which its model has not seen. It
 is a drift cell where those are of another concept than what it trained on, so that no method can be prepared
-(FedDrift's evaluation; ALGORITHMS.md 2.10). Knows nothing of arms or seeds.
+(the evaluation of FedDrift, section 5). Knows nothing of arms or seeds.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def time_to_accuracy(
 
     `times_s` and `smoothed` have shape (n_evaluations,), n at least 1. A run that does not end at or above
     the target is censored: (`end_s`, False), where `end_s` is the run's end (by default its last evaluation).
-    Source: Fielding's "consistently surpasses" (ALGORITHMS 0.1); we count "at" the target as reached, so
+    Source: Fielding's "consistently surpasses"; we count "at" the target as reached, so
     that a method compared with itself reaches its own final accuracy.
     """
     below = np.flatnonzero(smoothed < target)
