@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_a_number_below_its_bound_is_named_with_its_row_and_the_rule(read: Write
 
 def test_text_in_a_column_of_numbers_is_named(read: Write) -> None:
     message = refusal(lambda: read(device=[1, 2], speed=["2.0", "fast"]).numbers("speed"))
-    assert "column 'speed' must hold numbers" in message
+    assert ", row 2: column 'speed' must hold numbers" in message
     assert "'fast'" in message
 
 
@@ -110,7 +111,7 @@ def test_a_duplicated_id_is_named_with_both_rows(read: Write) -> None:
 def test_a_missing_id_or_text_is_named_with_its_row(tmp_path: Path) -> None:
     pq.write_table(pa.table({"device": ["a", None]}), tmp_path / "table.parquet")
     table = read_table(tmp_path / "table.parquet")
-    for call in (table.ids, table.unique_ids, table.texts):
+    for call in (table.ids, table.unique_ids, table.texts, table.values):
         assert refusal(lambda call=call: call("device")) == "table.parquet, row 2: device is missing"
 
 
@@ -129,10 +130,35 @@ def test_a_column_name_stands_once(tmp_path: Path) -> None:
     assert "a column name stands twice: a, a" in refusal(lambda: read_table(tmp_path / "table.parquet"))
 
 
+@pytest.mark.parametrize("row", [1, 2, 3, 4, 5])
+def test_the_first_cell_that_is_no_number_is_named_with_its_row(read: Write, row: int) -> None:
+    speed = ["1.5"] * (row - 1) + ["fast"] + ["slow"] * (5 - row)
+    message = refusal(lambda: read(speed=speed).numbers("speed"))
+    assert f", row {row}: column 'speed' must hold numbers" in message
+    assert "'fast'" in message
+
+
+def test_values_are_those_of_the_file(read: Write) -> None:
+    table = read(device=["b", "a"], speed=[2, 10])
+    assert table.values("device") == ["b", "a"]
+    assert table.values("speed") == [2, 10]
+
+
+def test_a_gzipped_csv_is_read_as_the_csv_is(tmp_path: Path) -> None:
+    (tmp_path / "table.csv.gz").write_bytes(gzip.compress(b"device,speed\na,1\nb,2.5\n"))
+    table = read_table(tmp_path / "table.csv.gz")
+    assert table.columns == ["device", "speed"]
+    assert table.numbers("speed").tolist() == [1.0, 2.5]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
         ("table.csv", b"", "is empty"),
+        ("table.csv.gz", gzip.compress(b"a,b\n"), "has no rows"),
+        ("table.csv.gz", b"a,b\n1,2\n", "cannot be read as csv.gz"),
+        ("table.csv.gz", gzip.compress(b"a,b\n1,2\n" * 9)[:20], "cannot be read as csv.gz"),
+        ("table.parquet.gz", gzip.compress(b"a,b\n1,2\n"), "a table is one of .csv, .csv.gz, .parquet"),
         ("table.parquet", b"", "is empty"),
         ("table.csv", b"a,b\n", "has no rows"),
         ("table.csv", b"\n\n", "cannot be read as csv"),
@@ -140,8 +166,8 @@ def test_a_column_name_stands_once(tmp_path: Path) -> None:
         ("table.csv", b"a\n\xff\xfe\x00\n", None),
         ("table.parquet", b"PAR1 and then nothing of the kind", "cannot be read as parquet"),
         ("table.parquet", b"a,b\n1,2\n", "cannot be read as parquet"),
-        ("table.txt", b"a,b\n1,2\n", "a table is one of .csv, .parquet"),
-        ("table", b"a,b\n1,2\n", "a table is one of .csv, .parquet"),
+        ("table.txt", b"a,b\n1,2\n", "a table is one of .csv, .csv.gz, .parquet"),
+        ("table", b"a,b\n1,2\n", "a table is one of .csv, .csv.gz, .parquet"),
     ],
 )
 def test_a_file_that_is_no_table_is_one_clear_line(

@@ -4,6 +4,7 @@ from emulator.plugins import Registry
 from traces.concepts.base import ConceptSamples, ConceptSet, Locate
 from traces.concepts.images import LabelSubsets, LabelSwaps
 from traces.concepts.points import Circle, Sea, Sine
+from traces.concepts.tables import Tables
 
 CONCEPT_SETS: Registry[type[ConceptSet]] = Registry(
     "concept set",
@@ -14,6 +15,7 @@ CONCEPT_SETS: Registry[type[ConceptSet]] = Registry(
         "label_swaps": LabelSwaps,
         "sea": Sea,
         "sine": Sine,
+        "tables": Tables,
     },
 )
 

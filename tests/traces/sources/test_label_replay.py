@@ -210,7 +210,7 @@ def test_more_labels_than_classes_says_how_many_and_what_to_do(folder: Path) -> 
         (None, {"label": "lable"}, "labels.parquet: column 'lable' is missing; it has group, time, label, c"),
         (None, {"count": "n"}, "labels.parquet: column 'n' is missing"),
         (None, {"time": "group"}, "labels.parquet: column 'group' is string; a time is a date, a timestamp"),
-        (None, {"count": "label"}, "labels.parquet: column 'label' must hold numbers"),
+        (None, {"count": "label"}, "labels.parquet, row 1: column 'label' must hold numbers"),
         (None, {"exclude": ["B"]}, "labels.parquet: exclude = 'B': no such label in column 'label'"),
         (None, {"exclude": ["a", "b", "c"]}, "labels.parquet: no row is left between since and until"),
         (None, {"since": "2021-01-01"}, "labels.parquet: no row is left between since and until"),

@@ -1,0 +1,51 @@
+"""From the label column of several tables to classes 0 .. L-1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from emulator.arrays import Ints
+from emulator.errors import DataFileError
+from emulator.tables import TableFile
+
+MAX_LABELS = 2**15
+"""Classes that a trace can tell apart: it keeps a sample's in 16 bits."""
+
+
+def class_labels(tables: list[TableFile], name: str) -> tuple[Ints, int]:
+    """(rows of all tables,) each label's rank among the distinct ones of all tables, and how many those are.
+
+    Numbers rank as numbers, texts as texts; a column of another kind than the first table's is refused.
+    """
+    columns = [table.values(name) for table in tables]
+    kind = _kind(columns[0][0])
+    for table, values in zip(tables, columns, strict=True):
+        for row, value in enumerate(values, start=1):
+            # A NaN is no value; nor is the empty text, which is what an empty cell of a CSV is read as.
+            if value == "" or value != value:
+                raise DataFileError(table.path, f"{name} is missing", row=row)
+        if _kind(values[0]) != kind:
+            raise DataFileError(
+                table.path,
+                f"labels in column {name!r} are of kind {_kind(values[0])}, and in {tables[0].path} of kind "
+                f"{kind}; the tables of all concepts have the same",
+            )
+    distinct = sorted(set().union(*columns))
+    if len(distinct) > MAX_LABELS:
+        raise DataFileError(
+            tables[0].path,
+            f"column {name!r} has {len(distinct)} distinct values in all tables together, and there can be "
+            f"{MAX_LABELS} labels; trace.concepts.label names the column",
+        )
+    rank = {value: place for place, value in enumerate(distinct)}
+    ranks = [rank[value] for values in columns for value in values]
+    return np.array(ranks, dtype=np.int64), len(distinct)
+
+
+def _kind(value: Any) -> str:
+    """'number' for whole and other numbers, which compare with each other; else the type's name."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "number"
+    return "text" if isinstance(value, str) else type(value).__name__

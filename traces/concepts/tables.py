@@ -1,0 +1,154 @@
+"""Concepts in table files: `tables`, a file for each, as FedDrift's authors publish SEA's.
+
+Jothimurugesan et al. 2023 drew 15,000 rows of each SEA concept once and let every batch take its samples from
+them. Label noise, where there is any, is already in such a file, and features are used as they stand.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field, field_validator, model_validator
+
+from emulator.arrays import Floats32, Ints
+from emulator.errors import DataFileError
+from emulator.plugins import Parameters
+from emulator.seeding import RandomStreams
+from emulator.tables import TableFile, read_table
+from traces.concepts.base import ConceptSamples, ConceptSet, Locate
+from traces.concepts.table_labels import class_labels
+from traces.images import ImageSet
+
+MAX_CELLS = 2**29
+"""Features (rows x columns) that all tables together may have: two gibibytes in single precision."""
+
+
+class TablesParameters(Parameters):
+    """Which files, and which of their columns."""
+
+    files: tuple[str, ...] = Field(
+        min_length=1, description="a .csv, .csv.gz or .parquet for each concept, with the same columns"
+    )
+    label: str | None = Field(None, description="column of the label; without it, the last one")
+    features: tuple[str, ...] | None = Field(
+        None, min_length=1, description="columns of the features, numbers; without it, all but the label's"
+    )
+
+    @field_validator("features")
+    @classmethod
+    def _each_once(cls, features: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for name in features or ():
+            if (features or ()).count(name) > 1:
+                raise ValueError(f"column {name!r} stands twice; every feature is named once")
+        return features
+
+    @model_validator(mode="after")
+    def _label_is_no_feature(self) -> TablesParameters:
+        if self.label is not None and self.label in (self.features or ()):
+            raise ValueError(f"column {self.label!r} is the label, and cannot be a feature too")
+        return self
+
+
+class Tables(ConceptSet):
+    """The rows of a file in each concept, which may hang together in any way.
+
+    A batch takes its samples from its concept's rows, none of them twice; other batches may take them again.
+    Labels may be any values: over all files, the k-th smallest is class k.
+    """
+
+    Parameters = TablesParameters
+
+    def __init__(self, parameters: TablesParameters) -> None:
+        self.parameters = parameters
+
+    @property
+    def num_concepts(self) -> int:
+        return len(self.parameters.files)
+
+    def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
+        tables = [read_table(locate(file)) for file in self.parameters.files]
+        for table in tables[1:]:
+            _refuse_other_columns(table, tables[0])
+        for concept in np.unique(pattern).tolist():
+            table = tables[concept]
+            if len(table) < samples:
+                raise DataFileError(
+                    table.path,
+                    f"has {len(table)} rows, and a batch of trace.samples_per_step = {samples} takes none of "
+                    f"them twice; lower samples_per_step",
+                )
+        label, features = self._columns(tables[0])
+        pool = _pool(tables, label, features)
+        sizes = [len(table) for table in tables]
+        start = np.concatenate(([0], np.cumsum(sizes)))  # each concept's first row in the pool
+        row = np.empty((*pattern.shape, samples), dtype=np.int64)
+        for batch, client in np.ndindex(*pattern.shape):
+            concept = int(pattern[batch, client])
+            generator = streams.generator("concept rows", batch, client)
+            row[batch, client] = start[concept] + generator.choice(sizes[concept], samples, replace=False)
+        return ConceptSamples(pool, row, pool.labels[row])
+
+    def _columns(self, table: TableFile) -> tuple[str, list[str]]:
+        """The names of the label's column and of the features'."""
+        label = table.columns[-1] if self.parameters.label is None else self.parameters.label
+        named = self.parameters.features
+        features = [name for name in table.columns if name != label] if named is None else list(named)
+        table.require(label, *features)
+        if label in features:
+            raise DataFileError(
+                table.path,
+                f"its last column, {label!r}, would be the label and is one of trace.concepts.features; name "
+                f"another as trace.concepts.label",
+            )
+        if not features:
+            raise DataFileError(table.path, f"has no column of features, only the label's, {label!r}")
+        return label, features
+
+
+def _refuse_other_columns(table: TableFile, first: TableFile) -> None:
+    """DataFileError unless both have the same columns, in the same order."""
+    if len(table.columns) != len(first.columns):
+        raise DataFileError(
+            table.path,
+            f"has {len(table.columns)} columns, and {first.path} has {len(first.columns)}; the tables of all "
+            f"concepts have the same",
+        )
+    for place, (name, expected) in enumerate(zip(table.columns, first.columns, strict=True), start=1):
+        if name != expected:
+            raise DataFileError(
+                table.path,
+                f"column {place} is {name!r}, and in {first.path} it is {expected!r}; the tables of all "
+                f"concepts have the same columns, in the same order",
+            )
+
+
+def _pool(tables: list[TableFile], label: str, features: list[str]) -> ImageSet:
+    """The rows of all tables, one table after the other."""
+    rows = sum(len(table) for table in tables)
+    if rows * len(features) > MAX_CELLS:
+        raise DataFileError(
+            tables[0].path,
+            f"{rows} rows of all {len(tables)} tables of trace.concepts.files x {len(features)} features are "
+            f"more than {MAX_CELLS} numbers; name fewer trace.concepts.features, or shorten the tables",
+        )
+    labels, num_labels = class_labels(tables, label)
+    pixels = np.empty((rows, len(features)), dtype=np.float32)
+    start = 0
+    for table in tables:
+        for place, name in enumerate(features):
+            pixels[start : start + len(table), place] = _single(table, name)
+        start += len(table)
+    everything = np.arange(rows)
+    return ImageSet(pixels, 1.0, labels, num_labels, everything, everything[:0])
+
+
+def _single(table: TableFile, name: str) -> Floats32:
+    """(rows,) the column in single precision; DataFileError for a number that is too large for it."""
+    values = table.numbers(name)
+    largest = float(np.finfo(np.float32).max)
+    too_large = np.flatnonzero(np.abs(values) > largest)
+    if len(too_large):
+        row = int(too_large[0])
+        raise DataFileError(
+            table.path, f"{name} = {values[row]:g} must lie between -{largest:g} and {largest:g}", row=row + 1
+        )
+    return values.astype(np.float32)
