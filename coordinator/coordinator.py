@@ -186,6 +186,7 @@ class SynchronousCoordinator:
         if before is None or assignment.changes_models:
             self.bank.apply(assignment)
             self.parts.memory.remix(assignment)
+            self._solver_state.models_changed(self.bank.ids)
         self._window.assignment = assignment
         after = self._labels()
         progress.members_changed |= before is None or not np.array_equal(before, after)

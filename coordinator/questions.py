@@ -52,16 +52,17 @@ class Questions:
         self._ledger = ledger
         self._streams = streams
         self._resolve = resolve
-        self._round = 0
+        self._round = -1
         self._asked = 0
         self._now_s = 0.0
         self._busy_s: Floats | None = None
         self._holders: dict[tuple[int, int], Bools] = {}
 
     def open_round(self, number: int) -> None:
-        """What clients downloaded in earlier rounds is gone."""
-        self._round, self._asked = number, 0
-        self._holders.clear()
+        """What clients downloaded in earlier rounds is gone; a round that waited, and opens again, goes on."""
+        if number != self._round:
+            self._round, self._asked = number, 0
+            self._holders.clear()
 
     def open_moment(self, now_s: float) -> None:
         """From now on, everybody asked is busy from `now_s`."""
@@ -99,6 +100,8 @@ class Questions:
         if limit is not None:
             rng = self._streams.generator("questions", self._round, self._asked)
             ranges = _limited(ranges, limit, rng)
+            drawn = np.flatnonzero(ranges.counts() > 0)
+            asked, ranges = asked[drawn], ranges.take(drawn)
         self._asked += 1
         scores = self._executor.score(self._bank.parameters[models], ranges, metrics)
         downloads = np.zeros(len(asked))

@@ -14,7 +14,7 @@ class SolverState:
     """Rows by (client, model id), only for pairs that trained.
 
     A visit that was abandoned or dropped leaves no trace. A pair's row is forgotten when the client's data
-    changes; a model that was replaced has another id, and so starts anew.
+    changes, or the model ends; one that was replaced has another id, and so starts anew.
     """
 
     def __init__(self, specs: Mapping[str, StateSpec], num_parameters: int) -> None:
@@ -37,8 +37,16 @@ class SolverState:
             zip(updates.client.tolist(), updates.model.tolist(), strict=True)
         ):
             if updates.state:
-                kept = {name: updates.state[name][row] for name in self._widths}
+                # Copied: a view would keep the rows of the whole wave.
+                kept = {name: updates.state[name][row].copy() for name in self._widths}
                 self._rows.setdefault(client, {})[model] = kept
+
+    def models_changed(self, ids: Ints) -> None:
+        """Only the models of these ids are left."""
+        alive = set(ids.tolist())
+        for rows in self._rows.values():
+            for model in [model for model in rows if model not in alive]:
+                del rows[model]
 
     def data_changed(self, clients: Ints) -> None:
         """These clients hold other samples than before."""

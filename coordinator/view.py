@@ -26,8 +26,8 @@ class ClaimedBy:
     model: int
 
 
-Samples = Literal["arrived", "held"] | ClaimedBy
-"""What a question is about: a client's newest arrivals, all that it holds, or what it trains a model on."""
+Samples = Literal["arrived"] | ClaimedBy
+"""What a question is about: a client's newest arrivals, or what it trains a model on."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class View:
     round: int
     step: int  # data step
     num_clients: int
+    num_labels: int
     streams: RandomStreams
     assignment: Assignment | None  # None before the first
     models: Floats32  # (M, P)

@@ -44,8 +44,6 @@ class Window:
         """What a question to `clients` is about."""
         if isinstance(samples, ClaimedBy):
             return self._memory.samples(clients, samples.model, self.view(_nobody_is_asked))
-        if samples == "held":
-            return self._stream.held(clients, "train")
         return self._stream.arrived(clients, self._stream.step, self._stream.step)
 
     def claimed(self) -> Ints:
@@ -68,6 +66,7 @@ class Window:
             round=self.round,
             step=self._stream.step,
             num_clients=len(self._everyone),
+            num_labels=self._stream.num_labels,
             streams=self._streams,
             assignment=self.assignment,
             models=self._bank.parameters,

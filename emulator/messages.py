@@ -70,14 +70,12 @@ class SampleRanges:
 
         All `parts` have the same rows, with one range each. `weights` (parts,) replaces their weights.
         """
-        rows = len(parts[0])
         first = np.stack([part.first for part in parts], axis=1)  # (rows, parts)
         last = np.stack([part.last for part in parts], axis=1)
         own = np.stack([part.weight for part in parts], axis=1)
         weight = own if weights is None else np.broadcast_to(weights, own.shape)
         filled = last > first
         offsets = np.concatenate(([0], np.cumsum(filled.sum(axis=1)))).astype(np.int64)
-        assert len(offsets) == rows + 1
         return cls(offsets, first[filled], last[filled], weight[filled])
 
     def __len__(self) -> int:
@@ -205,7 +203,7 @@ class ArrayUpdates:
         return np.array([(rows * row).sum(axis=1) for row in rows]).reshape(len(self), len(self))
 
 
-Combine = Literal["probabilities", "votes", "parameters"]
+Combine = Literal["probabilities", "votes"]
 
 
 @dataclass(frozen=True)
@@ -213,8 +211,7 @@ class InferencePlan:
     """Which models answer for each client. `models` (N, width) rows of the bank, -1 pads.
 
     `weights` (N, width), 0 where padded; rows sum to 1. `combine`: a weighted mean of the models'
-    `probabilities`, a weighted count of their `votes` (each model's most likely label), or a weighted mean of
-    their `parameters` as one model.
+    `probabilities`, or a weighted count of their `votes` (each model's most likely label).
     """
 
     models: Ints

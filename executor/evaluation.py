@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from emulator.arrays import Floats, Floats32, Ints, weighted_sums
+from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Evaluation, InferencePlan, SampleRanges
 from executor.prediction import Predictor
 from executor.ranges import rows_of, slabs
@@ -30,36 +28,18 @@ def evaluate(
     if used.sum(axis=1).max(initial=0) <= 1:
         column = used.argmax(axis=1) if used.shape[1] else np.zeros(len(used), dtype=np.int64)
         serves = np.where(used.any(axis=1), plan.models[np.arange(len(used)), column], -1)
-        return _by_one(predictor, lambda row: models[row], serves, samples)
-    if plan.combine == "parameters":
-        # A model of its own for each way in which the models are mixed.
-        mixed = np.where(used, plan.models, -1)
-        kinds, serves = np.unique(np.concatenate((mixed, weights), axis=1), axis=0, return_inverse=True)
-        width = mixed.shape[1]
-        rows, shares = kinds[:, :width].astype(np.int64), kinds[:, width:]
-        serves = np.where(used.any(axis=1), serves.reshape(-1), -1)
-        return _by_one(predictor, lambda kind: _mean(models, rows[kind], shares[kind]), serves, samples)
+        return _by_one(predictor, models, serves, samples)
     return _by_many(predictor, models, plan, samples)
 
 
-def _mean(models: Floats32, rows: Ints, shares: Floats) -> Floats32:
-    """(P,) the mean of `models` (M, P) with those `shares` of its `rows`, -1 where there is none."""
-    order = np.argsort(rows, kind="stable")
-    order = order[rows[order] >= 0]
-    mean: Floats32 = weighted_sums(shares[None, order], models[rows[order]])[0].astype(np.float32)
-    return mean
-
-
-def _by_one(
-    predictor: Predictor, parameters: Callable[[int], Floats32], serves: Ints, samples: SampleRanges
-) -> Evaluation:
+def _by_one(predictor: Predictor, models: Floats32, serves: Ints, samples: SampleRanges) -> Evaluation:
     """Each client with the one model that `serves` (N,) names, -1 for none."""
     accuracy, loss = np.full(len(serves), np.nan), np.full(len(serves), np.nan)
     for model in np.unique(serves[serves >= 0]):
         clients = np.flatnonzero(serves == model)
         rows, counts = rows_of(samples, clients)
         correct, losses = np.zeros(len(rows)), np.zeros(len(rows))
-        for part, logits, labels in predictor.of_one(parameters(int(model)), rows, serving=True):
+        for part, logits, labels in predictor.of_one(models[model], rows, serving=True):
             correct[part] = (logits.argmax(dim=1) == labels).numpy()
             losses[part] = functional.cross_entropy(logits, labels, reduction="none").numpy()
         accuracy[clients] = _means(correct, counts)

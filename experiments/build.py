@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
 from experiments.config import Arm, Experiment, Locate
+from experiments.naming import naming
 from experiments.stopwatch import Stopwatch, timed_clusterer, timed_executor
 from traces.sources import TraceContext
 from traces.trace import Trace, TraceStream
@@ -72,6 +74,8 @@ def build_world(experiment: Experiment, seed: int, locate: Locate) -> World:
         wanted = getattr(experiment.round, key)
         if wanted > clients:
             raise ConfigurationError(f"round.{key} = {wanted}: more than the {clients} clients of the trace")
+    refuse_steps_without_evaluation(experiment, trace)
+    refuse_published_without_concepts(experiment, trace)
     profile = find_profile(experiment.devices.profile, locate)
     fleet = profile.draw(clients, streams.generator("devices"))
     availability = experiment.devices.availability.build().build(
@@ -142,8 +146,7 @@ def _build_schedules(arm: Arm) -> tuple[Schedule, ...]:
         for name in sorted(schedule.sets):
             if name in set_by:
                 raise ConfigurationError(
-                    f"arm {arm.name}: its schedules {set_by[name]!r} and {chosen.kind!r} both set {name}; "
-                    f"only one may"
+                    f"schedules {set_by[name]!r} and {chosen.kind!r} both set {name}; only one may"
                 )
             set_by[name] = chosen.kind
         schedules.append(schedule)
@@ -179,6 +182,36 @@ def run_header(experiment: Experiment, arm: Arm, world: World, executor: LocalEx
         "model_factor": resolve_model_factor(experiment, arm, world),
         **known,
     }
+
+
+def refuse_steps_without_evaluation(experiment: Experiment, trace: Trace) -> None:
+    """ConfigurationError unless a trace that knows its concepts is evaluated at the end of each data step."""
+    every = experiment.round.evaluate_every
+    if trace.concepts is not None and trace.rounds_per_step % every != 0:
+        raise ConfigurationError(
+            f"round.evaluate_every = {every}: must divide trace.rounds_per_step = {trace.rounds_per_step}, "
+            f"so that every data step is scored at its end"
+        )
+
+
+def refuse_published_without_concepts(experiment: Experiment, trace: Trace) -> None:
+    """ConfigurationError where published accuracies have nothing of ours to stand beside."""
+    if trace.concepts is None and any(values for _, values in experiment.report.published or ()):
+        raise ConfigurationError(
+            "report.published: accuracies omitting and including drift need a trace that knows its concepts, "
+            'as trace.source = "concepts" does; leave it out'
+        )
+
+
+def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World) -> None:
+    """ConfigurationError names the first of `arms` that cannot be put together, or not in this world."""
+    for name in arms:
+        arm = experiment.find_arm(name)
+        with naming(f"arm {name!r}"):
+            clusterer = build_parts(experiment, arm).clusterer
+            executor = build_executor(experiment, arm, world)
+            clusterer.check(executor.layout, world.trace.concepts is not None)
+        resolve_model_factor(experiment, arm, world)
 
 
 def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:

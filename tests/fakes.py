@@ -375,6 +375,7 @@ def a_view(
         round=round_,
         step=step,
         num_clients=len(reports),
+        num_labels=reports.shape[1],
         streams=RandomStreams(seed),
         assignment=assignment,
         models=np.array(np.zeros((0, 2)) if models is None else models, dtype=np.float32),

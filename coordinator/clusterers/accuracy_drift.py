@@ -47,27 +47,53 @@ class AccuracyDriftParameters(Parameters):
 
 @dataclass(frozen=True)
 class Best:
-    """The best model of each client that answered; all of shape (n,), `clients` ascending."""
+    """The best of k models for each of n clients that answered, `clients` ascending; (n,) where not said.
+
+    `asked` (k,) are the rows they chose from, `counts` how many samples arrived, `correct` (n, k) how many
+    of these each model gets right.
+    """
 
     clients: Ints
     rows: Ints
     accuracy: Floats
+    asked: Ints
+    counts: Ints
+    correct: Floats
+
+    def by_model(self, members: Ints, rows: Ints) -> tuple[Ints, Floats]:
+        """The newest arrivals of those who answered, by the model that `members` (N,) has each client in.
+
+        (r,) samples that belong to each of `rows`, which were asked about, and (r, r) how many each model
+        (axis 0) gets right of those of each (axis 1).
+        """
+        correct = self.correct[:, np.searchsorted(self.asked, rows)]
+        belongs = members[self.clients, None] == rows  # (n, r)
+        counts: Ints = (self.counts[:, None] * belongs).sum(axis=0)
+        return counts, np.stack([correct[own].sum(axis=0) for own in belongs.T], axis=1)
 
 
 class AccuracyDrift(Clusterer):
     """Base: everybody starts on one model; when data arrive, `_recluster` drafts what becomes of that.
 
-    State: the accuracy that each client's best model had before (N,), NaN while there was no question. The
-    published code starts from the accuracy of the untrained model instead; nothing is known before the
-    first question here, so no drift is found at the first arrivals after the start.
+    State: the accuracy that each client's best model had before (N,), NaN while there was no question. After
+    a drift that is the low one it fell to, so that a client which stays bad does not drift again. The
+    published code starts from the accuracy of the untrained model; nothing is known before the first question
+    here, so no drift is found at the first arrivals after the start.
+
+    A model is in use while it has members or claims. Others can never get samples again: they are not
+    offered, and end.
     """
 
     def __init__(self, parameters: AccuracyDriftParameters) -> None:
         self.parameters = parameters
         self._accuracy_before: Floats = np.zeros(0)
         self._last_used: Ints = NO_IDS  # (M,) data step
+        self._step = -1  # the data step of the last round
+        self._arrivals_claimed = False  # whether claims include this step's arrivals, from an earlier round
 
     def on_data(self, view: View) -> Assignment | None:
+        self._arrivals_claimed = view.step == self._step
+        self._step = view.step
         if view.assignment is None:
             self._accuracy_before = np.full(view.num_clients, np.nan)
             self._last_used = np.array([view.step], dtype=np.int64)
@@ -86,14 +112,27 @@ class AccuracyDrift(Clusterer):
     def _best(self, view: View, rows: Ints) -> Best:
         """Of models `rows`, the best on what arrived at each changed client; ties go to the lowest row."""
         answers = view.score(view.changed, rows, "arrived", CORRECT)
-        judged = np.flatnonzero(answers.scores.counts > 0)
-        accuracy = answers.scores.accuracy()[judged]
-        return Best(answers.clients[judged], rows[accuracy.argmax(axis=1)], accuracy.max(axis=1))
+        scores = answers.scores
+        assert scores.correct is not None
+        judged = np.flatnonzero(scores.counts > 0)
+        accuracy = scores.accuracy()[judged]
+        return Best(
+            clients=answers.clients[judged],
+            rows=rows[accuracy.argmax(axis=1)],
+            accuracy=accuracy.max(axis=1),
+            asked=rows,
+            counts=scores.counts[judged],
+            correct=scores.correct[judged],
+        )
 
     def _drifted(self, best: Best) -> Bools:
         """(n,) whose best accuracy fell by more than delta; nobody's of whom no accuracy is known."""
         fell = difference(self._accuracy_before[best.clients], best.accuracy)
         return fell > self.parameters.delta
+
+    def _remember(self, best: Best) -> None:
+        """The next accuracies are measured against these, also those of clients that drifted."""
+        self._accuracy_before[best.clients] = best.accuracy
 
     def _new_model(self, view: View, draft: Draft, best: int) -> int | None:
         """The draft's row of a new model for a client whose best one is `best`; None when there is no room.
@@ -107,3 +146,13 @@ class AccuracyDrift(Clusterer):
                 return None
             draft.drop(view.rng("recycling", len(draft.used)).choice(candidates, size=1))
         return draft.add(best if self.parameters.new_model_init == "copy_best" else None)
+
+
+def in_use(draft: Draft, claimed: Ints) -> Ints:
+    """The rows of the bank with members or claims, ascending; `claimed` (M,) before anything is drafted."""
+    return np.flatnonzero((claimed > 0) | draft.used)
+
+
+def drop_idle(draft: Draft, claimed: Ints) -> None:
+    """Models that have neither members nor claims end; `claimed` (M,)."""
+    draft.drop(draft.unused[claimed[draft.unused] == 0])

@@ -81,7 +81,7 @@ class Aue(Clusterer):
 
     def _measure(self, older: Ints, view: View) -> None:
         """Weigh anew: `older` are the rows, as they are now, of all models but the newest."""
-        guess = (1 - 1 / view.reports.shape[1]) ** 2
+        guess = (1 - 1 / view.num_labels) ** 2
         errors = np.full((view.num_clients if self.by_client else 1, len(older)), guess)
         if len(older) > 0:
             everyone = np.arange(view.num_clients)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from coordinator.assignment import Assignment
 from coordinator.view import View
 from emulator.messages import InferencePlan
 from emulator.plugins import Parameters
+from emulator.ports import Segment
 
 Representation = Literal["label"]
 
@@ -20,6 +22,12 @@ class Clusterer(ABC):
     """
 
     Parameters: ClassVar[type[Parameters]]
+
+    def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:  # noqa: B027
+        """Asked before anything runs: ConfigurationError where this model or trace is none to work with.
+
+        `layout` says where each tensor of a model lies; `knows_concepts` whether the trace has the truth.
+        """
 
     @property
     def representation(self) -> Representation | None:

@@ -63,7 +63,7 @@ class Ifca(Clusterer):
         if self.parameters.first == "together":
             return None
         # The first moment at which there are models to choose from.
-        return self._chosen(view.participants if by_round else np.arange(view.num_clients), view)
+        return self._chosen(view.participants, view)
 
     def _chosen(self, clients: Ints, view: View) -> Assignment | None:
         """`clients` choose; None if all stay."""

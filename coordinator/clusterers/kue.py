@@ -6,6 +6,8 @@ and bootstrap, and a `masked` model (which knows how FedDrift's code leaves the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from pydantic import Field
 
@@ -16,6 +18,7 @@ from emulator.arrays import Floats, Floats32
 from emulator.errors import ConfigurationError
 from emulator.messages import InferencePlan
 from emulator.plugins import Parameters
+from emulator.ports import Segment
 
 MASK = "mask"
 """The tensor of a masked model that says which features it sees: 1 seen, 0 not; no training changes it."""
@@ -41,6 +44,14 @@ class Kue(Clusterer):
         self.parameters = parameters
         self._step = -1
         self._kappas: Floats = np.zeros(parameters.num_models)
+
+    def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:
+        if MASK not in layout:
+            raise ConfigurationError(
+                f"clusterer 'kue' gives each model a feature mask of its own, and this model has no tensor "
+                f"{MASK!r}, only {', '.join(layout) or 'none'}: choose one with "
+                'training.model = { kind = "masked", ... }'
+            )
 
     def on_data(self, view: View) -> Assignment | None:
         count = self.parameters.num_models
@@ -98,12 +109,7 @@ def kappas(confusion: Floats) -> Floats:
 
 def _masked_model(view: View, row: int) -> Floats32:
     """(P,) the common initialisation with a random mask: 1 to d of the d features, no number more likely."""
-    if MASK not in view.layout:
-        raise ConfigurationError(
-            f"clusterer 'kue' gives each model a feature mask of its own, and this model has no tensor "
-            f"{MASK!r}, only {', '.join(view.layout) or 'none'}: choose one with "
-            'training.model = { kind = "masked", ... }'
-        )
+    assert MASK in view.layout, "refused by check"
     segment = view.layout[MASK]
     features = segment.last - segment.first
     generator = view.rng("feature mask", row)

@@ -22,6 +22,19 @@ def difference(higher: Floats, lower: Floats) -> Floats:
     return rounded
 
 
+def pooled(claimed: Floats, num_claimed: Ints, newest: Floats, num_newest: Ints) -> Floats:
+    """(k, k) accuracy of each model (axis 0) on all samples of each (axis 1): the claimed and the newest.
+
+    `claimed` (k, k) is the accuracy on the `num_claimed` (k,) samples claimed, or on a draw of them; NaN
+    where nobody told, and then the newest count alone. `newest` (k, k) is how many of the `num_newest` (k,)
+    newest samples each gets right. NaN where nothing is known at all.
+    """
+    told = ~np.isnan(claimed)
+    correct = np.where(told, claimed, 0.0) * num_claimed + newest
+    counts = np.where(told, num_claimed, 0) + num_newest
+    return np.divide(correct, counts, out=np.full_like(correct, np.nan), where=counts > 0)
+
+
 def distances(accuracy: Floats) -> Floats:
     """(k, k) D[i, j] = max(A[i, i] - A[i, j], A[j, j] - A[j, i], 0), symmetric, 0 on the diagonal.
 

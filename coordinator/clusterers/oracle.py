@@ -5,6 +5,8 @@ What clustering could reach at best; it fails too where the next samples are of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from coordinator.assignment import Assignment
@@ -13,6 +15,7 @@ from coordinator.view import View
 from emulator.arrays import NO_IDS, Ints
 from emulator.errors import ConfigurationError
 from emulator.plugins import NoParameters
+from emulator.ports import Segment
 
 
 class Oracle(Clusterer):
@@ -27,9 +30,15 @@ class Oracle(Clusterer):
         self.parameters = parameters
         self._concepts: Ints = NO_IDS
 
+    def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:
+        if not knows_concepts:
+            raise ConfigurationError(
+                "clusterer 'oracle' follows the true concepts, and this trace does not know any: choose one "
+                'with trace.source = "concepts"'
+            )
+
     def on_data(self, view: View) -> Assignment | None:
-        if view.concepts is None:
-            raise ConfigurationError("clusterer oracle: the trace has no ground-truth concepts")
+        assert view.concepts is not None, "refused by check"
         new = np.setdiff1d(view.concepts, self._concepts)
         known = len(self._concepts)
         self._concepts = np.append(self._concepts, new)

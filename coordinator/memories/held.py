@@ -49,8 +49,10 @@ class Held(Memory):
     def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
         members = np.sort(view.members[clients], axis=1)
         which, column = np.nonzero(members >= 0)
-        client = clients[which]
-        return client, members[which, column], self._of(client, view)
+        samples = self._of(clients[which], view)
+        # Nothing may have arrived in the window.
+        filled = np.flatnonzero(samples.counts() > 0)
+        return clients[which[filled]], members[which, column][filled], samples.take(filled)
 
     def _of(self, clients: Ints, view: View) -> SampleRanges:
         """What each of `clients` trains on, whichever the model."""

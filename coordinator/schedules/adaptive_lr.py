@@ -47,7 +47,8 @@ class AdaptiveLearningRate(Schedule):
         ratio_t = b3 ratio + (1 - b3) variance^_t / variance^_{t-1},  the quotient being 1 if undefined
         rate_t = min(rate_0, rate_0 ratio^_t / t)
 
-    where x^_t = x_t / (1 - b^t). Before the first aggregation, and for a model that is new: rate_0.
+    where x^_t = x_t / (1 - b^t). Before the first aggregation, and for a model that is new: rate_0. Every
+    data step (or round) observed counts as an aggregation, also of a model that nobody trained in it.
     State: the averages of each model that there is, by its id.
     """
 

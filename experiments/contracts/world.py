@@ -96,6 +96,7 @@ class LittleWorld:
             round=self.round,
             step=self.step,
             num_clients=self.num_clients,
+            num_labels=NUM_LABELS,
             streams=RandomStreams(9),
             assignment=self.assignment,
             models=self.bank.parameters,
@@ -148,8 +149,8 @@ class LittleWorld:
             model, most = samples.model, len(self.bank)
             assert 0 <= model < most, f"a question about samples of model {model}, and there are {most}"
             return self.memory.samples(clients, model, self.view())
-        assert samples in ("arrived", "held"), f"a question about samples {samples!r}"
-        return self.held(clients) if samples == "held" else self.arrived(clients, self.step, self.step)
+        assert samples == "arrived", f"a question about samples {samples!r}"
+        return self.arrived(clients, self.step, self.step)
 
     def _answers(self) -> Bools:
         """(N,) who answers questions now."""

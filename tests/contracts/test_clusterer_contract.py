@@ -187,13 +187,13 @@ def questions():
         return view.score(ints(0), ints(0), "tomorrow")
 
     def vague(view):
-        return view.score(ints(0), ints(0), "held", frozenset())
+        return view.score(ints(0), ints(0), "arrived", frozenset())
 
     def clever(view):
-        return view.score(ints(0), ints(0), "held", frozenset({"wit"}))
+        return view.score(ints(0), ints(0), "arrived", frozenset({"wit"}))
 
     def few(view):
-        return view.score(ints(0), ints(0), "held", limit=0)
+        return view.score(ints(0), ints(0), "arrived", limit=0)
 
     return [
         (stranger, "a question to clients"),
@@ -291,7 +291,7 @@ def plans():
         return replace(InferencePlan.alike(view.members), combine="medley")
 
     def curious(part, view):
-        view.score(ints(0), ints(0), "held")
+        view.score(ints(0), ints(0), "arrived")
         return InferencePlan.alike(view.members)
 
     def vandal(part, view):

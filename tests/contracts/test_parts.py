@@ -44,6 +44,7 @@ LEAST = {
     ("availabilities", "intervals"): {"windows": "windows.csv"},
     ("concept sets", "label_subsets"): {"folder": "mnist"},
     ("concept sets", "label_swaps"): {"folder": "mnist"},
+    ("concept sets", "tables"): {"files": ["a.csv", "b.csv"]},
     ("sources", "concepts"): {"concepts": "sine", "pattern": "Y"},
     ("sources", "idx"): {"folder": "mnist"},
     ("sources", "label_replay"): {

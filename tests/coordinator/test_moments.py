@@ -31,7 +31,7 @@ def two_models(view: View) -> Assignment:
 
 
 def ask(view: View, clients: Sequence[int], models: Sequence[int]) -> None:
-    view.score(ints(*clients), ints(*models), "held")
+    view.score(ints(*clients), ints(*models), "arrived")
 
 
 @dataclass

@@ -36,12 +36,12 @@ class Asking:
             latency=DriftscaleLatency(a_fleet(3, seconds_per_sample=3.0)),
             ledger=self.ledger,
             streams=RandomStreams(0),
-            resolve=self.held,
+            resolve=self.arrived,
         )
         self.questions.open_round(0)
         self.questions.open_moment(0.0)
 
-    def held(self, samples: Samples, clients: Ints) -> SampleRanges:
+    def arrived(self, samples: Samples, clients: Ints) -> SampleRanges:
         rows = [np.arange(count) * 3 + client for client, count in enumerate((3, 0, 6))]
         own = [rows[client] for client in clients.tolist()]
         offsets = np.concatenate(([0], np.cumsum([len(part) for part in own]))).astype(np.int64)
@@ -49,7 +49,7 @@ class Asking:
         return SampleRanges(offsets, flat, flat + 1, np.ones(len(flat)))
 
     def ask(self, models: Sequence[int] = (0, 1), limit: int | None = None) -> Answers:
-        return self.questions.ask(ints(0, 1, 2), ints(*models), "held", limit=limit)
+        return self.questions.ask(ints(0, 1, 2), ints(*models), "arrived", limit=limit)
 
 
 def test_clients_with_samples_answer_and_those_offline_or_without_any_are_missing() -> None:
@@ -108,6 +108,21 @@ def test_a_limit_is_shared_in_proportion_and_drawn_by_the_seed() -> None:
     assert drawn.first.tolist() == again.executor.scored[0][1].first.tolist()
     assert set(drawn.rows(0).tolist()) < {0, 3, 6}
     assert set(drawn.rows(1).tolist()) < {2, 5, 8, 11, 14, 17}
+
+
+def test_a_client_that_the_limit_leaves_no_sample_is_not_asked() -> None:
+    asking = Asking()
+    answers = asking.ask(limit=1)
+    assert answers.clients.tolist() == [2]
+    assert asking.ledger.models_sent == 2
+
+
+def test_a_round_that_opens_again_sends_nothing_again() -> None:
+    asking = Asking()
+    asking.ask(models=[0])
+    asking.questions.open_round(0)
+    asking.ask(models=[0])
+    assert asking.ledger.models_sent == 2
 
 
 def test_a_limit_above_what_there_is_changes_nothing() -> None:

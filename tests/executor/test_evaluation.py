@@ -36,18 +36,7 @@ def test_votes_are_counted_by_hand() -> None:
     np.testing.assert_allclose(served.loss, [own @ [0.25, 0.5, 0.25], own @ [0.2, 0.6, 0.2]], rtol=1e-6)
 
 
-def test_parameters_are_averaged_by_hand() -> None:
-    """The geometric mean of (0.6, 0.3, 0.1) and (0.1, 0.7, 0.2), since the parameters are logarithms."""
-    trainer = labelled([1, 0], num_labels=3)
-    mixed = plan([[0, 1], [1, -1]], [[0.5, 0.5], [1.0, 0.0]], "parameters")
-    served = trainer.evaluate(THREE, mixed, requests((0, 2), (0, 2)))
-    mean = np.sqrt([0.06, 0.21, 0.02])
-    mean /= mean.sum()
-    assert served.accuracy.tolist() == [0.5, 0.5]
-    np.testing.assert_allclose(served.loss, [-np.log(mean[:2]).mean(), -np.log([0.7, 0.1]).mean()], rtol=1e-5)
-
-
-@pytest.mark.parametrize("combine", ["probabilities", "votes", "parameters"])
+@pytest.mark.parametrize("combine", ["probabilities", "votes"])
 def test_a_client_without_samples_or_without_a_model_has_no_accuracy(combine: Combine) -> None:
     trainer = labelled([0, 0], num_labels=3)
     mixed = plan([[0, 1], [-1, -1], [0, 1]], [[0.5, 0.5], [0.0, 0.0], [0.5, 0.5]], combine)
@@ -60,7 +49,7 @@ def test_a_client_without_samples_or_without_a_model_has_no_accuracy(combine: Co
     assert np.isnan(served.accuracy).tolist() == [False, True, True]
 
 
-@pytest.mark.parametrize("combine", ["probabilities", "votes", "parameters"])
+@pytest.mark.parametrize("combine", ["probabilities", "votes"])
 def test_a_single_model_answers_alike_in_every_mode_and_beside_a_model_of_no_weight(combine: Combine) -> None:
     trainer = executor(FakeReader(), model("mlp"))
     models = np.stack([trainer.initial(number) for number in range(2)])

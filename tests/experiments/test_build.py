@@ -210,7 +210,7 @@ def test_two_schedules_of_an_arm_may_not_set_the_same_number() -> None:
     with pytest.raises(ConfigurationError) as refused:
         build_parts(experiment, experiment.arm[0])
     assert str(refused.value) == (
-        "arm a: its schedules 'adaptive_lr' and 'adaptive_lr' both set learning_rate; only one may"
+        "schedules 'adaptive_lr' and 'adaptive_lr' both set learning_rate; only one may"
     )
 
 
@@ -232,3 +232,11 @@ def test_the_header_leaves_a_large_table_of_concepts_out(monkeypatch: pytest.Mon
     shared = world(experiment)
     executor = build_executor(experiment, experiment.arm[0], shared)
     assert "concepts" not in run_header(experiment, experiment.arm[0], shared, executor)
+
+
+def test_every_data_step_of_a_trace_with_concepts_must_be_scored_at_its_end() -> None:
+    experiment = drifting(round={"rounds": 4, "participants": 3, "over_commit": 1, "evaluate_every": 3})
+    with pytest.raises(
+        ConfigurationError, match=r"evaluate_every = 3: must divide trace.rounds_per_step = 2"
+    ):
+        world(experiment)

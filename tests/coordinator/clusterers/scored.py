@@ -34,10 +34,14 @@ class Story:
     out_of_reach: Sequence[int] = ()
     seed: int = 0
     assignment: Assignment | None = None
-    claimed: Ints = field(default_factory=lambda: NO_IDS)
+    claimed: Ints = field(
+        default_factory=lambda: NO_IDS
+    )  # (M,), with the newest arrivals once a step is over
+    newest: Ints = field(default_factory=lambda: NO_IDS)  # (M,) what the last step claimed
     questions: list[tuple[list[int], list[int], Samples]] = field(default_factory=list)
     limits: list[int | None] = field(default_factory=list)
     round: int = 0
+    data_step: int = -1
 
     def __post_init__(self) -> None:
         self.bank = ModelBank(2)
@@ -54,19 +58,23 @@ class Story:
         across: npt.ArrayLike | None = None,
         offline: Sequence[int] = (),
         empty: Sequence[int] = (),
+        late: bool = False,
         concepts: Sequence[int] | None = None,
     ) -> Assignment | None:
         """Data arrive at all clients; those `offline` cannot be asked now, and `empty` ones got no samples.
 
+        `late`: nothing arrives; a later round of the last data step, in which others are online.
+
         `arrived` (N, M): accuracy of each model on them. `across` (M, M): accuracy of model i on what is
         claimed for model j; by default each model knows only its own.
         """
+        self.data_step += not late
         online = np.setdiff1d(np.arange(self.num_clients), offline)
         score = self._scorer(
             arrived, np.eye(len(self.bank)) if across is None else np.array(across), online, empty
         )
         answer = self.clusterer.on_data(self._view(score, changed=online, concepts=concepts))
-        self._apply(answer)
+        self._apply(answer, late)
         self.round += 1
         return answer
 
@@ -89,17 +97,20 @@ class Story:
         """Training leaves these models behind."""
         self.bank.publish(np.array(models, dtype=np.float32), np.ones(len(models), dtype=bool))
 
-    def _apply(self, answer: Assignment | None) -> None:
+    def _apply(self, answer: Assignment | None, late: bool) -> None:
+        # A later round claims the arrivals of the step anew.
+        older = self.claimed - self.newest if late else self.claimed
         if answer is not None:
             assert np.allclose(answer.remix.sum(axis=1), 1.0)
             self.bank.apply(answer)
-            claimed = np.zeros(answer.num_models, dtype=np.int64)
+            inherited = np.zeros(answer.num_models, dtype=np.int64)
             kept = answer.heir >= 0
-            np.add.at(claimed, answer.heir[kept], self.claimed[kept])
-            self.claimed, self.assignment = claimed, answer
+            np.add.at(inherited, answer.heir[kept], older[kept])
+            older, self.assignment = inherited, answer
         if self.window:
-            self.claimed = np.zeros_like(self.claimed)
-        self.claimed = self.claimed + SAMPLES * np.bincount(self.rows, minlength=len(self.bank))
+            older = np.zeros_like(older)
+        self.newest = SAMPLES * np.bincount(self.rows, minlength=len(self.bank))
+        self.claimed = older + self.newest
 
     def _scorer(self, arrived: npt.ArrayLike | None, across: Floats, online: Ints, empty: Sequence[int] = ()):
         def score(clients, models, samples, metrics=frozenset({"correct"}), limit=None) -> Answers:
@@ -124,8 +135,9 @@ class Story:
         ranges = SampleRanges.one_each(everyone, everyone + 1)
         return View(
             round=self.round,
-            step=self.round,
+            step=self.data_step,
             num_clients=self.num_clients,
+            num_labels=2,
             streams=RandomStreams(self.seed),
             assignment=self.assignment,
             models=self.bank.parameters,

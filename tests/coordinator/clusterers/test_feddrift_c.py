@@ -80,6 +80,53 @@ def test_a_client_offline_stays_in_its_ended_model_until_it_answers_and_nobody_j
     assert story.questions[0] == ([0, 1, 2, 3], [0, 1], "arrived")
 
 
+def test_a_client_that_was_offline_when_its_model_ended_may_find_its_drift_again_too():
+    seed = next(seed for seed in range(8) if survives(isolated(2, seed), 1))
+    story = isolated(2, seed)
+    story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0], [0, 0, 0]], offline=[3])
+    # 0.15 is near the 0.2 of its drift, but far below the 0.9 from before.
+    answer = story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0], [0.1, 0.15, 0.9]])
+    assert answer is not None
+    assert answer.heir.tolist() == [0, 1, -1]
+    assert story.rows == [0, 0, 1, 2]
+    assert story.models[2] == [0, 0]
+
+
+def test_the_client_of_the_model_that_is_kept_is_measured_against_its_accuracy_at_the_drift():
+    seed = next(seed for seed in range(8) if survives(isolated(2, seed), 1))
+    story = isolated(2, seed)
+    # Client 2 fell to 0.2 at its drift; both do no better now, and client 3 alone drifts again.
+    story.step([[0.9, 0, 0]] * 2 + [[0, 0.15, 0]] * 2)
+    assert story.rows == [0, 0, 1, 2]
+    assert story.models[1:] == [[1, 1], [0, 0]]
+
+
+def test_without_a_model_to_choose_from_a_late_client_stays_where_it_is_until_the_next_data_step():
+    def drifted_again(seed: int) -> Story:
+        """Both of two clients are isolated; then client 1 is offline while client 0 drifts again."""
+        story = Story(FedDriftC(FedDriftParameters()), 2, window=True, seed=seed).start()
+        story.step([[0.9], [0.9]])
+        story.step([[0.2], [0.2]])
+        assert story.rows == [1, 2]
+        story.questions.clear()
+        story.step([[0, 0.05, 0]] * 2, offline=[1])
+        return story
+
+    # A seed with which the model of client 0 survives, and that of client 1 ends.
+    stories = (drifted_again(seed) for seed in range(8))
+    story = next(story for story in stories if story.questions[0] == ([0], [1], "arrived"))
+    # Left are the first model of client 0, without claims or members, and a model of each client alone.
+    assert story.rows == [2, 1]
+    assert story.claimed.tolist() == [0, 100, 100]
+    story.questions.clear()
+    assert story.step([[0.9, 0.9, 0.9]] * 2, offline=[0], late=True) is None
+    assert story.questions == []
+    answer = story.step([[0.9, 0.9, 0.9]] * 2)
+    assert answer is not None
+    assert answer.heir.tolist() == [-1, -1, 0]
+    assert story.rows == [0, 0]
+
+
 def survives(story: Story, row: int) -> bool:
     answer = story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0.9]] * 2)
     return answer is not None and bool(answer.heir[row] >= 0)

@@ -5,8 +5,9 @@ from coordinator.clusterers.feddrift_eager import FedDriftEager
 from tests.coordinator.clusterers.scored import Story
 
 
-def a_story(clients: int, seed: int = 0, **parameters) -> Story:
-    return Story(FedDriftEager(AccuracyDriftParameters(**parameters)), clients, seed=seed).start()
+def a_story(clients: int, seed: int = 0, window: bool = False, **parameters) -> Story:
+    part = FedDriftEager(AccuracyDriftParameters(**parameters))
+    return Story(part, clients, seed=seed, window=window).start()
 
 
 def test_everybody_starts_on_one_model_and_nobody_is_asked():
@@ -68,6 +69,25 @@ def test_a_concept_that_returns_goes_back_to_its_old_model():
     assert answer is not None
     assert not answer.changes_models
     assert story.rows == [0, 1, 0]
+
+
+def test_without_a_window_a_model_that_nobody_uses_stays_on_offer():
+    story = two_models()
+    for _ in range(3):
+        story.step([[0.9, 0.1]] * 3)
+    assert story.questions[-1] == ([0, 1, 2], [0, 1], "arrived")
+    assert len(story.bank) == 2
+
+
+def test_with_a_window_a_model_without_members_and_claims_is_not_offered_and_ends():
+    story = two_models(window=True)
+    story.step([[0.9, 0.1]] * 3)
+    assert story.claimed.tolist() == [300, 0]
+    answer = story.step([[0.8, 0.9]] * 3)
+    assert story.questions[-1] == ([0, 1, 2], [0], "arrived")
+    assert answer is not None
+    assert answer.heir.tolist() == [0, -1]
+    assert story.rows == [0, 0, 0]
 
 
 def test_a_client_that_is_offline_keeps_its_model_and_what_is_known_of_it():

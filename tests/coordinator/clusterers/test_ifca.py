@@ -83,11 +83,11 @@ def test_once_per_step_the_clients_whose_data_changed_choose():
     assert chosen.members.tolist() == [[1], [0], [0], [1]]
 
 
-def test_once_per_step_and_at_once_all_clients_choose_before_the_first_training():
+def test_once_per_step_and_at_once_participants_choose_before_the_first_training():
     ifca, assignment = started(choose="step", first="choose")
     clients = Clients([[0, 1]] * 4)
     chosen = ifca.on_participants(view_of(assignment, clients, round_=0, participants=[0]))
-    assert chosen.members.tolist() == [[1]] * 4
+    assert chosen.members.tolist() == [[1], [0], [0], [0]]
 
 
 def test_by_loss_the_lowest_one_wins_and_a_model_that_diverged_never_does():

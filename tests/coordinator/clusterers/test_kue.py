@@ -97,8 +97,10 @@ def test_masks_are_those_of_the_seed():
 
 
 def test_a_model_without_a_mask_is_refused_in_one_clear_line():
+    kue = Kue(KueParameters())
+    kue.check(LAYOUT, knows_concepts=False)
     with pytest.raises(ConfigurationError, match=r"no tensor 'mask', only weight: .* kind = \"masked\""):
-        started(layout={"weight": Segment(0, 7, (7,))})
+        kue.check({"weight": Segment(0, 7, (7,))}, knows_concepts=True)
 
 
 def test_models_better_than_chance_answer_by_kappa_and_the_worst_abstains():

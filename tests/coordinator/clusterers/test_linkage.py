@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from coordinator.clusterers.linkage import UNKNOWN, difference, distances, linked, merge_weights
+from coordinator.clusterers.linkage import UNKNOWN, difference, distances, linked, merge_weights, pooled
 from tests.fakes import ints
 
 # Model i (row) on the samples of model j (column).
@@ -27,6 +27,29 @@ def test_models_that_cannot_be_compared_are_never_linked():
     distance = distances(np.array([[0.9, np.nan], [0.9, np.nan]]))
     assert distance.tolist() == [[0, UNKNOWN], [UNKNOWN, 0]]
     assert [group.tolist() for group in linked(distance, delta=1.0)] == [[0], [1]]
+
+
+NAN = np.nan
+
+
+def test_accuracy_is_pooled_over_the_claimed_and_the_newest_samples_of_each_model():
+    claimed = np.array([[0.9, 0.6], [0.5, 0.8]])
+    newest = np.array([[50.0, 30.0], [100.0, 90.0]])
+    accuracy = pooled(claimed, ints(300, 100), newest, ints(100, 100))
+    # Model 0 on its own: (270 + 50) / 400, on those of model 1: (60 + 30) / 200.
+    assert accuracy.tolist() == [[0.8, 0.45], [0.625, 0.85]]
+
+
+def test_where_nobody_tells_of_the_claimed_samples_the_newest_count_alone():
+    claimed = np.array([[0.9, NAN], [0.5, NAN]])
+    newest = np.array([[0.0, 30.0], [0.0, 90.0]])
+    assert pooled(claimed, ints(300, 100), newest, ints(0, 100)).tolist() == [[0.9, 0.3], [0.5, 0.9]]
+
+
+def test_where_nothing_is_known_the_pooled_accuracy_is_not_known_either():
+    claimed = np.array([[0.9, NAN], [0.5, NAN]])
+    accuracy = pooled(claimed, ints(300, 100), np.zeros((2, 2)), ints(0, 0))
+    assert np.isnan(accuracy).tolist() == [[False, True], [False, True]]
 
 
 def groups(pairs: dict[tuple[int, int], float], models: int, delta: float) -> list[list[int]]:

@@ -43,5 +43,7 @@ def test_nothing_happens_while_concepts_stay_and_nobody_is_ever_asked():
 
 
 def test_a_trace_without_the_truth_is_refused():
-    with pytest.raises(ConfigurationError, match="no ground-truth concepts"):
-        a_story(2).start()
+    oracle = Oracle(NOTHING)
+    oracle.check({}, knows_concepts=True)
+    with pytest.raises(ConfigurationError, match=r"clusterer 'oracle' .* this trace does not know any"):
+        oracle.check({}, knows_concepts=False)
