@@ -13,7 +13,7 @@ from typing import Protocol
 from emulator.errors import ConfigurationError, EmulatorError, InputError, RunError, UnknownNameError
 from experiments.config import Experiment, Locate, load_experiment, locator
 from experiments.run_directory import RunDirectory
-from experiments.runner import Plan, Progress, check, plan_run, run_plan
+from experiments.runner import FailedRunsError, Plan, Progress, check, plan_run, run_plan
 
 
 class FolderProgress(Progress, Protocol):
@@ -73,12 +73,16 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Pl
     for member in members:
         directory = RunDirectory(out / member.experiment.name)
         if fresh or not _all_done(member, directory):
-            try:
-                check(member.experiment, member.locate)
-            except ConfigurationError as error:
-                raise ConfigurationError(f"{member.path}: {error}") from error
+            check(member.experiment, member.locate, member.arms, str(member.path))
     return [
-        plan_run(member.experiment, out / member.experiment.name, member.arms, member.locate, fresh=fresh)
+        plan_run(
+            member.experiment,
+            out / member.experiment.name,
+            member.arms,
+            member.locate,
+            fresh=fresh,
+            file=str(member.path),
+        )
         for member in members
     ]
 
@@ -95,6 +99,8 @@ def run_folder(plans: Sequence[Plan], progress: FolderProgress, finish: Callable
                 run_plan(plan, progress)
             finally:
                 finish(plan)
+        except FailedRunsError:
+            failed.append(plan.experiment.name)
         except EmulatorError as error:
             failed.append(plan.experiment.name)
             progress.note(f"{plan.experiment.name}: {error}")

@@ -9,9 +9,13 @@ from experiments.summary import Summary, write_summary
 
 
 def write_results(directory: RunDirectory) -> Summary:
-    """Write `summary.json`, `rounds.parquet`, `report.html`; InputError without a finished reference run."""
+    """Write `summary.json`, `rounds.parquet` and, once the reference arm has a finished run, `report.html`.
+
+    InputError without a finished run.
+    """
     runs = directory.finished_runs()
     summary = write_summary(directory, runs)
     write_rounds_table(directory.rounds_path, runs)
-    write_report(directory, runs)
+    if summary["arms"]:
+        write_report(directory, runs)
     return summary

@@ -15,24 +15,31 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
 
-from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
+from emulator.errors import ConfigurationError, EmulatorError, InputError, RunError, UnknownNameError
 from emulator.runlog import RoundRecord, RunLog
 from emulator.seeding import SCHEME
 from experiments.build import (
     World,
     build_emulation,
     build_executor,
-    build_parts,
     build_world,
-    resolve_model_factor,
+    refuse_unfit_arms,
     run_header,
 )
 from experiments.config import Experiment, Locate, parse_experiment
+from experiments.naming import naming
 from experiments.planned_run import PlannedRun
 from experiments.run_directory import RunDirectory, write_atomically
 from experiments.stopwatch import Stopwatch
 
 PACKAGES = ("driftscale", "torch", "numpy", "scikit-learn", "scipy", "pyarrow", "pydantic")
+
+
+MOST_NAMED = 3
+
+
+class FailedRunsError(RunError):
+    """Some runs are marked FAILED; the progress was told of each and of its reason."""
 
 
 class Progress(Protocol):
@@ -49,12 +56,13 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run where."""
+    """What is to be run where; `file` is the configuration's, for errors to name."""
 
     experiment: Experiment
     directory: RunDirectory
     arms: Sequence[str]
     locate: Locate
+    file: str = ""
 
     def runs(self) -> list[PlannedRun]:
         """All arms of a seed together, since they share its world."""
@@ -74,7 +82,13 @@ class Plan:
 
 
 def plan_run(
-    experiment: Experiment, path: Path, arms: Sequence[str] | None, locate: Locate, *, fresh: bool
+    experiment: Experiment,
+    path: Path,
+    arms: Sequence[str] | None,
+    locate: Locate,
+    *,
+    fresh: bool,
+    file: str = "",
 ) -> Plan:
     """Prepare the run directory `path`.
 
@@ -90,7 +104,7 @@ def plan_run(
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file; a run directory is a folder")
     if fresh and path.exists():
-        check(experiment, locate)
+        check(experiment, locate, arms, file)
         directory.clear()
     if not directory.experiment_path.is_file() and any(path.glob("*/seed-*/DONE")):
         raise InputError(
@@ -106,32 +120,38 @@ def plan_run(
     except OSError as error:
         raise InputError(f"--out {path}: cannot be made a folder ({error.strerror})") from error
     write_atomically(directory.experiment_path, recorded.to_toml())
-    return Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate)
+    return Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate, file)
 
 
 def run_plan(plan: Plan, progress: Progress) -> None:
     """Run what is not finished. A run that cannot go on is marked FAILED and the others still run;
-    RunError at the end says how many, and the first reason."""
+    FailedRunsError at the end names them."""
     failures: list[str] = []
-    for name in plan.arms:  # what cannot be put together shows before the first one trains
-        build_parts(plan.experiment, plan.experiment.find_arm(name))
     world: World | None = None
     for run in plan.runs():
         if plan.is_done(run):
             progress.skipped(run)
             continue
         if world is None or world.streams.seed != run.seed:
-            world = build_world(plan.experiment, run.seed, plan.locate)
+            is_first = world is None
+            with naming(plan.file):
+                world = build_world(plan.experiment, run.seed, plan.locate)
+                if is_first:  # what cannot be put together shows before anything trains
+                    refuse_unfit_arms(plan.experiment, plan.arms, world)
             _write_manifest(plan, world)
         try:
             run_one(plan, run, world, progress)
-        except RunError as error:
+        except EmulatorError as error:
             plan.directory.mark_failed(run.arm, run.seed, str(error))
             progress.failed(run, str(error))
-            failures.append(f"{run.arm}, seed {run.seed}: {error}")
+            failures.append(f"{run.arm}, seed {run.seed}")
     if failures:
-        others = f"; {len(failures) - 1} more failed" if len(failures) > 1 else ""
-        raise RunError(f"{failures[0]}{others}; finished runs are kept in {plan.directory.path}")
+        others = len(failures) - MOST_NAMED
+        named = [*failures[:MOST_NAMED], *([f"and {others} more"] if others > 0 else [])]
+        raise FailedRunsError(
+            f"{len(failures)} of {len(plan.runs())} runs failed ({'; '.join(named)}); finished runs are kept "
+            f"in {plan.directory.path}"
+        )
 
 
 def run_one(plan: Plan, run: PlannedRun, world: World, progress: Progress) -> None:
@@ -169,13 +189,11 @@ def run_one(plan: Plan, run: PlannedRun, world: World, progress: Progress) -> No
     plan.directory.mark_done(run.arm, run.seed, timing)
 
 
-def check(experiment: Experiment, locate: Locate) -> World:
-    """Build everything a run needs, for its first seed, and train nothing."""
-    world = build_world(experiment, experiment.seeds[0], locate)
-    for arm in experiment.arm:
-        build_parts(experiment, arm)
-        build_executor(experiment, arm, world)
-        resolve_model_factor(experiment, arm, world)
+def check(experiment: Experiment, locate: Locate, arms: Sequence[str] | None = None, file: str = "") -> World:
+    """Build everything a run of `arms` (all) needs, for its first seed, and train nothing."""
+    with naming(file):
+        world = build_world(experiment, experiment.seeds[0], locate)
+        refuse_unfit_arms(experiment, arms or [arm.name for arm in experiment.arm], world)
     return world
 
 

@@ -1,6 +1,7 @@
 """`summary.json`: what every arm comes to, and how it compares with the reference arm.
 
     version, name, reference_arm, window
+    finished                          figures of every finished run, see drift_figures.py
     arms.<arm>
         seeds, reached                    how many, and how many of them reached the target
         seed_ids, censored_seeds          in the order of every `per_seed`; those that did not reach it
@@ -11,9 +12,9 @@ Figures are in the units of their names; accuracies and distances have none, `_p
 `accuracy_omitting_drift` and `accuracy_including_drift` are test-then-train: means over clients and data
 steps, by the last evaluation of each step, without the cells that drift and with them; null where the trace
 does not know its concepts. `models_sent` counts whole models either way, `relative_models_sent` against those
-of the reference arm. Version 2 added these four.
-An arm is measured on the seeds that the reference arm has finished too, so that all comparisons are paired;
-arms that share no seed with it are left out.
+of the reference arm. Version 2 added these four, version 3 `finished`.
+In `arms` an arm is measured on the seeds that the reference arm has finished too, so that all comparisons are
+paired; arms that share no seed with it are left out, which are all while it has finished none.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 from emulator.errors import InputError
 from emulator.runlog import RoundRecord
 from experiments.drift_accuracy import accuracy_including_drift, accuracy_omitting_drift
+from experiments.drift_figures import drift_figures
 from experiments.intervals import (
     Estimate,
     amount_estimate,
@@ -37,7 +39,7 @@ from experiments.intervals import (
 from experiments.run_directory import FinishedRun, RunDirectory, write_atomically
 from experiments.time_to_accuracy import AccuracyCurve, accuracy_curve
 
-SUMMARY_VERSION = 2
+SUMMARY_VERSION = 3
 
 Summary = dict[str, Any]
 
@@ -68,21 +70,26 @@ def summarise(
     """The summary of finished runs; arms stand in the order of their first run.
 
     The target is `target` or, seed by seed, the final smoothed accuracy of `reference_arm`. InputError when
-    that arm has no finished run, or when a run was never evaluated.
+    there is no run, or one was never evaluated.
     """
+    if not runs:
+        raise InputError(f"{name}: there is no finished run to summarise")
     arms: dict[str, dict[int, FinishedRun]] = {}
     for run in runs:
         arms.setdefault(run.arm, {})[run.seed] = run
-    if reference_arm not in arms:
-        raise InputError(f"the reference arm {reference_arm!r} has no finished run to compare with")
-    reference = {seed: accuracy_curve(run, window) for seed, run in arms[reference_arm].items()}
+    curves = {(run.arm, run.seed): accuracy_curve(run, window) for run in runs}
+    reference = {seed: curve for (arm, seed), curve in curves.items() if arm == reference_arm}
     summaries = {}
     for arm, by_seed in arms.items():
         shared = [run for seed, run in by_seed.items() if seed in reference]
         if shared:
             bases = [arms[reference_arm][run.seed] for run in shared]
             summaries[arm] = _summarise_arm(
-                shared, bases, [reference[run.seed] for run in shared], target, window
+                shared,
+                bases,
+                [curves[arm, run.seed] for run in shared],
+                [reference[run.seed] for run in shared],
+                target,
             )
     return {
         "version": SUMMARY_VERSION,
@@ -90,6 +97,7 @@ def summarise(
         "reference_arm": reference_arm,
         "window": window,
         "arms": summaries,
+        "finished": drift_figures(arms, reference_arm),
     }
 
 
@@ -116,12 +124,11 @@ def summarise_directory(directory: RunDirectory, runs: Sequence[FinishedRun]) ->
 def _summarise_arm(
     runs: Sequence[FinishedRun],
     bases: Sequence[FinishedRun],
+    curves: Sequence[AccuracyCurve],
     reference: Sequence[AccuracyCurve],
     target: float | None,
-    window: int,
 ) -> dict[str, Any]:
     """One arm; `bases` are the reference arm's runs for the seed of each run, `reference` their curves."""
-    curves = [accuracy_curve(run, window) for run in runs]
     targets = [base.final if target is None else target for base in reference]
     times = [curve.time_to(goal) for curve, goal in zip(curves, targets, strict=True)]
     reference_times = [base.time_to(goal) for base, goal in zip(reference, targets, strict=True)]

@@ -1,15 +1,19 @@
 """`table.json`: one table over the experiments of a folder of run directories.
 
     version, name
-    experiments    a list of {name, report, finished, planned}: the run directory's folder; its report.html,
-                   relative to the table, null while it has none; how many runs are finished, of how many
+    experiments    a list of {name, report, finished, failed, planned, steps, scored_steps}: the
+                   configuration's name, or the run directory's folder where two are of one name; its
+                   report.html, relative to the table, null while it has none; how many runs are finished and
+                   how many failed, of how many; the data steps of its trace, and of how many there is an
+                   evaluation (null where nobody knows)
     arms           their names, in the order of the first experiment that has them
     figures.<figure>.<arm>.<experiment>
                    {mean, std, seeds} over seeds; no entry where nothing was measured
 
 The figures are `accuracy_omitting_drift` and `accuracy_including_drift`, in percent, with `published`
 {mean, std} and `difference` (both null where no value is published); `models_sent`, a count of whole models,
-and `relative_models_sent`, against the reference arm. All of it is read from the summaries.
+and `relative_models_sent`, against the reference arm. All of it is read from the summaries; version 2 added
+`failed`, `steps` and `scored_steps`.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from experiments.comparison import COMPARED, compare, spread
 from experiments.run_directory import RunDirectory, write_atomically
 from experiments.summary import SUMMARY_VERSION
 
-TABLE_VERSION = 1
+TABLE_VERSION = 2
 COUNTED = ("models_sent", "relative_models_sent")
 
 Table = dict[str, Any]
@@ -39,29 +43,32 @@ def run_directories(folder: Path) -> list[RunDirectory]:
 
 
 def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
-    """The table over these run directories, by name; an experiment without a summary has no figures in it."""
+    """The table over these run directories, by folder; one without a finished run has no figures in it."""
     experiments = []
     arms: dict[str, None] = {}
     figures: dict[str, dict[str, dict[str, Any]]] = {figure: {} for figure in (*COMPARED, *COUNTED)}
-    for directory in sorted(directories, key=lambda item: item.path.name):
-        experiment, column = directory.experiment(), directory.path.name
+    ordered = sorted(directories, key=lambda item: item.path.name)
+    for directory, column in zip(ordered, _columns(ordered), strict=True):
+        report = directory.experiment()["report"]
         names = directory.arms()
         arms.update(dict.fromkeys(names))
-        summary = _summary(directory)
+        summary = _finished(directory)
         experiments.append(
             {
                 "name": column,
-                "report": f"{column}/{directory.report_path.name}"
+                "report": f"{directory.path.name}/{directory.report_path.name}"
                 if directory.report_path.is_file()
                 else None,
-                "finished": len(directory.finished_pairs()),
-                "planned": len(names) * len(directory.seeds()),
+                **how_many_runs(directory),
+                "steps": summary["steps"],
+                "scored_steps": summary["scored_steps"],
             }
         )
-        for arm in [arm for arm in names if arm in summary]:
+        for arm in [arm for arm in names if arm in summary["arms"]]:
+            measured = summary["arms"][arm]
             cells = {
-                **{figure: compare(summary[arm], figure, arm, experiment["report"]) for figure in COMPARED},
-                **{figure: spread(summary[arm][figure]["per_seed"]) for figure in COUNTED},
+                **{figure: compare(measured, figure, arm, report) for figure in COMPARED},
+                **{figure: spread(measured[figure]["per_seed"]) for figure in COUNTED},
             }
             for figure, cell in cells.items():
                 if cell is not None:
@@ -75,26 +82,52 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
     }
 
 
-def write_table(folder: Path, directories: Sequence[RunDirectory]) -> Table:
-    """Write `table.json` and `table.html` into `folder`, which the run directories lie in."""
+def how_many_runs(directory: RunDirectory) -> dict[str, int]:
+    """How many runs are `finished` and `failed`, of how many `planned`."""
+    pairs = [(arm, seed) for arm in directory.arms() for seed in directory.seeds()]
+    done = [directory.is_done(arm, seed) for arm, seed in pairs]
+    failed = [directory.failure(arm, seed) is not None for arm, seed in pairs]
+    return {
+        "finished": sum(done),
+        "failed": sum(fell and not ended for ended, fell in zip(done, failed, strict=True)),
+        "planned": len(pairs),
+    }
+
+
+def recorded_name(folder: Path) -> str:
+    """What the table in `folder` is headed by; the folder's own name where there is none."""
+    try:
+        return str(json.loads((folder / "table.json").read_text(encoding="utf-8"))["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return folder.resolve().name
+
+
+def write_table(folder: Path, directories: Sequence[RunDirectory], name: str) -> Table:
+    """Write `table.json` and `table.html`, headed by `name`, into `folder`, which the directories lie in."""
     from experiments.report.table_page import render_table
 
     if not directories:
         raise InputError(f"{folder}: holds no run directory to make a table of")
-    table = build_table(folder.resolve().name, directories)
+    table = build_table(name, directories)
     write_atomically(folder / "table.json", json.dumps(table, allow_nan=False, indent=2) + "\n")
     write_atomically(folder / "table.html", render_table(table))
     return table
 
 
-def _summary(directory: RunDirectory) -> dict[str, Any]:
-    """The arms of the summary; empty where there is none, since the reference arm has not finished."""
+def _columns(directories: Sequence[RunDirectory]) -> list[str]:
+    """What each is called: by its configuration, or by its folder where two are of one name."""
+    names = [str(directory.experiment()["name"]) for directory in directories]
+    return names if len(set(names)) == len(names) else [directory.path.name for directory in directories]
+
+
+def _finished(directory: RunDirectory) -> dict[str, Any]:
+    """`finished` of the summary; that of no arm where there is none, since nothing has finished."""
     path = directory.summary_path
     if not path.is_file():
-        return {}
+        return {"steps": None, "scored_steps": None, "arms": {}}
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
-        version, arms = summary["version"], summary["arms"]
+        version = summary["version"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataFileError(path, f"cannot be read as a summary ({error!r})") from error
     if version != SUMMARY_VERSION:
@@ -102,5 +135,5 @@ def _summary(directory: RunDirectory) -> dict[str, Any]:
             path,
             f"is a summary of version {version}, not {SUMMARY_VERSION}; driftscale report makes it again",
         )
-    found: dict[str, Any] = arms
+    found: dict[str, Any] = summary["finished"]
     return found

@@ -39,7 +39,6 @@ def _options(
     pass
 
 
-Config = Annotated[Path, typer.Argument(help="A configuration (.toml).", metavar="CONFIG")]
 ConfigOrFolder = Annotated[
     Path, typer.Argument(help="A configuration (.toml), or a folder of them.", metavar="CONFIG")
 ]
@@ -97,7 +96,7 @@ def report(
 
 @app.command()
 def check(
-    config: Config,
+    config: ConfigOrFolder,
     settings: Settings = None,
     seeds: Seeds = None,
     data: Data = None,
@@ -105,14 +104,26 @@ def check(
 ) -> None:
     """Build everything a configuration asks for, and train nothing.
 
-    Draws the clients of the first seed, reads all files and builds every arm.
+    Draws the clients of the first seed, reads all files and builds every arm; of a folder, those of every
+    configuration in it.
     """
-    from experiments.cli.tables import print_check
+    from experiments.cli.check_table import check_facts, print_check, print_checks
     from experiments.config import load_experiment, locator
-    from experiments.runner import check as check_experiment
+    from experiments.folder import load_folder
+    from experiments.runner import check as check_one
 
-    experiment = load_experiment(config, settings or [], _parse_seeds(seeds), data)
-    print_check(experiment, check_experiment(experiment, locator(data, config)), output)
+    chosen = _parse_seeds(seeds)
+    if config.is_dir():
+        members = load_folder(config, settings or [], chosen, data=data)
+        checks = [
+            check_facts(member.experiment, check_one(member.experiment, member.locate, file=str(member.path)))
+            for member in members
+        ]
+        print_checks(checks, output)
+    else:
+        experiment = load_experiment(config, settings or [], chosen, data)
+        world = check_one(experiment, locator(data, config), file=str(config))
+        print_check(check_facts(experiment, world), output)
 
 
 @app.command()
@@ -121,7 +132,7 @@ def parts(
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """The parts a configuration can name, with their parameters."""
-    from experiments.cli.tables import print_parts
+    from experiments.cli.parts_table import print_parts
 
     print_parts(kind, output)
 

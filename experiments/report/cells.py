@@ -33,6 +33,29 @@ def compared(cell: Mapping[str, Any] | None) -> tuple[str, str, str]:
     return mean_and_std(cell), mean_and_std(cell["published"]), f"{difference:+.2f}"
 
 
+def how_far(column: Mapping[str, Any]) -> str:
+    """
+    >>> how_far({"finished": 1, "failed": 4, "planned": 45})
+    '1 finished, 4 failed, 40 not run'
+    """
+    numbers = {
+        "finished": column["finished"],
+        "failed": column["failed"],
+        "not run": column["planned"] - column["finished"] - column["failed"],
+    }
+    return ", ".join(f"{number} {what}" for what, number in numbers.items() if number)
+
+
+def scored_steps(column: Mapping[str, Any]) -> str:
+    """Of how many data steps there is an evaluation, where it is not of all.
+
+    >>> scored_steps({"steps": 10, "scored_steps": 6}), scored_steps({"steps": 10, "scored_steps": 10})
+    ('6 of 10 data steps', '')
+    """
+    steps, scored = column["steps"], column["scored_steps"]
+    return f"{scored} of {steps} data steps" if steps is not None and scored < steps else ""
+
+
 def models(sent: Mapping[str, Any] | None, relative: Mapping[str, Any] | None) -> str:
     """
     >>> models({"mean": 20_000.0, "std": 0.0}, {"mean": 1.0, "std": 0.0}), models(None, None)

@@ -6,31 +6,45 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.comparison import COMPARED, compare, spread
-from experiments.report.cells import compared, models
-from experiments.report.figures import Arm
+from experiments.report.cells import compared, models, scored_steps
+from experiments.report.figures import colour_of_place
 from experiments.report.serving_map import CONCEPT_COLOURS, MOST_CLIENTS, MOST_STEPS, serving_map, too_large
+from experiments.run_directory import FinishedRun
 
 
-def drift_section(arms: Sequence[Arm], report: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the template shows of it; None where no arm was measured with drift and without."""
-    if all(arm.summary[figure]["mean"] is None for arm in arms for figure in COMPARED):
+def drift_section(
+    order: Sequence[str],
+    finished: Mapping[str, Any],
+    runs: Sequence[FinishedRun],
+    report: Mapping[str, Any],
+) -> dict[str, Any] | None:
+    """What the template shows of it; None where no arm was measured with drift and without.
+
+    `order` names the arms as configured, `finished` is that of the summary, which tells what all `runs` came
+    to, whether or not the reference arm finished their seeds.
+    """
+    arms = finished["arms"]
+    if all(arm[figure]["mean"] is None for arm in arms.values() for figure in COMPARED):
         return None
-    drawn = [found for arm in arms if arm.runs and (found := serving_map(arm.runs[0])) is not None]
+    names = [name for name in order if name in arms]
+    first = {name: next(run for run in runs if run.arm == name) for name in names}
+    drawn = [found for run in first.values() if (found := serving_map(run)) is not None]
     readable = [found for found in drawn if not too_large(found)]
     seen = {cell.concept for found in readable for _, cells in found.rows for cell in cells}
     return {
         "rows": [
             {
-                "name": arm.name,
-                "colour": arm.colour,
-                "cells": [compared(compare(arm.summary, figure, arm.name, report)) for figure in COMPARED],
+                "name": name,
+                "colour": colour_of_place(order.index(name)),
+                "cells": [compared(compare(arms[name], figure, name, report)) for figure in COMPARED],
                 "models": models(
-                    spread(arm.summary["models_sent"]["per_seed"]),
-                    spread(arm.summary["relative_models_sent"]["per_seed"]),
+                    spread(arms[name]["models_sent"]["per_seed"]),
+                    spread(arms[name]["relative_models_sent"]["per_seed"]),
                 ),
             }
-            for arm in arms
+            for name in names
         ],
+        "scored_steps": scored_steps(finished),
         "maps": readable,
         "concepts": [(concept, CONCEPT_COLOURS[concept % len(CONCEPT_COLOURS)]) for concept in sorted(seen)],
         "left_out": len(drawn) - len(readable),

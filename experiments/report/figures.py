@@ -65,12 +65,17 @@ class Arm:
 
     @property
     def colour(self) -> str:
-        return REFERENCE_COLOUR if self.place == 0 else ARM_COLOURS[(self.place - 1) % len(ARM_COLOURS)]
+        return colour_of_place(self.place)
 
     @property
     def line(self) -> dict[str, Any]:
         dash = DASHES[max(self.place - 1, 0) // len(ARM_COLOURS) % len(DASHES)]
         return {"color": self.colour, "width": 2.5, "dash": dash}
+
+
+def colour_of_place(place: int) -> str:
+    """The colour of the arm that is configured in that place; the first, the reference, has the grey."""
+    return REFERENCE_COLOUR if place == 0 else ARM_COLOURS[(place - 1) % len(ARM_COLOURS)]
 
 
 def accuracy_figure(arms: Sequence[Arm], window: int) -> go.Figure:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 NOT_MEASURED = "n/a"
+UNDETERMINED = "undetermined"
+WIDEST_FACTOR = 100.0
 
 TIME_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
@@ -101,6 +103,22 @@ def show_estimate(estimate: Mapping[str, Any], scale: Scale) -> tuple[str, str]:
         return scale(mean), ""
     low, high = estimate["ci95"]
     return scale(mean), f"[{scale.bare(low)}, {scale.bare(high)}]"
+
+
+def show_speedup(estimate: Mapping[str, Any], scale: Scale) -> tuple[str, str]:
+    """As `show_estimate`, of a ratio: an interval wider than a factor 100 tells nothing, and says so.
+
+    >>> show_speedup({"mean": 2.0, "ci95": [0.1, 40.0]}, factor_scale(2.0))
+    ('2.00x', 'undetermined')
+    """
+    mean, interval = show_estimate(estimate, scale)
+    return mean, UNDETERMINED if is_undetermined(estimate) else interval
+
+
+def is_undetermined(estimate: Mapping[str, Any]) -> bool:
+    """Whether the interval of a ratio is wider than a factor 100."""
+    ci95 = estimate["ci95"]
+    return ci95 is not None and bool(ci95[1] > WIDEST_FACTOR * ci95[0])
 
 
 def _decimals(value: float) -> int:

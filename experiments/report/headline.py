@@ -5,8 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from experiments.comparison import compare
+from experiments.report.cells import mean_and_std, scored_steps
 from experiments.report.figures import Arm
-from experiments.report.formats import factor_scale, percent_scale, points_scale, show_estimate
+from experiments.report.formats import (
+    UNDETERMINED,
+    factor_scale,
+    is_undetermined,
+    percent_scale,
+    points_scale,
+    show_estimate,
+)
+
+OMITTING = "accuracy_omitting_drift"
+
+
+def drift_sentence(finished: Mapping[str, Any], reference_arm: str, report: Mapping[str, Any]) -> str | None:
+    """The arm with the highest accuracy omitting drift, beside the reference arm and published values.
+
+    `finished` is that of the summary, `report` the table of the configuration; None without such an accuracy.
+    """
+    arms = finished["arms"]
+    cells = {name: compare(arm, OMITTING, name, report) for name, arm in arms.items()}
+    written = {name: _beside_published(cell) for name, cell in cells.items() if cell is not None}
+    if not written:
+        return None
+    best = max(written, key=lambda name: arms[name][OMITTING]["mean"])
+    first = ", the first arm," if best == reference_arm else ""
+    others = ""
+    if reference_arm != best and reference_arm in written:
+        others = f"; {reference_arm}, the first arm, has {written[reference_arm]}"
+    steps = scored_steps(finished)
+    return (
+        f"{best}{first} has the highest accuracy omitting drift, {written[best]}{others}."
+        f"{f' Scored are {steps}.' if steps else ''}"
+    )
+
+
+def _beside_published(cell: Mapping[str, Any]) -> str:
+    published = f" (published: {mean_and_std(cell['published'])} %)" if cell["published"] else ""
+    return f"{mean_and_std(cell)} %{published}"
 
 
 def sentences(arms: Sequence[Arm], target: float | None) -> list[str]:
@@ -43,6 +81,9 @@ def _speed_clause(arm: Arm, reference: Arm, target: float | None) -> str:
         return f"reaches {goal}, which {reference.name} does not in every seed ({at_least})"
     if speedup["ci95"] is not None and speedup["ci95"][0] <= 1 <= speedup["ci95"][1]:
         return f"reaches {goal} neither measurably sooner nor later (speed-up {_factor(speedup)})"
+    if is_undetermined(speedup):
+        takes = "reaches {} sooner" if speedup["mean"] >= 1 else "takes longer to reach {}"
+        return f"{takes.format(goal)}, by an undetermined factor"
     if speedup["mean"] >= 1:
         return f"reaches {goal} {_factor(speedup)} sooner"
     return f"takes {_factor(_inverse(speedup))} as long to reach {goal}"
@@ -68,6 +109,8 @@ def _percent(estimate: Mapping[str, Any]) -> str:
 
 def _factor(estimate: Mapping[str, Any]) -> str:
     mean, interval = show_estimate(estimate, factor_scale(estimate["mean"]))
+    if is_undetermined(estimate):
+        return f"{mean} [{UNDETERMINED}]"
     return f"{mean} {interval}".strip()
 
 

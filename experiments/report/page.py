@@ -1,8 +1,8 @@
-"""Puts the report together: tables and captions here, the page itself in `template.html`."""
+"""Puts the report together: tables and captions here, the page itself in `report_page.html`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from emulator.errors import InputError
 from experiments.report import figures
 from experiments.report.drift_section import drift_section
 from experiments.report.environment import template
@@ -21,12 +22,16 @@ from experiments.report.formats import (
     bytes_scale,
     count_scale,
     factor_scale,
+    is_undetermined,
     percent_scale,
     points_scale,
     show_estimate,
+    show_speedup,
     time_scale,
 )
-from experiments.report.headline import sentences
+from experiments.report.headline import drift_sentence, sentences
+from experiments.report.missing import missing_runs
+from experiments.report.what_was_run import lead, settings_of_run
 from experiments.run_directory import FinishedRun, RunDirectory, write_atomically
 from experiments.summary import Summary, summarise_directory
 
@@ -52,15 +57,6 @@ COSTS: Columns = (
     ("moves", "moves", count_scale),
     ("global_reclusterings", "re-clusterings", count_scale),
 )
-LEAD = (
-    ("trace", "source", "trace"),
-    ("trace", "clients", "clients"),
-    ("devices", "profile", "devices"),
-    ("devices", "availability", "availability"),
-    ("training", "model", "model"),
-    ("round", "rounds", "rounds"),
-    ("round", "participants", "participants a round"),
-)  # section, key and noun of what the page says first
 COMPARISONS = ("gain_pp", "mean_gain_pp", "speedup")  # say nothing of the reference arm
 
 
@@ -94,24 +90,30 @@ def write_report(directory: RunDirectory, runs: Sequence[FinishedRun] | None = N
     """
     runs = directory.finished_runs() if runs is None else runs
     summary = summarise_directory(directory, runs)
+    reference_arm = summary["reference_arm"]
+    if not summary["arms"]:
+        raise InputError(f"{directory.path}: the reference arm {reference_arm!r} has no finished run")
+    experiment = directory.experiment()
     arms = _arms(directory.arms(), runs, summary)
     plots = _plots(arms, summary["window"])
     target = _configured_target(directory)
-    page = template("template.html").render(
+    page = template("report_page.html").render(
         name=summary["name"],
-        lead=_lead(directory.experiment()),
+        lead=lead(experiment),
+        drift_sentence=drift_sentence(summary["finished"], reference_arm, experiment["report"]),
         sentences=sentences(arms, target),
-        facts=_facts(directory),
+        facts=settings_of_run(directory),
         experiment_text=directory.experiment_path.read_text(encoding="utf-8"),
         results=_table(arms, RESULTS),
         costs=_table(arms, COSTS),
         any_censored=any(arm.is_censored for arm in arms),
+        undetermined=any(is_undetermined(arm.summary["speedup"]) for arm in arms),
         single_seed=any(arm.summary["seeds"] == 1 for arm in arms),
-        reference_arm=summary["reference_arm"],
+        reference_arm=reference_arm,
         target=None if target is None else percent_scale(target)(target),
         window=summary["window"],
-        missing=_missing(directory, arms),
-        drift=drift_section(arms, directory.experiment()["report"]),
+        missing=missing_runs(directory, {(run.arm, run.seed) for arm in arms for run in arm.runs}),
+        drift=drift_section(directory.arms(), summary["finished"], runs, experiment["report"]),
         plots=plots,
         plotly_js=Markup(get_plotlyjs()),
     )
@@ -145,7 +147,8 @@ def _cell(arm: Arm, reference: Arm, figure: str, scale: Scale) -> tuple[str, str
     flagged = (figure == "tta_s" and arm.is_censored) or (
         figure == "speedup" and arm.is_bounded_by(reference)
     )
-    return (*show_estimate(arm.summary[figure], scale), flagged)
+    show = show_speedup if figure == "speedup" else show_estimate
+    return (*show(arm.summary[figure], scale), flagged)
 
 
 def _arms(order: Sequence[str], runs: Sequence[FinishedRun], summary: Summary) -> list[Arm]:
@@ -159,88 +162,9 @@ def _arms(order: Sequence[str], runs: Sequence[FinishedRun], summary: Summary) -
     return arms
 
 
-def _missing(directory: RunDirectory, arms: Sequence[Arm]) -> list[str]:
-    """A line for each configured run that does not count, with the reason."""
-    counted = {(run.arm, run.seed) for arm in arms for run in arm.runs}
-    lines = []
-    for arm in directory.arms():
-        for seed in directory.seeds():
-            if (arm, seed) in counted:
-                continue
-            failure = directory.failure(arm, seed)
-            if directory.is_done(arm, seed):
-                reason = "finished, but the reference arm did not finish this seed"
-            else:
-                reason = "not finished" if failure is None else f"failed: {failure}"
-            lines.append(f"{arm}, seed {seed}: {reason}")
-    return lines
-
-
 def _configured_target(directory: RunDirectory) -> float | None:
     target: float | None = directory.experiment()["report"].get("target")
     return target
-
-
-def _lead(experiment: Mapping[str, Any]) -> str:
-    """One line on what was run; what the configuration does not have is left out."""
-    facts = []
-    for section, key, noun in LEAD:
-        value = experiment.get(section, {}).get(key)
-        if value is not None:
-            facts.append(f"{value['kind'] if isinstance(value, Mapping) else value} {noun}")
-    for noun, things in (("arm", experiment["arm"]), ("seed", experiment["seeds"])):
-        facts.append(f"{len(things)} {noun}{'s' if len(things) > 1 else ''}")
-    return " · ".join(facts)
-
-
-def _facts(directory: RunDirectory) -> list[tuple[str, str]]:
-    """(section, its settings) of the configuration, the arms, and the versions that the manifest names."""
-    experiment, manifest = directory.experiment(), directory.manifest()
-    experiment["report"].pop("published", None)  # has a table of its own
-    facts = [
-        (key, _settings(value) if isinstance(value, Mapping) else _value(value))
-        for key, value in experiment.items()
-        if key not in ("name", "arm")
-    ]
-    facts += _arm_parts(experiment)
-    if manifest is not None and "versions" in manifest:
-        facts.append(("versions", _settings(manifest["versions"])))
-    return facts
-
-
-def _arm_parts(experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(arm, its parts), after the parts that all arms share; its training where it is not `[training]`."""
-    arms = [_without_shared_training(arm, experiment.get("training", {})) for arm in experiment["arm"]]
-    shared = {key: value for key, value in arms[0].items() if all(arm.get(key) == value for arm in arms)}
-    rows = [("all arms", _settings(shared))] if shared else []
-    for arm in arms:
-        own = {key: value for key, value in arm.items() if key != "name" and key not in shared}
-        rows.append((f"arm {arm['name']}", _settings(own) or "nothing of its own"))
-    return rows
-
-
-def _without_shared_training(arm: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    own = {key: value for key, value in arm.get("training", {}).items() if shared.get(key) != value}
-    rest = {key: value for key, value in arm.items() if key != "training"}
-    return {**rest, "training": own} if own else rest
-
-
-def _settings(table: Mapping[str, Any]) -> str:
-    return " · ".join(f"{key} {_value(value)}" for key, value in table.items())
-
-
-def _value(value: Any) -> str:
-    """A configured value as it reads best; a part as its kind and, in brackets, its settings."""
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{key} {_value(item)}" for key, item in value.items() if key != "kind")
-        if "kind" not in value:
-            return inner or "none"
-        return f"{value['kind']} ({inner})" if inner else str(value["kind"])
-    if isinstance(value, list):
-        return ", ".join(_value(item) for item in value) or "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
 
 
 def _plots(arms: Sequence[Arm], window: int) -> list[Plot]:

@@ -86,7 +86,7 @@ def test_arms_that_cannot_be_put_together_are_reported_before_anything_is_touche
     folder: Path, tmp_path: Path
 ) -> None:
     write_drifting(folder, name="gamma", arm=[{"name": "oblivious", "schedules": ["adaptive_lr"] * 2}])
-    with pytest.raises(ConfigurationError, match=r"gamma\.toml: arm oblivious: its schedules .* both set"):
+    with pytest.raises(ConfigurationError, match=r"gamma\.toml: arm 'oblivious': schedules .* both set"):
         play(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -123,5 +123,22 @@ def test_an_experiment_that_fails_stops_no_other_and_is_named_at_the_end(
         run_folder(plans, story, finish)
     assert finished == ["aardvark", "alpha", "beta"]
     assert [told[0] for told in story.told].count("run") == 2 + 2 + 2
-    [note] = [told[1] for told in story.told if told[0] == "note"]
-    assert str(note).startswith("aardvark: oblivious, seed 0: ")
+    # Each failure is told once.
+    assert [told[:2] for told in story.told if told[0] != "run"] == [
+        ("failed", "oblivious"),
+        ("failed", "oracle"),
+    ]
+
+
+def test_an_arm_that_its_trace_or_its_model_does_not_fit_is_reported_before_anything_is_touched(
+    folder: Path, tmp_path: Path
+) -> None:
+    write_drifting(folder, name="gamma", arm=[{"name": "oblivious"}, {"name": "k", "clusterer": "kue"}])
+    with pytest.raises(ConfigurationError) as refused:
+        play(folder, tmp_path / "out")
+    assert str(refused.value).startswith(
+        f"{folder / 'gamma.toml'}: arm 'k': clusterer 'kue' gives each model"
+    )
+    assert not (tmp_path / "out").exists()
+    play(folder, tmp_path / "out", arms=["oblivious"])  # those that are chosen can run
+    assert (tmp_path / "out/gamma/oblivious/seed-0/DONE").exists()

@@ -16,8 +16,9 @@ import pytest
 from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
 from emulator.latency import DriftscaleLatency
 from emulator.messages import Work
+from experiments import runner
 from experiments.build import build_world
-from experiments.config import Experiment, load_experiment, locator, parse_experiment
+from experiments.config import Arm, Experiment, load_experiment, locator, parse_experiment
 from experiments.run_directory import RunDirectory
 from experiments.runner import check, plan_run, run_plan
 from tests.experiments.small import (
@@ -282,10 +283,9 @@ def test_a_run_that_cannot_go_on_is_marked_with_its_reason_and_the_others_still_
     reason = directory.failure("global", 0)
     assert reason is not None
     assert "of 12 clients are online" in reason
-    assert str(failed.value).startswith("global, seed 0: ")
-    assert reason in str(failed.value)
-    assert "1 more failed" in str(failed.value)
-    assert str(out) in str(failed.value)
+    assert str(failed.value) == (
+        f"2 of 2 runs failed (global, seed 0; fielding, seed 0); finished runs are kept in {out}"
+    )
     assert not directory.is_done("global", 0)
     assert (out / "global/seed-0/log.jsonl").exists()
 
@@ -295,12 +295,30 @@ def test_one_arm_that_diverges_takes_no_other_down_and_is_tried_again(tmp_path: 
     bad = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}
     experiment = small(arm=[{"name": "global"}, bad, {"name": "static", "clusterer": "static"}])
     for attempt in ("first", "second"):
-        with pytest.raises(RunError, match=r"^bad, seed 0: .*diverged.*finished runs are kept in"):
+        with pytest.raises(RunError, match=r"^1 of 3 runs failed \(bad, seed 0\); finished runs are kept in"):
             play(experiment, out)
         directory = RunDirectory(out)
         assert directory.finished_pairs() == [("global", 0), ("static", 0)], attempt
         assert "diverged" in str(directory.failure("bad", 0))
         assert not (out / "global/seed-0/FAILED").exists()
+
+
+def test_an_error_of_any_kind_within_a_run_marks_that_run_and_the_others_still_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = runner.build_emulation
+
+    def refuse_global(experiment: Experiment, arm: Arm, *others: Any) -> Any:
+        if arm.name == "global":
+            raise ConfigurationError("found out too late")
+        return build(experiment, arm, *others)
+
+    monkeypatch.setattr(runner, "build_emulation", refuse_global)
+    with pytest.raises(RunError, match=r"^1 of 2 runs failed \(global, seed 0\)"):
+        play(small(), tmp_path / "out")
+    directory = RunDirectory(tmp_path / "out")
+    assert directory.failure("global", 0) == "found out too late"
+    assert directory.finished_pairs() == [("fielding", 0)]
 
 
 # -- check --------------------------------------------------------------------------------------------------
@@ -312,6 +330,19 @@ def test_a_check_builds_every_arm_and_writes_nothing(tmp_path: Path, monkeypatch
     with pytest.raises(ConfigurationError, match="the last rule, and no other, must be an optimiser"):
         check(small(arm=[{"name": "a"}, {"name": "b", "solver": ["fedprox"]}]), locator(None, None))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_arm_that_its_trace_does_not_fit_is_refused_before_anything_trains(tmp_path: Path) -> None:
+    arms = [{"name": "global"}, {"name": "all-knowing", "clusterer": "oracle"}]
+    rule = r"^x\.toml: arm 'all-knowing': clusterer 'oracle' follows the true concepts"
+    with pytest.raises(ConfigurationError, match=rule):
+        check(small(arm=arms), locator(None, None), file="x.toml")
+    plan = plan_run(small(arm=arms), tmp_path / "out", None, locator(None, None), fresh=False, file="x.toml")
+    story = Story()
+    with pytest.raises(ConfigurationError, match=rule):
+        run_plan(plan, story)
+    assert story.told == []
+    assert check(small(arm=arms), locator(None, None), ["global"]).trace.num_clients == 12
 
 
 # -- processes that are ended from outside ------------------------------------------------------------------
@@ -401,18 +432,18 @@ def test_a_table_that_changed_since_its_runs_finished_is_refused(tmp_path: Path)
 
 def test_a_run_that_never_absorbs_an_update_is_no_result(tmp_path: Path) -> None:
     hurried = {"kind": "sync", "deadline_s": 0.001}
-    with pytest.raises(RunError, match="no update was absorbed in any of 4 rounds"):
+    with pytest.raises(RunError, match=r"^2 of 2 runs failed"):
         play(small(parts={"pacing": hurried}), tmp_path / "out")
     directory = RunDirectory(tmp_path / "out")
     assert not directory.finished_pairs()
-    assert "no update" in (directory.failure("global", 0) or "")
+    assert "no update was absorbed in any of 4 rounds" in (directory.failure("global", 0) or "")
 
 
 def test_a_run_that_diverges_in_its_last_evaluation_is_marked_failed(tmp_path: Path) -> None:
     exploding = {"local_steps": 1, "learning_rate": 1e21, "model": "mlp"}
-    with pytest.raises(RunError, match="training diverged"):
+    with pytest.raises(RunError, match=r"^2 of 2 runs failed"):
         play(small(training=exploding, round={"rounds": 1}), tmp_path / "out")
-    assert "diverged" in (RunDirectory(tmp_path / "out").failure("fielding", 0) or "")
+    assert "training diverged" in (RunDirectory(tmp_path / "out").failure("fielding", 0) or "")
 
 
 def test_doubling_the_seconds_per_sample_of_a_table_doubles_every_compute_time(tmp_path: Path) -> None:

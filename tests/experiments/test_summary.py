@@ -4,7 +4,7 @@ import pytest
 
 from emulator.errors import InputError
 from experiments.summary import summarise, write_summary
-from tests.experiments.synthetic_runs import a_directory, a_record, a_run, store
+from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_record, a_run, store
 
 FIGURES = [
     "target_accuracy",
@@ -49,8 +49,8 @@ def two_arms():
 
 def test_the_schema_is_exactly_the_promised_one(two_arms):
     summary = summarise_arms(two_arms)
-    assert list(summary) == ["version", "name", "reference_arm", "window", "arms"]
-    assert summary["version"] == 2
+    assert list(summary) == ["version", "name", "reference_arm", "window", "arms", "finished"]
+    assert summary["version"] == 3
     assert list(summary["arms"]) == ["global", "fielding"]
     for arm in summary["arms"].values():
         assert list(arm) == [
@@ -130,9 +130,38 @@ def test_an_arm_that_shares_no_seed_with_the_reference_is_left_out(two_arms):
     assert list(summarise_arms([two_arms[0], two_arms[3]])["arms"]) == ["global"]
 
 
-def test_a_reference_arm_without_a_finished_run_is_an_error(two_arms):
-    with pytest.raises(InputError, match="the reference arm 'global' has no finished run"):
-        summarise_arms(two_arms[2:])
+def test_without_a_finished_reference_run_nothing_is_compared_and_the_rest_is_there(two_arms):
+    summary = summarise_arms(two_arms[2:])
+    assert summary["arms"] == {}
+    fielding = summary["finished"]["arms"]["fielding"]
+    assert fielding["models_sent"]["per_seed"] == [28.0, 28.0]
+    assert fielding["relative_models_sent"] == {"mean": None, "ci95": None, "per_seed": []}
+
+
+def test_without_any_run_there_is_no_summary():
+    with pytest.raises(InputError, match="synthetic: there is no finished run"):
+        summarise_arms([])
+
+
+def test_what_needs_no_reference_is_of_every_finished_run_with_how_many_data_steps_are_scored():
+    runs = [
+        a_drifting_run("global", 0, [0.5, 0.5], [[0, 0], [0, 0]]),
+        a_drifting_run("oracle", 0, [0.75, 0.75], [[0, 0], [0, 1]], models_sent=20.0),
+        a_drifting_run("oracle", 1, [1.0], [[0, 0]]),
+    ]
+    finished = summarise_arms(runs)["finished"]
+    assert (finished["steps"], finished["scored_steps"]) == (2, 1)
+    oracle = finished["arms"]["oracle"]
+    assert oracle["seed_ids"] == [0, 1]
+    assert oracle["accuracy_omitting_drift"]["per_seed"] == [0.75, 1.0]
+    assert oracle["accuracy_including_drift"]["per_seed"] == [0.375, 0.5]
+    assert oracle["relative_models_sent"]["per_seed"] == [pytest.approx(2.0)]
+
+
+def test_of_a_trace_without_concepts_no_step_is_scored(two_arms):
+    finished = summarise_arms(two_arms)["finished"]
+    assert (finished["steps"], finished["scored_steps"]) == (None, None)
+    assert finished["arms"]["global"]["accuracy_omitting_drift"]["mean"] is None
 
 
 def test_distances_that_were_never_measured_are_null():

@@ -17,6 +17,7 @@ from tests.experiments.small import (
     DEVICES,
     NEVER_AGAIN,
     WINDOWS,
+    write_drifting,
     write_idx_folder,
     write_label_trace,
     write_replay,
@@ -105,10 +106,43 @@ def test_a_configuration_that_cannot_be_read_ends_with_2_and_one_line(
         assert_names(ended.error, name, rule)
 
 
-def test_a_folder_is_no_configuration_to_check(driftscale: Driftscale, tmp_path: Path) -> None:
+def test_a_folder_without_configurations_has_nothing_to_check(driftscale: Driftscale, tmp_path: Path) -> None:
     ended = driftscale("check", tmp_path)
     assert ended.code == 2
-    assert_names(ended.error, str(tmp_path), "is a folder")
+    assert_names(ended.error, str(tmp_path), "a folder without a configuration")
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize(
+    ("settings", "rest"),
+    [
+        (["trace.pattern=R", "trace.concepts=sea", "seeds=[10]"], 'trace.pattern = "R": stands for R'),
+        (["trace.concepts={kind='label_swaps', folder='mnist'}"], "mnist: not found; looked for"),
+        (["round.rounds=5"], "round.rounds = 5: trace.pattern has 2 steps of data"),
+        (["round.participants=4"], "round.participants = 4: more than the 3 clients"),
+        (["parts.schedules=['adaptive_lr','adaptive_lr']"], "arm 'oblivious': schedules 'adaptive_lr'"),
+        (["arm.oblivious.clusterer=kue"], "arm 'oblivious': clusterer 'kue' gives each model"),
+        (["trace.concepts=sine", "trace.pattern=['000','111']", "round.rounds=9"], "round.rounds = 9: "),
+    ],
+)
+def test_what_shows_only_once_the_parts_are_put_together_names_the_file_too(
+    driftscale: Driftscale, tmp_path: Path, command: str, settings: list[str], rest: str
+) -> None:
+    config = write_drifting(tmp_path)
+    options = [option for setting in settings for option in ("--set", setting)]
+    ended = driftscale(command, config.name, *options)
+    assert ended.code == 2
+    assert ended.error.startswith(f"drifting.toml: {rest}")
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_published_values_of_a_trace_without_concepts_are_refused(
+    driftscale: Driftscale, tmp_path: Path, command: str
+) -> None:
+    config = write_small(tmp_path, report={"published": {"accuracy_omitting_drift": {"global": 50}}})
+    ended = driftscale(command, config.name)
+    assert ended.code == 2
+    assert_names(ended.error, "small.toml: report.published: ", "a trace that knows its concepts")
 
 
 def test_unknown_names_of_the_other_commands_list_the_choices(driftscale: Driftscale) -> None:
@@ -244,7 +278,9 @@ def test_a_fleet_that_is_never_online_again_ends_with_3_and_the_reason_stays(
     assert ended.code == 3
     [error] = [line for line in ended.err.splitlines() if line.startswith("error: ")]
     assert error == ended.err.splitlines()[-1]
-    assert_names(error, "of 12 clients are online", "round.min_online = 1", "runs/small")
+    assert_names(error, "2 of 2 runs failed (global, seed 0; fielding, seed 0)", "runs/small")
+    [first] = [line for line in ended.err.splitlines() if "global, seed 0: FAILED" in line]
+    assert_names(first, "of 12 clients are online", "round.min_online = 1")
     assert "Traceback" not in ended.err
     directory = RunDirectory(Path("runs/small"))
     assert "of 12 clients are online" in str(directory.failure("global", 0))
@@ -255,8 +291,8 @@ def test_a_wait_longer_than_allowed_ends_with_3(driftscale: Driftscale, tmp_path
     (tmp_path / "online.csv").write_text("device_id,start_s,end_s,period_s\na,0,0.1,8640000\n")
     ended = driftscale("run", write_small(tmp_path, devices={"availability": "online.csv"}))
     assert ended.code == 3
-    [error] = [line for line in ended.err.splitlines() if line.startswith("error: ")]
-    assert_names(error, "round 1", "30 virtual days")
+    [first] = [line for line in ended.err.splitlines() if "global, seed 0: FAILED" in line]
+    assert_names(first, "round 1", "30 virtual days")
 
 
 # -- traces -------------------------------------------------------------------------------------------------
@@ -423,30 +459,41 @@ def test_a_failing_arm_ends_with_3_and_the_others_are_summarised(
     assert [line for line in ended.err.splitlines() if line.startswith("error: ")] == ended.err.splitlines()[
         -1:
     ]
-    assert "error: bad, seed 0: round 0: training diverged" in ended.err
+    assert "error: 1 of 2 runs failed (bad, seed 0); finished runs are kept in runs/small" in ended.err
+    assert ended.err.count("training diverged") == 1
     assert "bad, seed 0: FAILED: round 0" in ended.err
     assert "time to accuracy, against global" in ended.out
+    assert "small: 1 finished, 1 failed" in ended.out
+    assert "small: 1 finished, 1 failed" in driftscale("report", "runs/small").out
     run = tmp_path / "runs" / "small"
     assert (run / "summary.json").exists()
     assert (run / "report.html").exists()
     assert (run / "bad/seed-0/FAILED").read_text().startswith("round 0: training diverged")
 
 
-def test_without_its_reference_arm_a_run_ends_well_and_says_why_there_is_no_summary(
+def test_without_its_reference_arm_a_run_ends_well_and_says_why_there_is_no_report(
     driftscale: Driftscale, tmp_path: Path
 ) -> None:
     config = write_small(tmp_path)
     ended = driftscale("run", config, "--arms", "fielding")
     assert ended.code == 0
     assert ended.err.splitlines()[-1] == (
-        "no summary: runs/small has no finished run of the reference arm 'global'"
+        "no report: runs/small has no finished run of the reference arm 'global'"
     )
     assert driftscale("run", config).code == 0
     assert (tmp_path / "runs/small/summary.json").exists()
     bad = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}
     ended = driftscale("run", write_small(tmp_path, name="other", arm=[bad, {"name": "good"}]))
     assert ended.code == 3
-    assert "error: bad, seed 0: " in ended.err.splitlines()[-1]
+    assert "error: 1 of 2 runs failed (bad, seed 0)" in ended.err.splitlines()[-1]
+
+
+def test_a_run_directory_in_which_all_failed_says_so(driftscale: Driftscale, tmp_path: Path) -> None:
+    bad = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}
+    assert driftscale("run", write_small(tmp_path, arm=[bad])).code == 3
+    ended = driftscale("report", "runs/small")
+    assert ended.code == 2
+    assert ended.error == "runs/small: no run is finished: 1 failed"
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(driftscale: Driftscale, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_run_in_json_prints_the_summary_and_nothing_else(driftscale: Driftscal
     ended = driftscale("run", config, "--format", "json", "--out", "elsewhere")
     summary = json.loads(ended.out)
     assert summary == json.loads(Path("elsewhere/summary.json").read_text())
-    assert set(summary) == {"version", "name", "reference_arm", "window", "arms"}
+    assert set(summary) == {"version", "name", "reference_arm", "window", "arms", "finished"}
     assert list(summary["arms"]) == ["global", "fielding"]
     for arm in summary["arms"].values():
         assert set(arm) >= ESTIMATES | {"seeds", "reached", "seed_ids", "censored_seeds"}
@@ -113,7 +113,7 @@ def test_options_say_where_what_and_how_often(driftscale: Driftscale, config: Pa
 def printed(summary: dict[str, Any], width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
     monkeypatch.setattr(tables, "Console", lambda: console)
-    tables.print_summary(summary, Path("runs/x/report.html"))
+    tables.print_summary(summary)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 
@@ -238,6 +238,20 @@ def test_a_check_says_what_the_configuration_comes_to_and_writes_nothing(
     assert table.out.splitlines()[0].strip() == "ok"
     assert "0, 1, 2, 3, 4, 5, 6, 7, 8, 9" in table.out
     assert [path.name for path in Path().iterdir()] == ["small.toml"]
+
+
+def test_a_check_of_a_folder_has_a_row_for_each_configuration(driftscale: Driftscale, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / "configs" / name).mkdir(parents=True)
+        write_small(tmp_path / "configs" / name, name=name).rename(tmp_path / "configs" / f"{name}.toml")
+    checks = json.loads(driftscale("check", "configs", "--format", "json").out)
+    assert [facts["name"] for facts in checks] == ["one", "two"]
+    assert checks[0] == json.loads(driftscale("check", "configs/one.toml", "--format", "json").out)
+    rows = driftscale("check", "configs", "--seeds", "0..2").out.splitlines()
+    assert [row.split()[1:6:2] for row in rows if "one" in row or "two" in row] == [
+        ["one", "2", "3"],
+        ["two", "2", "3"],
+    ]
 
 
 # -- parts and profiles -------------------------------------------------------------------------------------

@@ -33,7 +33,8 @@ def test_a_folder_is_run_into_one_table_with_reports_beside_it(driftscale: Drift
     assert lines[0] == "drifts: Accuracy (%), omitting drift cells"
     assert lines[1].split() == ["arm", "alpha", "beta"]
     assert [line.split()[0] for line in lines[3:7:2]] == ["oblivious", "oracle"]
-    assert lines[4].split()[:3] == ["52.00", "±", "1.50"]
+    assert lines[4].split()[:3] == ["(52.00", "±", "1.50,"]
+    assert lines[4].rstrip().endswith(")")
     assert lines[-1] == "table: runs/drifts/table.html"
 
 
@@ -95,7 +96,8 @@ def test_an_experiment_that_fails_ends_with_3_after_the_others_and_their_table(
     ended = driftscale("run", folder, "--seeds", "0")
     assert ended.code == 3
     assert ended.err.splitlines()[-1] == "error: 1 of 3 experiments failed: aardvark"
-    assert "aardvark: 0 of 2 runs are finished" in ended.out
+    assert "aardvark: 2 failed" in ended.out
+    assert sum("diverged" in line for line in ended.err.splitlines()) == 2  # each failure once
     assert Path("runs/drifts/beta/report.html").exists()
 
 
@@ -117,6 +119,40 @@ def test_one_experiment_whose_trace_knows_its_concepts_shows_the_same_before_its
         "beta: time to accuracy, against oblivious",
     ]
     assert lines[-1] == "report: runs/beta/report.html"
+
+
+def test_the_figures_that_need_no_reference_arm_are_there_without_it(
+    driftscale: Driftscale, folder: Path
+) -> None:
+    ended = driftscale("run", folder, "--arms", "oracle", "--seeds", "0", "--out", "other")
+    assert ended.code == 0
+    table = json.loads(Path("other/table.json").read_text())
+    for figure in ("accuracy_omitting_drift", "accuracy_including_drift", "models_sent"):
+        assert list(table["figures"][figure]["oracle"]) == ["alpha", "beta"]
+    assert table["figures"]["relative_models_sent"] == {}
+    assert sum(line.startswith("oracle") for line in ended.out.splitlines()) == 3
+    alone = driftscale("run", folder / "beta.toml", "--arms", "oracle", "--seeds", "0").out.splitlines()
+    assert alone[0] == "beta: Accuracy (%), omitting drift cells"
+    assert alone[3].split()[0] == "oracle"
+
+
+def test_the_table_is_the_same_wherever_it_is_written(driftscale: Driftscale, folder: Path) -> None:
+    for out in ("here", "there"):
+        driftscale("run", folder, "--seeds", "0", "--arms", "oracle", "--out", out)
+    assert Path("here/table.json").read_bytes() == Path("there/table.json").read_bytes()
+    driftscale("report", "there")
+    assert Path("here/table.json").read_bytes() == Path("there/table.json").read_bytes()
+    lines = driftscale("run", folder / "beta.toml", "--seeds", "0", "--out", "elsewhere").out.splitlines()
+    assert lines[1].split() == ["arm", "beta"]
+
+
+def test_a_run_shorter_than_its_trace_says_how_many_data_steps_are_scored(
+    driftscale: Driftscale, folder: Path
+) -> None:
+    short = driftscale("run", folder / "beta.toml", "--seeds", "0", "--set", "round.rounds=2")
+    assert "beta: scored are 1 of 2 data steps" in short.out
+    whole = driftscale("run", folder / "beta.toml", "--seeds", "0", "--out", "whole")
+    assert "scored are" not in whole.out
 
 
 def test_arms_that_have_not_run_are_no_rows_of_the_printed_table(

@@ -1,7 +1,7 @@
 from experiments.report.figures import Arm
-from experiments.report.headline import sentences
+from experiments.report.headline import drift_sentence, sentences
 from experiments.summary import summarise
-from tests.experiments.synthetic_runs import a_run
+from tests.experiments.synthetic_runs import a_drifting_run, a_run
 
 
 def headline(runs, target=None):
@@ -75,3 +75,46 @@ def test_the_highest_final_accuracy_comes_first():
 
 def test_a_reference_arm_alone_is_compared_with_nothing():
     assert headline(GLOBAL) == ["global ends at 50.0 %; no other arm has finished a seed to compare with it."]
+
+
+def test_a_speed_up_whose_interval_is_wider_than_a_factor_100_is_undetermined():
+    others = [a_run("other", 0, [0.5, 0.5, 0.5, 0.5]), a_run("other", 1, [0.1, 0.5, 0.5, 0.5])]
+    (said,) = headline(GLOBAL + others)  # 4x and 2x: [0.03, 231]
+    assert "neither measurably sooner nor later (speed-up 2.83x [undetermined])" in said
+
+
+# -- where the trace knows its concepts ---------------------------------------------------------------------
+
+
+def drift_headline(runs, published=None, reference_arm="global"):
+    summary = summarise(runs, name="x", window=1, reference_arm=reference_arm)
+    report = {"published": {"accuracy_omitting_drift": published or {}}}
+    return drift_sentence(summary["finished"], reference_arm, report)
+
+
+def drifting_arm(name, *shares):
+    return [a_drifting_run(name, seed, [share] * 2, [[0, 0]] * 2) for seed, share in enumerate(shares)]
+
+
+def test_the_best_arm_omitting_drift_stands_beside_the_first_and_beside_what_is_published():
+    runs = (
+        drifting_arm("global", 0.5, 0.5) + drifting_arm("good", 0.75, 0.75) + drifting_arm("fair", 0.7, 0.7)
+    )
+    assert drift_headline(runs, {"good": [80.0, 1.5], "global": [50.0]}) == (
+        "good has the highest accuracy omitting drift, 75.00 ± 0.00 % (published: 80.00 ± 1.50 %); "
+        "global, the first arm, has 50.00 ± 0.00 % (published: 50.00 %)."
+    )
+
+
+def test_a_first_arm_that_is_the_best_is_said_to_be():
+    runs = drifting_arm("global", 0.75) + drifting_arm("poor", 0.5)
+    assert drift_headline(runs) == "global, the first arm, has the highest accuracy omitting drift, 75.00 %."
+
+
+def test_a_run_that_is_too_short_is_said_to_be():
+    runs = [a_drifting_run("global", 0, [0.75], [[0, 0]])]
+    assert drift_headline(runs).endswith(" Scored are 1 of 2 data steps.")
+
+
+def test_without_concepts_there_is_no_such_sentence():
+    assert drift_headline(GLOBAL) is None

@@ -59,10 +59,10 @@ def test_runs_that_do_not_count_are_named_with_their_reason(tmp_path):
     directory.start("global", 1)
     directory.mark_failed("global", 1, "nobody was <online>")
     page = body(written(directory))
-    assert "global, seed 1: failed: nobody was &lt;online&gt;" in page
-    assert "fielding, seed 0: not finished" in page
-    assert "fielding, seed 1: finished, but the reference arm did not finish this seed" in page
-    assert "static, seed 0: not finished" in page
+    assert "global: seed 1 failed: nobody was &lt;online&gt;" in page
+    assert "fielding: seed 0 not finished" in page
+    assert "fielding: seed 1 finished, but the reference arm did not finish this seed" in page
+    assert "static: seeds 0, 1 not finished" in page
 
 
 def test_a_censored_arm_is_flagged_and_explained(tmp_path):
@@ -70,8 +70,8 @@ def test_a_censored_arm_is_flagged_and_explained(tmp_path):
     store(directory, a_run("global", 0, [0.5, 0.5]))
     store(directory, a_run("slow", 0, [0.25, 0.25]))
     page = body(written(directory))
-    assert page.count("&nbsp;†") == 2  # of TTA and speed-up
-    assert "† Some seeds never reached the target" in page
+    assert page.count("&nbsp;*") == 2  # of TTA and speed-up
+    assert "* Some seeds never reached the target" in page
 
 
 def test_a_reference_that_misses_a_configured_target_flags_the_speed_ups_it_enters(tmp_path):
@@ -79,12 +79,13 @@ def test_a_reference_that_misses_a_configured_target_flags_the_speed_ups_it_ente
     store(directory, a_run("global", 0, [0.5, 0.5]))
     store(directory, a_run("fast", 0, [0.5, 0.75]))
     page = body(written(directory))
-    assert page.count("&nbsp;†") == 2  # global's TTA and fast's speed-up
+    assert page.count("&nbsp;*") == 2  # global's TTA and fast's speed-up
     assert "The target is 70.0 %, as configured." in " ".join(page.split())
 
 
 def test_a_directory_without_a_finished_reference_has_no_report(tmp_path):
-    directory = a_directory(tmp_path, ["global"], [0])
-    with pytest.raises(InputError, match="has no finished run"):
+    directory = a_directory(tmp_path, ["global", "fielding"], [0])
+    store(directory, a_run("fielding", 0, [0.5]))
+    with pytest.raises(InputError, match="the reference arm 'global' has no finished run"):
         write_report(directory)
     assert not directory.report_path.exists()

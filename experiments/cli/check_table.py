@@ -1,0 +1,75 @@
+"""What `driftscale check` shows: what a configuration comes to, or each of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from experiments.cli.output import OutputFormat, print_json, print_table
+
+if TYPE_CHECKING:
+    from experiments.build import World
+    from experiments.config import Experiment
+
+Facts = dict[str, object]
+
+COLUMNS = ("clients", "labels", "samples in the trace", "last data step", "client updates in all")
+"""The facts that have a column in the table of a folder."""
+
+
+def print_check(facts: Facts, output: OutputFormat) -> None:
+    """The facts of one configuration, below one another."""
+    if output is OutputFormat.JSON:
+        print_json(facts)
+        return
+    print_table([{"what": key, "value": str(value)} for key, value in facts.items()], "ok")
+
+
+def print_checks(checks: Sequence[Facts], output: OutputFormat) -> None:
+    """A row for each configuration of a folder; as JSON, the list of all their facts."""
+    if output is OutputFormat.JSON:
+        print_json(checks)
+        return
+    rows = [
+        {
+            "name": facts["name"],
+            **{key: str(facts[key]).count(",") + 1 for key in ("arms", "seeds")},
+            **{key: facts[key] for key in COLUMNS},
+        }
+        for facts in checks
+    ]
+    print_table(rows, "ok")
+
+
+def check_facts(experiment: Experiment, world: World) -> Facts:
+    """What the configuration comes to; `world` is that of its first seed."""
+    import numpy as np
+
+    clients = np.arange(world.trace.num_clients)
+    return {
+        "name": experiment.name,
+        "arms": ", ".join(arm.name for arm in experiment.arm),
+        "seeds": ", ".join(map(str, experiment.seeds)),
+        "clients": world.trace.num_clients,
+        "labels": world.trace.num_labels,
+        "samples in the trace": len(world.trace),
+        "last data step": world.trace.last_step,
+        "device profile": world.profile.name,
+        "model factor": _model_factors(experiment, world),
+        **{f"availability: {name}": count for name, count in world.availability.facts.items()},
+        "online at the start": int(world.availability.online(clients, 0.0).sum()),
+        "client updates in all": experiment.round.participants
+        * experiment.round.rounds
+        * len(experiment.arm)
+        * len(experiment.seeds),
+    }
+
+
+def _model_factors(experiment: Experiment, world: World) -> float | str:
+    """The one that all arms have, or each arm's."""
+    from experiments.build import resolve_model_factor
+
+    factors = {arm.name: resolve_model_factor(experiment, arm, world) for arm in experiment.arm}
+    if len(set(factors.values())) == 1:
+        return next(iter(factors.values()))
+    return ", ".join(f"{arm} {factor:.4g}" for arm, factor in factors.items())

@@ -1,0 +1,104 @@
+"""What `driftscale parts` shows: the parts that a configuration can name, and their parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+from emulator.errors import UnknownNameError
+from experiments.cli.output import OutputFormat, print_json, print_table
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from emulator.plugins import Registry
+
+
+def print_parts(kind: str | None, output: OutputFormat) -> None:
+    """Names, parameters with defaults, and first lines of the parts of one kind, or of all."""
+    registries = _registries()
+    if kind is not None and kind not in registries:
+        raise UnknownNameError("kind of part", kind, registries)
+    parts = [
+        (name, part_name, part)
+        for name, registry in registries.items()
+        if kind in (None, name)
+        for part_name, part in registry
+    ]
+    if output is OutputFormat.JSON:
+        print_json(
+            [
+                {"kind": name, "name": part_name, "about": _first_line(part), "parameters": _parameters(part)}
+                for name, part_name, part in parts
+            ]
+        )
+        return
+    if kind is None:
+        rows = [
+            {"kind": name, "name": part_name, "what it is": _first_line(part)}
+            for name, part_name, part in parts
+        ]
+        print_table(rows)
+        print("driftscale parts KIND shows the parameters.")
+        return
+    for _, part_name, part in parts:
+        print(f"{part_name}: {_first_line(part)}")
+        parameters = [{"parameter": key, **facts} for key, facts in _parameters(part).items()]
+        if parameters:
+            print_table(parameters)
+        print()
+
+
+def _registries() -> dict[str, Registry[Any]]:
+    from coordinator.aggregators import AGGREGATORS
+    from coordinator.clusterers import CLUSTERERS
+    from coordinator.detectors import DETECTORS
+    from coordinator.memories import MEMORIES
+    from coordinator.pacing import PACINGS
+    from coordinator.schedules import SCHEDULES
+    from coordinator.selectors import SELECTORS
+    from executor.models import MODELS
+    from executor.rules import RULES
+    from traces.availability import AVAILABILITIES
+    from traces.concepts import CONCEPT_SETS
+    from traces.drift import DRIFTS
+    from traces.sources import SOURCES
+
+    return {
+        "clusterer": CLUSTERERS,
+        "detector": DETECTORS,
+        "selector": SELECTORS,
+        "memory": MEMORIES,
+        "solver": RULES,
+        "aggregator": AGGREGATORS,
+        "pacing": PACINGS,
+        "schedule": SCHEDULES,
+        "model": MODELS,
+        "source": SOURCES,
+        "drift": DRIFTS,
+        "concepts": CONCEPT_SETS,
+        "availability": AVAILABILITIES,
+    }
+
+
+def _first_line(part: Any) -> str:
+    return " ".join((part.__doc__ or "").strip().split("\n\n")[0].split())
+
+
+def _about(field: FieldInfo) -> str:
+    """What a parameter means, and its choices if it has some."""
+    choices = [str(choice) for choice in get_args(field.annotation) if isinstance(choice, str)]
+    among = f" (one of {', '.join(choices)})" if len(choices) > 1 else ""
+    return " ".join((field.description or "").split()) + among
+
+
+def _parameters(part: Any) -> dict[str, dict[str, str]]:
+    """By name, each parameter's default and what it means."""
+    return {
+        name: {
+            "default": "required"
+            if field.is_required()
+            else str(field.get_default(call_default_factory=True)),
+            "about": _about(field),
+        }
+        for name, field in part.Parameters.model_fields.items()
+    }
