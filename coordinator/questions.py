@@ -59,7 +59,7 @@ class Questions:
         self._holders: dict[tuple[int, int], Bools] = {}
 
     def open_round(self, number: int) -> None:
-        """What clients downloaded in earlier rounds is gone; a round that waited, and opens again, goes on."""
+        """What clients downloaded in earlier rounds is gone; one that waited, and opens again, keeps it."""
         if number != self._round:
             self._round, self._asked = number, 0
             self._holders.clear()
