@@ -25,7 +25,7 @@ DATA = {
     "experiments/configs/covid-mnist.toml",
     "experiments/configs/feddrift/sine-2.toml",
     "experiments/configs/digits.toml",
-    "experiments/report/template.html",
+    "experiments/report/report_page.html",
     "traces/availability/diurnal_curve.csv",
     *(f"{package}/py.typed" for package in PACKAGES),
 }
