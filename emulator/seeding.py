@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -45,6 +46,11 @@ class RandomStreams:
 
     def generator(self, purpose: str, *key: int) -> np.random.Generator:
         """A fresh generator at the start of the stream that `purpose` and the non-negative `key` name."""
-        word = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "little")
-        sequence = np.random.SeedSequence(entropy=self.seed, spawn_key=(word, *key))
+        sequence = np.random.SeedSequence(entropy=self.seed, spawn_key=(_word(purpose), *key))
         return np.random.Generator(np.random.Philox(sequence))
+
+
+@cache
+def _word(purpose: str) -> int:
+    """The number that stands for `purpose` in the key of a stream."""
+    return int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "little")

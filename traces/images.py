@@ -32,7 +32,9 @@ class ImageSet:
 
     def features(self, images: Ints) -> Floats32:
         """(n, *shape) pixels times scale."""
-        return self.pixels[images].astype(np.float32) * np.float32(self.scale)
+        # NOTE: `take` gathers short rows several times faster than an index does.
+        pixels: Floats32 = self.pixels.take(images, axis=0).astype(np.float32, copy=False)
+        return pixels if self.scale == 1.0 else pixels * np.float32(self.scale)
 
     def by_label(self, split: Split) -> tuple[Ints, Ints]:
         """Image indices of a split in order of label, and where each label starts (num_labels + 1,)."""

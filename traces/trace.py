@@ -81,7 +81,7 @@ class Trace:
 
     def features(self, rows: Ints) -> Floats32:
         """(n, *sample_shape) the samples of table rows `rows`."""
-        samples = self._images.features(self.image[rows].astype(np.int64))
+        samples = self._images.features(self.image.take(rows).astype(np.int64))
         if self.noise > 0:
             windows = np.lib.stride_tricks.sliding_window_view(self._normal, self._pixels)
             samples += np.float32(self.noise) * windows[self._noise_start[rows]].reshape(samples.shape)
