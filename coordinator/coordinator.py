@@ -215,9 +215,8 @@ class SynchronousCoordinator:
             raise RunError(
                 f"round {self._round.number}: the selector chose none of the {len(candidates)} clients online"
             )
-        cohort = self._open_cohort(chosen, lane[chosen], quota, now_s)
-        self._cohort = cohort
-        return Reaction(self._visit_ends(cohort))
+        self._cohort = self._open_cohort(chosen, lane[chosen], quota, now_s)
+        return Reaction(self._visit_ends(self._cohort))
 
     def _open_cohort(self, clients: Ints, lanes: Ints, quota: Ints, now_s: float) -> Cohort:
         """Freeze the tasks of `clients` and work out what their visits cost."""
