@@ -28,7 +28,7 @@ from coordinator.solver_state import SolverState
 from coordinator.tasks import task_settings, visit_work
 from coordinator.view import View
 from coordinator.window import Window
-from emulator.arrays import Bools, Floats32, Ints
+from emulator.arrays import NO_IDS, Bools, Floats32, Ints
 from emulator.errors import RunError
 from emulator.events import (
     ClientDropped,
@@ -156,7 +156,7 @@ class SynchronousCoordinator:
         changed = self._stream.advance_to_round(progress.number)
         self._solver_state.data_changed(changed)
         self._reports.data_changed(changed)
-        news = self._reports.with_news()
+        news = self._reports.with_news() if clusterer.watches_data else NO_IDS
         news = news[registering | self._availability.online(news, now_s)]
         self._reports.taken(news)
         self._questions.open_round(progress.number)

@@ -50,9 +50,9 @@ class SolverState:
 
     def data_changed(self, clients: Ints) -> None:
         """These clients hold other samples than before."""
-        if self._rows:
-            for client in clients.tolist():
-                self._rows.pop(client, None)
+        known = np.fromiter(self._rows, dtype=np.int64, count=len(self._rows))
+        for client in known[np.isin(known, clients)].tolist():
+            del self._rows[client]
 
 
 def _stacked(name: str, found: list[Mapping[str, Floats32] | None], width: int) -> Floats32:

@@ -34,6 +34,11 @@ class Clusterer(ABC):
         """What clients are asked to report from now on; None: they are asked nothing."""
         return None
 
+    @property
+    def watches_data(self) -> bool:
+        """Whether it looks at `view.changed`; to find out who of a fleet is online with news is not free."""
+        return True
+
     def on_data(self, view: View) -> Assignment | None:
         """A round opens; samples may have arrived or expired, and whoever drifted has reported.
 

@@ -56,6 +56,10 @@ class Cfl(Clusterer):
         self.parameters = parameters
         self._longest = 0.0
 
+    @property
+    def watches_data(self) -> bool:
+        return False
+
     def on_data(self, view: View) -> Assignment | None:
         if view.assignment is not None:
             return None

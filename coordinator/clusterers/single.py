@@ -18,6 +18,10 @@ class Single(Clusterer):
     def __init__(self, parameters: NoParameters) -> None:
         self.parameters = parameters
 
+    @property
+    def watches_data(self) -> bool:
+        return False
+
     def on_data(self, view: View) -> Assignment | None:
         if view.assignment is not None:
             return None

@@ -21,6 +21,10 @@ class Static(Clusterer):
     def representation(self) -> Representation | None:
         return None if self._clustered else "label"
 
+    @property
+    def watches_data(self) -> bool:
+        return not self._clustered
+
     def on_data(self, view: View) -> Assignment | None:
         if self._clustered:
             return None

@@ -71,11 +71,11 @@ def run(
     Of a folder every configuration is run, each into a run directory of its own under --out (default:
     runs/<folder>), and one table is made over all of them.
     """
-    from experiments.cli.runs import run_all_of, run_one
+    from experiments.cli.runs import RunCommand, run_all_of, run_one
 
     chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
     run_it = run_all_of if config.is_dir() else run_one
-    run_it(config, settings or [], _parse_seeds(seeds), chosen, data, out, fresh, output)
+    run_it(RunCommand(config, settings or [], _parse_seeds(seeds), chosen, data, out, fresh, output))
 
 
 @app.command()

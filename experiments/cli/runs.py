@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.errors import InputError
@@ -22,22 +23,36 @@ from experiments.table import build_table, how_many_runs, recorded_name, write_t
 INTERRUPTED = "interrupted; finished runs are kept, the same command goes on with the rest"
 
 
-def run_one(
-    config: Path,
-    settings: Sequence[str],
-    seeds: Sequence[int] | None,
-    arms: Sequence[str] | None,
-    data: Path | None,
-    out: Path | None,
-    fresh: bool,
-    output: OutputFormat,
-) -> None:
+@dataclass(frozen=True)
+class RunCommand:
+    """What `driftscale run` was told; `config` is a configuration, or a folder of them."""
+
+    config: Path
+    settings: Sequence[str]
+    seeds: Sequence[int] | None
+    arms: Sequence[str] | None
+    data: Path | None
+    out: Path | None
+    fresh: bool
+    output: OutputFormat
+
+
+def run_one(asked: RunCommand) -> None:
     """Run one configuration, then report."""
-    experiment = load_experiment(config, settings, seeds, data)
-    folder = out or Path("runs") / experiment.name
-    plan = plan_run(experiment, folder, arms, locator(data, config), fresh=fresh, file=str(config))
+    experiment = load_experiment(asked.config, asked.settings, asked.seeds, asked.data)
+    folder = asked.out or Path("runs") / experiment.name
+    plan = plan_run(
+        experiment,
+        folder,
+        asked.arms,
+        locator(asked.data, asked.config),
+        fresh=asked.fresh,
+        file=str(asked.config),
+    )
     try:
-        with make_progress(plan.runs(), plan.earlier_s(), quiet=output is OutputFormat.JSON) as progress:
+        with make_progress(
+            plan.runs(), plan.earlier_s(), quiet=asked.output is OutputFormat.JSON
+        ) as progress:
             run_plan(plan, progress)
     except KeyboardInterrupt:
         _note(INTERRUPTED)
@@ -45,34 +60,25 @@ def run_one(
     finally:
         # What is finished is summarised however the run ends.
         if plan.directory.finished_pairs():
-            report_one(folder, output)
+            report_one(folder, asked.output)
 
 
-def run_all_of(
-    folder: Path,
-    settings: Sequence[str],
-    seeds: Sequence[int] | None,
-    arms: Sequence[str] | None,
-    data: Path | None,
-    out: Path | None,
-    fresh: bool,
-    output: OutputFormat,
-) -> None:
+def run_all_of(asked: RunCommand) -> None:
     """Run every configuration of a folder, then make their table."""
-    members = load_folder(folder, settings, seeds, arms, data)
-    name = folder.resolve().name
-    target = out or Path("runs") / name
-    plans = plan_folder(members, target, fresh=fresh)
+    members = load_folder(asked.config, asked.settings, asked.seeds, asked.arms, asked.data)
+    name = asked.config.resolve().name
+    target = asked.out or Path("runs") / name
+    plans = plan_folder(members, target, fresh=asked.fresh)
     runs = [run for plan in plans for run in plan.runs()]
     earlier_s = {run: wall_s for plan in plans for run, wall_s in plan.earlier_s().items()}
     try:
-        with make_progress(runs, earlier_s, quiet=output is OutputFormat.JSON) as progress:
+        with make_progress(runs, earlier_s, quiet=asked.output is OutputFormat.JSON) as progress:
             run_folder(plans, progress, _finish)
     except KeyboardInterrupt:
         _note(INTERRUPTED)
         raise
     finally:
-        _report_table(target, [plan.directory for plan in plans], name, output)
+        _report_table(target, [plan.directory for plan in plans], name, asked.output)
 
 
 def report_one(path: Path, output: OutputFormat) -> None:

@@ -11,9 +11,10 @@ import numpy as np
 
 from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
+from coordinator.clusterers.single import Single
 from coordinator.schedules import Schedule
 from coordinator.view import View
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Bools, Floats, Ints
 from emulator.messages import InferencePlan, StateSpec
 from emulator.plugins import NoParameters
 from tests.fakes import FakeAvailability, FakeExecutor, FakeStream, Population, ints, one_hot
@@ -85,6 +86,31 @@ def test_a_client_whose_data_changed_while_it_was_offline_is_named_when_it_is_ba
     ).play()
     changed = [clients for moment, _, clients in clusterer.seen if moment == "data"]
     assert changed == [[0, 1], [0], [1]]
+
+
+def test_whoever_does_not_watch_data_does_not_make_the_fleet_say_who_is_online() -> None:
+    class Counting(FakeAvailability):
+        asked = 0
+
+        def online(self, ids: Ints, time_s: float) -> Bools:
+            self.asked += len(ids)
+            return super().online(ids, time_s)
+
+    def asked(clusterer: Clusterer) -> int:
+        availability = Counting({1: [(-np.inf, -1.0)]})
+        Population(
+            FakeExecutor([1.0, 1.0]),
+            stream=turning(2),
+            clusterer=clusterer,
+            availability=availability,
+            participants=1,
+            rounds=2,
+        ).play()
+        return availability.asked
+
+    dispatch = 2 * 2  # two clients in each of two rounds
+    assert asked(Single(NoParameters())) == dispatch
+    assert asked(Scripted()) > dispatch
 
 
 def test_questions_about_new_data_make_the_round_wait_for_the_slowest_answer() -> None:
