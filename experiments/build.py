@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,10 +66,13 @@ def _sha256(*columns: Floats) -> str:
     return state.hexdigest()
 
 
-def build_world(experiment: Experiment, seed: int, locate: Locate) -> World:
-    """Draw the clients of one seed; ConfigurationError when the rounds ask for more than there are."""
+def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path | None = None) -> World:
+    """Draw the clients of one seed; ConfigurationError when the rounds ask for more than there are.
+
+    A large trace is laid out in a file without a name in the folder `scratch` (None: the system's).
+    """
     streams = RandomStreams(seed)
-    trace = experiment.trace.build().build(TraceContext(experiment.round.rounds, streams, locate))
+    trace = experiment.trace.build().build(TraceContext(experiment.round.rounds, streams, locate, scratch))
     clients = trace.num_clients
     for key in ("participants", "min_online"):
         wanted = getattr(experiment.round, key)

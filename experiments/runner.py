@@ -135,7 +135,7 @@ def run_plan(plan: Plan, progress: Progress) -> None:
         if world is None or world.streams.seed != run.seed:
             is_first = world is None
             with naming(plan.file):
-                world = build_world(plan.experiment, run.seed, plan.locate)
+                world = build_world(plan.experiment, run.seed, plan.locate, plan.directory.path)
                 if is_first:  # what cannot be put together shows before anything trains
                     refuse_unfit_arms(plan.experiment, plan.arms, world)
             _write_manifest(plan, world)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +21,7 @@ NOISE_NUMBERS = 2**20
 
 @dataclass(frozen=True)
 class Arrivals:
-    """The table's columns in any order, shape (rows,): what a source hands over."""
+    """The columns of a table, shape (rows,): in any order where a source hands them over."""
 
     client: npt.NDArray[np.int32]
     split: npt.NDArray[np.int8]  # index into SPLITS
@@ -27,6 +29,17 @@ class Arrivals:
     label: npt.NDArray[np.int16]
     image: npt.NDArray[np.int32]
     noise_start: npt.NDArray[np.int32]  # where in the table of noise the sample's own begins
+
+
+DTYPES: Final[Mapping[str, np.dtype]] = {
+    "client": np.dtype(np.int32),
+    "split": np.dtype(np.int8),
+    "arrival": np.dtype(np.int32),
+    "label": np.dtype(np.int16),
+    "image": np.dtype(np.int32),
+    "noise_start": np.dtype(np.int32),
+}
+"""What the columns of `Arrivals` are of, in the order in which a digest reads them."""
 
 
 def num_noise_starts(images: ImageSet) -> int:

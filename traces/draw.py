@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
 from pydantic import Field
@@ -10,9 +11,12 @@ from pydantic import Field
 from emulator.arrays import Floats
 from emulator.errors import ConfigurationError, InputError
 from emulator.plugins import Parameters
+from emulator.ports import Split
 from emulator.seeding import RandomStreams
-from traces.arrivals import SPLITS, Arrivals, num_noise_starts
+from traces.arrivals import SPLITS, num_noise_starts
+from traces.even_table import Block, EvenTable
 from traces.images import ImageSet
+from traces.table import CHUNK_ROWS
 from traces.trace import Trace
 
 MAX_SAMPLES = 2**31
@@ -40,48 +44,39 @@ class StreamParameters(Parameters):
 
 
 def draw_trace(
-    images: ImageSet, shares: Floats, parameters: StreamParameters, streams: RandomStreams
+    images: ImageSet,
+    shares: Iterable[Floats],
+    *,
+    num_clients: int,
+    num_windows: int,
+    parameters: StreamParameters,
+    streams: RandomStreams,
+    scratch: Path | None = None,
 ) -> Trace:
     """Draw every client's samples.
 
-    `shares` (clients, windows, num_labels) are the label shares of each client's windows, each summing to 1.
+    `shares` yields, window by window, the label shares (clients, num_labels) of each client, which sum to 1.
     Window w arrives at step w - (retain_steps - 1): a client starts out owning its first `retain_steps`
     windows. Labels are drawn from the shares; images uniformly, with replacement, among the split's images
-    of that label.
+    of that label. A large trace is laid out in a file in `scratch`.
     """
-    num_clients, num_windows, _ = shares.shape
     num_starts = num_noise_starts(images)
-    parts = []
-    for index, split in enumerate(SPLITS):
-        size = parameters.samples_per_step if split == "train" else parameters.test_samples_per_step
-        pool, start = images.by_label(split)
-        available = np.diff(start)
-        for window in range(num_windows):
+    sizes = (parameters.samples_per_step, parameters.test_samples_per_step)
+    table = EvenTable(images, num_clients, num_windows, sizes, 1 - parameters.retain_steps, scratch)
+    pools = [_Pool(images, split) for split in SPLITS]
+    for window, share in zip(range(num_windows), shares, strict=True):
+        for split, pool in enumerate(pools):
             # A stream for each window, so that a shorter run is the beginning of a longer one.
-            generator = streams.generator("data", index, window)
-            counts = generator.multinomial(size, shares[:, window])  # (clients, labels)
-            missing = np.flatnonzero((available == 0)[: counts.shape[1]] & (counts.sum(axis=0) > 0))
-            if len(missing):
-                raise InputError(
-                    f"trace: label {missing[0]} is drawn, but the {split} images have none of it"
-                )
-            cell = np.repeat(np.arange(counts.size), counts.ravel())
-            client, label = np.divmod(cell, counts.shape[1])
-            picked = start[label] + (generator.random(len(cell)) * available[label]).astype(np.int64)
-            parts.append(
-                Arrivals(
-                    client=client.astype(np.int32),
-                    split=np.full(len(cell), index, dtype=np.int8),
-                    arrival=np.full(len(cell), window - (parameters.retain_steps - 1), dtype=np.int32),
-                    label=label.astype(np.int16),
-                    image=pool[picked].astype(np.int32),
-                    noise_start=generator.integers(0, num_starts, size=len(cell), dtype=np.int32),
-                )
-            )
+            generator = streams.generator("data", split, window)
+            block = table.block(split, window)
+            pool.draw(block, share, generator)
+            for rows in _chunks(len(block.noise_start), CHUNK_ROWS):
+                size = rows.stop - rows.start
+                block.noise_start[rows] = generator.integers(0, num_starts, size=size, dtype=np.int32)
+            table.drop_pages()
     return Trace(
         images,
-        _joined(parts),
-        num_clients=num_clients,
+        table,
         retain_steps=parameters.retain_steps,
         rounds_per_step=parameters.rounds_per_step,
         noise=parameters.noise,
@@ -104,7 +99,39 @@ def refuse_oversize(parameters: StreamParameters, num_clients: int, num_windows:
         )
 
 
-def _joined(parts: list[Arrivals]) -> Arrivals:
-    """The rows of all parts, one after the other."""
-    columns = [field.name for field in fields(Arrivals)]
-    return Arrivals(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in columns})
+class _Pool:
+    """The images of one split, by label."""
+
+    def __init__(self, images: ImageSet, split: Split) -> None:
+        self._split = split
+        self._images, self._start = images.by_label(split)
+        self._available = np.diff(self._start)
+
+    def draw(self, block: Block, shares: Floats, generator: np.random.Generator) -> None:
+        """Fill in labels by `shares` (clients, num_labels), and images of them.
+
+        In chunks, which draw the same numbers: all labels first, then all images.
+        """
+        clients, num_labels = shares.shape
+        size = len(block.label) // clients
+        drawn = np.zeros(num_labels, dtype=np.int64)
+        for chunk in _chunks(clients, max(1, CHUNK_ROWS // max(size, num_labels))):
+            counts = generator.multinomial(size, shares[chunk])  # (clients of the chunk, labels)
+            labels = np.tile(np.arange(num_labels, dtype=block.label.dtype), len(counts))
+            block.label[chunk.start * size : chunk.stop * size] = np.repeat(labels, counts.ravel())
+            drawn += counts.sum(axis=0)
+        missing = np.flatnonzero((self._available[:num_labels] == 0) & (drawn > 0))
+        if len(missing):
+            raise InputError(
+                f"trace: label {missing[0]} is drawn, but the {self._split} images have none of it"
+            )
+        for chunk in _chunks(len(block.label), CHUNK_ROWS):
+            label = block.label[chunk]
+            number = (generator.random(len(label)) * self._available[label]).astype(np.int64)
+            block.image[chunk] = self._images[self._start[label] + number]
+
+
+def _chunks(length: int, size: int) -> Iterator[slice]:
+    """Stretches of `size`, the last one shorter, that make up [0, length)."""
+    for first in range(0, length, size):
+        yield slice(first, min(first + size, length))

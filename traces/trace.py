@@ -1,26 +1,25 @@
-"""A trace: which labelled sample reaches which client at which data step. Columns, and nothing that moves.
+"""A trace: which labelled sample reaches which client at which data step. Nothing in it moves.
 
-The rows are sorted by (client, split, arrival), so what a client holds of one split at any step is one slice
-[first, last) of the table, found by binary search.
+What does is a `TraceStream`, a cursor over it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
 
 import numpy as np
 
-from emulator.arrays import Floats, Floats32, Ints
+from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import InputError
 from emulator.messages import SampleRanges
 from emulator.ports import Split
-from traces.arrivals import NOISE_NUMBERS, SPLITS, Arrivals
+from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, Arrivals
 from traces.images import ImageSet
+from traces.table import CHUNK_ROWS, Table
 
 
 class Trace:
-    """Immutable columns of shape (rows,), and the features behind them.
+    """An immutable table of samples, and the features behind them.
 
     A sample is its image plus sensor noise: `noise` times a stretch of one shared table of standard normal
     numbers that starts where the row says. So every row has noise of its own, the same whenever it is read,
@@ -36,9 +35,8 @@ class Trace:
     def __init__(
         self,
         images: ImageSet,
-        arrivals: Arrivals,
+        table: Table,
         *,
-        num_clients: int,
         retain_steps: int,
         rounds_per_step: int,
         noise: float,
@@ -46,14 +44,8 @@ class Trace:
         test_retain_steps: int | None = None,
         concepts: Ints | None = None,
     ) -> None:
-        order = np.lexsort((arrivals.arrival, arrivals.split, arrivals.client))
-        self.client = arrivals.client[order]
-        self.split = arrivals.split[order]
-        self.arrival = arrivals.arrival[order]
-        self.label = arrivals.label[order]
-        self.image = arrivals.image[order]
-        self._noise_start = arrivals.noise_start[order]
-        self.num_clients = num_clients
+        table.seal()
+        self.table = table
         self.retain_steps = retain_steps
         self.test_retain_steps = retain_steps if test_retain_steps is None else test_retain_steps
         self.concepts = concepts
@@ -62,14 +54,19 @@ class Trace:
         self._images = images
         self._pixels = int(np.prod(images.shape))
         self._normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
-        self._first_arrival = int(self.arrival.min(initial=0))
-        self.last_step = int(self.arrival.max(initial=0))
-        self._span = self.last_step - self._first_arrival + 2
-        self._key = self._key_of(self.client, self.split, self.arrival)
         self._refuse_clients_without_data()
 
     def __len__(self) -> int:
-        return len(self.client)
+        return len(self.table)
+
+    @property
+    def num_clients(self) -> int:
+        return self.table.num_clients
+
+    @property
+    def last_step(self) -> int:
+        """The data step of the last arrivals."""
+        return self.table.last_step
 
     @property
     def num_labels(self) -> int:
@@ -81,15 +78,16 @@ class Trace:
 
     def features(self, rows: Ints) -> Floats32:
         """(n, *sample_shape) the samples of table rows `rows`."""
-        samples = self._images.features(self.image.take(rows).astype(np.int64))
+        samples = self._images.features(self.table.take("image", rows).astype(np.int64))
         if self.noise > 0:
             windows = np.lib.stride_tricks.sliding_window_view(self._normal, self._pixels)
-            samples += np.float32(self.noise) * windows[self._noise_start[rows]].reshape(samples.shape)
+            noise = windows[self.table.take("noise_start", rows)]
+            samples += np.float32(self.noise) * noise.reshape(samples.shape)
         return samples
 
     def labels(self, rows: Ints) -> Ints:
         """(n,) the labels of table rows `rows`."""
-        return self.label[rows].astype(np.int64)
+        return self.table.take("label", rows).astype(np.int64)
 
     def held(self, ids: Ints, split: Split, step: int) -> SampleRanges:
         """What each client holds at `step`: arrivals of the newest, retained steps, one range each."""
@@ -103,22 +101,23 @@ class Trace:
         oldest = self._oldest("train", step)
         if first_step > 0:
             oldest = max(oldest, first_step)
-        newest = min(step, last_step) if last_step >= 0 else self._first_arrival - 1
+        newest = min(step, last_step) if last_step >= 0 else self.table.first_step - 1
         return self._arrivals(ids, "train", oldest, newest)
 
-    @cached_property
-    def train_by_arrival(self) -> tuple[Ints, Ints]:
-        """Training rows in order of arrival, and their arrival steps: what advancing reads."""
-        rows = np.flatnonzero(self.split == SPLITS.index("train"))
-        rows = rows[np.argsort(self.arrival[rows], kind="stable")]
-        return rows, self.arrival[rows].astype(np.int64)
+    def columns(self) -> Arrivals:
+        """All columns, whole and in the order of the table: for traces that fit into memory."""
+        return Arrivals(**{name: self.table.column(name, 0, self.num_clients) for name in DTYPES})
 
     def digest(self) -> str:
         """sha256 over every column, for the manifest."""
         state = hashlib.sha256()
-        for column in (self.client, self.split, self.arrival, self.label, self.image, self._noise_start):
-            state.update(np.ascontiguousarray(column).tobytes())
-        state.update(self._images.features(np.unique(self.image).astype(np.int64)).tobytes())
+        chunk = max(1, CHUNK_ROWS * self.num_clients // max(1, len(self)))
+        for name in DTYPES:
+            for first in range(0, self.num_clients, chunk):
+                last = min(first + chunk, self.num_clients)
+                state.update(self.table.column(name, first, last).tobytes())
+                self.table.drop_pages()
+        state.update(self._images.features(self._drawn_images()).tobytes())
         state.update(repr((self.num_clients, self.retain_steps, self.rounds_per_step, self.noise)).encode())
         # Only where a trace has it, so that those without keep the digest that their runs are filed under.
         if self.test_retain_steps != self.retain_steps:
@@ -128,6 +127,15 @@ class Trace:
             state.update(np.ascontiguousarray(self.concepts, dtype=np.int64).tobytes())
         return state.hexdigest()
 
+    def _drawn_images(self) -> Ints:
+        """The images, ascending, that any row is of."""
+        image = self.table.stored("image")
+        drawn = np.zeros(len(self._images.pixels), dtype=np.bool_)
+        for first in range(0, len(image), CHUNK_ROWS):
+            drawn[image[first : first + CHUNK_ROWS]] = True
+        self.table.drop_pages()
+        return np.flatnonzero(drawn)
+
     def _oldest(self, split: Split, step: int) -> int:
         """The earliest arrival that is still held at `step`."""
         retained = self.retain_steps if split == "train" else self.test_retain_steps
@@ -135,19 +143,7 @@ class Trace:
 
     def _arrivals(self, ids: Ints, split: Split, oldest: int, newest: int) -> SampleRanges:
         """The rows of each client that arrived in [oldest, newest]: one range each."""
-        index = np.int64(SPLITS.index(split))
-        until = max(min(newest, self.last_step) + 1, self._first_arrival)
-        since = min(max(oldest, self._first_arrival), until)
-        first = np.searchsorted(self._key, self._key_of(ids, index, np.int64(since)))
-        last = np.searchsorted(self._key, self._key_of(ids, index, np.int64(until)))
-        return SampleRanges.one_each(first.astype(np.int64), last.astype(np.int64))
-
-    def _key_of(
-        self, client: np.ndarray, split: np.ndarray | np.int64, arrival: np.ndarray | np.int64
-    ) -> Ints:
-        """One integer that sorts like (client, split, arrival)."""
-        slot: Ints = client.astype(np.int64) * len(SPLITS) + split
-        return slot * self._span + (arrival - self._first_arrival)
+        return SampleRanges.one_each(*self.table.ranges(ids, SPLITS.index(split), oldest, newest + 1))
 
     def _refuse_clients_without_data(self) -> None:
         everyone = np.arange(self.num_clients)
@@ -169,7 +165,9 @@ class TraceStream:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._step = -1
-        self._counts = np.zeros((trace.num_clients, trace.num_labels), dtype=np.int64)
+        # The smallest integers that hold any count: a million clients' ten labels take ten megabytes.
+        dtype = np.min_scalar_type(trace.table.most_held(trace.retain_steps))
+        self._counts = np.zeros((trace.num_clients, trace.num_labels), dtype=dtype)
 
     @property
     def num_clients(self) -> int:
@@ -190,24 +188,19 @@ class TraceStream:
             raise ValueError(f"round {round_} (step {step}) lies before the present step {self._step}")
         if step == self._step:
             return np.zeros(0, dtype=np.int64)
-        first_call = self._step < 0
         retain = self.trace.retain_steps
-        rows, arrival = self.trace.train_by_arrival
+        first_call = self._step < 0
         # Held before: (old - retain, old]; held now: (step - retain, step]. Where whole retention windows are
         # skipped, what arrived and expired on the way was never counted: it changed clients, but no count.
-        old = self._step if not first_call else step - retain
-        gone = (
-            self._between(arrival, old - retain, min(old, step - retain)) if not first_call else slice(0, 0)
-        )
-        come = self._between(arrival, max(old, step - retain), step)
-        passed = self._between(arrival, old, step - retain) if step - retain > old else slice(0, 0)
-        self._count(rows[gone], -1)
-        self._count(rows[come], +1)
+        old = step - retain if first_call else self._step
+        changed = np.full(self.num_clients, first_call)
+        if not first_call:
+            self._follow(old - retain, min(old, step - retain), np.subtract, changed)
+            self._follow(old, step - retain, None, changed)
+        self._follow(max(old, step - retain), step, np.add, changed)
         self._step = step
-        if first_call:
-            return np.arange(self.num_clients)
-        changed = np.concatenate([rows[gone], rows[passed], rows[come]])
-        return np.unique(self.trace.client[changed]).astype(np.int64)
+        self.trace.table.drop_pages()
+        return np.flatnonzero(changed)
 
     def held(self, ids: Ints, split: Split) -> SampleRanges:
         return self.trace.held(ids, split, self._step)
@@ -237,10 +230,13 @@ class TraceStream:
         row: Ints = self.trace.concepts[batch]
         return row
 
-    @staticmethod
-    def _between(arrival: Ints, after: int, until: int) -> slice:
-        """The slice of rows, sorted by arrival, that arrived in (after, until]."""
-        return slice(*np.searchsorted(arrival, (after, until), side="right"))
-
-    def _count(self, rows: Ints, sign: int) -> None:
-        np.add.at(self._counts, (self.trace.client[rows], self.trace.label[rows]), sign)
+    def _follow(self, after: int, until: int, change: np.ufunc | None, changed: Bools) -> None:
+        """Mark whose training samples arrived in (after, until], and `change` the counts by them."""
+        table, counts = self.trace.table, self._counts.reshape(-1)
+        one = counts.dtype.type(1)
+        for step in range(max(after + 1, table.first_step), min(until, table.last_step) + 1):
+            for client, label in table.trained_at(step):
+                changed[client] = True
+                if change is not None:
+                    # NOTE: of one type and in place, `at` takes a nanosecond or two a sample.
+                    change.at(counts, client * self.num_labels + label, one)

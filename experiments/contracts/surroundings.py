@@ -40,7 +40,7 @@ def check_drift(make: Callable[[], Drift]) -> None:
     """Label shares, each of a client's windows summing to 1; equal generators give equal shares."""
 
     def shares() -> Floats:
-        return make().shares(
+        windows = make().shares(
             num_clients=30,
             num_windows=12,
             num_labels=10,
@@ -48,6 +48,7 @@ def check_drift(make: Callable[[], Drift]) -> None:
             rounds_per_step=5,
             generator=np.random.default_rng(2),
         )
+        return np.stack(list(windows), axis=1)  # kept whole, so none may be changed once it was yielded
 
     first = shares()
     assert first.shape == (30, 12, 10)

@@ -175,7 +175,7 @@ def test_availability_with_a_cursor_is_refused():
 def test_drifts_that_do_not_share_out_everything_are_refused():
     class Lossy(LabelMix):
         def shares(self, *args, **kwargs):
-            return super().shares(*args, **kwargs) * 0.99
+            return (window * 0.99 for window in super().shares(*args, **kwargs))
 
     with pytest.raises(AssertionError):
         contracts.check_drift(lambda: Lossy(LabelMixParameters()))

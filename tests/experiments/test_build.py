@@ -32,9 +32,9 @@ def drawn(world: World) -> list[np.ndarray]:
     """All that is drawn for a world, as arrays."""
     everyone = np.arange(world.trace.num_clients)
     return [
-        world.trace.label,
-        world.trace.image,
-        world.trace.arrival,
+        world.trace.columns().label,
+        world.trace.columns().image,
+        world.trace.columns().arrival,
         world.trace.features(np.arange(len(world.trace))),
         *world.fleet.columns().values(),
         *(world.availability.online(everyone, time_s) for time_s in HOURS_S),

@@ -42,6 +42,7 @@ def scan(rows: list[Row], client: int, split: int, step: int, retain: int) -> li
 @given(small_traces())
 def test_what_is_held_equals_a_scan_of_every_row_at_every_step(drawn: tuple[Trace, list[Row]]) -> None:
     trace, rows = drawn
+    table = trace.columns()
     everyone = np.arange(trace.num_clients)
     for step in range(-6, 16):  # from before the first arrival to after the last
         for index, split in enumerate(SPLITS):
@@ -49,10 +50,10 @@ def test_what_is_held_equals_a_scan_of_every_row_at_every_step(drawn: tuple[Trac
             for client in everyone.tolist():
                 found = held.rows(client)
                 assert sorted(
-                    zip(trace.arrival[found].tolist(), trace.labels(found).tolist(), strict=True)
+                    zip(table.arrival[found].tolist(), trace.labels(found).tolist(), strict=True)
                 ) == scan(rows, client, index, step, trace.retain_steps)
-                assert (trace.client[found] == client).all()
-                assert (trace.split[found] == index).all()
+                assert (table.client[found] == client).all()
+                assert (table.split[found] == index).all()
 
 
 def test_held_ranges_follow_the_asked_ids() -> None:
@@ -119,10 +120,11 @@ def test_skipping_more_steps_than_are_retained_counts_nothing_twice() -> None:
 def test_test_samples_may_last_shorter_than_training_samples() -> None:
     rows = [(0, split, step, 0) for split in (0, 1) for step in (-1, 0, 1, 2)]
     trace = trace_of(rows, retain_steps=3, test_retain_steps=1)
+    table = trace.columns()
     for step, kept in ((0, [-1, 0]), (1, [-1, 0, 1]), (2, [0, 1, 2]), (3, [1, 2]), (4, [2]), (5, [])):
         found = {split: trace.held(np.array([0]), split, step).rows(0) for split in SPLITS}
-        assert trace.arrival[found["train"]].tolist() == kept
-        assert trace.arrival[found["test"]].tolist() == ([step] if step <= 2 else [])
+        assert table.arrival[found["train"]].tolist() == kept
+        assert table.arrival[found["test"]].tolist() == ([step] if step <= 2 else [])
 
 
 @pytest.mark.parametrize(
@@ -145,13 +147,14 @@ def test_what_arrived_in_some_steps_is_asked_of_what_is_held_now(
 ) -> None:
     own = [(0, 0, arrival, 0) for arrival in range(-2, 5)]
     trace = trace_of([*own, (0, 1, 0, 0), (1, 0, 0, 0), (1, 1, 0, 0)], retain_steps=3)
+    table = trace.columns()
     stream = TraceStream(trace)
     stream.advance_to_round(step)
     ranges = stream.arrived(np.array([1, 0]), first, last)
     found = ranges.rows(1)
-    assert trace.arrival[found].tolist() == arrivals
-    assert (trace.client[found] == 0).all()
-    assert (trace.split[found] == 0).all()
+    assert table.arrival[found].tolist() == arrivals
+    assert (table.client[found] == 0).all()
+    assert (table.split[found] == 0).all()
     assert ranges.weight.tolist() == [1.0, 1.0]
     assert ranges.counts()[0] == (first <= 0 <= last and step < 3)
 
@@ -214,8 +217,9 @@ def many_rows(noise: float, shape: tuple[int, ...] = (2, 2)) -> Trace:
 
 def test_without_noise_a_sample_is_its_image() -> None:
     trace = many_rows(0.0)
+    table = trace.columns()
     rows = np.array([0, 3999])
-    assert np.array_equal(trace.features(rows), some_images(2).features(trace.image[rows]))
+    assert np.array_equal(trace.features(rows), some_images(2).features(table.image[rows]))
     assert trace.features(rows).shape == (2, *trace.sample_shape)
 
 
@@ -230,7 +234,8 @@ def test_a_samples_noise_is_its_own_and_the_same_whenever_and_with_whomever_it_i
 
 def test_noise_has_the_mean_and_the_spread_it_is_said_to_have() -> None:
     trace, rows = many_rows(0.5), np.arange(4000)
-    noise = (trace.features(rows) - some_images(2).features(trace.image)).astype(np.float64)
+    table = trace.columns()
+    noise = (trace.features(rows) - some_images(2).features(table.image)).astype(np.float64)
     assert abs(noise.mean()) < 4 * 0.5 / np.sqrt(noise.size)
     assert noise.std() == pytest.approx(0.5, rel=0.03)
     assert abs(np.corrcoef(noise[:-1, 0, 0], noise[1:, 0, 0])[0, 1]) < 4 / np.sqrt(4000)

@@ -12,6 +12,7 @@ from emulator.arrays import Ints
 from emulator.seeding import RandomStreams
 from traces.arrivals import Arrivals, num_noise_starts
 from traces.images import ImageSet
+from traces.sorted_table import SortedTable
 from traces.sources import TraceContext
 from traces.trace import Trace
 
@@ -41,6 +42,7 @@ def trace_of(
     test_retain_steps: int | None = None,
     concepts: Sequence[Sequence[int]] | None = None,
     images: ImageSet | None = None,
+    scratch: Path | None = None,
 ) -> Trace:
     """A trace of these rows; a row's image is its label's first, or in the test split its label's last."""
     client, split, arrival, label = np.array(rows, dtype=np.int64).reshape(-1, 4).T
@@ -49,17 +51,17 @@ def trace_of(
     image: Ints = np.array([of_split[s][0][of_split[s][1][k]] for s, k in zip(split, label, strict=True)])
     rank = np.argsort(np.lexsort((label, arrival, split, client)))  # whatever the order of the rows
     starts = RandomStreams(0).generator("starts").integers(0, num_noise_starts(images), size=len(rows))
+    arrivals = Arrivals(
+        client.astype(np.int32),
+        split.astype(np.int8),
+        arrival.astype(np.int32),
+        label.astype(np.int16),
+        image.astype(np.int32),
+        starts[rank].astype(np.int32),
+    )
     return Trace(
         images,
-        Arrivals(
-            client.astype(np.int32),
-            split.astype(np.int8),
-            arrival.astype(np.int32),
-            label.astype(np.int16),
-            image.astype(np.int32),
-            starts[rank].astype(np.int32),
-        ),
-        num_clients=num_clients or int(client.max()) + 1,
+        SortedTable(arrivals, num_clients or int(client.max()) + 1, scratch),
         retain_steps=retain_steps,
         rounds_per_step=rounds_per_step,
         noise=noise,

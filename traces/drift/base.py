@@ -1,8 +1,9 @@
-"""What a label drift is: the label shares of every client in every window."""
+"""What a label drift is: the label shares of every client, window after window."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -25,5 +26,8 @@ class Drift(ABC):
         first_step: int,
         rounds_per_step: int,
         generator: np.random.Generator,
-    ) -> Floats:
-        """(num_clients, num_windows, num_labels) label shares; window 0 arrives at `first_step` (<= 0)."""
+    ) -> Iterator[Floats]:
+        """(num_clients, num_labels) label shares for each window; the first arrives at `first_step` (<= 0).
+
+        What was yielded is not changed any more; a drift keeps no more windows than it needs to go on.
+        """

@@ -20,6 +20,7 @@ class TraceContext:
     rounds: int
     streams: RandomStreams
     locate: Callable[[str], Path]  # finds a path of a configuration: as it stands, or under --data
+    scratch: Path | None = None  # a folder with room for the samples of a large trace; None: the system's
 
 
 class TraceSource(ABC):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
 from emulator.plugins import ChoiceOf, Chosen, Parameters
 from emulator.seeding import RandomStreams
-from traces.arrivals import SPLITS, Arrivals
+from traces.arrivals import SPLITS
 from traces.concepts import CONCEPT_SETS, ConceptSamples, ConceptSet
 from traces.draw import MAX_SAMPLES
+from traces.even_table import EvenTable
 from traces.patterns import NUM_SEEDED, SEEDED, named_pattern, read_pattern
 from traces.sources.base import TraceContext, TraceSource
 from traces.trace import Trace
@@ -120,8 +121,7 @@ class Concepts(TraceSource):
         )
         return Trace(
             samples.pool,
-            _arrivals(samples),
-            num_clients=pattern.shape[1],
+            _table(samples, context.scratch),
             retain_steps=steps,
             test_retain_steps=1,
             rounds_per_step=parameters.rounds_per_step,
@@ -131,17 +131,15 @@ class Concepts(TraceSource):
         )
 
 
-def _arrivals(samples: ConceptSamples) -> Arrivals:
+def _table(samples: ConceptSamples, scratch: Path | None) -> EvenTable:
     """A row for each sample that is trained on, and one for each that is tested on: the next batch's."""
     batches, clients, size = samples.image.shape
-    shape = (len(SPLITS), batches - 1, clients, size)
-    split, arrival, client, _ = np.indices(shape, dtype=np.int32)
-    batch = [slice(0, -1), slice(1, None)]  # of training, of test
-    return Arrivals(
-        client=client.ravel(),
-        split=split.ravel().astype(np.int8),
-        arrival=arrival.ravel(),
-        label=np.stack([samples.label[part] for part in batch]).ravel().astype(np.int16),
-        image=np.stack([samples.image[part] for part in batch]).ravel().astype(np.int32),
-        noise_start=np.zeros(np.prod(shape), dtype=np.int32),
-    )
+    steps = batches - 1
+    table = EvenTable(samples.pool, clients, steps, (size, size), first_step=0, scratch=scratch)
+    for step in range(steps):
+        for split in range(len(SPLITS)):
+            block = table.block(split, step)
+            block.label[:] = samples.label[step + split].ravel()
+            block.image[:] = samples.image[step + split].ravel()
+            block.noise_start[:] = 0
+    return table

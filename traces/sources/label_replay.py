@@ -94,9 +94,17 @@ class LabelReplay(TraceSource):
         refuse_oversize(parameters, len(counts) * parameters.clients_per_group, replayed)
         # Filled before it is cut, so that a shorter run replays the beginning of a longer one.
         counts = filled(counts)[:, :replayed]
-        totals = counts.sum(axis=2, keepdims=True)
-        shares = np.repeat(counts / totals, parameters.clients_per_group, axis=0)
-        return draw_trace(images, shares, parameters, context.streams)
+        shares = counts / counts.sum(axis=2, keepdims=True)
+        each = parameters.clients_per_group
+        return draw_trace(
+            images,
+            (np.repeat(shares[:, window], each, axis=0) for window in range(replayed)),
+            num_clients=len(counts) * each,
+            num_windows=replayed,
+            parameters=parameters,
+            streams=context.streams,
+            scratch=context.scratch,
+        )
 
 
 def read_label_counts(table: TableFile, parameters: LabelReplayParameters) -> Floats:

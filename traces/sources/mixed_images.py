@@ -57,7 +57,15 @@ class MixedImages(TraceSource):
             rounds_per_step=parameters.rounds_per_step,
             generator=context.streams.generator("drift"),
         )
-        return draw_trace(images, shares, parameters, context.streams)
+        return draw_trace(
+            images,
+            shares,
+            num_clients=parameters.clients,
+            num_windows=windows,
+            parameters=parameters,
+            streams=context.streams,
+            scratch=context.scratch,
+        )
 
 
 class Digits(MixedImages):

@@ -248,10 +248,11 @@ def test_a_trace_of_tables_is_found_where_its_paths_say(tmp_path: Path) -> None:
     trace = Concepts(ConceptsParameters.model_validate(parameters)).build(
         context(2, 0, lambda path: tmp_path / path)
     )
+    table = trace.columns()
     assert (trace.num_clients, trace.num_labels, trace.sample_shape, len(trace)) == (2, 2, (2,), 24)
     # Client 1 is in concept 1, whose rows begin at 5, from step 1 on.
-    drifted = (trace.client == 1) & (trace.split == 0) & (trace.arrival == 1)
-    assert (trace.image[drifted] >= 5).all()
+    drifted = (table.client == 1) & (table.split == 0) & (table.arrival == 1)
+    assert (table.image[drifted] >= 5).all()
 
 
 def test_the_authors_files_of_sea_label_by_the_last_two_features(published: Path) -> None:

@@ -27,7 +27,8 @@ def shares_of(
 ) -> Floats:
     drift = LabelMix(LabelMixParameters.model_validate(parameters))
     generator = np.random.default_rng(seed)
-    return drift.shares(clients, windows, num_labels, first_step, rounds_per_step, generator)
+    drawn = drift.shares(clients, windows, num_labels, first_step, rounds_per_step, generator)
+    return np.stack(list(drawn), axis=1)
 
 
 def mixes_at(shares: Floats, step: int, first_step: int = -2) -> list[frozenset[int]]:

@@ -34,7 +34,8 @@ def samples(trace: Trace, rows: np.ndarray) -> list[tuple[bytes, int]]:
 
 
 def of_batch(trace: Trace, client: int, split: int, arrival: int) -> np.ndarray:
-    return np.flatnonzero((trace.client == client) & (trace.split == split) & (trace.arrival == arrival))
+    table = trace.columns()
+    return np.flatnonzero((table.client == client) & (table.split == split) & (table.arrival == arrival))
 
 
 def test_a_trace_has_a_client_for_each_column_and_a_step_for_each_row_but_the_last() -> None:
@@ -61,13 +62,15 @@ def test_the_test_samples_of_a_step_are_the_training_arrivals_of_the_next(
 def test_the_last_batch_is_tested_and_never_trained(tmp_path: Path) -> None:
     write_idx_folder(tmp_path / "set", num_labels=8, each=6)
     trace = build(folder=tmp_path, concepts={"kind": "label_swaps", "folder": "set"})
-    tested = trace.image[(trace.split == 1) & (trace.arrival == 2)]
+    table = trace.columns()
+    tested = table.image[(table.split == 1) & (table.arrival == 2)]
     assert len(tested) == 8
-    assert not np.isin(tested, trace.image[trace.split == 0]).any()
+    assert not np.isin(tested, table.image[table.split == 0]).any()
 
 
 def test_nobody_has_been_trained_on_what_it_is_tested_on() -> None:
     trace = build()
+    table = trace.columns()
     stream, everyone = TraceStream(trace), np.arange(2)
     for round_ in range(6):
         stream.advance_to_round(round_)
@@ -76,7 +79,7 @@ def test_nobody_has_been_trained_on_what_it_is_tested_on() -> None:
             tested = stream.held(everyone, "test").rows(client)
             assert len(trained) == 4 * (stream.step + 1)  # kept for ever
             assert len(tested) == 4  # kept for its one step
-            assert not np.isin(trace.image[tested], trace.image[trained]).any()
+            assert not np.isin(table.image[tested], table.image[trained]).any()
 
 
 def test_samples_are_of_the_concept_that_the_stream_says() -> None:
@@ -134,7 +137,7 @@ def test_the_digest_knows_the_pattern() -> None:
     # Concepts 1 and 3 of the authors' files label alike, so the traces differ in the truth alone.
     files = {"kind": "sea", "feddrift_files": True}
     one, other = (build(rounds=2, concepts=files, pattern=["11", last]) for last in ("11", "33"))
-    assert np.array_equal(one.label, other.label)
+    assert np.array_equal(one.columns().label, other.columns().label)
     assert one.digest() != other.digest()
 
 

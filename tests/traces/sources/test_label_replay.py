@@ -148,18 +148,19 @@ def test_a_window_without_observations_replays_the_nearest_earlier_one_or_else_t
 
 def test_every_group_becomes_its_number_of_clients_with_its_labels_window_by_window(folder: Path) -> None:
     trace = build(folder, BASE)
+    table = trace.columns()
     assert trace.num_clients == 4
 
     def labels(clients: list[int], step: int) -> set[int]:
-        of = np.isin(trace.client, clients) & (trace.arrival == step)
-        return set(trace.label[of].tolist())
+        of = np.isin(table.client, clients) & (table.arrival == step)
+        return set(table.label[of].tolist())
 
     assert labels([0, 1], 0) == {0, 1}
     assert labels([0, 1], 1) == {0}
     assert labels([2, 3], 0) == {2}
     assert labels([2, 3], 1) == {0, 1}
     # Clients of one group draw their own samples.
-    drawn = [trace.label[(trace.client == client) & (trace.arrival == 1)].tolist() for client in (2, 3)]
+    drawn = [table.label[(table.client == client) & (table.arrival == 1)].tolist() for client in (2, 3)]
     assert drawn[0] != drawn[1]
 
 
@@ -270,10 +271,11 @@ def test_a_shorter_run_replays_the_beginning_of_a_longer_one(folder: Path) -> No
     # "east" is first observed after the shorter run: its clients start with what was seen then.
     rows = [*BASE, ("east", 3, "c", 1), ("east", 4, "a", 1)]
     trace = build(folder, rows, rounds=2)
+    table = trace.columns()
     assert trace.num_clients == 6
     assert trace.last_step == 1
-    assert set(trace.label[np.isin(trace.client, [0, 1])].tolist()) == {2}
-    full = build(folder, rows, rounds=4)
+    assert set(table.label[np.isin(table.client, [0, 1])].tolist()) == {2}
+    full = build(folder, rows, rounds=4).columns()
     assert set(full.label[np.isin(full.client, [0, 1]) & (full.arrival == 3)].tolist()) == {1}
 
 
@@ -295,6 +297,7 @@ def test_variants_of_the_virus_by_country_replay_onto_digits(published: Path) ->
     frequency = counts.sum(axis=(0, 1))
     assert frequency[0] == frequency.max() > 1e6  # Delta
     trace = LabelReplay(ten).build(context(12, locate=lambda path: published / path))
+    table = trace.columns()
     assert trace.num_clients == len(counts)
     assert trace.sample_shape == (28, 28)
-    assert not set(trace.image[trace.split == 0].tolist()) & set(trace.image[trace.split == 1].tolist())
+    assert not set(table.image[table.split == 0].tolist()) & set(table.image[table.split == 1].tolist())

@@ -51,10 +51,11 @@ def test_digits_need_no_file() -> None:
 def test_the_pixels_of_a_digit_are_of_its_label() -> None:
     # The mean image of each label, over what is drawn, is nearest to the same label's in the test split.
     trace = digits(drift={"kind": "none", "mixes": 10, "labels_per_mix": 1}, clients=40)
+    table = trace.columns()
     features = trace.features(np.arange(len(trace))).reshape(len(trace), -1)
     means = [
         np.array(
-            [features[(trace.split == split) & (trace.label == label)].mean(axis=0) for label in range(10)]
+            [features[(table.split == split) & (table.label == label)].mean(axis=0) for label in range(10)]
         )
         for split in (0, 1)
     ]
@@ -64,7 +65,8 @@ def test_the_pixels_of_a_digit_are_of_its_label() -> None:
 
 def test_no_image_is_drawn_for_both_training_and_testing() -> None:
     for trace in (digits(clients=100), digits(clients=100, seed=5)):
-        train, test = (set(trace.image[trace.split == split].tolist()) for split in (0, 1))
+        table = trace.columns()
+        train, test = (set(table.image[table.split == split].tolist()) for split in (0, 1))
         assert len(train) > 1000
         assert len(test) > 500
         assert not train & test
@@ -76,7 +78,7 @@ def test_a_seed_names_one_trace() -> None:
 
 def test_noise_changes_no_draw() -> None:
     plain, noisy = digits(), digits(noise=0.5)
-    assert np.array_equal(plain.image, noisy.image)
+    assert np.array_equal(plain.columns().image, noisy.columns().image)
     rows = np.arange(100)
     assert (noisy.features(rows) - plain.features(rows)).std() == pytest.approx(0.5, rel=0.05)
 
@@ -95,7 +97,8 @@ def test_a_trace_lasts_as_long_as_its_run() -> None:
 def test_data_of_an_event_arrives_with_the_rounds_first_arrivals() -> None:
     drift = {"kind": "label_mix", "mixes": 3, "labels_per_mix": 1, "background": 0, "move_probability": 0}
     trace = digits(drift={**drift, "events": [{"round": 15, "share": 1.0}]})
-    labels = [set(trace.label[trace.arrival == step].tolist()) for step in range(-1, 4)]
+    table = trace.columns()
+    labels = [set(table.label[table.arrival == step].tolist()) for step in range(-1, 4)]
     before, after = set.union(*labels[:4]), labels[4]  # step 3 is round 15
     assert len(before) <= 3
     assert after
@@ -106,10 +109,11 @@ def test_data_of_an_event_arrives_with_the_rounds_first_arrivals() -> None:
 def test_an_idx_folder_is_drawn_from_by_its_published_split(tmp_path: Path, suffix: str) -> None:
     write_idx_folder(tmp_path / "set", num_labels=4, each=3, suffix=suffix)
     trace = idx(tmp_path)
+    table = trace.columns()
     assert (trace.num_labels, trace.sample_shape) == (4, (2, 2))
-    assert set(trace.image[trace.split == 0].tolist()) <= set(range(12))
-    assert set(trace.image[trace.split == 1].tolist()) <= set(range(12, 24))
-    assert np.array_equal(trace.label, trace.image % 12 % 4)
+    assert set(table.image[table.split == 0].tolist()) <= set(range(12))
+    assert set(table.image[table.split == 1].tolist()) <= set(range(12, 24))
+    assert np.array_equal(table.label, table.image % 12 % 4)
 
 
 @pytest.mark.parametrize(

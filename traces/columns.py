@@ -1,0 +1,90 @@
+"""Where the columns of a trace lie: in memory, or mapped from a scratch file that nobody else sees.
+
+Knows nothing of what is in them.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+
+from emulator.errors import RunError
+
+MAPPED_FROM_BYTES = 2**26
+"""Columns that take up as much together are mapped; smaller ones are quicker in memory."""
+
+
+class Columns:
+    """Named arrays of one dimension: `layout` says each one's dtype and length.
+
+    Large ones lie side by side in an unlinked file in `scratch` (None: the system's folder for temporary
+    files), which is gone when nobody maps it any more, killed processes included. Its blocks are reserved
+    beforehand: a full disk is a RunError here, and never a bus error while a run reads.
+    """
+
+    def __init__(self, layout: Mapping[str, tuple[np.dtype, int]], scratch: Path | None) -> None:
+        start, num_bytes = {}, 0
+        for name, (dtype, length) in layout.items():
+            start[name] = num_bytes
+            num_bytes += -(-dtype.itemsize * length // mmap.PAGESIZE) * mmap.PAGESIZE
+        self._mapping = _map(num_bytes, scratch) if num_bytes >= MAPPED_FROM_BYTES else None
+        self._arrays = {
+            name: np.empty(length, dtype)
+            if self._mapping is None
+            else np.frombuffer(self._mapping, dtype, length, start[name])
+            for name, (dtype, length) in layout.items()
+        }
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._arrays[name]
+
+    def seal(self) -> None:
+        """From here on they are only read."""
+        for array in self._arrays.values():
+            array.setflags(write=False)
+        self.drop_pages()
+
+    def drop_pages(self) -> None:
+        """Take the mapped pages out of the process's resident memory; what is read again is mapped again.
+
+        Nothing is lost: what was written stays in the page cache, from where the kernel writes it back.
+        """
+        if self._mapping is not None:
+            self._mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def _map(num_bytes: int, scratch: Path | None) -> mmap.mmap:
+    """A fresh file of `num_bytes` without a name, mapped; RunError where there is no room for it."""
+    folder = Path(tempfile.gettempdir()) if scratch is None else scratch
+    try:
+        if shutil.disk_usage(folder).free < num_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with tempfile.TemporaryFile(dir=folder) as file:
+            _reserve(cast(BinaryIO, file), num_bytes)
+            return mmap.mmap(file.fileno(), num_bytes)
+    except OSError as error:
+        raise RunError(
+            f"trace: its samples take {num_bytes} bytes ({num_bytes / 2**30:.2f} GiB), for which there is no "
+            f"room in {folder} ({error.strerror}); make some, take a folder on a larger disk, or lower "
+            f"trace.samples_per_step, the number of clients or round.rounds"
+        ) from error
+
+
+def _reserve(file: BinaryIO, num_bytes: int) -> None:
+    """Give the file its blocks; OSError where the disk, a quota or a limit has not as many."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, num_bytes)
+        return
+    # macOS has no such call, and blocks only where something was written.
+    zeros = bytes(2**20)
+    for first in range(0, num_bytes, len(zeros)):
+        file.write(zeros[: num_bytes - first])
+    file.flush()
