@@ -10,6 +10,14 @@ from emulator.arrays import Floats, Floats32, Ints
 
 
 @dataclass(frozen=True)
+class Fit:
+    """On how many clients' reports a global clustering rests: fewer than there are where it subsampled."""
+
+    kmeans_clients: int  # the centres
+    silhouette_clients: int  # how many clusters there are
+
+
+@dataclass(frozen=True)
 class Assignment:
     """N clients, M_old models in the bank before, M_new after, E parameter vectors from outside it.
 
@@ -24,6 +32,7 @@ class Assignment:
         None  # (N,) selection lane of each client, -1 = not selectable; None: its first model
     )
     reclustered: bool = False  # everybody was clustered anew: for the log
+    fitted: Fit | None = None  # of a global clustering, also the first: for the log
 
     @property
     def num_models(self) -> int:
@@ -35,7 +44,14 @@ class Assignment:
         return self.members[:, 0] if self.lanes is None else self.lanes
 
     @classmethod
-    def fresh(cls, members: Ints, num_models: int, start: Floats32, lanes: Ints | None = None) -> Assignment:
+    def fresh(
+        cls,
+        members: Ints,
+        num_models: int,
+        start: Floats32,
+        lanes: Ints | None = None,
+        fitted: Fit | None = None,
+    ) -> Assignment:
         """The first assignment, into an empty bank: every model a copy of `start` (P,), or its row of
         `start` (num_models, P). `members` (N,) or (N, width)."""
         alike = start.ndim == 1
@@ -45,6 +61,7 @@ class Assignment:
             heir=np.zeros(0, dtype=np.int64),
             members=_in_columns(members),
             lanes=lanes,
+            fitted=fitted,
         )
 
     @classmethod
@@ -69,21 +86,24 @@ class Assignment:
         return not (same and np.array_equal(self.remix, np.eye(models)))
 
     @classmethod
-    def reclustered_from(cls, old: Ints, new: Ints, num_old: int, num_new: int) -> Assignment:
+    def reclustered_from(
+        cls, old: Ints, new: Ints, num_old: int, num_new: int, fitted: Fit | None = None
+    ) -> Assignment:
         """A global re-clustering from members `old` (N,) to `new` (N,).
 
         A new model is the unweighted mean, over its members, of the model each member had: the old models
         weighted by the overlap of members (Fielding, algorithm 2). Identity passes to the new cluster of
         largest total overlap, one to one.
         """
-        overlap = np.zeros((num_new, num_old))
-        np.add.at(overlap, (new, old), 1.0)
+        pairs = np.bincount(new * num_old + old, minlength=num_new * num_old)
+        overlap = pairs.reshape(num_new, num_old).astype(np.float64)
         return cls(
             remix=overlap / overlap.sum(axis=1, keepdims=True),
             extra=np.zeros((0, 0), dtype=np.float32),
             heir=_matched(overlap),
             members=new[:, None],
             reclustered=True,
+            fitted=fitted,
         )
 
 

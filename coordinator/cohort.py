@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.in_flight import VisitEnds
 from emulator.latency import Phases
 from emulator.messages import Outcome, TrainTasks, Work
 
+Full = Callable[[Ints, Ints], Bools]
+"""Which lanes have all they need: `quota` (lanes,) and visits back (..., lanes) to (..., lanes)."""
+
 
 class Cohort:
-    """A cohort of visits, in ascending client order, with the tasks that were frozen when it was sent out.
+    """A cohort of visits, in ascending client order, with the tasks that were frozen when it was sent out:
+    task i starts from row `start[i]` of `models` (M, P), which nobody changes.
 
     `start_s` is when it went out, `asked_s` (visits,) how long each client then answered questions before it
     went to work.
@@ -31,7 +38,8 @@ class Cohort:
         work: Work,
         phases: Phases,
         tasks: TrainTasks,
-        starts: Floats32,
+        models: Floats32,
+        start: Ints,
     ) -> None:
         self.first_visit = first_visit
         self.clients = clients
@@ -42,22 +50,44 @@ class Cohort:
         self.work = work
         self.phases = phases
         self.tasks = tasks
-        self.starts = starts
+        self.models = models
+        self.start = start
         self.outcome = np.full(len(clients), Outcome.OUT, dtype=np.int64)
         self.end_s: Floats = np.full(len(clients), np.nan)
 
     def __len__(self) -> int:
         return len(self.clients)
 
-    def is_out(self, visit: int) -> bool:
-        """Whether `visit` belongs to this cohort and has not ended."""
-        row = visit - self.first_visit
-        return 0 <= row < len(self) and self.outcome[row] == Outcome.OUT
+    def end(self, ends: VisitEnds, full: Full) -> tuple[int, float | None]:
+        """Visits end, in order: how many of `ends` were looked at, and when the last visit ended if none is
+        out any more.
 
-    def end(self, visit: int, outcome: Outcome, now_s: float) -> None:
-        """End one visit that is out."""
-        row = visit - self.first_visit
-        self.outcome[row], self.end_s[row] = outcome, now_s
+        What ended of this cohort counts, all else is of visits that are over. As soon as a lane is `full`,
+        what is still out in it is abandoned. What comes after the end of the last visit is not looked at.
+        """
+        row = ends.visit - self.first_visit
+        known = (row >= 0) & (row < len(self))
+        place = np.flatnonzero(known)[self.outcome[row[known]] == Outcome.OUT]
+        while len(place):
+            rows, absorbed = row[place], ~ends.dropped[place]
+            lanes = self.lanes[rows]
+            # What would be back in each lane after each of them, were none abandoned in between.
+            arrivals = np.zeros((len(rows), len(self.quota)), dtype=np.int64)
+            arrivals[np.flatnonzero(absorbed), lanes[absorbed]] = 1
+            closes = full(self.quota, self.back() + np.cumsum(arrivals, axis=0)) & self._is_open()
+            closing = np.flatnonzero(closes.any(axis=1))
+            count = int(closing[0]) + 1 if len(closing) else len(rows)
+            ended = np.where(absorbed[:count], Outcome.ABSORBED, Outcome.DROPPED)
+            self.outcome[rows[:count]], self.end_s[rows[:count]] = ended, ends.time_s[place[:count]]
+            last = int(place[count - 1])
+            now_s = float(ends.time_s[last])
+            if len(closing):
+                self.abandon(closes[count - 1], now_s)
+            if not self.any_out:
+                return last + 1, now_s
+            place = place[count:]
+            place = place[self.outcome[row[place]] == Outcome.OUT]
+        return len(ends), None
 
     def abandon(self, lanes: Bools, now_s: float) -> None:
         """End every visit that is still out in the given lanes, (lanes,) flags."""
@@ -70,6 +100,11 @@ class Cohort:
         counts: Ints = np.bincount(lanes, minlength=len(self.quota))
         return counts
 
+    def _is_open(self) -> Bools:
+        """(lanes,) whether a visit is out in the lane."""
+        lanes = self.lanes[self.outcome == Outcome.OUT]
+        return np.bincount(lanes, minlength=len(self.quota)) > 0
+
     @property
     def any_out(self) -> bool:
         return bool((self.outcome == Outcome.OUT).any())
@@ -79,11 +114,15 @@ class Cohort:
         ended: Bools = self.outcome == outcome
         return self.clients[ended]
 
-    @property
-    def due_s(self) -> Floats:
-        """(visits,) when each would return."""
-        due: Floats = self.start_s + self.asked_s + self.phases.total_s
-        return due
+    def ends(self, offline_s: Floats) -> VisitEnds:
+        """When each visit is due, or its client drops out at `offline_s` (visits,) before that."""
+        due_s = self.start_s + self.asked_s + self.phases.total_s
+        return VisitEnds(
+            time_s=np.minimum(due_s, offline_s),
+            client=self.clients,
+            visit=self.first_visit + np.arange(len(self)),
+            dropped=offline_s < due_s,
+        )
 
     def moved_bytes(self) -> tuple[Floats, Floats]:
         """(visits,) bytes down and up that crossed the wire until each visit ended; all, if it is back."""
@@ -97,5 +136,5 @@ class Cohort:
 
     def kept_tasks(self) -> tuple[TrainTasks, Floats32]:
         """The tasks of the visits that returned, and the model (n, P) each starts from."""
-        kept = np.isin(self.tasks.visit, self.first_visit + np.flatnonzero(self.outcome == Outcome.ABSORBED))
-        return self.tasks.take(np.flatnonzero(kept)), self.starts[kept]
+        kept = self.outcome[self.tasks.visit - self.first_visit] == Outcome.ABSORBED
+        return self.tasks.take(np.flatnonzero(kept)), self.models[self.start[kept]]

@@ -11,33 +11,28 @@ happens later can change their outcome, and so they are trained at absorption, w
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coordinator.assignment import Assignment
+from coordinator.assignment import Assignment, Fit
 from coordinator.bank import ModelBank
 from coordinator.cohort import Cohort
-from coordinator.measurement import NOT_MEASURED, Measurement, measure
+from coordinator.lanes import Lanes
+from coordinator.measurement import NOT_MEASURED, Measurement, measure, scored_clients
 from coordinator.method import Parts, RoundSettings
+from coordinator.pool import Pool
 from coordinator.questions import Questions
 from coordinator.reports import Reports
-from coordinator.selectors import Pool
 from coordinator.solver_state import SolverState
 from coordinator.tasks import task_settings, visit_work
 from coordinator.view import View
 from coordinator.window import Window
 from emulator.arrays import NO_IDS, Bools, Floats32, Ints
 from emulator.errors import RunError
-from emulator.events import (
-    ClientDropped,
-    DispatchDue,
-    Event,
-    RoundDeadline,
-    RoundOpened,
-    VisitDue,
-)
+from emulator.events import DispatchDue, Event, RoundDeadline, RoundOpened
+from emulator.in_flight import VisitEnds
 from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
 from emulator.messages import (
@@ -64,6 +59,7 @@ class _Progress:
     reported: int = 0
     moved: int = 0
     reclustered: bool = False
+    fitted: Fit | None = None
     members_changed: bool = False
 
 
@@ -89,7 +85,7 @@ class SynchronousCoordinator:
         self._availability = availability
         self._latency = latency
         self._executor = executor
-        self._everyone = np.arange(stream.num_clients)
+        self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
         self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
         self._reports = Reports(stream.num_clients, stream.num_labels)
         self._window = Window(
@@ -112,6 +108,7 @@ class SynchronousCoordinator:
             resolve=self._window.samples_of,
         )
         self._round = _Progress(0, 0.0)
+        self._lanes: Lanes | None = None  # of the present assignment, once they were asked for
         self._cohort: Cohort | None = None
         self._visits_opened = 0
         self._finished = False
@@ -125,7 +122,7 @@ class SynchronousCoordinator:
         return Reaction([(0.0, RoundOpened(0))])
 
     def handle(self, event: Event, now_s: float) -> Reaction:
-        """Answer one event. Events of visits and rounds that are over are answered with nothing."""
+        """Answer one event. Events of rounds that are over are answered with nothing."""
         match event:
             case RoundOpened(round=number) | DispatchDue(round=number) if not self._awaits(number):
                 return Reaction()
@@ -133,13 +130,17 @@ class SynchronousCoordinator:
                 return self._renew(now_s)
             case DispatchDue():
                 return self._dispatch(now_s)
-            case VisitDue(visit=visit):
-                return self._visit_ended(visit, Outcome.ABSORBED, now_s)
-            case ClientDropped(visit=visit):
-                return self._visit_ended(visit, Outcome.DROPPED, now_s)
             case RoundDeadline(round=number):
                 return self._deadline_passed(number, now_s)
         raise RunError(f"round {self._round.number}: the coordinator knows no {event}")
+
+    def visits_ended(self, ends: VisitEnds) -> tuple[int, Reaction]:
+        """Visits end, in order, up to the one that closes the round. Those of rounds that are over count for
+        nothing."""
+        if self._cohort is None:
+            return len(ends), Reaction()
+        count, closed_s = self._cohort.end(ends, self.parts.pacing.full)
+        return count, Reaction() if closed_s is None else self._absorb(self._cohort, closed_s)
 
     def _awaits(self, number: int) -> bool:
         """Whether round `number` is the present one, and its cohort has not been sent out yet."""
@@ -156,8 +157,7 @@ class SynchronousCoordinator:
         changed = self._stream.advance_to_round(progress.number)
         self._solver_state.data_changed(changed)
         self._reports.data_changed(changed)
-        news = self._reports.with_news() if clusterer.watches_data else NO_IDS
-        news = news[registering | self._availability.online(news, now_s)]
+        news = self._who_has_news(registering, now_s)
         self._reports.taken(news)
         self._questions.open_round(progress.number)
         self._questions.open_moment(now_s)
@@ -167,6 +167,14 @@ class SynchronousCoordinator:
         # The registration precedes the emulation: it costs bytes, and no virtual time.
         asked_s = 0.0 if registering else self._questions.slowest_s
         return Reaction([(now_s + asked_s, DispatchDue(progress.number))])
+
+    def _who_has_news(self, registering: bool, now_s: float) -> Ints:
+        """Ids, ascending, of the clients whose news can be heard now; of all if they are `registering`."""
+        if not self.parts.clusterer.watches_data:
+            return NO_IDS
+        if registering:
+            return self._reports.all_with_news()
+        return self._reports.online_with_news(self._availability, now_s)
 
     def _hear(self, clients: Ints) -> dict[str, Bools]:
         """These clients look at their data; those that find a drift report it. Who drifted, by detector."""
@@ -187,10 +195,11 @@ class SynchronousCoordinator:
             self.bank.apply(assignment)
             self.parts.memory.remix(assignment)
             self._solver_state.models_changed(self.bank.ids)
-        self._window.assignment = assignment
+        self._window.assignment, self._lanes = assignment, None
         after = self._labels()
         progress.members_changed |= before is None or not np.array_equal(before, after)
         progress.reclustered |= assignment.reclustered
+        progress.fitted = assignment.fitted or progress.fitted
         if before is not None and not assignment.reclustered:
             progress.moved += int((before != after).sum())
 
@@ -198,25 +207,22 @@ class SynchronousCoordinator:
 
     def _dispatch(self, now_s: float) -> Reaction:
         """Send a cohort out, or wait until enough clients are online."""
-        lane = self._current().lane
-        sizes = np.bincount(lane[lane >= 0], minlength=len(self.bank))
-        quota = self.parts.pacing.quota(sizes)
-        eligible = np.flatnonzero((lane >= 0) & (np.append(quota, 0)[lane] > 0))
-        candidates = eligible[self._availability.online(eligible, now_s)]
+        lanes = self._current_lanes()
+        quota = self.parts.pacing.quota(lanes.sizes)
+        asked = [ids if quota[row] > 0 else NO_IDS for row, ids in enumerate(lanes.ids)]
+        eligible = sum(map(len, asked))
+        pool = Pool(asked, lambda ids: self._availability.online(ids, now_s))
         # Lanes without a quota can leave fewer than min_online to ask: then all of them must be there.
-        needed = max(1, min(self.settings.min_online, len(eligible)))
-        if len(candidates) < needed:
-            return self._wait(eligible, len(candidates), needed, now_s)
+        needed = max(1, min(self.settings.min_online, eligible))
+        if not pool.holds(needed):
+            return self._wait(np.concatenate([NO_IDS, *asked]), needed, now_s)
 
-        pool = Pool([candidates[lane[candidates] == row] for row in range(len(quota))])
         wanted = self.parts.pacing.wanted(quota)
         chosen = self.parts.selector.select(pool, wanted, self._view())
         if len(chosen) == 0:
-            raise RunError(
-                f"round {self._round.number}: the selector chose none of the {len(candidates)} clients online"
-            )
-        self._cohort = self._open_cohort(chosen, lane[chosen], quota, now_s)
-        return Reaction(self._visit_ends(self._cohort))
+            raise RunError(f"round {self._round.number}: the selector chose none of the clients online")
+        self._cohort = self._open_cohort(chosen, lanes.lane[chosen], quota, now_s)
+        return self._send_out(self._cohort)
 
     def _open_cohort(self, clients: Ints, lanes: Ints, quota: Ints, now_s: float) -> Cohort:
         """Freeze the tasks of `clients` and work out what their visits cost."""
@@ -251,29 +257,25 @@ class SynchronousCoordinator:
                 step=self._stream.step,
                 state=self._solver_state.read(client, self.bank.ids[row]),
             ),
-            starts=self.bank.parameters[row],
+            models=self.bank.parameters,
+            start=row,
         )
         self._visits_opened += len(clients)
         return cohort
 
-    def _visit_ends(self, cohort: Cohort) -> list[tuple[float, Event]]:
+    def _send_out(self, cohort: Cohort) -> Reaction:
         """When each visit is due, or its client drops out before that; and the round's deadline."""
-        due_s = cohort.due_s
         offline_s = self._availability.next_offline_s(cohort.clients, cohort.start_s)
-        events: list[tuple[float, Event]] = []
-        for row, client in enumerate(cohort.clients.tolist()):
-            visit = cohort.first_visit + row
-            if offline_s[row] < due_s[row]:
-                events.append((float(offline_s[row]), ClientDropped(client, visit)))
-            else:
-                events.append((float(due_s[row]), VisitDue(client, visit)))
-        if self.parts.pacing.deadline_s is not None:
-            events.append((cohort.start_s + self.parts.pacing.deadline_s, RoundDeadline(self._round.number)))
-        return events
+        deadline_s = self.parts.pacing.deadline_s
+        if deadline_s is None:
+            return Reaction(visits=cohort.ends(offline_s))
+        deadline = RoundDeadline(self._round.number)
+        return Reaction([(cohort.start_s + deadline_s, deadline)], cohort.ends(offline_s))
 
-    def _wait(self, eligible: Ints, online: int, needed: int, now_s: float) -> Reaction:
+    def _wait(self, eligible: Ints, needed: int, now_s: float) -> Reaction:
         """Come back at the first instant at which enough clients could be online."""
         settings, progress = self.settings, self._round
+        online = int(self._availability.online(eligible, now_s).sum())
         upcoming = np.sort(self._availability.next_online_s(eligible, now_s))
         next_s = float(np.append(upcoming, math.inf)[min(needed - online - 1, len(upcoming))])
         if next_s - progress.opened_s > settings.max_wait_days * SECONDS_PER_DAY:
@@ -286,14 +288,6 @@ class SynchronousCoordinator:
         return Reaction([(next_s, RoundOpened(progress.number))])
 
     # -- absorb: updates came back --------------------------------------------------------------------------
-
-    def _visit_ended(self, visit: int, outcome: Outcome, now_s: float) -> Reaction:
-        cohort = self._cohort
-        if cohort is None or not cohort.is_out(visit):
-            return Reaction()
-        cohort.end(visit, outcome, now_s)
-        cohort.abandon(self.parts.pacing.full(cohort.quota, cohort.back()), now_s)
-        return Reaction() if cohort.any_out else self._absorb(cohort, now_s)
 
     def _deadline_passed(self, number: int, now_s: float) -> Reaction:
         cohort = self._cohort
@@ -316,7 +310,7 @@ class SynchronousCoordinator:
             return Reaction(record=record)
         opens_s = now_s + self._questions.slowest_s
         self._round = _Progress(following, opened_s=opens_s)
-        return Reaction([(opens_s, RoundOpened(following))], record)
+        return Reaction([(opens_s, RoundOpened(following))], record=record)
 
     def _train_and_publish(self, cohort: Cohort) -> float | None:
         """The mean training loss over the kept tasks; None when nobody came back with samples to train on."""
@@ -330,7 +324,7 @@ class SynchronousCoordinator:
             models = self.parts.aggregator.aggregate(updates, self._view(**news))
             train_loss = float(updates.metrics["loss"][tasks_with_samples].mean())
         self._refuse_divergence(models, train_loss)
-        self.bank.publish(models, updated=np.isin(self.bank.ids, updates.model))
+        self.bank.publish(models, updated=(self.bank.ids[:, None] == updates.model).any(axis=1))
         self._solver_state.commit(updates)
         self._apply(self.parts.clusterer.on_updates(self._view(**news)))
         return train_loss
@@ -351,9 +345,11 @@ class SynchronousCoordinator:
             moved=progress.moved,
             reclustered=progress.reclustered,
             clusters=self.bank.labels.tolist(),
-            members=self._labels().tolist() if progress.members_changed else None,
+            members=self._labels() if progress.members_changed else None,
             train_loss=train_loss,
-            **asdict(measured),
+            **vars(measured),
+            kmeans_clients=None if progress.fitted is None else progress.fitted.kmeans_clients,
+            silhouette_clients=None if progress.fitted is None else progress.fitted.silhouette_clients,
             download_bytes=self.ledger.download_bytes,
             upload_bytes=self.ledger.upload_bytes,
             control_bytes=self.ledger.control_bytes,
@@ -365,13 +361,20 @@ class SynchronousCoordinator:
         number, settings = self._round.number, self.settings
         if number + 1 < settings.rounds and (number + 1) % settings.evaluate_every != 0:
             return NOT_MEASURED
-        if not self._stream.held(self._everyone, "test").counts().any():
+        if not self._stream.held(self.scored_clients, "test").counts().any():
             raise RunError(
-                f"round {number}: no client holds test samples any more at data step {self._stream.step}; "
-                f"a trace must last as long as round.rounds = {settings.rounds}"
+                f"round {number}: no scored client holds test samples any more at data step "
+                f"{self._stream.step}; a trace must last as long as round.rounds = {settings.rounds}"
             )
         plan = self.parts.clusterer.serve(self._view())
-        measured = measure(self._executor, self.bank, plan, self._stream)
+        measured = measure(
+            self._executor,
+            self.bank,
+            plan,
+            self._stream,
+            self.scored_clients,
+            of_each=settings.log_client_accuracy,
+        )
         self._refuse_divergence(measured.loss or 0.0)
         return measured
 
@@ -389,6 +392,11 @@ class SynchronousCoordinator:
         if self._window.assignment is None:
             raise RunError("the clusterer answered its first call with no assignment")
         return self._window.assignment
+
+    def _current_lanes(self) -> Lanes:
+        if self._lanes is None:
+            self._lanes = Lanes(self._current().lane, len(self.bank))
+        return self._lanes
 
     def _labels(self) -> Ints:
         """(N,) the label of the model that each client's newest data belong to, the first of several; -1."""

@@ -36,5 +36,7 @@ class RoundSettings:
     batch_size: int
     learning_rate: float
     evaluate_every: int = 1
+    evaluate_clients: int | None = None
+    log_client_accuracy: bool = False
     min_online: int = 1
     max_wait_days: float = 30.0

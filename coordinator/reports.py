@@ -8,26 +8,41 @@ import numpy as np
 
 from coordinator.detectors import Detector
 from emulator.arrays import Bools, Floats, Ints
+from emulator.ports import Availability
 
 
 class Reports:
     """`latest` (N, D): each client's last reported representation, NaN = never reported."""
 
     def __init__(self, num_clients: int, size: int) -> None:
-        self.latest: Floats = np.full((num_clients, size), np.nan)
-        self._has_news = np.zeros(num_clients, dtype=bool)
+        # Takes no memory before the first report.
+        self.latest: Floats = np.broadcast_to(np.float64(np.nan), (num_clients, size))
+        # When a client with news may be online, at the earliest; inf = no news.
+        self._due_s = np.full(num_clients, np.inf)
 
     def data_changed(self, ids: Ints) -> None:
         """These clients hold other samples than before; they have news until somebody looks."""
-        self._has_news[ids] = True
+        self._due_s[ids] = -np.inf
 
-    def with_news(self) -> Ints:
+    def all_with_news(self) -> Ints:
         """Ids, ascending, of the clients that have news."""
-        return np.flatnonzero(self._has_news)
+        return np.flatnonzero(self._due_s < np.inf)
+
+    def online_with_news(self, availability: Availability, now_s: float) -> Ints:
+        """Ids, ascending, of the clients that have news and are online; time must not go back.
+
+        Who is found offline is not looked at again before it comes online.
+        """
+        due = np.flatnonzero(self._due_s <= now_s)
+        online = availability.online(due, now_s)
+        offline = due[~online]
+        # Who never comes online again has news that nobody will ever hear.
+        self._due_s[offline] = availability.next_online_s(offline, now_s)
+        return due[online]
 
     def taken(self, ids: Ints) -> None:
         """Somebody has looked at the news of these clients."""
-        self._has_news[ids] = False
+        self._due_s[ids] = np.inf
 
     def hear(
         self, ids: Ints, signal: Floats, detectors: Mapping[str, Detector]
@@ -43,5 +58,7 @@ class Reports:
             drift[name] = np.zeros(len(self.latest), dtype=bool)
             drift[name][ids[found]] = True
             reports |= found
+        if not self.latest.flags.writeable:
+            self.latest = self.latest.copy()
         self.latest[ids[reports]] = signal[reports]
         return ids[reports], drift

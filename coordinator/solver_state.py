@@ -21,14 +21,14 @@ class SolverState:
         self._widths = {
             name: num_parameters if spec.shape == "parameters" else 1 for name, spec in specs.items()
         }
-        self._rows: dict[int, dict[int, Mapping[str, Floats32]]] = {}  # client -> model id -> rows
+        self._rows: dict[int, dict[int, Mapping[str, Floats32]]] = {}  # model id -> client -> rows
 
     def read(self, client: Ints, model: Ints) -> dict[str, Floats32]:
         """(n, width) of each slot, for tasks of `client` (n,) on the models of id `model` (n,)."""
         if not self._widths:
             return {}
         pairs = list(zip(client.tolist(), model.tolist(), strict=True))
-        found = [self._rows.get(one, {}).get(other) for one, other in pairs]
+        found = [self._rows.get(other, {}).get(one) for one, other in pairs]
         return {name: _stacked(name, found, width) for name, width in self._widths.items()}
 
     def commit(self, updates: Updates) -> None:
@@ -39,20 +39,19 @@ class SolverState:
             if updates.state:
                 # Copied: a view would keep the rows of the whole wave.
                 kept = {name: updates.state[name][row].copy() for name in self._widths}
-                self._rows.setdefault(client, {})[model] = kept
+                self._rows.setdefault(model, {})[client] = kept
 
     def models_changed(self, ids: Ints) -> None:
         """Only the models of these ids are left."""
-        alive = set(ids.tolist())
-        for rows in self._rows.values():
-            for model in [model for model in rows if model not in alive]:
-                del rows[model]
+        for model in self._rows.keys() - set(ids.tolist()):
+            del self._rows[model]
 
     def data_changed(self, clients: Ints) -> None:
         """These clients hold other samples than before."""
-        known = np.fromiter(self._rows, dtype=np.int64, count=len(self._rows))
-        for client in known[np.isin(known, clients)].tolist():
-            del self._rows[client]
+        for rows in self._rows.values():
+            known = np.fromiter(rows, dtype=np.int64, count=len(rows))
+            for client in known[np.isin(known, clients)].tolist():
+                del rows[client]
 
 
 def _stacked(name: str, found: list[Mapping[str, Floats32] | None], width: int) -> Floats32:

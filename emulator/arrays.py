@@ -20,7 +20,7 @@ def weighted_sums(weights: Floats, rows: Floats32) -> Floats:
     copies exactly, whatever the other rows hold.
     """
     sums = np.zeros((len(weights), rows.shape[1]))
-    for index, row in enumerate(rows):
-        used = np.flatnonzero(weights[:, index])
-        sums[used] += weights[used, index, None] * row
+    for own, weight in zip(sums, weights, strict=True):
+        for index in np.flatnonzero(weight):
+            own += weight[index] * rows[index]
     return sums

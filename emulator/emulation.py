@@ -1,4 +1,4 @@
-"""The main loop: the earliest event moves the clock, the coordinator answers, the log remembers."""
+"""The main loop: what comes first moves the clock, the coordinator answers, the log remembers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 
 from emulator.clock import VirtualClock
 from emulator.errors import RunError
+from emulator.in_flight import InFlight
 from emulator.ports import Coordinator, Reaction
 from emulator.queue import EventQueue
 from emulator.runlog import RoundRecord
@@ -30,6 +31,7 @@ class Emulation:
         self.coordinator = coordinator
         self.clock = VirtualClock()
         self.queue = EventQueue()
+        self.in_flight = InFlight()
         self._log = log
         self._observers = observers
 
@@ -37,15 +39,26 @@ class Emulation:
         """Play until the coordinator has finished; RunError when nothing is left to happen before that."""
         self._take(self.coordinator.start())
         while not self.coordinator.finished:
-            if not self.queue:
-                raise RunError(f"no event is left at {self.clock.now_s:.0f} s and the run is not finished")
-            time_s, event = self.queue.pop()
-            self.clock.advance_to(time_s)
-            self._take(self.coordinator.handle(event, self.clock.now_s))
+            # Step 1: visits that end before the next event, or with it.
+            ends = self.in_flight.first(self.queue.next_s)
+            if len(ends):
+                count, reaction = self.coordinator.visits_ended(ends)
+                self.in_flight.pop(count)
+                self.clock.advance_to(float(ends.time_s[count - 1]))
+                self._take(reaction)
+            # Step 2: else that event.
+            elif self.queue:
+                time_s, event = self.queue.pop()
+                self.clock.advance_to(time_s)
+                self._take(self.coordinator.handle(event, self.clock.now_s))
+            else:
+                now_s = self.clock.now_s
+                raise RunError(f"no event is left at {now_s:.0f} s and the run is not finished")
 
     def _take(self, reaction: Reaction) -> None:
         for time_s, event in reaction.events:
             self.queue.push(time_s, event)
+        self.in_flight.push(reaction.visits)
         if reaction.record is not None:
             self._log.append(reaction.record)
             for observe in self._observers:

@@ -1,8 +1,7 @@
-"""What can happen, and in which order when it happens at the same instant.
+"""What can happen besides the end of visits, and in which order when it happens at the same instant.
 
-Ties are broken by `priority`, then by `tie` (the client id, for events of one client), so that the order in
-which equal-time events were inserted never decides anything. An upload that completes at the instant of a
-drop-out, or of a deadline, has arrived: the interval a visit needs is half-open, like availability.
+Visits end before anything else of the same instant (see `emulator.in_flight`), so an upload that completes at
+the instant of a deadline has arrived: the interval a visit needs is half-open, like availability.
 """
 
 from __future__ import annotations
@@ -17,42 +16,12 @@ class Event:
 
     priority: ClassVar[int]
 
-    @property
-    def tie(self) -> int:
-        return 0
-
-
-@dataclass(frozen=True)
-class VisitEnded(Event):
-    """Something ends the visit of one client."""
-
-    client: int
-    visit: int
-
-    @property
-    def tie(self) -> int:
-        return self.client
-
-
-@dataclass(frozen=True)
-class VisitDue(VisitEnded):
-    """A client's exchange is complete: everything it uploads has arrived."""
-
-    priority: ClassVar[int] = 0
-
-
-@dataclass(frozen=True)
-class ClientDropped(VisitEnded):
-    """A client went offline before its visit was complete."""
-
-    priority: ClassVar[int] = 1
-
 
 @dataclass(frozen=True)
 class RoundDeadline(Event):
     """Whatever has not arrived for `round` is abandoned."""
 
-    priority: ClassVar[int] = 2
+    priority: ClassVar[int] = 0
     round: int
 
 
@@ -60,7 +29,7 @@ class RoundDeadline(Event):
 class RoundOpened(Event):
     """The trace advances, clients report, the clusterer decides."""
 
-    priority: ClassVar[int] = 3
+    priority: ClassVar[int] = 1
     round: int
 
 
@@ -68,5 +37,5 @@ class RoundOpened(Event):
 class DispatchDue(Event):
     """The reports of `round` are in: participants are picked and sent out."""
 
-    priority: ClassVar[int] = 4
+    priority: ClassVar[int] = 2
     round: int

@@ -224,6 +224,10 @@ class InferencePlan:
         used = models >= 0
         return cls(models, used / np.maximum(used.sum(axis=1, keepdims=True), 1))
 
+    def take(self, clients: Ints) -> InferencePlan:
+        """What answers for these clients, in their order."""
+        return InferencePlan(self.models[clients], self.weights[clients], self.combine)
+
     def first(self) -> Ints:
         """(N,) the model of largest weight, the leftmost of equals; -1 for a client that none serves."""
         rows = np.arange(len(self.models))

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.events import Event
+from emulator.in_flight import NO_ENDS, VisitEnds
 from emulator.messages import (
     Evaluation,
     InferencePlan,
@@ -168,14 +169,15 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Reaction:
-    """What the coordinator answers to an event: what happens next, and what is to be remembered."""
+    """What the coordinator answers: what happens next, which visits go out, and what is to be remembered."""
 
     events: Sequence[tuple[float, Event]] = ()
+    visits: VisitEnds = NO_ENDS
     record: RoundRecord | None = None
 
 
 class Coordinator(Protocol):
-    """A state machine over events; it holds no clock, and does no I/O."""
+    """A state machine over events and the ends of visits; it holds no clock, and does no I/O."""
 
     @property
     def finished(self) -> bool: ...
@@ -183,3 +185,11 @@ class Coordinator(Protocol):
     def start(self) -> Reaction: ...
 
     def handle(self, event: Event, now_s: float) -> Reaction: ...
+
+    def visits_ended(self, ends: VisitEnds) -> tuple[int, Reaction]:
+        """Visits end, in their order, with no event in between: how many of them it took, and its answer.
+
+        It takes one at least, and stops at the first after which something new can happen: the rest comes
+        again, with what its answer sent out in between.
+        """
+        ...

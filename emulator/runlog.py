@@ -1,21 +1,33 @@
 """The append-only log of a run: one JSON line per round, virtual quantities only.
 
 Wall times never come here: the same configuration and seed give the same bytes.
+
+What a record says of each client is an array. Up to `PLAIN_CLIENTS` entries it is written as a list, null
+for NaN; above as `{"dtype": ..., "zlib": ...}`: its little-endian bytes, compressed by zlib, in base64.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
+from emulator.arrays import Floats32, Ints
 from emulator.errors import DataFileError
 
+PLAIN_CLIENTS = 1000
+COMPRESSION = 1  # labels shrink about as much as they ever will, and a million take a hundredth of a second
+MOST_CLIENTS = 2**31  # of a log that can be read
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class RoundRecord:
     """One absorbed round. Times are absolute virtual seconds; byte counts run from the start of the run.
 
@@ -38,7 +50,7 @@ class RoundRecord:
     moved: int  # clients whose cluster changed, one by one
     reclustered: bool  # a global re-clustering (the first clustering is none)
     clusters: list[int]  # labels of the present clusters
-    members: list[int] | None
+    members: Ints | None  # (N,)
     train_loss: float | None
     accuracy: float | None
     accuracy_std: float | None
@@ -48,16 +60,37 @@ class RoundRecord:
     scored_clients: int | None  # clients that hold test samples, and so count in the accuracy
     drift_cells: int | None  # of these, those whose test samples are of another concept than their newest
     accuracy_omitting_drift: float | None  # over the others; None where there are none
-    serving: list[int] | None  # label of the model of largest weight for each client, -1 = none
+    serving: Ints | None  # (N,) label of the model of largest weight for each client, -1 = none
     download_bytes: float
     upload_bytes: float
     control_bytes: float
     models_sent: float  # whole models, either way, in training and to be scored
+    # Of a global clustering: on how many clients' reports its centres, and the number of them, rest.
+    kmeans_clients: int | None = None
+    silhouette_clients: int | None = None
+    # (scored clients of the header,) each one's own, NaN without test samples; only where asked for
+    client_accuracy: Floats32 | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RoundRecord) and all(
+            np.array_equal(ours, theirs, equal_nan=isinstance(ours, np.ndarray) and ours.dtype.kind == "f")
+            for ours, theirs in zip(vars(self).values(), vars(other).values(), strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it holds arrays
 
     @property
     def abandoned(self) -> int:
         """Visits that were out when their lane closed or the deadline passed."""
         return len(self.participants) - len(self.kept) - len(self.dropped)
+
+
+PER_CLIENT: dict[str, type[np.int64] | type[np.float32]] = {
+    "members": np.int64,
+    "serving": np.int64,
+    "client_accuracy": np.float32,
+}
+"""The fields of a record that are arrays."""
 
 
 class RunLog:
@@ -68,7 +101,7 @@ class RunLog:
         self._write({"kind": "run", **header})
 
     def append(self, record: RoundRecord) -> None:
-        self._write({"kind": "round", **asdict(record)})
+        self._write({"kind": "round", **vars(record)})
 
     def close(self) -> None:
         self._file.close()
@@ -82,8 +115,43 @@ class RunLog:
         self.close()
 
     def _write(self, line: dict[str, Any]) -> None:
-        self._file.write(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
+        self._file.write(json.dumps(line, allow_nan=False, separators=(",", ":"), default=written) + "\n")
         self._file.flush()
+
+
+def written(values: object) -> Any:
+    """An array (n,) as JSON, see above; whole numbers in the fewest bytes that hold them."""
+    if not isinstance(values, np.ndarray):
+        raise TypeError(f"{type(values).__name__} has no place in a log")
+    if len(values) <= PLAIN_CLIENTS:
+        return [None if value != value else value for value in values.tolist()]
+    dtype = _fewest_bytes(values) if values.dtype.kind == "i" else values.dtype
+    values = values.astype(dtype.newbyteorder("<"))
+    packed = base64.b64encode(zlib.compress(values.tobytes(), COMPRESSION)).decode("ascii")
+    return {"dtype": values.dtype.str, "zlib": packed}
+
+
+def _fewest_bytes(values: Ints) -> np.dtype[Any]:
+    """The narrowest kind of whole number that holds all `values`."""
+    low, high = int(values.min()), int(values.max())
+    for bits in (8, 16, 32):
+        if -(2 ** (bits - 1)) <= low and high < 2 ** (bits - 1):
+            return np.dtype(f"i{bits // 8}")
+    return np.dtype(np.int64)
+
+
+def unwritten(values: Any, kind: type[np.integer | np.floating]) -> Any:
+    """The array that `written` wrote; None stays None. ValueError where it is no array of that kind."""
+    if values is None:
+        return None
+    if isinstance(values, list):
+        return np.array([np.nan if value is None else value for value in values], dtype=kind)
+    dtype = np.dtype(values["dtype"])
+    if dtype.kind != np.dtype(kind).kind or dtype.itemsize > 8:
+        raise ValueError(f"an array of {dtype}")
+    unpacker = zlib.decompressobj()
+    content = unpacker.decompress(base64.b64decode(values["zlib"], validate=True), MOST_CLIENTS)
+    return np.frombuffer(content, dtype)
 
 
 def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
@@ -92,11 +160,17 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
     header = next(lines, None)
     if header is None or header[1].pop("kind", None) != "run":
         raise DataFileError(path, "a run log starts with a line of kind 'run'")
-    names = {item.name for item in fields(RoundRecord)}
+    known = {item.name: item.default is MISSING for item in fields(RoundRecord)}
+    needed = {name for name, is_needed in known.items() if is_needed}  # the others came later
     records = []
     for number, line in lines:
-        if line.pop("kind", None) != "round" or set(line) != names:
+        if line.pop("kind", None) != "round" or not needed <= set(line) <= set(known):
             raise DataFileError(path, "not a round record of this version", row=number)
+        try:
+            for name, kind in PER_CLIENT.items():
+                line[name] = unwritten(line.get(name), kind)
+        except (ValueError, TypeError, KeyError, zlib.error) as error:
+            raise DataFileError(path, f"damaged: {name} is no array ({error})", row=number) from error
         records.append(RoundRecord(**line))
     return header[1], records
 

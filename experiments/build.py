@@ -111,6 +111,8 @@ def build_emulation(
         evaluate_every=experiment.round.evaluate_every,
         min_online=experiment.round.min_online,
         max_wait_days=experiment.round.max_wait_days,
+        evaluate_clients=experiment.round.evaluate_clients,
+        log_client_accuracy=experiment.round.log_client_accuracy,
     )
     coordinator = SynchronousCoordinator(
         parts,

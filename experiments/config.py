@@ -111,6 +111,14 @@ class Round(Parameters):
     )
     max_wait_days: float = Field(30.0, gt=0, description="virtual days after which such a wait is given up")
     evaluate_every: int = Field(1, ge=1, description="rounds between evaluations; the last is always one")
+    evaluate_clients: int | None = Field(
+        None,
+        ge=1,
+        description="score a fixed random sample of so many clients; without it, or of fewer, all",
+    )
+    log_client_accuracy: bool = Field(
+        False, description="write every scored client's accuracy into the log, at each evaluation"
+    )
 
 
 Percent = Annotated[float, Field(ge=0, le=100)]

@@ -51,4 +51,5 @@ class Pacing(ABC):
 
     @abstractmethod
     def full(self, quota: Ints, back: Ints) -> Bools:
-        """Lanes that have all they need with `back` visits returned: what is still out is abandoned."""
+        """Lanes that have all they need with `back` (..., lanes) visits returned, as (..., lanes) flags: what
+        is still out there is abandoned."""

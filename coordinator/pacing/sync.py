@@ -54,7 +54,8 @@ class Sync(Pacing):
 
     def full(self, quota: Ints, back: Ints) -> Bools:
         if self.parameters.close == "pooled":
-            return np.full(len(quota), back.sum() >= quota.sum())
+            everybody = back.sum(axis=-1, keepdims=True) >= quota.sum()
+            return np.broadcast_to(everybody, back.shape)
         return back >= quota
 
 

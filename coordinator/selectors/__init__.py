@@ -1,6 +1,7 @@
 """Selectors, by name."""
 
-from coordinator.selectors.base import Pool, Selector
+from coordinator.pool import Pool
+from coordinator.selectors.base import Selector
 from coordinator.selectors.random import Random
 from emulator.plugins import Registry
 

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
+from coordinator.pool import Pool
 from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.plugins import Parameters
-
-
-@dataclass(frozen=True)
-class Pool:
-    """The clients that could take part now: online, idle, and in a lane."""
-
-    lanes: Sequence[Ints]  # of each lane, the ids, ascending
-
-    def ids(self, lane: int) -> Ints:
-        return self.lanes[lane]
 
 
 class Selector(ABC):

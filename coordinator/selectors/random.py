@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from coordinator.selectors.base import Pool, Selector
+from coordinator.pool import Pool
+from coordinator.selectors.base import Selector
 from coordinator.view import View
 from emulator.arrays import NO_IDS, Ints
 from emulator.plugins import NoParameters
@@ -21,7 +22,5 @@ class Random(Selector):
     def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
         chosen = [NO_IDS]
         for lane, count in enumerate(wanted):
-            ids = pool.ids(lane)
-            generator = view.rng("selection", lane)
-            chosen.append(generator.choice(ids, size=min(int(count), len(ids)), replace=False))
+            chosen.append(pool.draw(lane, int(count), view.rng("selection", lane)))
         return np.sort(np.concatenate(chosen))

@@ -10,8 +10,10 @@ from coordinator.aggregators import Aggregator
 from coordinator.assignment import Assignment
 from coordinator.detectors import Detector
 from coordinator.pacing import CohortSize, Pacing
+from coordinator.pool import Pool
 from coordinator.schedules import Schedule
-from coordinator.selectors import Pool, Selector
+from coordinator.selectors import Selector
+from emulator.arrays import Bools, Ints
 from emulator.messages import ArrayUpdates
 from emulator.plugins import Parameters
 from experiments.contracts.sameness import left_alone, same
@@ -68,7 +70,8 @@ def check_selector(make: Callable[[], Selector]) -> None:
         for selector in (make(), make()):
             view = settled_view(num_clients=13, num_models=4)
             with left_alone(lanes, view):
-                chosen = selector.select(Pool(lanes), np.array(wanted), view)
+                chosen = selector.select(Pool(lanes, _but_five), np.array(wanted), view)
+            assert 5 not in chosen, "client 5 is not available"
             assert chosen.tolist() == sorted(set(chosen.tolist())), f"{chosen}: not ascending and distinct"
             taken = [int(np.isin(chosen, ids).sum()) for ids in lanes]
             assert sum(taken) == len(chosen), f"{chosen}: not all of these are in the pool"
@@ -76,6 +79,10 @@ def check_selector(make: Callable[[], Selector]) -> None:
             assert all(got <= limit for got, limit in zip(taken, most, strict=True)), f"{taken} of {most}"
             answers.append(chosen)
         assert same(*answers), "two fresh selectors answer equal views differently"
+
+
+def _but_five(ids: Ints) -> Bools:
+    return ids != 5
 
 
 def check_aggregator(make: Callable[[], Aggregator]) -> None:
@@ -111,9 +118,12 @@ def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
             assert answer.shape == counts.shape
             assert (answer >= 0).all()
             assert not answer[counts == 0].any(), "a lane without clients can give none"
-        full = pacing.full(quota, np.zeros_like(quota))
-        assert full.shape == counts.shape
+        courses = np.stack([np.zeros_like(quota), wanted])
+        full = pacing.full(quota, courses)
+        assert full.shape == courses.shape
         assert full.dtype == np.bool_
+        for counts_back, answer in zip(courses, full, strict=True):
+            assert same(pacing.full(quota, counts_back), answer), "each row of counts is its own question"
         assert pacing.full(quota, wanted).all(), "a lane is full when all that was wanted is back"
         assert counts.tolist() == sizes
         again = make(CohortSize(participants=10, over_commit=1.3))

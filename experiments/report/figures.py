@@ -279,7 +279,7 @@ def _memberships(run: FinishedRun, clients: Ints) -> tuple[Ints, Ints]:
     labels: list[Ints] = []
     for position, record in enumerate(run.records):
         if record.members is not None:
-            members = np.array(record.members, dtype=np.int64)[clients]
+            members = record.members[clients].astype(np.int64)
         if position in drawn:
             labels.append(members)
     rounds = np.array([run.records[position].round for position in sorted(drawn)], dtype=np.int64)
@@ -287,7 +287,8 @@ def _memberships(run: FinishedRun, clients: Ints) -> tuple[Ints, Ints]:
 
 
 def _num_clients(run: FinishedRun) -> int:
-    return len(run.records[0].members or ())
+    members = run.records[0].members
+    return 0 if members is None else len(members)
 
 
 def _thin(count: int) -> Ints:

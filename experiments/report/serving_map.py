@@ -57,7 +57,7 @@ def serving_map(run: FinishedRun) -> ServingMap | None:
         truth = concepts[record.step]
         later = concepts[min(record.step + 1, len(concepts) - 1)]
         cells = []
-        for label, concept, following in zip(record.serving, truth, later, strict=True):
+        for label, concept, following in zip(record.serving.tolist(), truth, later, strict=True):
             model = NOBODY if label < 0 else numbers.setdefault(label, str(len(numbers) + 1))
             cells.append(MapCell(model, concept, concept != following))
         rows.append((record.step, cells))

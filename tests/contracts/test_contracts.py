@@ -10,8 +10,10 @@ from coordinator.clusterers.single import Single
 from coordinator.detectors.changed import Changed
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.pool import Pool
 from coordinator.schedules import Schedule
 from coordinator.selectors.random import Random
+from emulator.arrays import Ints
 from emulator.plugins import NoParameters
 from experiments import contracts
 from tests.fakes import NOTHING, FakeAvailability
@@ -39,12 +41,16 @@ def test_parameters_that_can_be_changed_are_refused():
         contracts.check_part(Part, Soft())
 
 
+def _all_of(pool: Pool) -> Ints:
+    return np.concatenate([pool.ids(lane) for lane in range(len(pool))])
+
+
 @pytest.mark.parametrize(
     ("pick", "complaint"),
     [
-        (lambda pool, wanted, rng: np.concatenate(pool.lanes), "not ascending"),
-        (lambda pool, wanted, rng: np.sort(np.concatenate(pool.lanes)), "of"),
-        (lambda pool, wanted, rng: np.arange(wanted.sum()), "not all of these"),
+        (lambda pool, wanted, rng: _all_of(pool), "not ascending"),
+        (lambda pool, wanted, rng: np.sort(_all_of(pool)), "of"),
+        (lambda pool, wanted, rng: np.arange(20, 20 + wanted.sum()), "not all of these"),
         (lambda pool, wanted, rng: np.sort(rng.choice(pool.ids(0), size=wanted[0] and 1)), "differently"),
     ],
     ids=["unsorted", "too many", "strangers", "at a whim"],

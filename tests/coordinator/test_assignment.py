@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from coordinator.assignment import Assignment
+from coordinator.assignment import Assignment, Fit
 from tests.fakes import ints
 
 
@@ -23,6 +23,21 @@ def test_moving_members_leaves_every_model_its_own_heir():
     assert assignment.remix.tolist() == np.eye(3).tolist()
     assert assignment.heir.tolist() == [0, 1, 2]
     assert not assignment.reclustered
+
+
+def test_only_a_global_clustering_says_on_how_many_clients_it_rests():
+    fit, members, start = Fit(20, 10), ints(0, 1), np.zeros(1, dtype=np.float32)
+    assert Assignment.fresh(members, 2, start, fitted=fit).fitted == fit
+    assert Assignment.reclustered_from(members, members, 2, 2, fitted=fit).fitted == fit
+    assert Assignment.fresh(members, 2, start).fitted is None
+    assert Assignment.moved(members, 2).fitted is None
+
+
+def test_a_warm_start_by_hand():
+    # Of the first cluster's three, two had model 0 and one had model 2; the second's one had model 2.
+    assignment = Assignment.reclustered_from(ints(2, 0, 0, 2), ints(0, 0, 0, 1), 3, 2)
+    assert assignment.remix.tolist() == [[2 / 3, 0, 1 / 3], [0, 0, 1]]
+    assert assignment.heir.tolist() == [0, -1, 1]
 
 
 def test_a_clients_lane_is_its_first_model():

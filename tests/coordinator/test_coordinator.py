@@ -1,6 +1,6 @@
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +12,10 @@ from coordinator.memories.held import Held, HeldParameters
 from coordinator.pacing.sync import SyncParameters
 from emulator.emulation import Emulation
 from emulator.errors import RunError
-from emulator.events import ClientDropped, DispatchDue, Event, RoundDeadline, RoundOpened, VisitDue
+from emulator.events import DispatchDue, Event, RoundDeadline, RoundOpened
+from emulator.in_flight import VisitEnds
 from emulator.messages import InferencePlan
-from emulator.ports import Coordinator, Executor, SampleStream
+from emulator.ports import Coordinator, Executor, Reaction, SampleStream
 from tests.fakes import (
     NOTHING,
     FakeAvailability,
@@ -344,7 +345,7 @@ def test_clients_in_no_lane_are_not_asked_and_have_no_label():
         .records[0]
     )
     assert record.kept == [0, 2]
-    assert record.members == [0, -1, 0]
+    assert record.members.tolist() == [0, -1, 0]
 
 
 def test_nobody_in_any_lane_ends_the_run_with_the_reason():
@@ -399,34 +400,40 @@ def test_a_round_is_opened_and_sent_out_once_and_only_in_its_turn():
     for event in (RoundOpened(1), DispatchDue(2)):
         assert not coordinator.handle(event, 0.0).events
     coordinator.handle(RoundOpened(0), 0.0)
-    assert coordinator.handle(DispatchDue(0), 0.0).events
+    assert len(coordinator.handle(DispatchDue(0), 0.0).visits) == 2
     for event in (RoundOpened(0), DispatchDue(0)):
         assert not coordinator.handle(event, 0.5).events  # its cohort is out
 
 
-def test_events_of_an_earlier_cohort_of_a_later_one_and_of_ended_visits_are_answered_with_nothing():
+def one_end(time_s: float, client: int, visit: int, dropped: bool = False) -> VisitEnds:
+    return VisitEnds(np.array([time_s]), ints(client), ints(visit), np.array([dropped]))
+
+
+def test_events_and_visits_of_an_earlier_cohort_or_a_later_one_are_answered_with_nothing():
     coordinator = Population(FakeExecutor([1.0] * 2), rounds=3).coordinator()
     coordinator.start()
-    for event in (VisitDue(0, 0), ClientDropped(0, 0), RoundDeadline(0)):
-        assert not coordinator.handle(event, 0.0).events  # nobody is out yet
+    assert not coordinator.handle(RoundDeadline(0), 0.0).events  # nobody is out yet
+    assert coordinator.visits_ended(one_end(0.0, 0, 0)) == (1, Reaction())
     coordinator.handle(RoundOpened(0), 0.0)
     sent = coordinator.handle(DispatchDue(0), 0.0)
-    assert [(time_s, event) for time_s, event in sent.events] == [
-        (VISIT_S, VisitDue(0, 0)),
-        (VISIT_S, VisitDue(1, 1)),
-    ]
-    strangers = [VisitDue(0, 7), ClientDropped(1, -1), RoundDeadline(1), RoundDeadline(-1)]
-    for event in strangers:
+    assert not sent.events
+    assert sent.visits.time_s.tolist() == [VISIT_S, VISIT_S]
+    assert sent.visits.client.tolist() == sent.visits.visit.tolist() == [0, 1]
+    assert sent.visits.dropped.tolist() == [False, False]
+    for event in (RoundDeadline(1), RoundDeadline(-1)):
         assert coordinator.handle(event, 1.0).record is None
-    coordinator.handle(VisitDue(0, 0), VISIT_S)
-    assert coordinator.handle(ClientDropped(0, 0), VISIT_S).record is None  # it is back already
-    closed = coordinator.handle(VisitDue(1, 1), VISIT_S)
+    for end in (one_end(1.0, 0, 7), one_end(1.0, 1, -1, dropped=True)):
+        assert coordinator.visits_ended(end)[1].record is None
+    assert coordinator.visits_ended(one_end(VISIT_S, 0, 0))[1].record is None
+    assert coordinator.visits_ended(one_end(VISIT_S, 0, 0, dropped=True))[1].record is None  # it is back
+    _, closed = coordinator.visits_ended(one_end(VISIT_S, 1, 1))
     assert closed.record is not None
     assert closed.record.kept == [0, 1]
     coordinator.handle(RoundOpened(1), VISIT_S)
     coordinator.handle(DispatchDue(1), VISIT_S)
-    for event in (VisitDue(0, 0), ClientDropped(1, 1), RoundDeadline(0)):
-        assert coordinator.handle(event, VISIT_S).record is None
+    assert coordinator.handle(RoundDeadline(0), VISIT_S).record is None
+    for end in (one_end(VISIT_S, 0, 0), one_end(VISIT_S, 1, 1, dropped=True)):
+        assert coordinator.visits_ended(end)[1].record is None
 
 
 def test_an_event_it_does_not_know_is_an_error():
@@ -530,7 +537,8 @@ def test_members_are_logged_at_first_and_when_they_changed():
     }
     records = Population(FakeExecutor([1.0] * 3), clusterer=FakeClusterer(script), rounds=6).play().records
     # The re-clustering by overlap [[1, 1], [1, 0]]: 0 -> 1 and 1 -> 0 share two members in all.
-    assert [record.members for record in records] == [[0, 1, 1], None, [0, 1, 0], None, [1, 1, 0], None]
+    members = [None if record.members is None else record.members.tolist() for record in records]
+    assert members == [[0, 1, 1], None, [0, 1, 0], None, [1, 1, 0], None]
     assert [record.moved for record in records] == [0, 0, 1, 0, 0, 0]
     assert [record.reclustered for record in records] == [False] * 4 + [True, False]
     assert [record.clusters for record in records] == [[0, 1]] * 4 + [[1, 0]] * 2
@@ -575,7 +583,7 @@ def test_clients_without_test_samples_do_not_count():
 
 def test_nobody_with_test_samples_ends_the_run_with_the_reason():
     population = Population(FakeExecutor([1.0]), stream=FakeStream([[[1.0]]], test=[0]))
-    with pytest.raises(RunError, match="no client holds test samples"):
+    with pytest.raises(RunError, match="no scored client holds test samples"):
         population.play()
 
 
@@ -628,7 +636,11 @@ def test_a_record_is_plain_json():
         .records
     )
     for record in records:
-        assert json.loads(json.dumps(asdict(record), allow_nan=False)) == asdict(record)
+        plain = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in vars(record).items()
+        }
+        assert json.loads(json.dumps(plain, allow_nan=False)) == plain
 
 
 def test_a_clusterer_that_does_not_answer_its_first_call_is_named():

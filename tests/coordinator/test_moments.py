@@ -108,7 +108,7 @@ def test_whoever_does_not_watch_data_does_not_make_the_fleet_say_who_is_online()
         ).play()
         return availability.asked
 
-    dispatch = 2 * 2  # two clients in each of two rounds
+    dispatch = 2 * 2 * 2  # in each of two rounds: whether one of two is there, and who
     assert asked(Single(NoParameters())) == dispatch
     assert asked(Scripted()) > dispatch
 
@@ -191,7 +191,7 @@ def test_several_models_can_answer_for_a_client() -> None:
         clusterer=Weighted(),
         stream=FakeStream(np.ones((1, 2, 1)), concepts=[[0, 0], [0, 0]]),
     ).play()
-    assert played.records[0].serving == [1, 0]
+    assert played.records[0].serving.tolist() == [1, 0]
 
 
 class Halving(Schedule):

@@ -3,11 +3,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pytest
 
 from emulator.emulation import Emulation
 from emulator.errors import RunError
-from emulator.events import Event, RoundDeadline, RoundOpened, VisitDue
+from emulator.events import DispatchDue, Event, RoundDeadline, RoundOpened
+from emulator.in_flight import VisitEnds
 from emulator.ports import Reaction
 from emulator.runlog import RoundRecord
 from tests.emulator.test_runlog import RECORD
@@ -22,6 +24,8 @@ class FakeCoordinator:
     last: Event
     story: list[str]
     finished: bool = False
+    takes: int = 1_000_000
+    answer: Reaction = field(default_factory=Reaction)
 
     def start(self) -> Reaction:
         self.story.append("start")
@@ -31,6 +35,15 @@ class FakeCoordinator:
         self.story.append(f"{now_s:g} {type(event).__name__}")
         self.finished = event == self.last
         return self.script.get(event, Reaction())
+
+    def visits_ended(self, ends: VisitEnds) -> tuple[int, Reaction]:
+        """Takes so many at most, and answers the first time only."""
+        count = min(self.takes, len(ends))
+        taken = ends.take(slice(count))
+        for time_s, visit in zip(taken.time_s, taken.visit, strict=True):
+            self.story.append(f"{time_s:g} visit {visit}")
+        answer, self.answer = self.answer, Reaction()
+        return count, answer
 
 
 @dataclass
@@ -47,13 +60,13 @@ def observer(name: str, story: list[str]) -> Callable[[RoundRecord], None]:
 
 def test_the_earliest_event_moves_the_clock_and_a_record_is_logged_before_it_is_observed() -> None:
     story: list[str] = []
-    opened, due, deadline = RoundOpened(0), VisitDue(client=1, visit=0), RoundDeadline(0)
+    opened, due, deadline = RoundOpened(0), DispatchDue(0), RoundDeadline(0)
     coordinator = FakeCoordinator(
         opening=Reaction([(0.0, opened)]),
         script={
             opened: Reaction([(9.0, deadline), (4.0, due)]),
             due: Reaction(record=replace(RECORD, round=0)),
-            deadline: Reaction([(11.0, opened)], replace(RECORD, round=1)),
+            deadline: Reaction([(11.0, opened)], record=replace(RECORD, round=1)),
         },
         last=deadline,
         story=story,
@@ -63,7 +76,7 @@ def test_the_earliest_event_moves_the_clock_and_a_record_is_logged_before_it_is_
     assert story == [
         "start",
         "0 RoundOpened",
-        "4 VisitDue",
+        "4 DispatchDue",
         "logged 0",
         "a saw 0",
         "b saw 0",
@@ -76,12 +89,61 @@ def test_the_earliest_event_moves_the_clock_and_a_record_is_logged_before_it_is_
     assert len(emulation.queue) == 1  # what lies beyond the end is not played
 
 
+def visits(*rows: tuple[float, int]) -> VisitEnds:
+    """(time_s, visit) each."""
+    time_s, visit = zip(*rows, strict=True)
+    return VisitEnds(
+        np.array(time_s), np.zeros(len(rows), np.int64), np.array(visit), np.zeros(len(rows), bool)
+    )
+
+
 def test_events_of_one_instant_are_played_in_their_order_whatever_the_reaction_listed_first() -> None:
     story: list[str] = []
-    opened, due, deadline = RoundOpened(1), VisitDue(client=1, visit=0), RoundDeadline(0)
-    opening = Reaction([(5.0, opened), (5.0, deadline), (5.0, due)])
-    Emulation(FakeCoordinator(opening, {}, opened, story), FakeLog()).run()
-    assert story == ["start", "5 VisitDue", "5 RoundDeadline", "5 RoundOpened"]
+    opened, due, deadline = RoundOpened(1), DispatchDue(1), RoundDeadline(0)
+    opening = Reaction([(5.0, due), (5.0, opened), (5.0, deadline)])
+    Emulation(FakeCoordinator(opening, {}, due, story), FakeLog()).run()
+    assert story == ["start", "5 RoundDeadline", "5 RoundOpened", "5 DispatchDue"]
+
+
+def test_visits_end_before_an_event_of_the_same_instant_and_after_an_earlier_one() -> None:
+    story: list[str] = []
+    opening = Reaction([(5.0, RoundDeadline(0)), (8.0, RoundOpened(1))], visits((6.0, 2), (4.0, 0), (5.0, 1)))
+    emulation = Emulation(FakeCoordinator(opening, {}, RoundOpened(1), story), FakeLog())
+    emulation.run()
+    assert story == [
+        "start",
+        "4 visit 0",
+        "5 visit 1",
+        "5 RoundDeadline",
+        "6 visit 2",
+        "8 RoundOpened",
+    ]
+    assert len(emulation.in_flight) == 0
+
+
+def test_visits_that_were_not_taken_come_again_with_what_was_sent_out_in_between() -> None:
+    story: list[str] = []
+    opening = Reaction([(9.0, RoundOpened(1))], visits((4.0, 0), (6.0, 1)))
+    coordinator = FakeCoordinator(opening, {}, RoundOpened(1), story, takes=1)
+    coordinator.answer = Reaction([(4.5, RoundDeadline(0))], visits((5.0, 2)))
+    Emulation(coordinator, FakeLog()).run()
+    assert story == [
+        "start",
+        "4 visit 0",
+        "4.5 RoundDeadline",
+        "5 visit 2",
+        "6 visit 1",
+        "9 RoundOpened",
+    ]
+
+
+def test_the_clock_stands_at_the_last_visit_that_was_taken() -> None:
+    opening = Reaction(visits=visits((4.0, 0), (6.0, 1), (7.0, 2)))
+    coordinator = FakeCoordinator(opening, {}, RoundOpened(1), [], takes=2)
+    emulation = Emulation(coordinator, FakeLog())
+    with pytest.raises(RunError, match="no event is left at 7 s"):
+        emulation.run()
+    assert coordinator.story == ["start", "4 visit 0", "6 visit 1", "7 visit 2"]
 
 
 def test_a_coordinator_that_is_finished_at_the_start_plays_nothing() -> None:
@@ -94,7 +156,7 @@ def test_a_coordinator_that_is_finished_at_the_start_plays_nothing() -> None:
 def test_a_run_with_nothing_left_to_happen_ends_with_an_error_that_says_when() -> None:
     log = FakeLog()
     coordinator = FakeCoordinator(
-        opening=Reaction([(90.0, RoundOpened(0))], replace(RECORD, round=0)),
+        opening=Reaction([(90.0, RoundOpened(0))], record=replace(RECORD, round=0)),
         script={},
         last=RoundOpened(7),
         story=[],

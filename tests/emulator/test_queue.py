@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.events import ClientDropped, DispatchDue, Event, RoundDeadline, RoundOpened, VisitDue
+from emulator.events import DispatchDue, Event, RoundDeadline, RoundOpened
 from emulator.queue import EventQueue
 
 
@@ -22,50 +22,34 @@ def test_the_earliest_event_comes_first() -> None:
     assert drained([late, early]) == [early, late]
 
 
-def test_at_one_instant_an_arrival_beats_a_drop_out_a_deadline_an_opening_and_a_dispatch() -> None:
-    in_order = [
-        VisitDue(client=9, visit=4),
-        ClientDropped(client=1, visit=0),
-        RoundDeadline(0),
-        RoundOpened(1),
-        DispatchDue(1),
-    ]
+def test_at_one_instant_a_deadline_beats_an_opening_and_an_opening_a_dispatch() -> None:
+    in_order = [RoundDeadline(0), RoundOpened(1), DispatchDue(1)]
     assert [event for _, event in drained([(7.0, event) for event in reversed(in_order)])] == in_order
 
 
-def test_at_one_instant_equal_events_go_by_client_and_not_by_visit() -> None:
-    pushed = [(3.0, VisitDue(client=client, visit=visit)) for client, visit in [(5, 0), (0, 1), (2, 2)]]
-    assert [event.client for _, event in drained(pushed) if isinstance(event, VisitDue)] == [0, 2, 5]
-
-
 def test_events_that_are_equal_in_all_else_keep_their_insertion_order() -> None:
-    pushed: list[tuple[float, Event]] = [(1.0, VisitDue(client=3, visit=visit)) for visit in (8, 1, 5)]
+    pushed: list[tuple[float, Event]] = [(1.0, RoundDeadline(number)) for number in (8, 1, 5)]
     assert drained(pushed) == pushed
 
 
-@st.composite
-def schedules(draw: st.DrawFn) -> tuple[list[tuple[float, Event]], list[tuple[float, Event]]]:
-    """A schedule in which no client has two events of a kind, and a permutation of it."""
-    times = st.sampled_from([0.0, 1.0, 1.0 + 1e-9, 2.0])
-    kinds = st.sampled_from([VisitDue, ClientDropped])
-    rows = draw(
-        st.lists(st.tuples(times, kinds, st.integers(0, 20)), unique_by=lambda row: row[1:], max_size=12)
-    )
-    schedule: list[tuple[float, Event]] = [
-        (time_s, kind(client=client, visit=100 - client)) for time_s, kind, client in rows
-    ]
-    schedule += [(draw(times), RoundDeadline(0)), (draw(times), RoundOpened(1))]
-    return schedule, draw(st.permutations(schedule))
-
-
 @settings(deadline=None)
-@given(schedules())
-def test_the_order_of_insertion_decides_nothing_between_distinct_clients(
-    schedules: tuple[list[tuple[float, Event]], list[tuple[float, Event]]],
-) -> None:
-    schedule, permuted = schedules
-    by_rule = sorted(schedule, key=lambda item: (item[0], item[1].priority, item[1].tie))
-    assert drained(permuted) == by_rule
+@given(st.data())
+def test_the_order_of_insertion_decides_nothing_between_events_of_distinct_kinds(data: st.DataObject) -> None:
+    times = st.sampled_from([0.0, 1.0, 1.0 + 1e-9, 2.0])
+    schedule: list[tuple[float, Event]] = [
+        (data.draw(times), event) for event in (RoundDeadline(0), RoundOpened(1), DispatchDue(1))
+    ]
+    by_rule = sorted(schedule, key=lambda item: (item[0], item[1].priority))
+    assert drained(data.draw(st.permutations(schedule))) == by_rule
+
+
+def test_the_next_instant_is_known_without_popping_it() -> None:
+    queue = EventQueue()
+    assert queue.next_s == math.inf
+    queue.push(5.0, RoundOpened(0))
+    queue.push(3.0, RoundOpened(1))
+    assert queue.next_s == 3.0
+    assert len(queue) == 2
 
 
 @pytest.mark.parametrize("time_s", [math.inf, math.nan])

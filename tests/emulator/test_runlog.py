@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from emulator.errors import DataFileError
-from emulator.runlog import RoundRecord, RunLog, read_log
+from emulator.runlog import PLAIN_CLIENTS, RoundRecord, RunLog, read_log, unwritten, written
 
 RECORD = RoundRecord(
     round=3,
@@ -22,7 +26,7 @@ RECORD = RoundRecord(
     moved=1,
     reclustered=False,
     clusters=[0, 2],
-    members=[0, 2, 0],
+    members=np.array([0, 2, 0]),
     train_loss=0.1,
     accuracy=None,
     accuracy_std=None,
@@ -32,7 +36,7 @@ RECORD = RoundRecord(
     scored_clients=3,
     drift_cells=1,
     accuracy_omitting_drift=0.75,
-    serving=[0, 2, -1],
+    serving=np.array([0, 2, -1]),
     download_bytes=1e20,
     upload_bytes=12.5,
     control_bytes=0.0,
@@ -45,12 +49,13 @@ LINES = (
     b'"reclustered":false,"clusters":[0,2],"members":[0,2,0],"train_loss":0.1,"accuracy":null,'
     b'"accuracy_std":null,"loss":null,"mean_client_distance":0.3333333333333333,'
     b'"unclustered_distance":1e-17,"scored_clients":3,"drift_cells":1,"accuracy_omitting_drift":0.75,'
-    b'"serving":[0,2,-1],"download_bytes":1e+20,"upload_bytes":12.5,"control_bytes":0.0,"models_sent":12.0}\n'
+    b'"serving":[0,2,-1],"download_bytes":1e+20,"upload_bytes":12.5,"control_bytes":0.0,"models_sent":12.0,'
+    b'"kmeans_clients":null,"silhouette_clients":null,"client_accuracy":null}\n'
 )
 HEADER = {"arm": "fielding", "seed": 0}
 
 
-def written(path: Path, *records: RoundRecord) -> Path:
+def written_to(path: Path, *records: RoundRecord) -> Path:
     with RunLog(path, HEADER) as log:
         for record in records:
             log.append(record)
@@ -58,16 +63,16 @@ def written(path: Path, *records: RoundRecord) -> Path:
 
 
 def test_a_log_is_these_bytes(tmp_path: Path) -> None:
-    assert written(tmp_path / "log.jsonl", RECORD).read_bytes() == LINES
+    assert written_to(tmp_path / "log.jsonl", RECORD).read_bytes() == LINES
 
 
 def test_what_is_read_back_equals_what_was_appended(tmp_path: Path) -> None:
     records = [RECORD, replace(RECORD, round=4, members=None, accuracy=1 / 3)]
-    assert read_log(written(tmp_path / "log.jsonl", *records)) == (HEADER, records)
+    assert read_log(written_to(tmp_path / "log.jsonl", *records)) == (HEADER, records)
 
 
 def test_a_log_without_rounds_is_its_header(tmp_path: Path) -> None:
-    assert read_log(written(tmp_path / "log.jsonl")) == (HEADER, [])
+    assert read_log(written_to(tmp_path / "log.jsonl")) == (HEADER, [])
 
 
 def test_every_line_is_on_disk_as_soon_as_it_is_appended(tmp_path: Path) -> None:
@@ -82,6 +87,67 @@ def test_a_number_that_is_not_one_is_refused_and_leaves_no_half_line(tmp_path: P
             with pytest.raises(ValueError, match="not JSON compliant"):
                 log.append(replace(RECORD, loss=value))
     assert read_log(tmp_path / "log.jsonl") == (HEADER, [])
+
+
+def test_what_is_said_of_many_clients_is_read_back_as_it_was(tmp_path: Path) -> None:
+    many = np.arange(PLAIN_CLIENTS + 1)
+    accuracy = np.where(many % 3 == 0, np.nan, many / 7).astype(np.float32)
+    record = replace(RECORD, members=many % 5 - 1, serving=many * 1000, client_accuracy=accuracy)
+    assert read_log(written_to(tmp_path / "log.jsonl", record)) == (HEADER, [record])
+
+
+def test_a_million_labels_take_less_than_a_byte_each() -> None:
+    labels = np.random.default_rng(0).integers(0, 4, 1_000_000)
+    packed = written(labels)
+    assert packed["dtype"] == "|i1"
+    assert len(packed["zlib"]) < 500_000
+    assert (unwritten(packed, np.int64) == labels).all()
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=5), st.booleans())
+def test_whole_numbers_are_kept_to_the_last_digit(values: list[int], long: bool) -> None:
+    array = np.array(values * (PLAIN_CLIENTS if long else 1), dtype=np.int64)
+    again = unwritten(json.loads(json.dumps(written(array))), np.int64)
+    assert again.tolist() == array.tolist()
+
+
+def test_a_client_without_accuracy_is_null(tmp_path: Path) -> None:
+    record = replace(RECORD, client_accuracy=np.array([0.5, np.nan], dtype=np.float32))
+    path = written_to(tmp_path / "log.jsonl", record)
+    assert b'"client_accuracy":[0.5,null]' in path.read_bytes()
+    assert read_log(path)[1] == [record]
+
+
+def test_records_differ_when_what_they_say_of_a_client_does() -> None:
+    assert replace(RECORD, members=np.array([0, 2, 1])) != RECORD
+    assert replace(RECORD, members=None) != RECORD
+    assert replace(RECORD) == RECORD
+
+
+def test_a_log_from_before_the_newest_fields_can_be_read(tmp_path: Path) -> None:
+    older = LINES.replace(b',"kmeans_clients":null,"silhouette_clients":null,"client_accuracy":null', b"")
+    (tmp_path / "log.jsonl").write_bytes(older)
+    assert read_log(tmp_path / "log.jsonl") == (HEADER, [RECORD])
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        b'{"dtype":"<i4"}',
+        b'{"dtype":"<i4","zlib":"!"}',
+        b'{"dtype":"<i4","zlib":"AAAA"}',
+        b'{"dtype":"|O","zlib":""}',
+        b'{"dtype":"<f4","zlib":""}',
+        b'{"dtype":7,"zlib":""}',
+        b'["a"]',
+        b"[[1],[2,3]]",
+        b"7",
+    ],
+)
+def test_an_array_that_is_none_is_named(tmp_path: Path, members: bytes) -> None:
+    (tmp_path / "log.jsonl").write_bytes(LINES.replace(b'"members":[0,2,0]', b'"members":' + members))
+    with pytest.raises(DataFileError, match="row 2: damaged: members is no array"):
+        read_log(tmp_path / "log.jsonl")
 
 
 def test_abandoned_visits_are_those_neither_kept_nor_dropped() -> None:

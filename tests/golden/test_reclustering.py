@@ -53,7 +53,7 @@ def test_models_start_from_the_mean_of_their_members_models():
     # Labels 0 and 1 stay with the clusters that kept most of their members; the new one is 2.
     assert played.records[0].clusters == [0, 1]
     assert second.clusters == [0, 2, 1]
-    assert second.members == [0, 0, 2, 1, 1, 2, 1, 1]
+    assert second.members.tolist() == [0, 0, 2, 1, 1, 2, 1, 1]
     assert second.moved == 0
     # Tasks of the second round start from 1/2, (1/2 - 1/4) / 2 = 1/8 and -1/4; trained half of the way on:
     # {0, 1} to 3/4; {2, 5} by the mean of 7/16 and -5/16, to 3/16; {3, 4, 6, 7} to -3/8.

@@ -10,6 +10,7 @@ from coordinator.clusterers.fielding import Fielding, FieldingParameters
 from coordinator.pacing.sync import SyncParameters
 from emulator.emulation import Emulation
 from emulator.events import Event
+from emulator.in_flight import VisitEnds
 from emulator.ports import Coordinator, Reaction
 from emulator.runlog import RunLog, read_log
 from tests.fakes import FakeAvailability, FakeExecutor, FakeStream, Population, a_fleet
@@ -55,9 +56,14 @@ class PermutedReactions:
     def handle(self, event: Event, now_s: float) -> Reaction:
         return self._permuted(self._inner.handle(event, now_s))
 
+    def visits_ended(self, ends: VisitEnds) -> tuple[int, Reaction]:
+        count, reaction = self._inner.visits_ended(ends)
+        return count, self._permuted(reaction)
+
     def _permuted(self, reaction: Reaction) -> Reaction:
         order = self._rng.permutation(len(reaction.events))
-        return replace(reaction, events=[reaction.events[place] for place in order])
+        visits = reaction.visits.take(self._rng.permutation(len(reaction.visits)))
+        return replace(reaction, events=[reaction.events[place] for place in order], visits=visits)
 
 
 def logged(path: Path, population: Population, permutation: int | None = None) -> bytes:

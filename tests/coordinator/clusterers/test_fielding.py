@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from coordinator.assignment import Assignment
+from coordinator.assignment import Assignment, Fit
 from coordinator.clusterers.fielding import Fielding, FieldingParameters
 from tests.fakes import FakeExecutor, FakeStream, Population, a_view, one_hot
 
@@ -119,7 +119,8 @@ def test_an_empty_cluster_gets_no_participants():
         rounds=2,
     ).play()
     first, second = played.records
-    assert (first.members, second.members) == ([0, 0, 1, 1], [1, 1, 1, 1])
+    assert first.members.tolist() == [0, 0, 1, 1]
+    assert second.members.tolist() == [1, 1, 1, 1]
     assert second.clusters == [0, 1]
     assert second.moved == 2
     assert len(second.participants) == 2
@@ -223,6 +224,19 @@ def test_after_a_reclustering_clients_move_among_the_new_centres():
     answer = story.drift({0: [0.1, 0, 0.9]})
     assert answer is not None
     assert story.lanes[0] == story.lanes[1]
+
+
+def test_a_global_clustering_says_on_how_many_clients_it_rests_and_a_move_does_not():
+    story = Story(one_hot(*[0, 1] * 6, of=3), kmeans_clients=10, silhouette_clients=11)
+    assert story.assignment is not None
+    assert story.assignment.fitted == Fit(10, 11)
+    move = story.drift({0: [0, 1, 0]})
+    assert move is not None
+    assert move.fitted is None
+    anew = story.drift({client: [0, 0, 1] for client in range(6)})
+    assert anew is not None
+    assert anew.reclustered
+    assert anew.fitted == Fit(10, 11)
 
 
 def test_the_reports_it_sees_are_not_written_to():

@@ -1,8 +1,9 @@
 import numpy as np
 
+from coordinator.assignment import Fit
 from coordinator.clusterers.partition import PartitionParameters
 from coordinator.clusterers.static import Static
-from tests.fakes import FakeExecutor, FakeStream, Population, one_hot
+from tests.fakes import FakeExecutor, FakeStream, Population, a_view, one_hot
 
 
 def test_it_clusters_once_and_asks_nothing_more():
@@ -14,9 +15,18 @@ def test_it_clusters_once_and_asks_nothing_more():
         FakeExecutor([1, 1, -1, -1]), stream=FakeStream(steps), clusterer=static, rounds=3
     ).play()
     assert static.representation is None
-    assert [record.members for record in played.records] == [[0, 0, 1, 1], None, None]
+    first, *later = [record.members for record in played.records]
+    assert first.tolist() == [0, 0, 1, 1]
+    assert later == [None, None]
     assert [record.reported for record in played.records] == [4, 0, 0]
     assert [record.reclustered for record in played.records] == [False] * 3
     # The registration alone: four clients, two numbers of four bytes.
     assert [record.control_bytes for record in played.records] == [32, 32, 32]
     assert played.models == [[0.875], [-0.875]]
+
+
+def test_it_says_on_how_many_clients_its_clustering_rests():
+    static = Static(PartitionParameters(kmeans_clients=10, silhouette_clients=11))
+    assignment = static.on_data(a_view(one_hot(*[0, 1] * 6, of=2)))
+    assert assignment is not None
+    assert assignment.fitted == Fit(10, 11)

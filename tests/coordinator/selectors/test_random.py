@@ -1,7 +1,7 @@
 import numpy as np
 from scipy.stats import chisquare
 
-from coordinator.selectors import Pool
+from coordinator.pool import Pool
 from coordinator.selectors.random import Random
 from tests.fakes import NOTHING, a_view, ints
 
@@ -10,7 +10,8 @@ SELECTOR = Random(NOTHING)
 
 def selected(pool: list[np.ndarray], wanted: list[int], round_: int = 0, seed: int = 0) -> list[int]:
     view = a_view(num_clients=1, round_=round_, seed=seed)
-    return SELECTOR.select(Pool(pool), np.array(wanted), view).tolist()
+    available = Pool(pool, lambda ids: np.ones(len(ids), dtype=bool))
+    return SELECTOR.select(available, np.array(wanted), view).tolist()
 
 
 def test_a_selection_is_ascending_distinct_and_from_the_pool():

@@ -1,0 +1,67 @@
+"""Who could take part now, lane by lane: candidates are drawn without looking at everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from emulator.arrays import Bools, Ints
+
+TRIED_FOR_EACH, SPARE = 6, 16
+"""Clients that are tried for each one wanted, and beyond: mostly enough where a fifth of them is online."""
+
+SCANNED_SHARE = 1 / 8
+"""A trial of more than this share of a lane looks at all of it."""
+
+FIRST_BLOCK = 256
+
+
+class Pool:
+    """The clients that could take part now: in a lane, online and idle.
+
+    `lanes` has the ids of each lane, ascending; `available` says which of some ids are online and idle, and
+    is a pure function, so that a client can be asked for at any time and twice.
+    """
+
+    def __init__(self, lanes: Sequence[Ints], available: Callable[[Ints], Bools]) -> None:
+        self._lanes = lanes
+        self._available = available
+
+    def __len__(self) -> int:
+        """How many lanes there are."""
+        return len(self._lanes)
+
+    def ids(self, lane: int) -> Ints:
+        """The ids of one lane, ascending; looks at all its clients."""
+        members = self._lanes[lane]
+        return members[self._available(members)]
+
+    def draw(self, lane: int, count: int, generator: np.random.Generator) -> Ints:
+        """`count` of the lane, or all there are: uniform, without replacement, in no order.
+
+        Clients are drawn and those that are not available rejected, until there are enough; where that would
+        take a large part of the lane, all of it is looked at instead. So the cost follows `count` and the
+        share that is online, not the size of the lane.
+        """
+        members = self._lanes[lane]
+        trial = TRIED_FOR_EACH * count + SPARE
+        while trial <= SCANNED_SHARE * len(members):
+            tried = members[generator.choice(len(members), size=trial, replace=False)]
+            found = tried[self._available(tried)]
+            if len(found) >= count:
+                return found[:count]
+            # Started over, with more: nothing in it tells one available client from another.
+            trial = 2 * trial * count // (len(found) + 1)
+        found = self.ids(lane)
+        return generator.choice(found, size=min(count, len(found)), replace=False)
+
+    def holds(self, count: int) -> bool:
+        """Whether so many clients are there, over all lanes; looks at no more than it takes to know."""
+        missing = count
+        for members in self._lanes:
+            first, size = 0, FIRST_BLOCK
+            while missing > 0 and first < len(members):
+                missing -= int(self._available(members[first : first + size]).sum())
+                first, size = first + size, 2 * size
+        return missing <= 0

@@ -1,0 +1,123 @@
+"""Visits that are out, by the instant at which each ends: a queue in columns, emptied in bulk and in order.
+
+What ends soon is kept sorted, what ends later lies in no order until its turn comes. So a visit is sorted
+with its neighbours only, and pushing and popping cost array operations, whatever number of visits is out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from emulator.arrays import NO_IDS, Bools, Floats, Ints
+
+SORTED_AT_ONCE = 4096
+"""Visits that are sorted together when those kept sorted have run out; an eighth of all, if that is more."""
+
+
+@dataclass(frozen=True)
+class VisitEnds:
+    """Ends of visits, columns of shape (n,).
+
+    `time_s`: when it ends; `dropped`: its client goes offline then, before all of its uploads have arrived.
+    """
+
+    time_s: Floats
+    client: Ints
+    visit: Ints
+    dropped: Bools
+
+    @classmethod
+    def joined(cls, parts: list[VisitEnds]) -> VisitEnds:
+        """One after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.concatenate([part.time_s for part in parts]),
+            np.concatenate([part.client for part in parts]),
+            np.concatenate([part.visit for part in parts]),
+            np.concatenate([part.dropped for part in parts]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.time_s)
+
+    def take(self, rows: Ints | Bools | slice) -> VisitEnds:
+        """Those of `rows`."""
+        return VisitEnds(self.time_s[rows], self.client[rows], self.visit[rows], self.dropped[rows])
+
+    def in_order(self) -> VisitEnds:
+        """By time; at one instant arrivals before drop-outs, then by client, then by visit."""
+        order = np.argsort(self.time_s, kind="stable")
+        time_s = self.time_s[order]
+        if (time_s[1:] == time_s[:-1]).any():
+            # NOTE: only now, since sorting by four keys takes several times as long as by one.
+            order = np.lexsort((self.visit, self.client, self.dropped, self.time_s))
+        return self.take(order)
+
+
+NO_ENDS = VisitEnds(np.zeros(0), NO_IDS, NO_IDS, np.zeros(0, dtype=bool))
+
+
+class InFlight:
+    """The visits that are out. Every one that ends before `_border_s` is in `_soon`, which is in order."""
+
+    def __init__(self) -> None:
+        self._soon = NO_ENDS
+        self._done = 0  # rows of `_soon` that were popped
+        self._later: list[VisitEnds] = []
+        self._border_s = -np.inf
+
+    def __len__(self) -> int:
+        return len(self._soon) - self._done + sum(map(len, self._later))
+
+    def push(self, ends: VisitEnds) -> None:
+        """Add visits, in any order; all times must be finite."""
+        if not np.isfinite(ends.time_s).all():
+            raise ValueError(f"time_s of visits in flight must be finite, and one is {ends.time_s.max()}")
+        soon = ends.time_s < self._border_s
+        if soon.any():
+            left = self._soon.take(slice(self._done, None))
+            self._soon, self._done = VisitEnds.joined([left, ends.take(soon)]).in_order(), 0
+            ends = ends.take(~soon)
+        if len(ends):
+            self._later.append(ends)
+
+    @property
+    def next_s(self) -> float:
+        """When the first visit ends; inf when none is out."""
+        self._sort_some()
+        return float(self._soon.time_s[self._done]) if self._done < len(self._soon) else np.inf
+
+    def first(self, until_s: float, most: int | None = None) -> VisitEnds:
+        """The first visits, in order, that end at `until_s` or before: at least one if there are any, and
+        at most `most`. They stay until they are popped."""
+        self._sort_some()
+        stop = int(np.searchsorted(self._soon.time_s, until_s, side="right"))
+        if most is not None:
+            stop = min(stop, self._done + most)
+        return self._soon.take(slice(self._done, stop))
+
+    def pop(self, count: int) -> None:
+        """Take away the first `count` visits, which `first` has shown."""
+        if not 0 <= count <= len(self._soon) - self._done:
+            raise IndexError(f"{count} visits cannot be popped: only those that `first` showed can")
+        self._done += count
+
+    def _sort_some(self) -> None:
+        """Put the next ones in order, if none is left that is."""
+        if self._done < len(self._soon) or not self._later:
+            return
+        later = VisitEnds.joined(self._later)
+        count = max(SORTED_AT_ONCE, len(later) // 8)
+        if len(later) <= count:
+            self._border_s = np.inf
+            self._soon, self._later = later.in_order(), []
+        else:
+            # Visits that end at one instant stay together.
+            last_s = np.partition(later.time_s, count - 1)[count - 1]
+            soon = later.time_s <= last_s
+            self._border_s = float(np.nextafter(last_s, np.inf))
+            self._soon, self._later = later.take(soon).in_order(), [later.take(~soon)]
+        self._done = 0

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from coordinator.pool import FIRST_BLOCK, Pool
+from emulator.arrays import Bools, Ints
+
+
+class Online:
+    """Whether a client's id is in `ids`; counts the clients it was asked about."""
+
+    def __init__(self, ids: Ints) -> None:
+        self.ids = ids
+        self.asked = 0
+
+    def __call__(self, ids: Ints) -> Bools:
+        self.asked += len(ids)
+        return np.isin(ids, self.ids)
+
+
+def rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("online_share", [0.02, 0.3, 1.0])
+@pytest.mark.parametrize("count", [0, 1, 7, 60])
+def test_a_draw_is_distinct_and_of_those_that_are_there(online_share: float, count: int) -> None:
+    members = np.arange(10_000, 20_000)
+    online = Online(members[rng(1).random(len(members)) < online_share])
+    for seed in range(5):
+        drawn = Pool([members], online).draw(0, count, rng(seed))
+        assert len(drawn) == len(set(drawn.tolist())) == count
+        assert np.isin(drawn, online.ids).all()
+
+
+def test_a_draw_from_a_large_lane_looks_at_few_of_its_clients() -> None:
+    members = np.arange(1_000_000)
+    online = Online(members[::5])
+    Pool([members], online).draw(0, 130, rng(0))
+    assert online.asked < 5000
+
+
+def test_where_fewer_are_there_than_wanted_all_are_drawn() -> None:
+    members = np.arange(5000)
+    online = Online(np.array([3, 77, 4999]))
+    assert sorted(Pool([members], online).draw(0, 10, rng(0)).tolist()) == [3, 77, 4999]
+    assert Pool([members[:0]], online).draw(0, 10, rng(0)).tolist() == []
+
+
+@pytest.mark.parametrize(("size", "online"), [(6, [0, 2, 3, 5]), (3000, [5, 900, 901, 2998])])
+def test_every_pair_of_those_that_are_there_is_equally_likely(size: int, online: list[int]) -> None:
+    # 6 pairs of 4 clients, each expected 300 times; of the large lane some are tried and rejected first.
+    pool = Pool([np.arange(size)], Online(np.array(online)))
+    pairs = [tuple(sorted(pool.draw(0, 2, rng(seed)).tolist())) for seed in range(1800)]
+    counts = np.unique(np.array(pairs), axis=0, return_counts=True)[1]
+    assert len(counts) == 6
+    assert chisquare(counts).pvalue > 1e-3
+
+
+def test_drawing_by_rejection_is_uniform_over_all_that_are_there() -> None:
+    online = np.arange(0, 4000, 2)
+    pool = Pool([np.arange(4000)], Online(online))
+    hits = np.zeros(10)
+    for seed in range(800):
+        hits += np.bincount(pool.draw(0, 10, rng(seed)) // 400, minlength=10)
+    assert chisquare(hits).pvalue > 1e-3
+
+
+def test_a_lane_is_told_by_all_of_its_clients_that_are_there() -> None:
+    pool = Pool([np.array([2, 3, 5]), np.array([4, 6])], lambda ids: ids % 2 == 0)
+    assert pool.ids(0).tolist() == [2]
+    assert pool.ids(1).tolist() == [4, 6]
+    assert len(pool) == 2
+
+
+def test_whether_enough_are_there_is_known_without_asking_more_than_needed() -> None:
+    lanes = [np.arange(0, 100_000), np.arange(100_000, 200_000)]
+    online = Online(np.array([3, 5, 50_000, 150_000]))
+    assert Pool(lanes, online).holds(2)
+    assert online.asked == FIRST_BLOCK
+    assert Pool(lanes, online).holds(4)
+    assert not Pool(lanes, online).holds(5)
+    assert Pool([], online).holds(0)
