@@ -53,7 +53,7 @@ class Fielding(Clusterer):
     def on_data(self, view: View) -> Assignment | None:
         if self._centers is None or view.assignment is None:
             found = self._partition(view)
-            return Assignment.fresh(found.members, len(found.centers), view.initial(0))
+            return Assignment.fresh(found.members, len(found.centers), view.initial(0), fitted=found.fitted)
         drifted = view.drifted
         if len(drifted) == 0:
             return None
@@ -63,7 +63,9 @@ class Fielding(Clusterer):
         centers = means(view.reports, moved, empty=self._centers)
         if self._moved_too_far(centers, view.reports):
             found = self._partition(view)
-            return Assignment.reclustered_from(moved, found.members, len(centers), len(found.centers))
+            return Assignment.reclustered_from(
+                moved, found.members, len(centers), len(found.centers), found.fitted
+            )
         self._centers = centers
         return None if np.array_equal(moved, before) else Assignment.moved(moved, len(centers))
 

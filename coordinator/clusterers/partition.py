@@ -7,8 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import Field
 
+from coordinator.assignment import Fit
+from coordinator.clusterers.silhouette import silhouettes
 from emulator.arrays import Floats, Ints
 from emulator.plugins import Parameters
+
+BLOCK = 16_384
+"""Reports that are looked at together; it bounds memory and decides nothing."""
+
+TIE = 1e-9
+"""Silhouettes closer than this are equal: the last digits choose no k."""
 
 
 class PartitionParameters(Parameters):
@@ -16,8 +24,17 @@ class PartitionParameters(Parameters):
 
     max_clusters: int = Field(10, ge=2, description="largest k that is tried; at most clients - 1")
     starts: int = Field(10, ge=1, description="k-means++ starts for each k; the best inertia wins")
+    kmeans_clients: int = Field(
+        20_000,
+        ge=10,
+        description="above so many clients, centres are fitted to a random subsample of so many, and then "
+        "everybody joins the nearest; the log says how many it was",
+    )
     silhouette_clients: int = Field(
-        2000, ge=10, description="above so many clients, silhouettes are taken on a fixed random subsample"
+        20_000,
+        ge=10,
+        description="silhouettes are those of everybody up to so many clients, and above of a random "
+        "subsample of so many; the log says how many it was",
     )
 
 
@@ -27,62 +44,92 @@ class Partition:
 
     members: Ints
     centers: Floats
+    fitted: Fit
 
 
 def partition(reports: Floats, parameters: PartitionParameters, generator: np.random.Generator) -> Partition:
     """Cluster `reports` (N, D): for k = 2 .. max_clusters, k-means centres, every client to the L1-nearest
-    one, and the k of the largest mean L1 silhouette. Identical reports are one cluster.
+    one, and the k of the largest mean L1 silhouette, the smallest of equals. Identical reports are one
+    cluster.
     """
-    from scipy.spatial.distance import cdist
+    fitted = scored = reports
+    if len(reports) > min(parameters.kmeans_clients, parameters.silhouette_clients):
+        # One order for both, so that the smaller subsample is part of the larger.
+        order = generator.permutation(len(reports))
+        fitted = reports[np.sort(order[: parameters.kmeans_clients])]
+        scored = reports[np.sort(order[: parameters.silhouette_clients])]
+    centers = _centers(fitted, scored, parameters, generator)
+    return _with_means(reports, nearest(reports, centers), Fit(len(fitted), len(scored)))
+
+
+def _centers(
+    fitted: Floats, scored: Floats, parameters: PartitionParameters, generator: np.random.Generator
+) -> Floats:
+    """(k, D) the centres fitted to reports `fitted` whose partition of `scored` has the best silhouette."""
     from sklearn.cluster import KMeans
-    from sklearn.metrics import silhouette_score
     from threadpoolctl import threadpool_limits
 
-    distinct = len(np.unique(reports, axis=0))
-    if distinct == 1:
-        return _with_means(reports, np.zeros(len(reports), dtype=np.int64))
-    if distinct == 2 or len(reports) == 2:
-        return _with_means(reports, np.unique(reports, axis=0, return_inverse=True)[1].astype(np.int64))
+    distinct = first_distinct(fitted, max(3, parameters.max_clusters))
+    if len(distinct) <= 2:
+        return distinct
+    candidates: list[Floats] = []
+    # NOTE: one thread: scikit-learn's threads change the order of sums, and so the last digits.
+    with threadpool_limits(1):
+        for k in range(2, min(parameters.max_clusters, len(distinct), len(fitted) - 1) + 1):
+            seed = int(generator.integers(2**31))
+            found = KMeans(k, n_init=parameters.starts, random_state=seed).fit(fitted)
+            candidates.append(found.cluster_centers_)
+    scores = silhouettes(scored, [nearest(scored, centers) for centers in candidates])
+    if np.isnan(scores).all():
+        return distinct[:1]  # the subsample cannot tell, so everybody stays together
+    return candidates[int(np.flatnonzero(scores >= np.nanmax(scores) - TIE)[0])]
 
-    sample = np.arange(len(reports))
-    if len(reports) > parameters.silhouette_clients:
-        sample = np.sort(generator.permutation(len(reports))[: parameters.silhouette_clients])
-    distances = cdist(reports[sample], reports[sample], "cityblock")
-    best_score, best = -np.inf, np.zeros(len(reports), dtype=np.int64)
-    for k in range(2, min(parameters.max_clusters, distinct, len(reports) - 1) + 1):
-        seed = int(generator.integers(2**31))
-        # NOTE: one thread: scikit-learn's threads change the order of sums, and so the last digits.
-        with threadpool_limits(1):
-            centers = KMeans(k, n_init=parameters.starts, random_state=seed).fit(reports).cluster_centers_
-        members = nearest(reports, centers)
-        if len(np.unique(members[sample])) < 2 or len(np.unique(members[sample])) == len(sample):
-            continue
-        score = float(silhouette_score(distances, members[sample], metric="precomputed"))
-        if score > best_score:
-            best_score, best = score, members
-    return _with_means(reports, best)
+
+def first_distinct(reports: Floats, limit: int) -> Floats:
+    """The first different rows of `reports` (N, D), N >= 1, in order, at most `limit` of them."""
+    known = [reports[0]]
+    for start in range(0, len(reports), BLOCK):
+        block = reports[start : start + BLOCK]
+        for row in known:
+            block = block[(block != row).any(axis=1)]
+        while len(block) > 0 and len(known) < limit:
+            known.append(block[0])
+            block = block[(block != block[0]).any(axis=1)]
+        if len(known) == limit:
+            break
+    return np.stack(known)
 
 
 def nearest(reports: Floats, centers: Floats) -> Ints:
     """(N,) the L1-nearest centre of each report; ties go to the lowest row."""
     from scipy.spatial.distance import cdist
 
-    members: Ints = cdist(reports, centers, "cityblock").argmin(axis=1).astype(np.int64)
+    members = np.empty(len(reports), dtype=np.int64)
+    apart = np.empty((min(BLOCK, len(reports)), len(centers)))
+    for start in range(0, len(reports), BLOCK):
+        block = reports[start : start + BLOCK]
+        cdist(block, centers, "cityblock", out=apart[: len(block)])
+        apart[: len(block)].argmin(axis=1, out=members[start : start + BLOCK])
     return members
 
 
 def means(reports: Floats, members: Ints, empty: Floats) -> Floats:
     """(k, D) mean report of each cluster's members; a cluster without any keeps its row of `empty` (k, D)."""
-    sums = np.zeros_like(empty)
-    np.add.at(sums, members, reports)
+    # NOTE: column by column: at 1,000,000 x 10 half the time of np.add.at, and the same sums to the bit.
+    sums = np.empty_like(empty)
+    for column in range(empty.shape[1]):
+        sums[:, column] = np.bincount(members, weights=reports[:, column], minlength=len(empty))
     sizes = np.bincount(members, minlength=len(empty))
     return np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], empty)
 
 
-def _with_means(reports: Floats, members: Ints) -> Partition:
+def _with_means(reports: Floats, members: Ints, fitted: Fit) -> Partition:
     """The partition without empty clusters, numbered in order of their lowest client."""
-    present, first = np.unique(members, return_index=True)
-    rank = np.empty(len(present), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(present))
-    members = rank[np.searchsorted(present, members)]
-    return Partition(members, means(reports, members, np.zeros((len(present), reports.shape[1]))))
+    clients = np.arange(len(members))
+    first = np.full(int(members.max()) + 1, len(members))
+    first[members[::-1]] = clients[::-1]  # the last to write is the lowest client
+    rank = np.empty_like(first)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    members = rank[members]  # empty clusters came last, and are gone
+    k = int(members.max()) + 1
+    return Partition(members, means(reports, members, np.zeros((k, reports.shape[1]))), fitted)

@@ -30,4 +30,4 @@ class Static(Clusterer):
             return None
         self._clustered = True
         found = partition(view.reports, self.parameters, view.rng("clustering"))
-        return Assignment.fresh(found.members, len(found.centers), view.initial(0))
+        return Assignment.fresh(found.members, len(found.centers), view.initial(0), fitted=found.fitted)

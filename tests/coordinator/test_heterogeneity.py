@@ -50,3 +50,9 @@ def test_it_is_a_mean_over_clients_not_over_clusters():
 def test_the_numbers_of_the_clusters_do_not_matter():
     histograms = one_hot(0, 1, 0, 1, of=2)
     assert mean_client_distance(histograms, ints(7, 7, 3, 3)) == 2.0
+
+
+def test_the_histograms_are_not_written_to():
+    histograms = one_hot(1, 0, 1, of=2)
+    histograms.flags.writeable = False
+    assert mean_client_distance(histograms, ints(0, 0, 0)) == pytest.approx(4 / 3)

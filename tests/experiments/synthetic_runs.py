@@ -77,7 +77,7 @@ def a_drifting_run(
             accuracy_omitting_drift=accuracy,
             scored_clients=2,
             drift_cells=1,
-            serving=list(served),
+            serving=np.array(served),
             models_sent=models_sent * (step + 1) / 2,
         )
         for step, (accuracy, served) in enumerate(zip(omitting, serving, strict=True))
@@ -193,7 +193,7 @@ def _drifting_run(arm: str, seed: int, rounds: int, clients: int) -> FinishedRun
                 moved=moved,
                 reclustered=reclustered,
                 clusters=np.unique(members).tolist(),
-                members=members.tolist() if number == 0 or (members != before).any() else None,
+                members=members if number == 0 or (members != before).any() else None,
                 accuracy=float(skill + noise.normal(0, 0.012)) if evaluated else None,
                 mean_client_distance=float(unclustered * (1 - 0.55 * purity)) if evaluated else None,
                 unclustered_distance=float(unclustered) if evaluated else None,

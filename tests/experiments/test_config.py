@@ -66,6 +66,7 @@ def test_what_a_configuration_leaves_out_has_the_documented_defaults() -> None:
         "min_online": 1,
         "max_wait_days": 30.0,
         "evaluate_every": 1,
+        "log_client_accuracy": False,
     }
     [arm] = resolved["arm"]
     assert arm["clusterer"] == {"kind": "single"}
@@ -324,8 +325,9 @@ def test_a_bad_setting_is_one_line(config: Path, setting: str, rule: str) -> Non
         ),
         (
             {"round": {"partcipants": 3}},
-            "x.toml: round: unknown key 'partcipants'; choices: evaluate_every, max_wait_days, min_online, "
-            "over_commit, participants, rounds; did you mean 'participants'?",
+            "x.toml: round: unknown key 'partcipants'; choices: evaluate_clients, evaluate_every, "
+            "log_client_accuracy, max_wait_days, min_online, over_commit, participants, rounds; "
+            "did you mean 'participants'?",
         ),
         (
             {"trace": {"source": "digitz"}},
@@ -348,8 +350,8 @@ def test_a_bad_setting_is_one_line(config: Path, setting: str, rule: str) -> Non
         ),
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "treshold": 1}}]},
-            "x.toml: arm.a.clusterer: unknown key 'treshold'; choices: max_clusters, representation, "
-            "shift_from, silhouette_clients, starts, threshold; did you mean 'threshold'?",
+            "x.toml: arm.a.clusterer: unknown key 'treshold'; choices: kmeans_clients, max_clusters, "
+            "representation, shift_from, silhouette_clients, starts, threshold; did you mean 'threshold'?",
         ),
         (
             {"arm": [{"name": "a", "solver": ["fedproxy"]}]},

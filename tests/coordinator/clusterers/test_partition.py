@@ -3,7 +3,9 @@ import pytest
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from coordinator.clusterers.partition import PartitionParameters, means, nearest, partition
+from coordinator.assignment import Fit
+from coordinator.clusterers import partition as partition_module
+from coordinator.clusterers.partition import PartitionParameters, first_distinct, means, nearest, partition
 from tests.fakes import ints, one_hot
 
 DEFAULTS = PartitionParameters()
@@ -25,9 +27,14 @@ def same_grouping(one: np.ndarray, other: np.ndarray) -> bool:
     return bool(((one[:, None] == one) == (other[:, None] == other)).all())
 
 
+def l1(reports: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Every distance from a report to a centre, by the definition."""
+    return np.abs(reports[:, None] - centers).sum(axis=2)
+
+
 def naive_silhouette(reports: np.ndarray, members: np.ndarray) -> float:
     """The mean over clients of (b - a) / max(a, b), in L1; 0 for a client alone in its cluster."""
-    apart = np.abs(reports[:, None] - reports).sum(axis=2)
+    apart = l1(reports, reports)
     scores = []
     for client, cluster in enumerate(members):
         own = np.flatnonzero(members == cluster)
@@ -79,7 +86,7 @@ def test_k_is_the_one_of_the_largest_silhouette():
             start = int(generator.integers(2**31))
             with threadpool_limits(1):
                 centers = KMeans(k, n_init=10, random_state=start).fit(reports).cluster_centers_
-            members = np.abs(reports[:, None] - centers).sum(axis=2).argmin(axis=1)
+            members = l1(reports, centers).argmin(axis=1)
             scored.append((naive_silhouette(reports, members), -k, members))
         assert same_grouping(answer.members, max(scored, key=lambda entry: entry[:2])[2])
 
@@ -115,6 +122,63 @@ def test_of_many_clients_a_subsample_is_enough_to_choose_k():
     answer = found(reports, PartitionParameters(silhouette_clients=40))
     assert same_grouping(answer.members, members)
     assert len(answer.centers) == 4
+
+
+def test_of_many_clients_centres_are_fitted_to_a_subsample_and_everybody_joins_the_nearest():
+    reports, members = groups(4, each=60)
+    answer = found(reports, PartitionParameters(kmeans_clients=50, silhouette_clients=30))
+    assert same_grouping(answer.members, members)
+    for cluster, center in enumerate(answer.centers):  # the means of everybody, not of the subsample
+        assert center == pytest.approx(reports[answer.members == cluster].mean(axis=0), abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "fitted"),
+    [({}, (240, 240)), ({"kmeans_clients": 50}, (50, 240)), ({"silhouette_clients": 239}, (240, 239))],
+)
+def test_it_says_how_many_clients_it_looked_at(bounds, fitted):
+    reports, _ = groups(4, each=60)
+    assert found(reports, PartitionParameters(**bounds)).fitted == Fit(*fitted)
+
+
+def test_a_bound_that_all_clients_are_within_changes_no_bit():
+    reports = np.random.default_rng(8).dirichlet(np.full(8, 0.3), size=60)
+    within = PartitionParameters(kmeans_clients=60, silhouette_clients=60)
+    one, other = np.random.default_rng(3), np.random.default_rng(3)
+    answers = [partition(reports, DEFAULTS, one), partition(reports, within, other)]
+    assert answers[0].members.tobytes() == answers[1].members.tobytes()
+    assert answers[0].centers.tobytes() == answers[1].centers.tobytes()
+    assert one.bit_generator.state == other.bit_generator.state
+
+
+def test_a_bound_on_k_means_alone_leaves_the_clients_that_are_scored_as_they_were(monkeypatch):
+    # The smaller subsample is the head of the one order that both are cut from.
+    reports, _ = groups(4, each=60)
+    seen = []
+    scored = partition_module.silhouettes
+    monkeypatch.setattr(
+        partition_module, "silhouettes", lambda of, parts: seen.append(of.copy()) or scored(of, parts)
+    )
+    found(reports, PartitionParameters(silhouette_clients=40))
+    found(reports, PartitionParameters(silhouette_clients=40, kmeans_clients=100))
+    assert seen[0].tolist() == seen[1].tolist()
+
+
+def test_of_equal_silhouettes_the_smallest_k_is_taken_whatever_the_last_digits(monkeypatch):
+    reports, _ = groups(4, each=10)
+    for scores, k in (([0.1, 0.5 - 1e-12, 0.5], 3), ([0.1, 0.5 - 1e-6, 0.5], 4), ([np.nan, 0.2, 0.2], 3)):
+        monkeypatch.setattr(partition_module, "silhouettes", lambda *_, scores=scores: np.array(scores))
+        assert len(found(reports, PartitionParameters(max_clusters=4)).centers) == k
+
+
+def test_a_subsample_of_identical_reports_leaves_everybody_in_one_cluster():
+    reports = np.tile([1.0, 0.0], (200, 1))
+    reports[7] = [0.0, 1.0]
+    sizes = set()
+    for seed in range(20):
+        answer = found(reports, PartitionParameters(kmeans_clients=100), seed)
+        sizes.add(tuple(np.bincount(answer.members).tolist()))
+    assert sizes == {(200,), (199, 1)}  # the odd one out is in half of the subsamples
 
 
 def test_a_subsample_that_meets_one_cluster_alone_decides_nothing():
@@ -157,6 +221,36 @@ def test_the_nearest_centre_is_nearest_in_l1_and_ties_go_to_the_lowest_row():
     assert nearest(np.array([[0.5, 0.5, 0]]), centers[1:]).tolist() == [0]
 
 
+def test_reports_are_looked_at_in_blocks_that_change_nothing(monkeypatch):
+    rng = np.random.default_rng(5)
+    reports, centers = rng.dirichlet(np.full(4, 0.5), size=50), rng.dirichlet(np.full(4, 0.5), size=6)
+    whole = nearest(reports, centers)
+    assert whole.tolist() == l1(reports, centers).argmin(axis=1).tolist()
+    for block in (1, 7, 49, 50):
+        monkeypatch.setattr(partition_module, "BLOCK", block)
+        assert nearest(reports, centers).tolist() == whole.tolist()
+    assert nearest(reports[:0], centers).tolist() == []
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 100])
+def test_different_reports_are_found_in_order_up_to_the_limit(monkeypatch, block):
+    monkeypatch.setattr(partition_module, "BLOCK", block)
+    reports = one_hot(2, 2, 0, 2, 1, 0, 3, of=4)
+    for limit in (1, 2, 3, 4, 5):
+        assert first_distinct(reports, limit).argmax(axis=1).tolist() == [2, 0, 1, 3][:limit]
+
+
+def test_means_are_sums_in_the_order_of_clients_to_the_bit():
+    rng = np.random.default_rng(6)
+    reports, members = rng.random((500, 3)), rng.integers(4, size=500)
+    sums = np.zeros((4, 3))
+    for client, cluster in enumerate(members):
+        sums[cluster] += reports[client]
+    assert (
+        means(reports, members, np.zeros((4, 3))).tolist() == (sums / np.bincount(members)[:, None]).tolist()
+    )
+
+
 def test_an_empty_cluster_keeps_the_centre_it_had():
     reports = one_hot(0, 2, 2, of=3)
     empty = np.array([[9.0, 9, 9], [8, 8, 8], [7, 7, 7]])
@@ -164,6 +258,6 @@ def test_an_empty_cluster_keeps_the_centre_it_had():
 
 
 def test_parameters_have_bounds():
-    for bad in ({"max_clusters": 1}, {"starts": 0}, {"silhouette_clients": 9}):
+    for bad in ({"max_clusters": 1}, {"starts": 0}, {"silhouette_clients": 9}, {"kmeans_clients": 9}):
         with pytest.raises(ValueError, match="greater than or equal"):
             PartitionParameters(**bad)

@@ -18,7 +18,7 @@ def drawn_arms(runs, window=1):
 def a_clustered_run(memberships, **changes):
     """A run with a round per entry of `memberships` (None: unchanged)."""
     records = [
-        a_record(number, members=members, clusters=[0, 1], **changes)
+        a_record(number, members=np.array(members), clusters=[0, 1], **changes)
         for number, members in enumerate(memberships)
     ]
     return FinishedRun("fielding", 0, {}, records, TIMING)
@@ -62,7 +62,7 @@ def test_a_censored_arm_has_a_hollow_diamond():
 
 def test_global_reclusterings_are_marked_in_both_pictures():
     run = a_clustered_run([[0, 1], None, [1, 0]])
-    run.records[2] = a_record(2, members=[1, 0], clusters=[0, 1], reclustered=True)
+    run.records[2] = a_record(2, members=np.array([1, 0]), clusters=[0, 1], reclustered=True)
     heterogeneity = figures.heterogeneity_figure(drawn_arms([run]))
     (marks,) = [trace for trace in traces(heterogeneity, "scatter") if trace.mode == "markers"]
     assert marks.x.tolist() == [2]

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from experiments.report import write_report
@@ -65,7 +66,9 @@ def a_page(tmp_path, clients=2, **changes):
             run = a_drifting_run(arm, seed, [0.5, 0.75], [[0, 0], [0, 5]], models_sent=models)
             if clients > 2:
                 run.header["concepts"] = [[0] * clients] * 3
-                run.records[:] = [replace(record, serving=[0] * clients) for record in run.records]
+                run.records[:] = [
+                    replace(record, serving=np.zeros(clients, dtype=np.int64)) for record in run.records
+                ]
             store(directory, run)
     return write_report(directory).read_text(encoding="utf-8")
 
