@@ -18,7 +18,7 @@ def drawn_arms(runs, window=1):
 def a_clustered_run(memberships, **changes):
     """A run with a round per entry of `memberships` (None: unchanged)."""
     records = [
-        a_record(number, members=np.array(members), clusters=[0, 1], **changes)
+        a_record(number, members=None if members is None else np.array(members), clusters=[0, 1], **changes)
         for number, members in enumerate(memberships)
     ]
     return FinishedRun("fielding", 0, {}, records, TIMING)
