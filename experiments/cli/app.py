@@ -137,6 +137,32 @@ def parts(
     print_parts(kind, output)
 
 
+@app.command()
+def bench(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Workloads, all without any; see --list.", metavar="NAME")
+    ] = None,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Repeats whose median is a figure.")] = 7,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw cost against size into this SVG.", metavar="FILE.svg")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Say which workloads there are, and stop.")] = False,
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """Measure how fast driftscale is, beside plain references.
+
+    Ours and the references take turns in one process; a figure is a median, shown with its quartiles. A
+    target that is missed is shown, and is no error. Some workloads need the extra: pip install
+    'driftscale[bench]'.
+    """
+    from experiments.cli.bench import print_workloads, run_bench
+
+    if list_:
+        print_workloads(output)
+    else:
+        run_bench(names or [], repeats, plot, output)
+
+
 def _parse_seeds(text: str | None) -> list[int] | None:
     """`0..9` (both ends included), `0,3,7`, or both: `0..2,5`."""
     from emulator.errors import ConfigurationError

@@ -1,0 +1,156 @@
+"""Workloads K1 and K2: global re-clustering and reassignment, against scikit-learn used plainly.
+
+K1: 5,078 clients x 100 labels, k = 2 .. 10, k-means and silhouettes over everybody. K2: 1,000,000 clients x
+10 labels, on subsamples, as `Fielding` has it by default. Each client's histogram is a draw of a few samples
+from one of several label mixes; half of the mixes are far apart, half overlap.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from coordinator.clusterers.partition import PartitionParameters, nearest, partition
+from emulator.arrays import Floats, Ints
+from experiments.bench.figures import Figure, Reference, Target, figure
+from experiments.bench.measure import Say, interleaved, often, timed
+
+SEED = 9
+MAX_CLUSTERS = 10
+SAMPLES = 200  # behind each histogram
+OVERLAP = 0.5  # of an overlapping mix, the share that all of them have in common
+NAIVE = "scikit-learn's KMeans and silhouette_score(metric='l1') for each k"
+SILHOUETTES = "the silhouettes of that alone"
+LOOP = "a loop over the clients, each against all centres"
+
+
+def measure_exact(repeats: int, say: Say) -> list[Figure]:
+    return exact_figures(5_078, 100, repeats, say)
+
+
+def measure_million(repeats: int, say: Say) -> list[Figure]:
+    return subsample_figures(1_000_000, 10, repeats, say)
+
+
+def exact_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Figure]:
+    """Seconds of one exact re-clustering, and milliseconds of assigning everybody to the nearest centre."""
+    reports = label_histograms(clients, labels, mixes=min(6, labels // 2))
+    everybody = max(10, clients)
+    parameters = PartitionParameters(
+        max_clusters=MAX_CLUSTERS, kmeans_clients=everybody, silhouette_clients=everybody
+    )
+    centers = reports[:MAX_CLUSTERS]  # as many as there can be; where they lie costs nothing
+    naive: list[Naive] = []
+
+    def naively() -> float:
+        naive.append(cluster_naively(reports, MAX_CLUSTERS, parameters.starts))
+        return naive[-1].wall_s
+
+    found = interleaved(
+        {
+            "recluster": timed(lambda: partition(reports, parameters, np.random.default_rng(SEED))),
+            "naive": naively,
+            "reassign": often(lambda: nearest(reports, centers), 20),
+            "loop": timed(lambda: nearest_by_loop(reports, centers)),
+        },
+        repeats,
+        warm_up=False,
+        say=say,
+    )
+    silhouettes_s = np.array([one.silhouettes_s for one in naive])
+    size = f"{clients:,} clients x {labels} labels"
+    about = f"exact global re-clustering of {size}, k = 2 .. {MAX_CLUSTERS}"
+    return [
+        figure(
+            "k1-recluster",
+            about,
+            found["recluster"],
+            "s",
+            better="lower",
+            against=Reference(found["naive"], NAIVE),
+            target=Target("ratio", 6.0, 10.0),
+        ),
+        figure(
+            "k1-recluster-against-silhouettes",
+            about,
+            found["recluster"],
+            "s",
+            better="lower",
+            against=Reference(silhouettes_s, SILHOUETTES),
+            target=Target("ratio", 6.0, 10.0),
+        ),
+        figure(
+            "k1-reassign",
+            f"reassignment of all of {size}, {len(centers)} centres",
+            1000 * found["reassign"],
+            "ms",
+            better="lower",
+            against=Reference(1000 * found["loop"], LOOP),
+            target=Target("value", 5.0, 2.0),
+        ),
+    ]
+
+
+def subsample_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Figure]:
+    """Seconds of one re-clustering with the default settings; nobody's naive silhouettes end over so many."""
+    say(f"drawing {clients:,} histograms")
+    reports = label_histograms(clients, labels, mixes=min(4, labels // 2))
+    parameters = PartitionParameters(max_clusters=MAX_CLUSTERS)
+    work = timed(lambda: partition(reports, parameters, np.random.default_rng(SEED)))
+    found = interleaved({"ours": work}, repeats, warm_up=False, say=say)
+    return [
+        figure(
+            "k2-recluster",
+            f"one re-clustering of {clients:,} clients x {labels} labels, k = 2 .. {MAX_CLUSTERS}",
+            found["ours"],
+            "s",
+            better="lower",
+            target=Target("value", 4.0, 2.0),
+        )
+    ]
+
+
+def label_histograms(clients: int, labels: int, mixes: int) -> Floats:
+    """(clients, labels) shares that sum to 1; of the `mixes`, every other overlaps with those like it."""
+    rng = np.random.default_rng(SEED)
+    shares = rng.dirichlet(np.full(labels, 20 / labels), size=mixes)
+    common = rng.dirichlet(np.full(labels, 20 / labels))
+    shares[1::2] = (1 - OVERLAP) * shares[1::2] + OVERLAP * common
+    counts = rng.multinomial(SAMPLES, shares[rng.integers(mixes, size=clients)])
+    return counts / SAMPLES
+
+
+@dataclass(frozen=True)
+class Naive:
+    """What the plain way finds, and the wall seconds of all of it and of its silhouettes."""
+
+    members: Ints
+    wall_s: float
+    silhouettes_s: float
+
+
+def cluster_naively(reports: Floats, max_clusters: int, starts: int) -> Naive:
+    """The same search written with scikit-learn's functions as its manual has them, on one thread."""
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import pairwise_distances, silhouette_score
+    from threadpoolctl import threadpool_limits
+
+    start = time.perf_counter()
+    silhouettes_s, best_score, best = 0.0, -np.inf, np.zeros(len(reports), dtype=np.int64)
+    with threadpool_limits(1):
+        for k in range(2, max_clusters + 1):
+            centers = KMeans(k, n_init=starts, random_state=SEED).fit(reports).cluster_centers_
+            members = pairwise_distances(reports, centers, metric="l1").argmin(axis=1)
+            before = time.perf_counter()
+            score = float(silhouette_score(reports, members, metric="l1"))
+            silhouettes_s += time.perf_counter() - before
+            if score > best_score:
+                best_score, best = score, members
+    return Naive(best.astype(np.int64), time.perf_counter() - start, silhouettes_s)
+
+
+def nearest_by_loop(reports: Floats, centers: Floats) -> Ints:
+    """(N,) the L1-nearest centre of each report, one client after the other."""
+    return np.array([np.abs(centers - report).sum(axis=1).argmin() for report in reports])

@@ -1,0 +1,81 @@
+"""The whole digits experiment: one arm and one seed, with the log, the timing and all that a run writes.
+
+What is outside training, evaluation and clustering is our own: events, selection, the trace, views, the log.
+Wall times are the run's own, from its `timing.json`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from emulator.errors import RunError
+from emulator.runlog import RoundRecord
+from experiments.bench.figures import Figure, Target, figure
+from experiments.bench.measure import Measured, Say, interleaved
+from experiments.bench.shipped import shipped_experiment
+from experiments.config import Experiment, locator
+from experiments.planned_run import PlannedRun
+from experiments.runner import plan_run, run_plan
+
+ARM = "fielding"
+SPENT_ON = ("train_s", "evaluate_s", "cluster_s")
+
+
+class Silence:
+    """A progress that tells nobody; a run that fails ends the bench."""
+
+    @contextmanager
+    def run(self, run: PlannedRun) -> Iterator[None]:
+        yield
+
+    def round_done(self, record: RoundRecord) -> None:
+        pass
+
+    def skipped(self, run: PlannedRun) -> None:
+        pass
+
+    def failed(self, run: PlannedRun, reason: str) -> None:
+        raise RunError(f"bench digits: {reason}")
+
+
+def measure_digits(repeats: int, say: Say) -> list[Figure]:
+    return digits_figures(shipped_experiment("digits"), repeats, say)
+
+
+def digits_figures(experiment: Experiment, repeats: int, say: Say) -> list[Figure]:
+    """Wall seconds of one run, and the share of them that is outside training, evaluation and clustering."""
+    outside: list[float] = []
+    measured = _run(experiment, outside)
+    found = interleaved({"wall": measured}, repeats, warm_up=False, say=say)
+    about = f"one run of the {experiment.name} experiment, arm {ARM}, {experiment.round.rounds} rounds"
+    return [
+        figure("digits-wall", about, found["wall"], "s", better="lower"),
+        figure(
+            "digits-outside",
+            f"{about}: wall time outside training, evaluation and clustering",
+            100 * np.array(outside),
+            "%",
+            better="lower",
+            target=Target("value", 20.0, 10.0),
+        ),
+    ]
+
+
+def _run(experiment: Experiment, outside: list[float]) -> Measured:
+    """Wall seconds of a run into a fresh folder; notes the share that is outside."""
+
+    def measured() -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            plan = plan_run(experiment, Path(folder) / "run", [ARM], locator(None, None), fresh=False)
+            run_plan(plan, Silence())
+            [run] = plan.runs()
+            timing = plan.directory.read_timing(run.arm, run.seed)
+        outside.append(1 - sum(timing.get(name, 0.0) for name in SPENT_ON) / timing["wall_s"])
+        return timing["wall_s"]
+
+    return measured

@@ -1,0 +1,94 @@
+"""The workloads by name, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+
+from emulator.errors import InputError, UnknownNameError
+from experiments.bench.figures import Figure
+from experiments.bench.measure import Say
+
+Measure = Callable[[int, Say], list[Figure]]
+"""A workload at its full size: repeats, and whom to tell how far it is."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One name of `driftscale bench`: a function of a module here, which is imported only to be measured.
+
+    `needs` are the modules of the extra `bench` that it imports.
+    """
+
+    about: str
+    module: str
+    function: str
+    needs: tuple[str, ...] = ()
+
+    def load(self) -> Measure:
+        found: Measure = getattr(import_module(f"experiments.bench.{self.module}"), self.function)
+        return found
+
+
+WORKLOADS: Mapping[str, Workload] = {
+    "w1": Workload("local training of a small dense network, 50 clients a round", "training", "measure_w1"),
+    "w2": Workload(
+        "local training of a small convolutional network, 50 clients a round", "training", "measure_w2"
+    ),
+    "cohort-size": Workload(
+        "training time against the number of clients a round, as w1", "training", "measure_cohort_sizes"
+    ),
+    "e1": Workload(
+        "one emulated round over 1,000,000 devices, training faked", "rounds", "measure_rounds", ("simpy",)
+    ),
+    "e1-size": Workload(
+        "that round, and its selection, over 10,000 to 1,000,000 devices", "rounds", "measure_fleet_sizes"
+    ),
+    "e2": Workload(
+        "asynchronous visits, 10,000 in flight, 1,000,000 completions",
+        "completions",
+        "measure_completions",
+        ("simpy",),
+    ),
+    "k1": Workload(
+        "exact global re-clustering of 5,078 clients x 100 labels, and moving them all",
+        "clustering",
+        "measure_exact",
+    ),
+    "k2": Workload("one re-clustering of 1,000,000 clients x 10 labels", "clustering", "measure_million"),
+    "memory": Workload(
+        "what 1,000,000 devices with availability and histograms keep in memory", "memory", "measure_memory"
+    ),
+    "streaming": Workload(
+        "10,000 clients whose data arrives and expires, and training on it", "streaming", "measure_streaming"
+    ),
+    "digits": Workload(
+        "one arm and seed of the digits experiment, from configuration to report", "digits", "measure_digits"
+    ),
+}
+
+
+def chosen(names: Sequence[str]) -> dict[str, Workload]:
+    """The named workloads in their order of running, all without names.
+
+    UnknownNameError lists them; InputError names what has to be installed for them.
+    """
+    for name in names:
+        if name not in WORKLOADS:
+            raise UnknownNameError("workload", name, WORKLOADS)
+    found = {name: workload for name, workload in WORKLOADS.items() if not names or name in names}
+    for name, workload in found.items():
+        require(workload.needs, f"the workload {name!r}")
+    return found
+
+
+def require(modules: Sequence[str], what: str) -> None:
+    """InputError, naming the extra, unless all `modules` can be imported."""
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"{what} needs {' and '.join(missing)}, which the extra `bench` brings: "
+            f"pip install 'driftscale[bench]'"
+        )

@@ -1,0 +1,219 @@
+"""Workload E1: an emulated round of the real `Emulation` and coordinator, with training faked.
+
+Smartphones with diurnal availability; of those online 130 are sent out, and the first 100 that come back are
+kept. A round is everything between two lines of the log: selection, visits, drop-outs, ledger, record. The
+first round, in which everybody registers, and the last, in which everybody is evaluated, do not count.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.clusterers.single import Single
+from coordinator.coordinator import SynchronousCoordinator
+from coordinator.memories.held import Held, HeldParameters
+from coordinator.method import Parts, RoundSettings
+from coordinator.pacing import CohortSize
+from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.selectors import Selector
+from coordinator.selectors.random import Random
+from emulator.emulation import Emulation
+from emulator.plugins import NoParameters
+from emulator.runlog import RoundRecord, RunLog
+from emulator.seeding import RandomStreams
+from experiments.bench.figures import Figure, Reference, Target, figure
+from experiments.bench.measure import Measured, Say, collector_frozen, interleaved, often
+from experiments.bench.population import (
+    BATCH_SIZE,
+    LOCAL_STEPS,
+    SEED,
+    InstantExecutor,
+    Population,
+    StillStream,
+)
+from experiments.stopwatch import Stopwatch, Timed
+
+SIMPY = "SimPy's bare processes and events on the same arrays"
+OBJECTS = "one Python object per client, all asked each round"
+
+
+@dataclass(frozen=True)
+class RoundSizes:
+    """How many are kept of how many sent out, and the rounds of one repeat."""
+
+    participants: int = 100
+    over_commit: float = 1.3
+    rounds: int = 100
+
+    @property
+    def wanted(self) -> int:
+        return CohortSize(self.participants, self.over_commit).over_committed(self.participants)
+
+
+@dataclass
+class RoundTimes:
+    """An observer that notes when each round was logged, and keeps the records."""
+
+    stopwatch: Stopwatch
+    records: list[RoundRecord] = field(default_factory=list)
+    logged: list[float] = field(default_factory=list)
+    selected: list[float] = field(default_factory=list)  # seconds of selection so far
+
+    def __call__(self, record: RoundRecord) -> None:
+        self.logged.append(time.perf_counter())
+        self.selected.append(self.stopwatch.seconds.get("select_s", 0.0))
+        self.records.append(record)
+
+    @property
+    def round_s(self) -> float:
+        """Mean seconds of a round, but for the first and the last."""
+        return (self.logged[-2] - self.logged[0]) / (len(self.logged) - 2)
+
+    @property
+    def selection_s(self) -> float:
+        """Of these, seconds in the selector."""
+        return (self.selected[-2] - self.selected[0]) / (len(self.selected) - 2)
+
+
+def play(population: Population, sizes: RoundSizes) -> RoundTimes:
+    """One run of `sizes.rounds` rounds and two more, into a log on disk, as a run has it."""
+    stopwatch = Stopwatch()
+    selector = Timed(Random(NoParameters()), stopwatch, {"select": "select_s"})
+    coordinator = SynchronousCoordinator(
+        Parts(
+            clusterer=Single(NoParameters()),
+            detectors={},
+            selector=cast(Selector, selector),
+            memory=Held(HeldParameters()),
+            aggregator=FedAvg(FedAvgParameters()),
+            pacing=Sync(SyncParameters(), CohortSize(sizes.participants, sizes.over_commit)),
+        ),
+        RoundSettings(
+            rounds=sizes.rounds + 2,
+            local_steps=LOCAL_STEPS,
+            batch_size=BATCH_SIZE,
+            learning_rate=0.1,
+            evaluate_every=sizes.rounds + 2,
+        ),
+        stream=StillStream(len(population)),
+        availability=population.availability,
+        latency=population.latency,
+        executor=InstantExecutor(),
+        streams=RandomStreams(SEED),
+    )
+    times = RoundTimes(stopwatch)
+    with tempfile.TemporaryDirectory() as folder, RunLog(Path(folder) / "log.jsonl", {}) as log:
+        Emulation(coordinator, log, (times,)).run()
+    return times
+
+
+def measure_rounds(repeats: int, say: Say) -> list[Figure]:
+    return round_figures(1_000_000, repeats, say)
+
+
+def measure_fleet_sizes(repeats: int, say: Say) -> list[Figure]:
+    return fleet_size_figures((10_000, 100_000, 1_000_000), repeats, say)
+
+
+def round_figures(clients: int, repeats: int, say: Say, sizes: RoundSizes | None = None) -> list[Figure]:
+    """Milliseconds of a round, against SimPy and against objects that are scanned."""
+    # SimPy is of the extra `bench`: who only wants the sizes does without.
+    from experiments.bench.rounds_by_scan import ScannedRounds
+    from experiments.bench.rounds_by_simpy import SimpyRounds
+
+    sizes = sizes or RoundSizes()
+    say(f"drawing {clients:,} devices, and making as many objects")
+    population = Population.of(clients)
+    simpy = SimpyRounds(population, sizes.participants, sizes.wanted)
+    scanned = ScannedRounds(population, sizes.participants, sizes.wanted)
+    with collector_frozen():
+        found = interleaved(
+            {
+                "ours": lambda: play(population, sizes).round_s,
+                "simpy": often(simpy.play_round, sizes.rounds),
+                "scan": often(scanned.play_round, 1),
+            },
+            repeats,
+            say=say,
+        )
+    about = f"one emulated round over {clients:,} devices"
+    return [
+        figure(
+            "e1-round",
+            about,
+            1000 * found["ours"],
+            "ms",
+            better="lower",
+            against=Reference(1000 * found["simpy"], SIMPY),
+            target=Target("value", 2.0, 0.5),
+        ),
+        figure(
+            "e1-round-against-objects",
+            about,
+            1000 * found["ours"],
+            "ms",
+            better="lower",
+            against=Reference(1000 * found["scan"], OBJECTS),
+        ),
+    ]
+
+
+def fleet_size_figures(
+    fleets: Sequence[int], repeats: int, say: Say, sizes: RoundSizes | None = None
+) -> list[Figure]:
+    """Milliseconds of a round and of its selection over fleets of several sizes; the ratio is that of the
+    smallest fleet's cost, so 1 where the cost is flat."""
+    sizes = sizes or RoundSizes()
+    say("drawing the devices")
+    selection_s: dict[str, list[float]] = {str(clients): [] for clients in fleets}
+
+    def contender(clients: int) -> Measured:
+        population = Population.of(clients)
+
+        def measured() -> float:
+            times = play(population, sizes)
+            selection_s[str(clients)].append(times.selection_s)
+            return times.round_s
+
+        return measured
+
+    rounds = interleaved({str(clients): contender(clients) for clients in fleets}, repeats, say=say)
+    # The warm-up was noted too.
+    selections = {name: np.array(seconds[-repeats:]) for name, seconds in selection_s.items()}
+    smallest = str(fleets[0])
+    return [
+        figure(
+            f"e1-{curve}-{short(clients)}",
+            f"{what} over {clients:,} devices",
+            1000 * found[str(clients)],
+            "ms",
+            better="lower",
+            against=Reference(1000 * found[smallest], f"the same over {fleets[0]:,} devices"),
+            curve=curve,
+            size=clients,
+        )
+        for curve, what, found in (
+            ("round", "one emulated round", rounds),
+            ("selection", "selection alone", selections),
+        )
+        for clients in fleets
+    ]
+
+
+def short(number: int) -> str:
+    """
+    >>> short(10_000), short(1_000_000), short(50)
+    ('10k', '1m', '50')
+    """
+    for size, letter in ((1_000_000, "m"), (1_000, "k")):
+        if number >= size and number % size == 0:
+            return f"{number // size}{letter}"
+    return str(number)

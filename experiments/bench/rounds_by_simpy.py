@@ -1,0 +1,73 @@
+"""A round as SimPy plays it: one process per visit, on the same arrays, with no bookkeeping around them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+import numpy as np
+import simpy
+
+from emulator.arrays import NO_IDS, Floats, Ints
+from experiments.bench.population import SEED, Population
+
+
+@dataclass(frozen=True)
+class Closed:
+    """How a round ended: who was kept, in order of return, and when."""
+
+    kept: list[int]
+    end_s: float
+
+
+@dataclass
+class SimpyRounds:
+    """Rounds one after the other, of candidates that are drawn and rejected when offline."""
+
+    population: Population
+    participants: int
+    wanted: int
+    now_s: float = 0.0
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(SEED))
+
+    def play_round(self) -> Closed:
+        clients = self._draw()
+        due_s = self.now_s + self.population.visit_s(clients)
+        offline_s = self.population.availability.next_offline_s(clients, self.now_s)
+        closed = play_visits(clients, due_s, offline_s, self.participants, self.now_s)
+        self.now_s = closed.end_s
+        return closed
+
+    def _draw(self) -> Ints:
+        """(wanted,) clients that are online, ascending."""
+        found = NO_IDS
+        while len(found) < self.wanted:
+            drawn = self.rng.integers(len(self.population), size=8 * self.wanted)
+            found = np.concatenate([found, drawn[self.population.availability.online(drawn, self.now_s)]])
+            _, first = np.unique(found, return_index=True)
+            found = found[np.sort(first)]
+        return np.sort(found[: self.wanted])
+
+
+def play_visits(clients: Ints, due_s: Floats, offline_s: Floats, participants: int, start_s: float) -> Closed:
+    """The first `participants` of `clients` that are back before they go offline; columns of shape (n,)."""
+    environment = simpy.Environment(initial_time=start_s)
+    kept: list[int] = []
+    enough = environment.event()
+
+    def visit(client: int, length_s: float, drops: bool) -> Generator[simpy.Event, None, None]:
+        yield environment.timeout(length_s)
+        if not drops and len(kept) < participants:
+            kept.append(client)
+            if len(kept) == participants:
+                enough.succeed()
+
+    ends_s = np.minimum(due_s, offline_s) - start_s
+    visits = [
+        environment.process(visit(client, length_s, drops))
+        for client, length_s, drops in zip(
+            clients.tolist(), ends_s.tolist(), (offline_s < due_s).tolist(), strict=True
+        )
+    ]
+    environment.run(until=enough | environment.all_of(visits))
+    return Closed(kept, float(environment.now))

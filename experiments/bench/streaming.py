@@ -1,0 +1,189 @@
+"""A streaming workload: at every data step samples arrive at every client and old ones expire.
+
+10,000 clients of the digits experiment with its label drift. Ours is `TraceStream`, which counts what arrives
+and what expires; the reference counts what each client holds from scratch. Training is of 50 clients on what
+they hold at that step, straight from the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import cycle
+
+import numpy as np
+
+from emulator.arrays import Floats
+from emulator.messages import TrainTasks
+from emulator.seeding import RandomStreams
+from executor.executor import LocalExecutor
+from executor.models.base import ModelSpec
+from executor.plain_loop import PlainLoop
+from experiments.bench.figures import Figure, Reference, figure
+from experiments.bench.measure import Measured, Say, interleaved, timed
+from experiments.bench.shipped import shipped_experiment
+from experiments.bench.training import PLAIN_LOOP
+from experiments.config import locator
+from traces.sources import TraceContext
+from traces.trace import Trace, TraceStream
+
+SEED = 0
+RETAINED_STEPS = 5
+RECOUNT = "counting what each client holds from scratch, client by client"
+
+
+@dataclass(frozen=True)
+class StreamSizes:
+    """How many clients, data steps after the first, and participants."""
+
+    clients: int = 10_000
+    steps: int = 4
+    participants: int = 50
+
+
+def measure_streaming(repeats: int, say: Say) -> list[Figure]:
+    return streaming_figures(StreamSizes(), repeats, say)
+
+
+def streaming_figures(sizes: StreamSizes, repeats: int, say: Say) -> list[Figure]:
+    """Milliseconds to advance one data step, histograms included; client updates per second."""
+    say(f"drawing the samples of {sizes.clients:,} clients")
+    workload = Streaming(sizes)
+    found = interleaved(
+        {
+            "advance": workload.advance,
+            "recount": workload.recount,
+            "train": workload.train(),
+            "plain": workload.train_plainly(),
+        },
+        repeats,
+        say=say,
+    )
+    return [
+        figure(
+            "streaming-advance",
+            f"one data step of {sizes.clients:,} clients: arrivals, expiries and everybody's histogram",
+            1000 * found["advance"],
+            "ms",
+            better="lower",
+            against=Reference(1000 * found["recount"], RECOUNT),
+        ),
+        figure(
+            "streaming-train",
+            f"client updates, {sizes.participants} a round, on what clients hold at that step",
+            sizes.participants / found["train"],
+            "clients/s",
+            better="higher",
+            against=Reference(sizes.participants / found["plain"], PLAIN_LOOP),
+        ),
+    ]
+
+
+class Streaming:
+    """The trace of the digits experiment over many clients, with a data step for each round."""
+
+    def __init__(self, sizes: StreamSizes) -> None:
+        self.sizes = sizes
+        self.streams = RandomStreams(SEED)
+        rounds = sizes.steps + 1
+        self.experiment = shipped_experiment(
+            "digits",
+            f"trace.clients={sizes.clients}",
+            "trace.rounds_per_step=1",
+            f"trace.retain_rounds={RETAINED_STEPS}",
+            f"round.rounds={rounds}",
+        )
+        context = TraceContext(rounds, self.streams, locator(None, None))
+        self.trace = self.experiment.trace.build().build(context)
+        self._everyone = np.arange(sizes.clients)
+        self._steps = range(1, rounds)
+
+    def stream_at(self, step: int) -> TraceStream:
+        stream = TraceStream(self.trace)
+        stream.advance_to_round(step)
+        return stream
+
+    def advance(self) -> float:
+        """Seconds of one step, in the mean over all but the first."""
+        stream = self.stream_at(0)
+
+        def follow() -> None:
+            for step in self._steps:
+                stream.advance_to_round(step)
+                stream.label_histograms(self._everyone)
+
+        return timed(follow)() / len(self._steps)
+
+    def recount(self) -> float:
+        """Seconds of one step, in the mean over as many."""
+        return timed(lambda: [recounted(self.trace, step) for step in self._steps])() / len(self._steps)
+
+    def train(self) -> Measured:
+        """Seconds of one wave; each call is another round and data step."""
+        executor = self.executor()
+        starts = np.tile(executor.initial(0), (self.sizes.participants, 1))
+        waves = self.waves()
+
+        def measured() -> float:
+            tasks = next(waves)
+            return timed(lambda: executor.train(tasks, starts))()
+
+        return measured
+
+    def train_plainly(self) -> Measured:
+        """The same waves, their samples at hand."""
+        start, waves = self.executor().initial(0), self.waves()
+        loop = PlainLoop(self.trace, self.model(), self.streams)
+
+        def measured() -> float:
+            loop.load(next(waves))
+            return timed(lambda: loop.train(start))()
+
+        return measured
+
+    def waves(self) -> Iterator[TrainTasks]:
+        """The tasks of round after round: other participants each, on what they hold."""
+        training = self.experiment.arm[0].training
+        settings = {
+            "learning_rate": training.learning_rate,
+            "local_steps": training.local_steps,
+            "batch_size": training.batch_size,
+        }
+        participants = self.sizes.participants
+        streams = {step: self.stream_at(step) for step in self._steps}
+        for round_, step in enumerate(cycle(self._steps)):
+            first = round_ * participants % (self.sizes.clients - participants + 1)
+            clients = self._everyone[first : first + participants]
+            yield TrainTasks(
+                client=clients,
+                model=np.zeros(participants, dtype=np.int64),
+                version=np.full(participants, round_, dtype=np.int64),
+                visit=round_ * participants + np.arange(participants),
+                samples=streams[step].held(clients, "train"),
+                settings={name: np.full(participants, float(value)) for name, value in settings.items()},
+                round=round_,
+                step=step,
+            )
+
+    def model(self) -> ModelSpec:
+        spec: ModelSpec = self.experiment.arm[0].training.model.build()
+        return spec
+
+    def executor(self) -> LocalExecutor:
+        return LocalExecutor(
+            self.trace,
+            self.model(),
+            [rule.build() for rule in self.experiment.arm[0].solver],
+            self.streams,
+            self.experiment.executor,
+        )
+
+
+def recounted(trace: Trace, step: int) -> Floats:
+    """(N, labels) label shares of what every client holds at `step`, by looking at all of it."""
+    shares = np.zeros((trace.num_clients, trace.num_labels))
+    held = trace.held(np.arange(trace.num_clients), "train", step)
+    for client, (first, last) in enumerate(zip(held.first.tolist(), held.last.tolist(), strict=True)):
+        counts = np.bincount(trace.labels(np.arange(first, last)), minlength=trace.num_labels)
+        shares[client] = counts / max(counts.sum(), 1)
+    return shares

@@ -1,0 +1,213 @@
+"""Workloads W1 and W2, and training against the size of the cohort: the executor against the plain loop.
+
+W1: a dense network 64-128-10. W2: two convolutions on 28 x 28 images, 800 inputs to the last layer. Both: 100
+samples a client, 20 local SGD steps on batches of 20, 50 clients a round. The figure is client updates per
+second of `LocalExecutor.train`, with its drawing and gathering of batches; the plain loop has each client's
+samples in memory, and its batches drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from emulator.arrays import Floats32, Ints
+from emulator.messages import SampleRanges, TrainTasks
+from emulator.seeding import RandomStreams
+from executor.executor import LocalExecutor
+from executor.models import MODELS
+from executor.models.base import ModelSpec
+from executor.parameters import ExecutorParameters
+from executor.plain_loop import PlainLoop
+from executor.rules import RULES
+from experiments.bench.figures import Figure, Reference, Target, figure
+from experiments.bench.measure import Measured, Say, interleaved, timed
+
+SEED = 4
+LEARNING_RATE = 0.05
+PLAIN_LOOP = "a plain loop over the clients with torch.optim.SGD, 1 thread"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a client trains in a round."""
+
+    samples: int = 100
+    steps: int = 20
+    batch_size: int = 20
+
+
+@dataclass(frozen=True)
+class Network:
+    """A model, by its name and parameters, and the samples it takes."""
+
+    model: str
+    parameters: Mapping[str, object]
+    sample_shape: tuple[int, ...]
+    num_labels: int = 10
+
+    def spec(self) -> ModelSpec:
+        kind = MODELS.find(self.model)
+        return kind(kind.Parameters(**self.parameters))
+
+
+DENSE = Network("mlp", {"hidden": (128,)}, (64,))
+CONVOLUTIONAL = Network("cnn", {}, (28, 28))
+
+
+class Samples:
+    """A `SampleReader` of random samples in memory: row r belongs to client r // samples."""
+
+    def __init__(self, network: Network, num_samples: int) -> None:
+        rng = np.random.default_rng(SEED)
+        self.sample_shape = network.sample_shape
+        self.num_labels = network.num_labels
+        self._features = rng.standard_normal((num_samples, *network.sample_shape), dtype=np.float32)
+        self._labels = rng.integers(network.num_labels, size=num_samples)
+
+    def features(self, rows: Ints) -> Floats32:
+        return self._features.take(rows, axis=0)
+
+    def labels(self, rows: Ints) -> Ints:
+        return self._labels[rows]
+
+
+def wave(clients: int, schedule: Schedule, round_: int) -> TrainTasks:
+    """One round's tasks: all `clients` of them, each with its own samples."""
+    ids = np.arange(clients)
+    first = ids * schedule.samples
+    settings = {
+        "learning_rate": LEARNING_RATE,
+        "local_steps": schedule.steps,
+        "batch_size": schedule.batch_size,
+    }
+    return TrainTasks(
+        client=ids,
+        model=np.zeros(clients, dtype=np.int64),
+        version=np.full(clients, round_, dtype=np.int64),
+        visit=round_ * clients + ids,
+        samples=SampleRanges.one_each(first, first + schedule.samples),
+        settings={name: np.full(clients, float(value)) for name, value in settings.items()},
+        round=round_,
+    )
+
+
+class Contest:
+    """The executor and the plain loop over the same samples, from the same start."""
+
+    def __init__(self, network: Network, clients: int, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.network = network
+        self.reader = Samples(network, clients * schedule.samples)
+        self.streams = RandomStreams(SEED)
+        self.start = self.executor(1).initial(0)
+
+    def executor(self, threads: int) -> LocalExecutor:
+        sgd = RULES.find("sgd")
+        return LocalExecutor(
+            self.reader,
+            self.network.spec(),
+            [sgd(sgd.Parameters())],
+            self.streams,
+            ExecutorParameters(threads=threads),
+        )
+
+    def ours(self, clients: int, threads: int, waves: int = 1) -> Measured:
+        """Seconds for one wave, in the mean over `waves` of them; each is another round."""
+        executor = self.executor(threads)
+        starts = np.tile(self.start, (clients, 1))
+        rounds = count()
+
+        def measured() -> float:
+            ready = [wave(clients, self.schedule, next(rounds)) for _ in range(waves)]
+            return timed(lambda: [executor.train(tasks, starts) for tasks in ready])() / waves
+
+        return measured
+
+    def plain(self, clients: int) -> Measured:
+        """Seconds for one wave of the plain loop, its batches at hand."""
+        loop = PlainLoop(self.reader, self.network.spec(), self.streams)
+        rounds = count()
+
+        def measured() -> float:
+            loop.load(wave(clients, self.schedule, next(rounds)))
+            return timed(lambda: loop.train(self.start))()
+
+        return measured
+
+
+def measure_w1(repeats: int, say: Say) -> list[Figure]:
+    targets = {1: Target("ratio", 8.0, 12.0), 2: Target("ratio", 14.0, 25.0)}
+    # A wave takes us a few hundredths of a second: several of them last as long as one of the plain loop.
+    return training_figures("w1", DENSE, repeats, say, targets, waves=8)
+
+
+def measure_w2(repeats: int, say: Say) -> list[Figure]:
+    targets = {1: Target("ratio", 1.05), 2: Target("ratio", 1.55)}
+    return training_figures("w2", CONVOLUTIONAL, repeats, say, targets, warm_up=False)
+
+
+def measure_cohort_sizes(repeats: int, say: Say) -> list[Figure]:
+    return cohort_size_figures((10, 50, 200, 800), repeats, say)
+
+
+def training_figures(
+    name: str,
+    network: Network,
+    repeats: int,
+    say: Say,
+    targets: Mapping[int, Target],
+    clients: int = 50,
+    schedule: Schedule | None = None,
+    waves: int = 1,
+    warm_up: bool = True,
+) -> list[Figure]:
+    """Client updates per second, with each number of threads that `targets` names."""
+    contest = Contest(network, clients, schedule or Schedule())
+    contenders = {str(threads): contest.ours(clients, threads, waves) for threads in targets}
+    found = interleaved({**contenders, "plain": contest.plain(clients)}, repeats, warm_up=warm_up, say=say)
+    plain = Reference(clients / found["plain"], PLAIN_LOOP)
+    return [
+        figure(
+            f"{name}-{threads}-thread{'s' if threads > 1 else ''}",
+            f"client updates through the executor, strategy {contest.executor(threads).strategy}",
+            clients / found[str(threads)],
+            "clients/s",
+            better="higher",
+            threads=threads,
+            against=plain,
+            target=target,
+        )
+        for threads, target in targets.items()
+    ]
+
+
+def cohort_size_figures(
+    sizes: Sequence[int],
+    repeats: int,
+    say: Say,
+    network: Network = DENSE,
+    schedule: Schedule | None = None,
+) -> list[Figure]:
+    """Milliseconds for a wave of so many clients, one thread; the ratio is to the plain loop's time for it,
+    measured over the smallest wave and scaled."""
+    contest = Contest(network, max(sizes), schedule or Schedule())
+    smallest, largest = min(sizes), max(sizes)
+    contenders = {str(size): contest.ours(size, 1, -(-largest // (4 * size))) for size in sizes}
+    found = interleaved({**contenders, "plain": contest.plain(smallest)}, repeats, say=say)
+    return [
+        figure(
+            f"cohort-{size}",
+            f"one wave of {size} clients through the executor",
+            1000 * found[str(size)],
+            "ms",
+            better="lower",
+            against=Reference(1000 * found["plain"] * size / smallest, PLAIN_LOOP),
+            curve="training",
+            size=size,
+        )
+        for size in sizes
+    ]

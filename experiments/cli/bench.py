@@ -1,0 +1,100 @@
+"""What `driftscale bench` measures and shows."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.cli.output import OutputFormat, as_text, print_json, print_table
+from experiments.cli.tables import WIDTH_WITHOUT_TERMINAL
+
+if TYPE_CHECKING:
+    from experiments.bench.figures import Figure, Spread, Target
+
+
+def run_bench(names: Sequence[str], repeats: int, plot: Path | None, output: OutputFormat) -> None:
+    """Measure the named workloads, all without names, and print their figures."""
+    from experiments.bench.plot import draw, refuse_undrawable
+    from experiments.bench.registry import chosen, require
+
+    workloads = chosen(names)
+    if plot is not None:
+        refuse_undrawable(names)
+        require(("matplotlib",), "--plot")
+    figures: list[Figure] = []
+    for name, workload in workloads.items():
+        _say(f"{name}: {workload.about}")
+        start = time.perf_counter()
+        figures += workload.load()(repeats, partial(_say_of, name))
+        _say(f"{name}: done in {time.perf_counter() - start:.1f} s")
+    if plot is not None:
+        draw(figures, plot)
+    if output is OutputFormat.JSON:
+        print_json({"figures": [item.as_dict() for item in figures]})
+        return
+    print_figures(figures)
+    if plot is not None:
+        print(f"plot: {plot}")
+
+
+def print_workloads(output: OutputFormat) -> None:
+    """What can be named."""
+    from experiments.bench.registry import WORKLOADS
+
+    print_table([{"name": name, "what it is": item.about} for name, item in WORKLOADS.items()], "", output)
+
+
+def print_figures(figures: Sequence[Figure]) -> None:
+    """A line per figure, with the quartiles of its repeats, and where all of it was measured."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("figure", "value", "ratio", "threads", "asked", ""):
+        table.add_column(heading, overflow="fold")
+    for item in figures:
+        table.add_row(
+            Text(f"{item.name}\n").append(_against(item), style="dim"),
+            f"{as_text(item.value)} {item.unit}\n{_quartiles(item.spread)}",
+            "-" if item.ratio is None else f"{item.ratio:.3g}x\n{_quartiles(item.ratio_spread)}",
+            str(item.threads),
+            _asked(item.target, item),
+            item.verdict or "",
+        )
+    console = Console()
+    console = console if console.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
+    console.print(table)
+    first, repeats = figures[0], sorted({item.repeats for item in figures})
+    versions = ", ".join(f"{name} {version}" for name, version in first.versions.items())
+    print(f"medians of {' or '.join(map(str, repeats))} repeats, [quartiles]; {first.machine}; {versions}")
+
+
+def _against(item: Figure) -> str:
+    return item.about if item.against is None else f"against {item.against}"
+
+
+def _quartiles(spread: Spread | None) -> str:
+    return "" if spread is None else f"[{as_text(spread.low)}, {as_text(spread.high)}]"
+
+
+def _asked(target: Target | None, item: Figure) -> str:
+    if target is None:
+        return "-"
+    unit = "x" if target.of == "ratio" else f" {item.unit}"
+    stretch = "" if target.stretch is None else f"\nstretch {as_text(target.stretch)}{unit}"
+    least = "at most" if target.of == "value" and item.better == "lower" else "at least"
+    return f"{least} {as_text(target.at_least)}{unit}{stretch}"
+
+
+def _say_of(name: str, text: str) -> None:
+    _say(f"{name}: {text}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coordinator.clusterers.partition import PartitionParameters, nearest, partition
+from emulator.arrays import Ints
+from experiments.bench.clustering import (
+    cluster_naively,
+    exact_figures,
+    label_histograms,
+    nearest_by_loop,
+    subsample_figures,
+)
+
+
+def ignore(text: str) -> None:
+    pass
+
+
+def same_partition(one: Ints, other: Ints) -> bool:
+    """Whether two partitions differ by the numbers of their clusters only."""
+    together = one.astype(np.int64) * (other.max() + 1) + other
+    return len(np.unique(together)) == len(np.unique(one)) == len(np.unique(other))
+
+
+@pytest.mark.parametrize(("labels", "mixes"), [(10, 2), (20, 4)])
+def test_naive_silhouettes_choose_the_partition_that_ours_choose(labels: int, mixes: int) -> None:
+    reports = label_histograms(200, labels, mixes)
+    naive = cluster_naively(reports, 4, starts=10)
+    ours = partition(reports, PartitionParameters(max_clusters=4), np.random.default_rng(0))
+    assert same_partition(naive.members, ours.members)
+    assert 0 < naive.silhouettes_s < naive.wall_s
+
+
+def test_a_loop_over_the_clients_finds_the_same_nearest_centres() -> None:
+    reports = np.random.default_rng(3).dirichlet(np.ones(10), size=300)  # no two distances are equal
+    assert nearest_by_loop(reports, reports[:7]).tolist() == nearest(reports, reports[:7]).tolist()
+
+
+def test_histograms_are_shares_and_every_other_mix_overlaps() -> None:
+    reports = label_histograms(1_000, 10, 4)
+    np.testing.assert_allclose(reports.sum(axis=1), 1)
+    assert len(np.unique(reports, axis=0)) > 900
+    assert (reports == label_histograms(1_000, 10, 4)).all()
+
+
+def test_exact_clustering_has_a_figure_of_each_kind() -> None:
+    found = exact_figures(60, 10, 1, ignore)
+    assert [(item.name, item.unit) for item in found] == [
+        ("k1-recluster", "s"),
+        ("k1-recluster-against-silhouettes", "s"),
+        ("k1-reassign", "ms"),
+    ]
+    assert found[0].value == found[1].value
+
+
+def test_clustering_a_subsample_has_no_reference() -> None:
+    [found] = subsample_figures(60, 10, 1, ignore)
+    assert (found.name, found.ratio, found.against) == ("k2-recluster", None, None)

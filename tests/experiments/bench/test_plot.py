@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emulator.errors import InputError
+from experiments.bench.figures import Figure, figure
+from experiments.bench.plot import draw, refuse_undrawable
+
+
+def the_figures() -> list[Figure]:
+    sizes = {"round": (10, 100), "selection": (10, 100), "training": (5, 50)}
+    return [
+        figure(f"{curve}-{size}", "", np.array([1.0, 2.0, 4.0]), "ms", better="lower", curve=curve, size=size)
+        for curve, both in sizes.items()
+        for size in both
+    ]
+
+
+def test_the_same_figures_are_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one.svg", "two.svg"):
+        draw(the_figures(), tmp_path / name)
+    one = (tmp_path / "one.svg").read_bytes()
+    assert one == (tmp_path / "two.svg").read_bytes()
+    for text in (b"<svg", b"selection alone", b"one emulated round", b"clients a round"):
+        assert text in one
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"--plot .*nowhere/a\.svg: cannot be written \(No such file"):
+        draw(the_figures(), tmp_path / "nowhere" / "a.svg")
+
+
+def test_a_plot_needs_the_workloads_that_it_shows() -> None:
+    refuse_undrawable([])
+    refuse_undrawable(["cohort-size", "e1-size", "w1"])
+    with pytest.raises(InputError, match="--plot draws e1-size and cohort-size, and e1-size is not asked"):
+        refuse_undrawable(["cohort-size"])

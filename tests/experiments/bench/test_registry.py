@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import importlib.util
+from importlib.machinery import ModuleSpec
+
+import pytest
+
+from emulator.errors import InputError, UnknownNameError
+from experiments.bench import registry
+from experiments.bench.registry import WORKLOADS, chosen
+
+
+def test_without_names_all_workloads_are_chosen() -> None:
+    assert list(chosen([])) == list(WORKLOADS)
+
+
+def test_the_chosen_come_in_the_order_in_which_they_run() -> None:
+    assert list(chosen(["k1", "w1", "k1"])) == ["w1", "k1"]
+
+
+def test_an_unknown_name_lists_the_choices() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown workload 'w3'; choices: cohort-size, digits, e1"):
+        chosen(["w1", "w3"])
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_name_stands_for_a_function(name: str) -> None:
+    assert WORKLOADS[name].load().__name__.startswith("measure_")
+
+
+@pytest.fixture
+def without_simpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+
+    def missing(name: str) -> ModuleSpec | None:
+        return None if name == "simpy" else find(name)
+
+    monkeypatch.setattr(registry, "find_spec", missing)
+
+
+@pytest.mark.usefixtures("without_simpy")
+def test_a_missing_package_is_one_line_that_names_the_extra_before_anything_is_measured() -> None:
+    with pytest.raises(InputError) as raised:
+        chosen(["w1", "e1"])
+    assert str(raised.value) == (
+        "the workload 'e1' needs simpy, which the extra `bench` brings: pip install 'driftscale[bench]'"
+    )
+    assert list(chosen(["w1", "e1-size"])) == ["w1", "e1-size"]

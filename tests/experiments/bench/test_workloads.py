@@ -1,0 +1,87 @@
+"""The workloads that need a world of their own: the memory's, the stream's and the whole experiment's."""
+
+from __future__ import annotations
+
+from itertools import islice, pairwise
+
+import numpy as np
+import pytest
+
+from emulator.errors import RunError
+from executor.plain_loop import PlainLoop
+from experiments.bench.digits import Silence, digits_figures
+from experiments.bench.memory import probe
+from experiments.bench.memory_probe import BUILD, resident_bytes
+from experiments.bench.shipped import shipped_experiment
+from experiments.bench.streaming import Streaming, StreamSizes, recounted, streaming_figures
+from experiments.planned_run import PlannedRun
+
+SIZES = StreamSizes(clients=40, steps=3, participants=4)
+
+
+def ignore(text: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def streaming() -> Streaming:
+    return Streaming(SIZES)
+
+
+@pytest.mark.parametrize("step", [0, 1, 3])
+def test_recounting_finds_the_histograms_that_the_stream_keeps(streaming: Streaming, step: int) -> None:
+    kept = streaming.stream_at(step).label_histograms(np.arange(SIZES.clients))
+    np.testing.assert_allclose(recounted(streaming.trace, step), kept)
+
+
+def test_data_arrives_and_expires_at_every_step_of_the_stream(streaming: Streaming) -> None:
+    histograms = [recounted(streaming.trace, step) for step in range(SIZES.steps + 1)]
+    assert all((one != other).any() for one, other in pairwise(histograms))
+    assert streaming.trace.retain_steps == 5
+    assert streaming.trace.last_step == SIZES.steps
+
+
+def test_both_train_what_clients_hold_at_their_step(streaming: Streaming) -> None:
+    executor = streaming.executor()
+    start = executor.initial(0)
+    loop = PlainLoop(streaming.trace, streaming.model(), streaming.streams)
+    for tasks in islice(streaming.waves(), 2):
+        ours = executor.train(tasks, np.tile(start, (SIZES.participants, 1)))
+        loop.load(tasks)
+        np.testing.assert_allclose(loop.train(start)[0], ours.delta, atol=1e-6)
+
+
+def test_streaming_has_a_figure_for_advancing_and_one_for_training() -> None:
+    advance, train = streaming_figures(SIZES, 1, ignore)
+    assert (advance.name, advance.unit) == ("streaming-advance", "ms")
+    assert (train.name, train.unit) == ("streaming-train", "clients/s")
+
+
+def test_digits_tells_the_wall_time_and_the_share_outside() -> None:
+    experiment = shipped_experiment("digits", "round.rounds=4", "trace.clients=40")
+    wall, outside = digits_figures(experiment, 2, ignore)
+    assert (wall.name, wall.unit, wall.repeats) == ("digits-wall", "s", 2)
+    assert (outside.name, outside.unit, outside.repeats) == ("digits-outside", "%", 2)
+    assert 0 < outside.value < 100
+
+
+def test_a_run_that_fails_ends_the_bench() -> None:
+    with pytest.raises(RunError, match="bench digits: diverged"):
+        Silence().failed(PlannedRun("digits", "fielding", 0, 1), "diverged")
+
+
+def test_the_probe_builds_a_fleet_then_a_run_and_objects() -> None:
+    assert [name for name, _ in BUILD["fleet"](30)] == ["fleet", "run"]
+    [(name, kept)] = BUILD["objects"](30)
+    assert name == "objects"
+    assert isinstance(kept, tuple)
+    assert [len(part) for part in kept] == [30, 30]
+    assert resident_bytes() > 1e6
+
+
+@pytest.mark.slow
+def test_a_process_of_its_own_tells_the_bytes_it_added() -> None:
+    found = probe("objects", 20_000)
+    assert found["objects"] > 20_000 * 100
+    with pytest.raises(RunError, match="the process that measures 'nothing' failed: KeyError"):
+        probe("nothing", 1)
