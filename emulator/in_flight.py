@@ -43,8 +43,16 @@ class VisitEnds:
     def __len__(self) -> int:
         return len(self.time_s)
 
-    def take(self, rows: Ints | Bools | slice) -> VisitEnds:
+    def take(self, rows: Ints) -> VisitEnds:
         """Those of `rows`."""
+        # NOTE: `take` gathers twice as fast as an index does.
+        return VisitEnds(
+            self.time_s.take(rows), self.client.take(rows), self.visit.take(rows), self.dropped.take(rows)
+        )
+
+    def part(self, first: int, stop: int | None = None) -> VisitEnds:
+        """Views of rows [first, stop)."""
+        rows = slice(first, stop)
         return VisitEnds(self.time_s[rows], self.client[rows], self.visit[rows], self.dropped[rows])
 
     def in_order(self) -> VisitEnds:
@@ -78,9 +86,10 @@ class InFlight:
             raise ValueError(f"time_s of visits in flight must be finite, and one is {ends.time_s.max()}")
         soon = ends.time_s < self._border_s
         if soon.any():
-            left = self._soon.take(slice(self._done, None))
-            self._soon, self._done = VisitEnds.joined([left, ends.take(soon)]).in_order(), 0
-            ends = ends.take(~soon)
+            left = self._soon.part(self._done)
+            early = ends.take(np.flatnonzero(soon))
+            self._soon, self._done = VisitEnds.joined([left, early]).in_order(), 0
+            ends = ends.take(np.flatnonzero(~soon))
         if len(ends):
             self._later.append(ends)
 
@@ -97,7 +106,7 @@ class InFlight:
         stop = int(np.searchsorted(self._soon.time_s, until_s, side="right"))
         if most is not None:
             stop = min(stop, self._done + most)
-        return self._soon.take(slice(self._done, stop))
+        return self._soon.part(self._done, stop)
 
     def pop(self, count: int) -> None:
         """Take away the first `count` visits, which `first` has shown."""
@@ -119,5 +128,6 @@ class InFlight:
             last_s = np.partition(later.time_s, count - 1)[count - 1]
             soon = later.time_s <= last_s
             self._border_s = float(np.nextafter(last_s, np.inf))
-            self._soon, self._later = later.take(soon).in_order(), [later.take(~soon)]
+            self._later = [later.take(np.flatnonzero(~soon))]
+            self._soon = later.take(np.flatnonzero(soon)).in_order()
         self._done = 0

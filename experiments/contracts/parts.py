@@ -82,7 +82,8 @@ def check_selector(make: Callable[[], Selector]) -> None:
 
 
 def _but_five(ids: Ints) -> Bools:
-    return ids != 5
+    others: Bools = ids != 5
+    return others
 
 
 def check_aggregator(make: Callable[[], Aggregator]) -> None:

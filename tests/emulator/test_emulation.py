@@ -39,7 +39,7 @@ class FakeCoordinator:
     def visits_ended(self, ends: VisitEnds) -> tuple[int, Reaction]:
         """Takes so many at most, and answers the first time only."""
         count = min(self.takes, len(ends))
-        taken = ends.take(slice(count))
+        taken = ends.part(0, count)
         for time_s, visit in zip(taken.time_s, taken.visit, strict=True):
             self.story.append(f"{time_s:g} visit {visit}")
         answer, self.answer = self.answer, Reaction()
