@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
-from emulator.arrays import Bools, Ints
+from emulator.arrays import NO_IDS, Bools, Ints
 
 TRIED_FOR_EACH, SPARE = 6, 16
 """Clients that are tried for each one wanted, and beyond: mostly enough where a fifth of them is online."""
@@ -15,6 +16,9 @@ SCANNED_SHARE = 1 / 8
 """A trial of more than this share of a lane looks at all of it."""
 
 FIRST_BLOCK = 256
+
+ASKED_AT_ONCE = 4096
+"""All clients of a pool of no more than so many are asked together, once: by lanes it costs more."""
 
 
 class Pool:
@@ -27,6 +31,7 @@ class Pool:
     def __init__(self, lanes: Sequence[Ints], available: Callable[[Ints], Bools]) -> None:
         self._lanes = lanes
         self._available = available
+        self._is_small = sum(map(len, lanes)) <= ASKED_AT_ONCE
 
     def __len__(self) -> int:
         """How many lanes there are."""
@@ -34,6 +39,8 @@ class Pool:
 
     def ids(self, lane: int) -> Ints:
         """The ids of one lane, ascending; looks at all its clients."""
+        if self._is_small:
+            return self._all_ids[lane]
         members = self._lanes[lane]
         return members[self._available(members)]
 
@@ -46,7 +53,7 @@ class Pool:
         """
         members = self._lanes[lane]
         trial = TRIED_FOR_EACH * count + SPARE
-        while trial <= SCANNED_SHARE * len(members):
+        while not self._is_small and trial <= SCANNED_SHARE * len(members):
             tried = members[generator.choice(len(members), size=trial, replace=False)]
             found = tried[self._available(tried)]
             if len(found) >= count:
@@ -58,6 +65,8 @@ class Pool:
 
     def holds(self, count: int) -> bool:
         """Whether so many clients are there, over all lanes; looks at no more than it takes to know."""
+        if self._is_small:
+            return sum(map(len, self._all_ids)) >= count
         missing = count
         for members in self._lanes:
             first, size = 0, FIRST_BLOCK
@@ -65,3 +74,12 @@ class Pool:
                 missing -= int(self._available(members[first : first + size]).sum())
                 first, size = first + size, 2 * size
         return missing <= 0
+
+    @cached_property
+    def _all_ids(self) -> list[Ints]:
+        """The ids of all lanes, ascending in each."""
+        everyone = np.concatenate([NO_IDS, *self._lanes])
+        there = self._available(everyone)
+        borders = np.cumsum([len(members) for members in self._lanes], dtype=np.int64)
+        masks = np.split(there, borders)[:-1]
+        return [members[mask] for members, mask in zip(self._lanes, masks, strict=True)]

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import ClassVar, Literal
 
 from emulator.arrays import Bools, Ints
@@ -28,7 +29,13 @@ class CohortSize:
         """`over_commit` x `quota`, rounded."""
         if self.rounding == "down":
             return int(self.over_commit * quota)
-        return math.ceil(Fraction(str(self.over_commit)) * quota)
+        return math.ceil(_exact(self.over_commit) * quota)
+
+
+@cache
+def _exact(number: float) -> Fraction:
+    """The decimal that `number` is written as."""
+    return Fraction(str(number))
 
 
 class Pacing(ABC):

@@ -108,7 +108,7 @@ def test_whoever_does_not_watch_data_does_not_make_the_fleet_say_who_is_online()
         ).play()
         return availability.asked
 
-    dispatch = 2 * 2 * 2  # in each of two rounds: whether one of two is there, and who
+    dispatch = 2 * 2  # two clients in each of two rounds
     assert asked(Single(NoParameters())) == dispatch
     assert asked(Scripted()) > dispatch
 

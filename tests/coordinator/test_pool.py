@@ -49,7 +49,7 @@ def test_where_fewer_are_there_than_wanted_all_are_drawn() -> None:
     assert Pool([members[:0]], online).draw(0, 10, rng(0)).tolist() == []
 
 
-@pytest.mark.parametrize(("size", "online"), [(6, [0, 2, 3, 5]), (3000, [5, 900, 901, 2998])])
+@pytest.mark.parametrize(("size", "online"), [(6, [0, 2, 3, 5]), (5000, [5, 900, 901, 4998])])
 def test_every_pair_of_those_that_are_there_is_equally_likely(size: int, online: list[int]) -> None:
     # 6 pairs of 4 clients, each expected 300 times; of the large lane some are tried and rejected first.
     pool = Pool([np.arange(size)], Online(np.array(online)))
@@ -60,11 +60,11 @@ def test_every_pair_of_those_that_are_there_is_equally_likely(size: int, online:
 
 
 def test_drawing_by_rejection_is_uniform_over_all_that_are_there() -> None:
-    online = np.arange(0, 4000, 2)
-    pool = Pool([np.arange(4000)], Online(online))
+    online = np.arange(0, 8000, 2)
+    pool = Pool([np.arange(8000)], Online(online))
     hits = np.zeros(10)
     for seed in range(800):
-        hits += np.bincount(pool.draw(0, 10, rng(seed)) // 400, minlength=10)
+        hits += np.bincount(pool.draw(0, 10, rng(seed)) // 800, minlength=10)
     assert chisquare(hits).pvalue > 1e-3
 
 
@@ -83,3 +83,13 @@ def test_whether_enough_are_there_is_known_without_asking_more_than_needed() -> 
     assert Pool(lanes, online).holds(4)
     assert not Pool(lanes, online).holds(5)
     assert Pool([], online).holds(0)
+
+
+def test_a_small_pool_is_asked_once_for_all_its_lanes() -> None:
+    online = Online(np.array([1, 4, 5]))
+    pool = Pool([np.array([1, 2, 3]), np.zeros(0, dtype=np.int64), np.array([4, 5])], online)
+    assert pool.holds(3)
+    assert not pool.holds(4)
+    assert [pool.ids(lane).tolist() for lane in range(3)] == [[1], [], [4, 5]]
+    assert sorted(pool.draw(2, 2, rng(0)).tolist()) == [4, 5]
+    assert online.asked == 5
