@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coordinator.coordinator import SynchronousCoordinator
+from coordinator.measurement import scored_clients
 from coordinator.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize
 from coordinator.schedules import Schedule
@@ -174,10 +175,14 @@ def run_header(experiment: Experiment, arm: Arm, world: World, executor: LocalEx
     """The first line of a run's log: what the rounds below it are of.
 
     `concepts` is the true one of each client (columns) at each data step (rows, the last for tests only),
-    where the trace knows it and the table is not too large.
+    where the trace knows it and the table is not too large. `scored_clients` are the ids of those that are
+    scored, where these are a sample.
     """
     concepts = world.trace.concepts
     known = {} if concepts is None or concepts.size > MOST_CONCEPTS else {"concepts": concepts.tolist()}
+    clients = world.trace.num_clients
+    scored = scored_clients(clients, experiment.round.evaluate_clients, world.streams)
+    sampled = {"scored_clients": scored} if len(scored) < clients else {}
     return {
         "arm": arm.name,
         "seed": world.streams.seed,
@@ -187,6 +192,7 @@ def run_header(experiment: Experiment, arm: Arm, world: World, executor: LocalEx
         "strategy": executor.strategy,
         "model_factor": resolve_model_factor(experiment, arm, world),
         **known,
+        **sampled,
     }
 
 

@@ -12,7 +12,17 @@ import pyarrow.parquet as pq
 from emulator.runlog import RoundRecord
 from experiments.run_directory import FinishedRun, write_atomically
 
-INTEGERS = ("round", "step", "changed", "reported", "moved", "scored_clients", "drift_cells")
+INTEGERS = (
+    "round",
+    "step",
+    "changed",
+    "reported",
+    "moved",
+    "kmeans_clients",
+    "silhouette_clients",
+    "scored_clients",
+    "drift_cells",
+)
 FLOATS = (
     "opened_s",
     "dispatched_s",

@@ -139,7 +139,7 @@ def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
 
 def membership_figure(run: FinishedRun) -> go.Figure:
     """Which cluster each client was in: a row per client, a column per round, a colour per label."""
-    clients = _thin(_num_clients(run))
+    clients = _thin(num_clients(run))
     rounds, labels = _memberships(run, clients)
     # Rows sorted by their whole sequence of labels, first round first: who stays together is shown together.
     order = np.lexsort(labels.T[::-1])
@@ -217,9 +217,15 @@ def clustered_run(arm: Arm) -> FinishedRun | None:
     return next((run for run in arm.runs if any(len(record.clusters) > 1 for record in run.records)), None)
 
 
+def num_clients(run: FinishedRun) -> int:
+    """The clients of a run, of which its first record says where they belong."""
+    members = run.records[0].members
+    return 0 if members is None else len(members)
+
+
 def is_thinned(run: FinishedRun) -> bool:
     """Whether the heat map of `run` leaves out clients or rounds."""
-    return _num_clients(run) > MAX_POINTS or len(run.records) > MAX_POINTS
+    return num_clients(run) > MAX_POINTS or len(run.records) > MAX_POINTS
 
 
 def _figure(height: int, *, x_title: str, y_title: str) -> go.Figure:
@@ -284,11 +290,6 @@ def _memberships(run: FinishedRun, clients: Ints) -> tuple[Ints, Ints]:
             labels.append(members)
     rounds = np.array([run.records[position].round for position in sorted(drawn)], dtype=np.int64)
     return rounds, np.stack(labels, axis=1)
-
-
-def _num_clients(run: FinishedRun) -> int:
-    members = run.records[0].members
-    return 0 if members is None else len(members)
 
 
 def _thin(count: int) -> Ints:

@@ -95,7 +95,7 @@ def write_report(directory: RunDirectory, runs: Sequence[FinishedRun] | None = N
         raise InputError(f"{directory.path}: the reference arm {reference_arm!r} has no finished run")
     experiment = directory.experiment()
     arms = _arms(directory.arms(), runs, summary)
-    plots = _plots(arms, summary["window"])
+    plots = _plots(arms, summary["window"], experiment.get("round", {}).get("evaluate_clients"))
     target = _configured_target(directory)
     page = template("report_page.html").render(
         name=summary["name"],
@@ -167,18 +167,21 @@ def _configured_target(directory: RunDirectory) -> float | None:
     return target
 
 
-def _plots(arms: Sequence[Arm], window: int) -> list[Plot]:
+def _plots(arms: Sequence[Arm], window: int, scored: int | None) -> list[Plot]:
     seeds = max(arm.summary["seeds"] for arm in arms)
     band = (
         f"Lines are means over {seeds} seeds as far as all of them go, bands the range of the seeds. "
         if seeds > 1
         else "One seed: there is no band. "
     )
+    clients = figures.num_clients(arms[0].runs[0])
+    is_sample = scored is not None and scored < clients
+    some = f"a fixed sample of {scored:,} of the {clients:,} clients" if is_sample else "the clients"
     return [
         Plot(
             "accuracy",
             "Accuracy against virtual time",
-            "Every client's accuracy on its own held-out data, averaged over the clients and over the last "
+            f"Every client's accuracy on its own held-out data, averaged over {some} and over the last "
             f"{window} evaluations. {band}The further left a line crosses the dashed target for good, the "
             "better. A diamond is an arm's mean time-to-accuracy, hollow where a seed never got there and "
             "count with the end of their run.",
@@ -187,9 +190,11 @@ def _plots(arms: Sequence[Arm], window: int) -> list[Plot]:
         Plot(
             "heterogeneity",
             "How different are clients that share a model?",
-            "Mean distance between a client's data and that of the others in its cluster; lower is more "
-            f"alike. {band}The dashed line puts all clients into one cluster: the gap below it is what "
-            "clustering buys. Triangles mark rounds in which at least one seed re-clustered globally.",
+            "Mean distance between a client's data and that of the others in its cluster"
+            f"{', within that sample' if is_sample else ''}; lower is more alike. {band}The dashed line puts "
+            "all clients into one cluster: the gap below it is what "
+            "clustering buys. Triangles mark rounds in which at least one seed re-clustered globally."
+            f"{_resting_on(arms, clients)}",
             figures.heterogeneity_figure(arms),
         ),
         *(plot for arm in arms for plot in _membership_plots(arm)),
@@ -209,6 +214,19 @@ def _plots(arms: Sequence[Arm], window: int) -> list[Plot]:
             figures.outcomes_figure(arms),
         ),
     ]
+
+
+def _resting_on(arms: Sequence[Arm], clients: int) -> str:
+    """On how many reports global clusterings rest, where that is not all of them."""
+    records = [record for arm in arms for run in arm.runs for record in run.records]
+    fitted = [record.kmeans_clients for record in records if record.kmeans_clients is not None]
+    scored = [record.silhouette_clients for record in records if record.silhouette_clients is not None]
+    if not fitted or min(fitted + scored) >= clients:
+        return ""
+    return (
+        f" Centres are fitted to the reports of {min(fitted):,} clients, drawn at random, and their number "
+        f"is chosen by those of {min(scored):,}; then everybody joins the nearest."
+    )
 
 
 def _membership_plots(arm: Arm) -> list[Plot]:

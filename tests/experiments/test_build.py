@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emulator.errors import ConfigurationError, DataFileError
+from emulator.errors import ConfigurationError, DataFileError, EmulatorError
 from emulator.runlog import RoundRecord
 from executor.flops import forward_flops
 from experiments.build import (
@@ -240,3 +240,42 @@ def test_every_data_step_of_a_trace_with_concepts_must_be_scored_at_its_end() ->
         ConfigurationError, match=r"evaluate_every = 3: must divide trace.rounds_per_step = 2"
     ):
         world(experiment)
+
+
+# -- many clients -------------------------------------------------------------------------------------------
+
+
+def test_a_sample_of_clients_is_scored_and_its_ids_head_the_log(tmp_path: Path) -> None:
+    experiment = small(round={"evaluate_clients": 5, "log_client_accuracy": True})
+    shared = world(experiment)
+    records: list[RoundRecord] = []
+    headers = []
+    for arm in experiment.arm:
+        executor = build_executor(experiment, arm, shared)
+        headers.append(run_header(experiment, arm, shared, executor))
+        build_emulation(experiment, arm, shared, executor, NoLog(), (records.append,), Stopwatch()).run()
+    ids = headers[0]["scored_clients"]
+    assert ids.tolist() == headers[1]["scored_clients"].tolist() == sorted(set(ids.tolist()))
+    assert len(ids) == 5
+    for record in records:
+        assert record.scored_clients == 5
+        assert record.client_accuracy is not None
+        assert record.client_accuracy.shape == (5,)
+        assert record.accuracy == pytest.approx(record.client_accuracy.mean())
+
+
+def test_a_sample_of_everybody_is_no_sample() -> None:
+    experiment = small(round={"evaluate_clients": 50})
+    shared = world(experiment)
+    executor = build_executor(experiment, experiment.arm[0], shared)
+    assert "scored_clients" not in run_header(experiment, experiment.arm[0], shared, executor)
+
+
+def test_a_large_trace_lies_where_it_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traces.columns.MAPPED_FROM_BYTES", 1)
+    experiment = small()
+    with pytest.raises(EmulatorError, match="nowhere"):
+        build_world(experiment, 0, locator(None, None), tmp_path / "nowhere")
+    mapped = build_world(experiment, 0, locator(None, None), tmp_path)
+    assert mapped.fingerprint() == world(experiment).fingerprint()
+    assert list(tmp_path.iterdir()) == []  # the file has no name

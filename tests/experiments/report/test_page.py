@@ -1,3 +1,6 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from emulator.errors import InputError
@@ -89,3 +92,22 @@ def test_a_directory_without_a_finished_reference_has_no_report(tmp_path):
     with pytest.raises(InputError, match="the reference arm 'global' has no finished run"):
         write_report(directory)
     assert not directory.report_path.exists()
+
+
+def test_a_sample_of_clients_that_stands_for_all_is_told(tmp_path):
+    directory = a_directory(tmp_path, ["global"], [0])
+    members = np.zeros(5000, dtype=np.int64)
+    run = a_run("global", 0, [0.25, 0.5])
+    run.records[0] = replace(
+        run.records[0], members=members, kmeans_clients=3000, silhouette_clients=2000, reclustered=True
+    )
+    store(directory, run)
+    assert "averaged over the clients" in body(written(directory))
+    experiment = directory.experiment_path.read_text(encoding="utf-8")
+    directory.experiment_path.write_text(
+        experiment.replace("[round]", "[round]\nevaluate_clients = 400"), encoding="utf-8"
+    )
+    page = body(written(directory))
+    assert "averaged over a fixed sample of 400 of the 5,000 clients" in page
+    assert "fitted to the reports of 3,000 clients, drawn at random" in page
+    assert "by those of 2,000" in page
