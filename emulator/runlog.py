@@ -2,15 +2,13 @@
 
 Wall times never come here: the same configuration and seed give the same bytes.
 
-What a record says of each client is an array. Up to `PLAIN_CLIENTS` entries it is written as a list, null
-for NaN; above as `{"dtype": ..., "zlib": ...}`: its little-endian bytes, compressed by zlib, in base64.
+What a record says of each client is an array; `emulator.packed` says how it is written. `members` may be a
+difference to the last ones before.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -21,10 +19,7 @@ import numpy as np
 
 from emulator.arrays import Floats32, Ints
 from emulator.errors import DataFileError
-
-PLAIN_CLIENTS = 1000
-COMPRESSION = 1  # labels shrink about as much as they ever will, and a million take a hundredth of a second
-MOST_CLIENTS = 2**31  # of a log that can be read
+from emulator.packed import packed, unpacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +93,18 @@ class RunLog:
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
         self._file = path.open("w", encoding="utf-8", newline="\n")
+        self._members: Ints | None = None  # the last ones written
         self._write({"kind": "run", **header})
 
     def append(self, record: RoundRecord) -> None:
-        self._write({"kind": "round", **vars(record)})
+        line = {"kind": "round", **vars(record)}
+        for name in PER_CLIENT:
+            values = line[name]
+            if values is not None:
+                line[name] = packed(values, self._members if name == "members" else None)
+        if record.members is not None:
+            self._members = record.members
+        self._write(line)
 
     def close(self) -> None:
         self._file.close()
@@ -115,43 +118,8 @@ class RunLog:
         self.close()
 
     def _write(self, line: dict[str, Any]) -> None:
-        self._file.write(json.dumps(line, allow_nan=False, separators=(",", ":"), default=written) + "\n")
+        self._file.write(json.dumps(line, allow_nan=False, separators=(",", ":"), default=packed) + "\n")
         self._file.flush()
-
-
-def written(values: object) -> Any:
-    """An array (n,) as JSON, see above; whole numbers in the fewest bytes that hold them."""
-    if not isinstance(values, np.ndarray):
-        raise TypeError(f"{type(values).__name__} has no place in a log")
-    if len(values) <= PLAIN_CLIENTS:
-        return [None if value != value else value for value in values.tolist()]
-    dtype = _fewest_bytes(values) if values.dtype.kind == "i" else values.dtype
-    values = values.astype(dtype.newbyteorder("<"))
-    packed = base64.b64encode(zlib.compress(values.tobytes(), COMPRESSION)).decode("ascii")
-    return {"dtype": values.dtype.str, "zlib": packed}
-
-
-def _fewest_bytes(values: Ints) -> np.dtype[Any]:
-    """The narrowest kind of whole number that holds all `values`."""
-    low, high = int(values.min()), int(values.max())
-    for bits in (8, 16, 32):
-        if -(2 ** (bits - 1)) <= low and high < 2 ** (bits - 1):
-            return np.dtype(f"i{bits // 8}")
-    return np.dtype(np.int64)
-
-
-def unwritten(values: Any, kind: type[np.integer | np.floating]) -> Any:
-    """The array that `written` wrote; None stays None. ValueError where it is no array of that kind."""
-    if values is None:
-        return None
-    if isinstance(values, list):
-        return np.array([np.nan if value is None else value for value in values], dtype=kind)
-    dtype = np.dtype(values["dtype"])
-    if dtype.kind != np.dtype(kind).kind or dtype.itemsize > 8:
-        raise ValueError(f"an array of {dtype}")
-    unpacker = zlib.decompressobj()
-    content = unpacker.decompress(base64.b64decode(values["zlib"], validate=True), MOST_CLIENTS)
-    return np.frombuffer(content, dtype)
 
 
 def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
@@ -162,15 +130,20 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
         raise DataFileError(path, "a run log starts with a line of kind 'run'")
     known = {item.name: item.default is MISSING for item in fields(RoundRecord)}
     needed = {name for name, is_needed in known.items() if is_needed}  # the others came later
-    records = []
+    records: list[RoundRecord] = []
+    members: Ints | None = None  # the last ones read
     for number, line in lines:
         if line.pop("kind", None) != "round" or not needed <= set(line) <= set(known):
             raise DataFileError(path, "not a round record of this version", row=number)
-        try:
-            for name, kind in PER_CLIENT.items():
-                line[name] = unwritten(line.get(name), kind)
-        except (ValueError, TypeError, KeyError, zlib.error) as error:
-            raise DataFileError(path, f"damaged: {name} is no array ({error})", row=number) from error
+        for name, kind in PER_CLIENT.items():
+            if line.get(name) is not None:
+                try:
+                    line[name] = unpacked(line[name], kind, members if name == "members" else None)
+                except ValueError as error:
+                    problem = f"damaged: {name} is no array ({error})"
+                    raise DataFileError(path, problem, row=number) from error
+        if line["members"] is not None:
+            members = line["members"]
         records.append(RoundRecord(**line))
     return header[1], records
 

@@ -1,0 +1,69 @@
+"""What a log says of each client: an array, as JSON.
+
+Up to `PLAIN` entries it is a list, null for NaN. Above, it is an object: `dtype`, and in `zlib` its
+little-endian bytes, compressed by zlib, in base64. One with `"difference": true` is to be added to the array
+that was written before it: of a million clients a few move in each round.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from typing import Any
+
+import numpy as np
+
+from emulator.arrays import Floats32, Ints
+
+PLAIN = 1000
+COMPRESSION = 1  # labels shrink about as much as they ever will, and a million take a hundredth of a second
+MOST_BYTES = 2**31  # of one array that can be read
+
+Array = Ints | Floats32
+
+
+def packed(values: Array, last: Array | None = None) -> Any:
+    """`values` (n,) as JSON; `last` (n,), whole numbers too, is what was written before."""
+    if len(values) <= PLAIN:
+        return [None if value != value else value for value in values.tolist()]
+    if last is not None:
+        return {**packed(_wide(values) - _wide(last)), "difference": True}
+    values = _narrow(values) if values.dtype.kind == "i" else values
+    content = values.astype(values.dtype.newbyteorder("<")).tobytes()
+    compressed = base64.b64encode(zlib.compress(content, COMPRESSION)).decode("ascii")
+    return {"dtype": values.dtype.newbyteorder("<").str, "zlib": compressed}
+
+
+def unpacked(value: Any, kind: type[np.int64] | type[np.float32], last: Array | None = None) -> Any:
+    """The array that `packed` made `value` of; `kind` says whether of whole numbers.
+
+    ValueError where it is none.
+    """
+    try:
+        if isinstance(value, list):
+            return np.array([np.nan if entry is None else entry for entry in value], dtype=kind)
+        dtype = np.dtype(value["dtype"])
+        if dtype.kind != np.dtype(kind).kind:
+            raise ValueError(f"an array of {dtype}")
+        compressed = base64.b64decode(value["zlib"], validate=True)
+        found = np.frombuffer(zlib.decompressobj().decompress(compressed, MOST_BYTES), dtype)
+        if not value.get("difference"):
+            return found
+        if last is None or len(last) != len(found):
+            raise ValueError("a difference to nothing of that length")
+        return _narrow(_wide(last) + _wide(found))
+    except (TypeError, KeyError, zlib.error) as error:
+        raise ValueError(str(error)) from error
+
+
+def _wide(values: Array) -> Ints:
+    return values.astype(np.int64)
+
+
+def _narrow(values: Array) -> Any:
+    """Whole numbers in the fewest bytes that hold them all."""
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    for bits in (8, 16, 32):
+        if -(2 ** (bits - 1)) <= low and high < 2 ** (bits - 1):
+            return values.astype(f"i{bits // 8}")
+    return values.astype(np.int64)
