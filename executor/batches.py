@@ -9,7 +9,7 @@ import numpy as np
 
 from emulator.arrays import Floats, Ints
 from emulator.messages import TrainTasks
-from emulator.seeding import RandomStreams
+from emulator.seeding import RandomStreams, generators
 
 
 def step_counts(tasks: TrainTasks) -> Ints:
@@ -17,8 +17,10 @@ def step_counts(tasks: TrainTasks) -> Ints:
     return np.where(tasks.samples.counts() > 0, tasks.settings["local_steps"], 0).astype(np.int64)
 
 
-def task_batches(tasks: TrainTasks, task: int, steps: int, streams: RandomStreams) -> Ints:
-    """(steps, batch_size) table rows of one task's batches.
+def task_batches(tasks: TrainTasks, chosen: Ints, steps: Ints, streams: RandomStreams) -> Ints:
+    """(max steps, n, batch_size) table rows of the batches of the `chosen` tasks (n,), all of one batch size.
+
+    `steps` (n,): what each of them takes; 0 stands where it takes no more.
 
     A range's rows, permuted afresh for each pass, are strung together and cut into batches: every sample
     comes once before any comes twice, and a batch is always full. A batch may reach into the next pass, so
@@ -26,26 +28,37 @@ def task_batches(tasks: TrainTasks, task: int, steps: int, streams: RandomStream
     step first draws one of them, with a probability proportional to its weight times its size, and takes
     the next batch of its string.
 
-    The stream is ("batches", round, client, model).
+    The streams are ("batches", round, client, model).
     """
-    size = int(tasks.settings["batch_size"][task])
-    if steps == 0:
-        return np.zeros((0, size), dtype=np.int64)
-    sizes, weights = _ranges(tasks, task)
-    rows = _rows(tasks, task, sizes, streams)
-    rng = streams.generator("batches", tasks.round, int(tasks.client[task]), int(tasks.model[task]))
-    if len(sizes) > 1:
-        batches: Ints = rows[_mixed(sizes, weights, steps, size, rng)]
-        return batches
-    passes = -(-steps * size // len(rows))
-    drawn = rng.permuted(np.tile(rows, (passes, 1)), axis=1)
-    return drawn.ravel()[: steps * size].reshape(steps, size)
+    size = int(tasks.settings["batch_size"][chosen[0]])
+    batches = np.zeros((int(steps.max()), len(chosen), size), dtype=np.int64)
+    keys = streams.keys("batches", tasks.round, tasks.client[chosen], tasks.model[chosen])
+    for column, (task, own, rng) in enumerate(
+        zip(chosen.tolist(), steps.tolist(), generators(keys), strict=True)
+    ):
+        if own > 0:
+            batches[:own, column] = _of_one(tasks, task, own, size, streams, rng)
+    return batches
 
 
-def _ranges(tasks: TrainTasks, task: int) -> tuple[Ints, Floats]:
-    """(r,) size and weight of each of the task's ranges."""
-    own = slice(int(tasks.samples.offsets[task]), int(tasks.samples.offsets[task + 1]))
-    return tasks.samples.last[own] - tasks.samples.first[own], tasks.samples.weight[own]
+def _of_one(
+    tasks: TrainTasks, task: int, steps: int, batch: int, streams: RandomStreams, rng: np.random.Generator
+) -> Ints:
+    """(steps, batch) table rows of one task's batches."""
+    samples = tasks.samples
+    begin, end = samples.offsets[task : task + 2].tolist()
+    if end - begin == 1 and not samples.bootstrap:
+        rows = np.arange(samples.first[begin], samples.last[begin])
+    else:
+        sizes, weights = samples.last[begin:end] - samples.first[begin:end], samples.weight[begin:end]
+        rows = _rows(tasks, task, sizes, streams)
+        if len(sizes) > 1:
+            mixed: Ints = rows[_mixed(sizes, weights, steps, batch, rng)]
+            return mixed
+    passes = np.empty((-(-steps * batch // len(rows)), len(rows)), dtype=np.int64)
+    passes[:] = rows
+    rng.permuted(passes, axis=1, out=passes)
+    return passes.ravel()[: steps * batch].reshape(steps, batch)
 
 
 def _rows(tasks: TrainTasks, task: int, sizes: Ints, streams: RandomStreams) -> Ints:

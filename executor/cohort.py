@@ -1,4 +1,4 @@
-"""From the tasks of a wave to cohorts: tasks that train side by side, with their batches gathered.
+"""From a wave of tasks to cohorts: tasks that train side by side, with their batches gathered.
 
 All strategies train cohorts; how they do it is theirs. What a cohort holds depends on the tasks and on the
 configured chunk, never on workers or memory.
@@ -6,8 +6,9 @@ configured chunk, never on workers or memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -46,11 +47,20 @@ class Cohort:
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Of each step, the batches of the tasks that take it: (active, B, *sample_shape), (active, B)."""
-        sizes = [int(active) * self.batch_size for active in self.active]
-        features = torch.split_with_sizes(self.features, sizes)
-        labels = torch.split_with_sizes(self.labels, sizes)
-        for x, y in zip(features, labels, strict=True):
-            yield x.view(-1, self.batch_size, *x.shape[1:]), y.view(-1, self.batch_size)
+        return zip(
+            self._by_step(self.features, self.features.shape[1:]), self._by_step(self.labels), strict=True
+        )
+
+    def vectors(self) -> Sequence[Tensor]:
+        """Of each step, the features alone, as vectors: (active, B, features)."""
+        return self._by_step(self.features, (prod(self.features.shape[1:]),))
+
+    def _by_step(self, rows: Tensor, shape: tuple[int, ...] = ()) -> Sequence[Tensor]:
+        """Views (active, B, *shape) of `rows`."""
+        active = self.active.tolist()
+        whole = rows.view(sum(active), self.batch_size, *shape)
+        steps: Sequence[Tensor] = torch.split_with_sizes(whole, active)
+        return steps
 
 
 @dataclass(frozen=True)
@@ -71,45 +81,53 @@ class Strategy(Protocol):
     def train(self, cohort: Cohort) -> Trained: ...
 
 
-def cohorts(
-    tasks: TrainTasks,
-    starts: Floats32,
-    reader: SampleReader,
-    streams: RandomStreams,
-    chunk: int,
-    dtype: torch.dtype = torch.float32,
-) -> Iterator[Cohort]:
-    """Cohorts of at most `chunk` tasks that cover the wave; `starts` (n, P) follows the tasks.
+class Wave:
+    """Tasks to be trained at the same virtual time, with `starts` (n, P) that follow them."""
 
-    Tasks are sorted by batch size and, within one, by falling steps, then cut: of one cohort all have the
-    same batch size and nearly the same number of steps.
-    """
-    steps = step_counts(tasks)
-    sizes = tasks.settings["batch_size"].astype(np.int64)
-    order = np.lexsort((-steps, sizes))
-    for group in np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1):
-        for first in range(0, len(group), chunk):
-            members = group[first : first + chunk]
-            longest = int(steps[members[0]])
-            takes: Bools = np.arange(longest)[:, None] < steps[members]  # (steps, n)
-            rows = np.zeros((longest, len(members), int(sizes[members[0]])), dtype=np.int64)
-            for column, task in enumerate(members):
-                own = int(steps[task])
-                rows[:own, column] = task_batches(tasks, int(task), own, streams)
-            wanted = rows[takes].ravel()
-            yield Cohort(
-                tasks=members,
-                start=torch.from_numpy(starts[members]).to(dtype),
-                settings={
-                    name: torch.from_numpy(column[members]).to(dtype)[:, None]
-                    for name, column in tasks.settings.items()
-                },
-                state={
-                    name: torch.from_numpy(column[members]).to(dtype) for name, column in tasks.state.items()
-                },
-                steps=steps[members],
-                active=takes.sum(axis=1),
-                batch_size=rows.shape[2],
-                features=torch.from_numpy(reader.features(wanted)).to(dtype),
-                labels=torch.from_numpy(reader.labels(wanted)),
-            )
+    def __init__(
+        self,
+        tasks: TrainTasks,
+        starts: Floats32,
+        reader: SampleReader,
+        streams: RandomStreams,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.steps = step_counts(tasks)  # (n,)
+        self._tasks = tasks
+        self._starts = starts
+        self._reader = reader
+        self._streams = streams
+        self._dtype = dtype
+
+    def cut(self, chunk: int) -> list[Ints]:
+        """The tasks of each cohort, by their positions in the wave; at most `chunk` in one.
+
+        Tasks are sorted by batch size and, within one, by falling steps, then cut into equal parts: of one
+        cohort all have the same batch size and nearly the same number of steps.
+        """
+        sizes = self._tasks.settings["batch_size"].astype(np.int64)
+        order = np.lexsort((-self.steps, sizes))
+        groups = np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1)
+        parts = [np.array_split(group, -(-len(group) // chunk)) for group in groups if len(group) > 0]
+        return [members for part in parts for members in part]
+
+    def cohort(self, members: Ints) -> Cohort:
+        """The cohort of `members`, which `cut` put together."""
+        tasks, steps = self._tasks, self.steps[members]
+        takes: Bools = np.arange(steps[0])[:, None] < steps  # (steps, n)
+        rows = task_batches(tasks, members, steps, self._streams)
+        wanted = rows.ravel() if takes.all() else rows[takes].ravel()
+        return Cohort(
+            tasks=members,
+            start=torch.from_numpy(self._starts[members]).to(self._dtype),
+            settings={name: self._rows(column, members)[:, None] for name, column in tasks.settings.items()},
+            state={name: self._rows(column, members) for name, column in tasks.state.items()},
+            steps=steps,
+            active=takes.sum(axis=1),
+            batch_size=int(tasks.settings["batch_size"][members[0]]),
+            features=torch.from_numpy(self._reader.features(wanted)).to(self._dtype),
+            labels=torch.from_numpy(self._reader.labels(wanted)),
+        )
+
+    def _rows(self, column: Floats | Floats32, members: Ints) -> Tensor:
+        return torch.from_numpy(column[members]).to(self._dtype)

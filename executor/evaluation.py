@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -15,7 +18,6 @@ from executor.ranges import rows_of, slabs
 AT_ONCE = 4_000_000  # samples times labels; bounds memory
 
 
-@torch.inference_mode()
 def evaluate(
     predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges
 ) -> Evaluation:
@@ -38,12 +40,10 @@ def _by_one(predictor: Predictor, models: Floats32, serves: Ints, samples: Sampl
     for model in np.unique(serves[serves >= 0]):
         clients = np.flatnonzero(serves == model)
         rows, counts = rows_of(samples, clients)
-        correct, losses = np.zeros(len(rows)), np.zeros(len(rows))
-        for part, logits, labels in predictor.of_one(models[model], rows, serving=True):
-            correct[part] = (logits.argmax(dim=1) == labels).numpy()
-            losses[part] = functional.cross_entropy(logits, labels, reduction="none").numpy()
-        accuracy[clients] = _means(correct, counts)
-        loss[clients] = _means(losses, counts)
+        seen = _Seen(np.zeros(len(rows)), np.zeros(len(rows)))
+        predictor.of_one(models[model], rows, True, seen.add)
+        accuracy[clients] = _means(seen.correct, counts)
+        loss[clients] = _means(seen.loss, counts)
     return Evaluation(accuracy, loss)
 
 
@@ -68,12 +68,23 @@ def _by_many(
                     begins[asked] - (np.cumsum(lengths) - lengths), lengths
                 )
                 weights = np.repeat(plan.weights[clients[asked], column], lengths)
-                for part, logits, labels in predictor.of_one(models[model], rows, serving=True):
-                    tally.add(places[part], weights[part], logits, labels)
+                predictor.of_one(models[model], rows, True, partial(tally.add, places, weights))
         correct, losses = tally.outcome()
         accuracy[clients] = _means(correct, counts[clients])
         loss[clients] = _means(losses, counts[clients])
     return Evaluation(accuracy, loss)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What one model says: of each sample, 1.0 where it is right, and the loss."""
+
+    correct: Floats
+    loss: Floats
+
+    def add(self, part: slice, logits: Tensor, labels: Tensor) -> None:
+        self.correct[part] = (logits.argmax(dim=1) == labels).numpy()
+        self.loss[part] = functional.cross_entropy(logits, labels, reduction="none").numpy()
 
 
 class _Tally:
@@ -86,8 +97,9 @@ class _Tally:
         self._loss = np.zeros(num_samples)  # of votes: the weighted mean of the models' own
         self._log_probability = np.full(num_samples, -np.inf)  # of probabilities: that of the true label
 
-    def add(self, places: Ints, weights: Floats, logits: Tensor, labels: Tensor) -> None:
-        """What one model says of the samples at `places` (b,), each once, counted `weights` (b,) times."""
+    def add(self, places: Ints, weights: Floats, part: slice, logits: Tensor, labels: Tensor) -> None:
+        """What one model says of a `part` of the samples at `places`, each once, counted `weights` times."""
+        places, weights = places[part], weights[part]
         log_probabilities = torch.log_softmax(logits.double(), 1).numpy()
         of_true = log_probabilities[np.arange(len(places)), labels.numpy()]
         self._labels[places] = labels.numpy()

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-import torch
 
-from emulator.arrays import Floats32
+from emulator.arrays import Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import (
     ArrayUpdates,
@@ -26,17 +25,22 @@ from emulator.messages import (
 )
 from emulator.ports import SampleReader, Segment
 from emulator.seeding import RandomStreams
-from executor.cohort import Strategy, cohorts
+from executor.cohort import Strategy, Wave
 from executor.dense import DenseCohort
 from executor.evaluation import evaluate
 from executor.flat import FlatModel
+from executor.memory import keep_freed_memory
 from executor.models.base import ModelSpec
 from executor.parameters import ExecutorParameters
 from executor.prediction import Predictor
 from executor.reference import ReferenceLoop
 from executor.rules.base import Chain, LocalRule, build_chain
 from executor.scoring import score
+from executor.side_by_side import SideBySide
 from executor.stacked import StackedCohort
+
+STACKED_PARAMETERS = 250_000  # of all models together: with what else a step touches, near a core's cache
+LEAST_STACKED, MOST_STACKED = 8, 25
 
 StrategyName = Literal["stacked", "dense", "loop"]
 
@@ -57,15 +61,16 @@ class LocalExecutor:
         settings: ExecutorParameters | None = None,
     ) -> None:
         settings = settings or ExecutorParameters()
-        torch.set_num_threads(settings.threads)
+        keep_freed_memory()
         self._reader = reader
         self._streams = streams
         self._model = FlatModel(model, reader.sample_shape, reader.num_labels)
-        self._predictor = Predictor(reader, self._model, model.dense)
+        self._threads = SideBySide(settings.threads)
+        self._predictor = Predictor(reader, self._model, model.dense, self._threads)
         self._chain = build_chain(rules)
         self.strategy = _strategy(settings, model)  # what `auto` came to, for the log
         self._strategy = _build(self.strategy, self._model, self._chain)
-        self._chunk = 1 if self.strategy == "loop" else settings.chunk
+        self.chunk = 1 if self.strategy == "loop" else settings.chunk or _chunk(self.num_parameters)
 
     @property
     def layout(self) -> Mapping[str, Segment]:
@@ -92,23 +97,29 @@ class LocalExecutor:
         without samples takes no step: its update is zero and its loss NaN. A task whose training diverges
         has an update that is not finite; whoever uses it must look.
         """
+        wave = Wave(tasks, starts, self._reader, self._streams)
         delta = np.zeros_like(starts)
-        steps = np.zeros(len(tasks), dtype=np.int64)
         loss = np.full(len(tasks), np.nan)
         widths = {"parameters": self.num_parameters, "scalar": 1}
         state = {
             name: np.zeros((len(tasks), widths[slot.shape]), dtype=np.float32)
             for name, slot in self.state.items()
         }
-        for cohort in cohorts(tasks, starts, self._reader, self._streams, self._chunk):
+
+        def train_cohort(members: Ints) -> None:
+            # Gathered here, so that no more cohorts than threads are in memory.
+            cohort = wave.cohort(members)
             trained = self._strategy.train(cohort)
-            delta[cohort.tasks] = (trained.parameters - cohort.start).numpy()
-            steps[cohort.tasks] = cohort.steps
+            moved = trained.parameters.numpy()
+            moved -= cohort.start.numpy()
+            delta[cohort.tasks] = moved
             loss[cohort.tasks] = trained.loss
             for name, rows in trained.state.items():
                 state[name][cohort.tasks] = rows.numpy()
+
+        self._threads.run(train_cohort, wave.cut(self.chunk))
         counts = tasks.samples.counts()
-        return ArrayUpdates(tasks.client, tasks.model, counts, steps, delta, {"loss": loss}, state)
+        return ArrayUpdates(tasks.client, tasks.model, counts, wave.steps, delta, {"loss": loss}, state)
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
         """Score each of n requests for `samples` with every one of `models` (m, P)."""
@@ -131,6 +142,11 @@ def _strategy(settings: ExecutorParameters, model: ModelSpec) -> StrategyName:
     if model.dense:
         return "dense"
     return "stacked" if model.stacks else "loop"
+
+
+def _chunk(num_parameters: int) -> int:
+    """How many models of that size train fastest side by side, measured from 2,400 to 160,000 parameters."""
+    return min(MOST_STACKED, max(LEAST_STACKED, STACKED_PARAMETERS // num_parameters))
 
 
 def _build(name: StrategyName, model: FlatModel, chain: Chain) -> Strategy:

@@ -7,6 +7,7 @@ trained this way at all. Knows nothing of clients, tasks or local rules.
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Mapping
 from math import prod, sqrt
 
@@ -40,7 +41,7 @@ class FlatModel:
             self._skeleton = spec.build(sample_shape, num_labels)
         _refuse_what_cannot_be_flat(self._skeleton)
         self.num_labels = num_labels
-        self._serving = copy.deepcopy(self._skeleton).eval()
+        self._modules = _Modules(self._skeleton)
         self.layout = _layout(self._skeleton)
         self._sizes = [segment.last - segment.first for segment in self.layout.values()]
         self.num_parameters = sum(self._sizes)
@@ -60,7 +61,7 @@ class FlatModel:
 
         `serving`: as the model answers once it is trained (torch's evaluation mode).
         """
-        module = self._serving if serving else self._skeleton
+        module = self._modules.serving if serving else self._modules.training
         answer: Tensor = functional_call(module, named, (features,))
         return answer
 
@@ -80,6 +81,14 @@ class FlatModel:
             for name, parameter in layer.named_parameters(prefix, recurse=False):
                 values[name] = _initial(layer, name, parameter, rng)
         return np.concatenate([values[name].ravel() for name in self.layout]).astype(np.float32)
+
+
+class _Modules(threading.local):
+    """Modules of each thread's own: a call with other parameters puts these into the module meanwhile."""
+
+    def __init__(self, skeleton: nn.Module) -> None:
+        self.training = copy.deepcopy(skeleton)
+        self.serving = copy.deepcopy(skeleton).eval()
 
 
 def _layout(module: nn.Module) -> Mapping[str, Segment]:

@@ -1,12 +1,15 @@
-"""Fully connected models side by side: the layers of n of them as views of one array of parameters.
+"""Fully connected models side by side: the layers of n of them, forwards and backwards.
 
-Units come before samples in all activations, (n, units, B): torch normalises logits several times faster over
-an axis that is not the last.
+What a hidden layer puts out lies samples before units, (n, B, units), which torch multiplies fastest; logits
+lie labels before samples, (n, labels, B), since torch normalises them several times faster over an axis that
+is not the last.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -36,11 +39,51 @@ class Layers:
         biases = [bias[:, :, None] for bias in parts[1::2]]
         return cls(None if mask is None else mask[:, None], parts[::2], biases)
 
+    @cached_property
+    def _hidden(self) -> list[tuple[Tensor, Tensor]]:
+        """Of each hidden layer, weights (n, in, out) and biases (n, 1, out)."""
+        # NOTE: once for all steps. Every look at a tensor from another side takes the interpreter's lock, for
+        # which the threads wait in turn.
+        return [
+            (weight.mT, bias.mT) for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True)
+        ]
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Layers:
+        """The layers with `change` made to every tensor."""
+        mask = None if self.mask is None else change(self.mask)
+        return Layers(
+            mask, [change(weight) for weight in self.weights], [change(bias) for bias in self.biases]
+        )
+
+    def first(self, models: int) -> Layers:
+        """Views of the first `models`."""
+        return self.map(lambda part: part[:models])
+
+    def parts(self) -> list[Tensor]:
+        """All tensors of the models."""
+        return [*([] if self.mask is None else [self.mask]), *self.weights, *self.biases]
+
     def activations(self, features: Tensor) -> list[Tensor]:
-        """What goes into each layer, and the logits; of `features` (n, B, features), or (1, B, features)."""
+        """What goes into each layer (n, B, in), and the logits (n, labels, B).
+
+        Of `features` (n, B, features), or (1, B, features), which all models share.
+        """
         inputs = features if self.mask is None else features * self.mask
-        found = [inputs.expand(len(self.weights[0]), -1, -1).mT]
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            found.append(torch.baddbmm(bias, weight, found[-1]).relu_())
-        found.append(torch.baddbmm(self.biases[-1], self.weights[-1], found[-1]))
+        models = self.weights[0].shape[0]
+        found = [inputs if inputs.shape[0] == models else inputs.expand(models, -1, -1)]
+        for weight, bias in self._hidden:
+            found.append(torch.baddbmm(bias, found[-1], weight).relu_())
+        found.append(torch.baddbmm(self.biases[-1], self.weights[-1], found[-1].mT))
         return found
+
+    def slopes(self, inputs: list[Tensor], slope: Tensor) -> list[Tensor]:
+        """(n, out, B) the derivative of the loss by what each layer puts out, before ReLU.
+
+        `inputs`: what went into each (n, B, in). `slope` (n, labels, B): the derivative by the logits.
+        """
+        found = [slope]
+        for weight, entered in zip(self.weights[:0:-1], inputs[:0:-1], strict=True):
+            below = torch.bmm(found[-1].mT, weight)  # (n, B, in)
+            torch.ops.aten.threshold_backward.grad_input(below, entered, 0, grad_input=below)
+            found.append(below.mT)
+        return found[::-1]

@@ -22,6 +22,7 @@ from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams
 from executor.batches import step_counts, task_batches
 from executor.models.base import ModelSpec
+from executor.models.cnn import ChannelsLast
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class PlainLoop:
         self._streams = streams
         # The values that torch draws here are overwritten before they are used.
         with torch.random.fork_rng(devices=()):
-            self._module = model.build(reader.sample_shape, reader.num_labels)
+            module = model.build(reader.sample_shape, reader.num_labels)
+        self._module = _as_usual(module, reader.sample_shape)
         self._clients: list[_Client] = []
 
     def load(self, tasks: TrainTasks) -> None:
@@ -85,6 +87,22 @@ class PlainLoop:
         named = list(self._module.named_parameters())
         parts = torch.split_with_sizes(flat, [parameter.numel() for _, parameter in named])
         return {name: part.view_as(old) for (name, old), part in zip(named, parts, strict=True)}
+
+
+def _as_usual(module: nn.Module, sample_shape: tuple[int, ...]) -> nn.Module:
+    """A convolutional network as it is usually written: channels first, and ReLU before the pooling.
+
+    The parameters, their order and the function stay the same; other networks stay as they are.
+    """
+    if not isinstance(module, nn.Sequential) or not isinstance(module[0], ChannelsLast):
+        return module
+    layers: list[nn.Module] = [nn.Unflatten(1, (1, sample_shape[0]))] if len(sample_shape) == 2 else []
+    for layer in list(module)[1:]:
+        if isinstance(layer, nn.ReLU) and isinstance(layers[-1], nn.MaxPool2d):
+            layers.insert(-1, layer)
+        else:
+            layers.append(layer)
+    return nn.Sequential(*layers)
 
 
 def _train_one(module: nn.Module, client: _Client) -> float:

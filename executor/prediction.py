@@ -6,7 +6,7 @@ last bits of a result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -16,47 +16,58 @@ from emulator.arrays import Floats32, Ints
 from emulator.ports import SampleReader
 from executor.flat import FlatModel
 from executor.layers import Layers
+from executor.side_by_side import SideBySide
 
 EVALUATION_BATCH = 512  # samples
 ACTIVATIONS = 4_000_000  # numbers of the widest layer, over all models, in a batch of models side by side
 
 
+Use = Callable[[slice, Tensor, Tensor], None]
+"""What is done with a batch: which of the rows it is, their logits, their labels (b,)."""
+
+
 @dataclass(frozen=True)
 class Predictor:
-    """One kind of model, on the samples of one reader; `dense`: it is a `dense` one (see `ModelSpec`)."""
+    """One kind of model, on the samples of one reader; `dense`: it is a `dense` one (see `ModelSpec`).
+
+    Batches are gone through side by side, in no particular order: whoever uses them writes to places of each
+    batch's own.
+    """
 
     reader: SampleReader
     model: FlatModel
     dense: bool
+    threads: SideBySide
 
-    def of_one(
-        self, parameters: Floats32, rows: Ints, serving: bool
-    ) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Of batches of `rows`: which they are, logits (b, num_labels) and labels (b,).
+    def of_one(self, parameters: Floats32, rows: Ints, serving: bool, use: Use) -> None:
+        """Batches of `rows` with logits (b, num_labels).
 
         `serving`: as the model answers once it is trained.
         """
         named = self.model.named(torch.tensor(parameters))
-        for part, features, labels in self._batches(rows, EVALUATION_BATCH):
-            yield part, self.model.logits(named, features, serving), labels
+        self._batches(rows, EVALUATION_BATCH, lambda x: self.model.logits(named, x, serving), use)
 
-    def of_many(self, models: Floats32, rows: Ints) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Of batches of `rows`: which they are, logits (m, num_labels, b) of `models` (m, P), labels (b,)."""
+    def of_many(self, models: Floats32, rows: Ints, use: Use) -> None:
+        """Batches of `rows` with logits (m, num_labels, b) of `models` (m, P)."""
         flat = torch.tensor(models)
         if self.dense:
             layers = Layers.of(self.model, flat)
             widest = max(weight.shape[1] for weight in layers.weights)
             size = max(EVALUATION_BATCH, ACTIVATIONS // (len(models) * widest))
-            for part, features, labels in self._batches(rows, size):
-                yield part, layers.activations(features.flatten(1)[None])[-1], labels
+            self._batches(rows, size, lambda x: layers.activations(x.flatten(1)[None])[-1], use)
         else:
             named = [self.model.named(row) for row in flat]
-            for part, features, labels in self._batches(rows, EVALUATION_BATCH):
-                logits = [self.model.logits(each, features) for each in named]
-                yield part, torch.stack(logits).mT, labels
 
-    def _batches(self, rows: Ints, size: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        for first in range(0, len(rows), size):
+            def of_each(features: Tensor) -> Tensor:
+                return torch.stack([self.model.logits(each, features) for each in named]).mT
+
+            self._batches(rows, EVALUATION_BATCH, of_each, use)
+
+    def _batches(self, rows: Ints, size: int, logits: Callable[[Tensor], Tensor], use: Use) -> None:
+        @torch.inference_mode()  # of the thread it is called in
+        def predict(first: int) -> None:
             part = slice(first, min(first + size, len(rows)))
             features = torch.from_numpy(self.reader.features(rows[part]))
-            yield part, features, torch.from_numpy(self.reader.labels(rows[part]))
+            use(part, logits(features), torch.from_numpy(self.reader.labels(rows[part])))
+
+        self.threads.run(predict, range(0, len(rows), size))

@@ -6,6 +6,9 @@ where a single client fills the machine, as with convolutions on a CPU.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Sequence
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -15,14 +18,16 @@ from executor.cohort import Cohort, Trained
 from executor.flat import FlatModel
 from executor.rules.base import Chain, LocalRun
 
+Step = Callable[[Sequence[Tensor]], None]
+"""What is done with the gradients of one batch, one for each parameter that is trained."""
+
 
 class ReferenceLoop:
     """Trains the tasks of a cohort one by one."""
 
     def __init__(self, model: FlatModel, chain: Chain) -> None:
         self._model = model
-        self._module = model.module()
-        self._trainable = [part for part in self._module.parameters() if part.requires_grad]
+        self._own = _Module(model)
         self._chain = chain
 
     def train(self, cohort: Cohort) -> Trained:
@@ -32,26 +37,61 @@ class ReferenceLoop:
         for client in range(len(cohort)):
             own = {name: rows[client, None] for name, rows in state.items()}
             loss[client] = self._train_one(cohort, client, trained[client], own)
-        return Trained(trained, loss.numpy(), state)
+        return Trained(trained, (loss / torch.from_numpy(cohort.steps)).numpy(), state)
 
-    def _train_one(self, cohort: Cohort, client: int, trained: Tensor, state: dict[str, Tensor]) -> float:
-        """Train task `client` in place on `trained` (P,), which is its start, and `state`; its mean loss."""
+    def _train_one(self, cohort: Cohort, client: int, trained: Tensor, state: dict[str, Tensor]) -> Tensor:
+        """Train task `client` in place on `trained` (P,), which is its start, and `state`; the sum of its
+        losses."""
         settings = {name: column[client, None] for name, column in cohort.settings.items()}
         run = LocalRun(cohort.start[client, None], trained[None], settings, state, self._model.frozen)
         # The parameters become views of `trained`: when the chain moves one, the module has moved.
-        vector_to_parameters(trained, self._module.parameters())
-        gradient = torch.zeros_like(trained)
-        named = self._model.named(gradient)
-        parts = [named[name] for name, segment in self._model.layout.items() if segment.trainable]
-        losses = []
+        vector_to_parameters(trained, self._own.module.parameters())
+        step = self._descent(run, trained) if self._chain.is_plain_descent else self._by_rules(run)
+        total = torch.zeros((), dtype=torch.float64)
         self._chain.begin(run)
         for features, labels in cohort.batches():
             if client >= len(labels):
                 break
-            loss = functional.cross_entropy(self._module(features[client]), labels[client])
-            gradients = torch.autograd.grad(loss, self._trainable)
-            for part, own in zip(parts, gradients, strict=True):
-                part.copy_(own)
-            self._chain.step(run, gradient[None])
-            losses.append(loss.item())
-        return sum(losses) / len(losses) if losses else float("nan")
+            loss = functional.cross_entropy(self._own.module(features[client]), labels[client])
+            gradients = torch.autograd.grad(loss, self._own.trainable)
+            step(gradients)
+            total += loss.detach()
+        return total
+
+    def _descent(self, run: LocalRun, trained: Tensor) -> Step:
+        """Plain gradient descent.
+
+        NOTE: the chain would come to the same; for models of millions of parameters its passes over all of
+        them, two more, take a fifth of a step.
+        """
+        parts, rate = self._trainable(trained), run.settings["learning_rate"].item()
+
+        def step(gradients: Sequence[Tensor]) -> None:
+            for part, gradient in zip(parts, gradients, strict=True):
+                part.sub_(gradient, alpha=rate)
+
+        return step
+
+    def _by_rules(self, run: LocalRun) -> Step:
+        whole = torch.zeros_like(run.present)
+        parts = self._trainable(whole[0])
+
+        def step(gradients: Sequence[Tensor]) -> None:
+            for part, gradient in zip(parts, gradients, strict=True):
+                part.copy_(gradient)
+            self._chain.step(run, whole)
+
+        return step
+
+    def _trainable(self, flat: Tensor) -> list[Tensor]:
+        """Views of `flat` (P,), one for each parameter that is trained."""
+        named = self._model.named(flat)
+        return [named[name] for name, segment in self._model.layout.items() if segment.trainable]
+
+
+class _Module(threading.local):
+    """An ordinary module of each thread's own."""
+
+    def __init__(self, model: FlatModel) -> None:
+        self.module = model.module()
+        self.trainable = [part for part in self.module.parameters() if part.requires_grad]

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Metric, SampleRanges, Scores
@@ -15,7 +16,6 @@ from executor.ranges import rows_of, slabs
 AT_ONCE = 2_000_000  # samples times models; bounds memory
 
 
-@torch.inference_mode()
 def score(
     predictor: Predictor, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]
 ) -> Scores:
@@ -43,7 +43,8 @@ def _of_samples(
 ) -> dict[Metric, Floats]:
     """(m, rows) what each metric sums; for the confusion, the cell of each sample in the flattened matrix."""
     found: dict[Metric, Floats] = {name: np.empty((len(models), len(rows))) for name in metrics}
-    for part, logits, labels in predictor.of_many(models, rows):
+
+    def look(part: slice, logits: Tensor, labels: Tensor) -> None:
         if not metrics.isdisjoint(("correct", "confusion")):
             # NOTE: also the first of equals, as argmax, which takes ten times as long over a middle axis.
             likeliest = logits.max(dim=1).indices
@@ -58,6 +59,8 @@ def _of_samples(
                 found["loss"][:, part] = -log_probability.numpy()
             if "true_class_error" in metrics:
                 found["true_class_error"][:, part] = (1 - log_probability.exp()).square_().numpy()
+
+    predictor.of_many(models, rows, look)
     return found
 
 

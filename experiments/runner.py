@@ -211,8 +211,10 @@ def _united(new: Experiment, old: Experiment, path: Path) -> Experiment:
 
 
 def _deciding(experiment: Experiment) -> dict[str, Any]:
-    """What decides the result of an (arm, seed): not which seeds there are, nor how they are reported."""
+    """What decides the result of an (arm, seed): not which seeds there are, how many threads train, or how it
+    is reported."""
     table = experiment.resolved()
+    table["executor"].pop("threads")
     arms = {arm["name"]: arm for arm in table.pop("arm")}
     for key in ("seeds", "report", "training"):  # every arm has its training written out
         table.pop(key)

@@ -61,6 +61,11 @@ class LocalRule(ABC):
         """What it remembers of each (client, model) pair from task to task, by the keys of `run.state`."""
         return {}
 
+    @property
+    def is_plain_descent(self) -> bool:
+        """Whether all it ever answers is the gradient times the task's learning rate."""
+        return False
+
     def begin(self, run: LocalRun) -> None:  # noqa: B027  (most rules have nothing to prepare)
         """Called once before the first step; puts what the rule remembers into `run.state`.
 
@@ -82,6 +87,11 @@ class Chain:
     def state(self) -> Mapping[str, StateSpec]:
         """What its rules remember of each (client, model) pair from task to task."""
         return {name: slot for rule in self.rules for name, slot in rule.state.items()}
+
+    @property
+    def is_plain_descent(self) -> bool:
+        """Whether a step is nothing but `w <- w - learning_rate g`."""
+        return len(self.rules) == 1 and self.rules[0].is_plain_descent
 
     def remembered(self, start: Tensor, brought: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """(n, P) or (n, 1) for each slot of `state`: a copy of what was `brought`, else zeros.

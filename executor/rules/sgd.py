@@ -30,6 +30,10 @@ class Sgd(LocalRule):
     def __init__(self, parameters: Parameters) -> None:
         self.parameters: Sgd.Parameters = parameters
 
+    @property
+    def is_plain_descent(self) -> bool:
+        return self.parameters.momentum == 0 and self.parameters.weight_decay == 0
+
     def begin(self, run: LocalRun) -> None:
         if self.parameters.momentum > 0:
             run.state[VELOCITY] = torch.zeros_like(run.present)

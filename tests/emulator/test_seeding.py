@@ -3,10 +3,12 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.seeding import RandomStreams
+from emulator.arrays import Ints
+from emulator.seeding import RandomStreams, generators
 
 
 def drawn(seed: int, purpose: str, *key: int) -> list[float]:
@@ -55,3 +57,38 @@ def test_no_global_generator_is_read_or_seeded() -> None:
     assert global_state() == before
     np.random.random()  # noqa: NPY002
     assert drawn(5, "data", 1) == first
+
+
+KEY = st.integers(0, 2**32 - 1)
+
+
+@settings(deadline=None)
+@given(
+    seed=st.one_of(st.integers(0, 5), st.integers(0, 2**200)),
+    fixed=st.lists(KEY, max_size=2),
+    varying=st.lists(st.tuples(KEY, KEY), max_size=4),
+    purpose=st.sampled_from(["batches", "data", ""]),
+)
+def test_streams_named_together_are_those_named_one_by_one(
+    seed: int, fixed: list[int], varying: list[tuple[int, int]], purpose: str
+) -> None:
+    streams = RandomStreams(seed)
+    columns: list[Ints] = [np.array([key[part] for key in varying], dtype=np.int64) for part in range(2)]
+    together = [rng.random(5).tolist() for rng in generators(streams.keys(purpose, *fixed, *columns))]
+    assert together == [streams.generator(purpose, *fixed, *key).random(5).tolist() for key in varying]
+
+
+def test_a_generator_of_many_begins_anew_whatever_the_last_one_left() -> None:
+    """A half-used 64-bit number, which numpy keeps for the next draw of 32 bits, must not go over."""
+    streams = RandomStreams(3)
+    for client, rng in enumerate(generators(streams.keys("batches", 1, np.arange(4)))):
+        alone = streams.generator("batches", 1, client)
+        for draw in (5, 1, 3):
+            assert np.array_equal(rng.integers(0, 9, draw, np.uint32), alone.integers(0, 9, draw, np.uint32))
+        assert np.array_equal(rng.permutation(17), alone.permutation(17))
+
+
+@pytest.mark.parametrize("key", [-1, 2**32])
+def test_a_key_that_does_not_fit_is_refused(key: int) -> None:
+    with pytest.raises(ValueError, match=rf"from 0 to {key}|from {key} to 0"):
+        RandomStreams(0).keys("batches", np.array([0, key]))

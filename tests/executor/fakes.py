@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from torch import nn
 
 from emulator.arrays import Floats32, Ints
 from emulator.messages import SampleRanges, TrainTasks
@@ -34,17 +35,17 @@ class FakeReader:
         self.y = rng.integers(0, self.num_labels, self.rows)
 
     def features(self, rows: Ints) -> Floats32:
-        return self.x[rows]
+        return self.x.take(rows, axis=0)
 
     def labels(self, rows: Ints) -> Ints:
-        return self.y[rows]
+        return self.y.take(rows)
 
 
 def wave(
     counts: Sequence[int],
     steps: Sequence[int],
     batch_size: Sequence[int] | int = 4,
-    learning_rate: float = 0.1,
+    learning_rate: Sequence[float] | float = 0.1,
     round_: int = 2,
 ) -> TrainTasks:
     """A task per client, whose samples follow one another in the table."""
@@ -57,12 +58,24 @@ def wave(
         visit=np.arange(n),
         samples=SampleRanges.one_each(last - np.array(counts, dtype=np.int64), last),
         settings={
-            "learning_rate": np.full(n, learning_rate),
+            "learning_rate": np.broadcast_to(np.array(learning_rate, dtype=np.float64), n),
             "local_steps": np.array(steps, dtype=np.float64),
             "batch_size": np.broadcast_to(np.array(batch_size, dtype=np.float64), n),
         },
         round=round_,
     )
+
+
+class Ready(ModelSpec):
+    """A recipe around layers made by others."""
+
+    stacks = True
+
+    def __init__(self, *layers: Callable[[], nn.Module]) -> None:
+        self.layers = layers
+
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        return nn.Sequential(*(layer() for layer in self.layers))
 
 
 def model(kind: str, **parameters: object) -> ModelSpec:

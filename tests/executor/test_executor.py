@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from emulator.arrays import Floats
+from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import InferencePlan, SampleRanges
 from emulator.ports import Executor, Segment
-from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
+from executor.models.base import ModelSpec
 from executor.parameters import ExecutorParameters
 from executor.prediction import EVALUATION_BATCH
+from executor.rules.base import LocalRule
 from tests.executor.fakes import FakeReader, executor, model, rule, wave
 
 UNEQUAL = wave(counts=[9, 3, 12], steps=[4, 1, 6])
@@ -167,16 +168,70 @@ def test_inputs_are_not_written_to() -> None:
     assert np.array_equal(starts, kept)
 
 
-def test_threads_are_a_setting_and_one_by_default() -> None:
-    before = torch.get_num_threads()
-    try:
-        executor(FakeReader(), threads=2)
-        assert torch.get_num_threads() == 2
-        assert ExecutorParameters().threads == 1
-        LocalExecutor(FakeReader(), model("linear"), [rule("sgd")], RandomStreams(0))
-        assert torch.get_num_threads() == 1
-    finally:
-        torch.set_num_threads(before)
+@pytest.mark.parametrize(
+    ("spec", "rules", "strategy"),
+    [
+        (model("mlp"), [rule("sgd")], "dense"),
+        (model("mlp"), [rule("adam")], "dense"),
+        (model("mlp"), PROX, "stacked"),
+        (model("cnn", channels=[3, 5]), PROX, "loop"),
+    ],
+    ids=["descent", "dense", "stacked", "loop"],
+)
+def test_the_number_of_threads_changes_no_bit(spec: ModelSpec, rules: list[LocalRule], strategy: str) -> None:
+    tasks = wave(
+        counts=[9, 3, 12, 0, 5, 30, 7, 8], steps=[4, 1, 6, 2, 6, 3, 3, 2], batch_size=[4] * 6 + [3] * 2
+    )
+    plan = InferencePlan.alike(np.array([[1], [0]]))
+    reader = FakeReader(rows=4 * EVALUATION_BATCH, sample_shape=(8, 8))
+    wide = SampleRanges.one_each(np.zeros(2, dtype=np.int64), np.full(2, len(reader.y)))
+    results = []
+    for threads in (1, 2, 3):
+        trainer = executor(reader, spec, rules, strategy=strategy, chunk=2, threads=threads)
+        models = np.stack([trainer.initial(number) for number in range(2)])
+        for _ in range(2):
+            updates = trainer.train(tasks, starts_of(trainer, 8))
+            evaluation = trainer.evaluate(models, plan, wide)
+            scores = trainer.score(models, wide, frozenset({"loss", "confusion"}))
+            columns = (updates.delta, updates.metrics["loss"], *updates.state.values(), evaluation.loss)
+            results.append([column.tobytes() for column in (*columns, scores.loss, scores.confusion)])
+    assert all(each == results[0] for each in results)
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings", "chunk"),
+    [
+        (model("mlp", hidden=[4]), {}, 25),
+        (model("mlp", hidden=[200]), {}, 18),  # 13,804 parameters
+        (model("mlp", hidden=[2000]), {}, 8),
+        (model("mlp", hidden=[2000]), {"chunk": 40}, 40),
+        (model("mlp"), {"strategy": "loop", "chunk": 40}, 1),
+    ],
+)
+def test_the_chunk_follows_the_size_of_the_model_unless_it_is_told(
+    spec: ModelSpec, settings: dict[str, object], chunk: int
+) -> None:
+    assert executor(FakeReader(sample_shape=(8, 8)), spec, **settings).chunk == chunk
+
+
+def test_one_thread_is_the_default() -> None:
+    assert ExecutorParameters().threads == 1
+
+
+class TornReader(FakeReader):
+    """One sample cannot be read."""
+
+    def features(self, rows: Ints) -> Floats32:
+        if 20 in rows:
+            raise OSError("row 20 cannot be read")
+        return super().features(rows)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_goes_wrong_in_a_thread_is_raised(threads: int) -> None:
+    trainer = executor(TornReader(), chunk=1, threads=threads)
+    with pytest.raises(OSError, match="row 20"):
+        trainer.train(wave([6] * 6, [2] * 6), starts_of(trainer, 6))
 
 
 def test_a_model_that_is_not_fully_connected_is_refused_by_the_dense_strategy() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import sqrt
 
 import numpy as np
@@ -11,20 +13,7 @@ from emulator.errors import ConfigurationError
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
-from executor.models.base import ModelSpec
-from tests.executor.fakes import model
-
-
-class Ready(ModelSpec):
-    """A recipe around layers made elsewhere."""
-
-    stacks = True
-
-    def __init__(self, *layers: type[nn.Module] | nn.Module) -> None:
-        self.layers = layers
-
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        return nn.Sequential(*(layer() if isinstance(layer, type) else layer for layer in self.layers))
+from tests.executor.fakes import Ready, model
 
 
 def test_the_vector_is_in_the_order_of_named_parameters() -> None:
@@ -60,7 +49,7 @@ def test_an_initialisation_is_named_by_seed_and_number() -> None:
 def test_initial_values_fill_torchs_default_range() -> None:
     flat_model = FlatModel(model("cnn", channels=[8]), (3, 16, 16), 10)
     named = flat_model.named(torch.tensor(flat_model.initial(RandomStreams(1), 0)))
-    for prefix, fan_in in (("0", 3 * 9), ("4", 8 * 7 * 7)):
+    for prefix, fan_in in (("1", 3 * 9), ("5", 8 * 7 * 7)):
         weight, bias = named[f"{prefix}.weight"], named[f"{prefix}.bias"]
         assert weight.abs().max() <= 1 / sqrt(fan_in)
         assert bias.abs().max() <= 1 / sqrt(fan_in)
@@ -69,7 +58,7 @@ def test_initial_values_fill_torchs_default_range() -> None:
 
 
 def test_a_normalisation_starts_as_the_identity() -> None:
-    flat_model = FlatModel(Ready(nn.Flatten, nn.GroupNorm(2, 6)), (6,), 6)
+    flat_model = FlatModel(Ready(nn.Flatten, partial(nn.GroupNorm, 2, 6)), (6,), 6)
     assert flat_model.initial(RandomStreams(0), 0).tolist() == [1.0] * 6 + [0.0] * 6
 
 
@@ -98,10 +87,19 @@ def test_building_and_initialising_leave_the_global_generators_alone() -> None:
     assert np.array_equal(np.random.get_state()[1], numpy_state[1])  # noqa: NPY002
 
 
-def test_batchnorm_with_running_statistics_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"use GroupNorm, or set track_running_stats=False"):
-        FlatModel(Ready(nn.Flatten, nn.BatchNorm1d(6)), (6,), 6)
-    FlatModel(Ready(nn.Flatten, nn.BatchNorm1d(6, track_running_stats=False)), (6,), 6)
+@pytest.mark.parametrize(
+    ("norm", "shape"),
+    [(nn.BatchNorm1d, (6,)), (nn.BatchNorm2d, (6, 4, 4)), (nn.BatchNorm3d, (6, 2, 2, 2))],
+)
+def test_batchnorm_with_running_statistics_is_refused(
+    norm: Callable[..., nn.Module], shape: tuple[int, ...]
+) -> None:
+    layers = (partial(norm, 6), nn.Flatten)
+    with pytest.raises(
+        ConfigurationError, match=r"'0\.running_mean'.* use GroupNorm, or set track_running_stats"
+    ):
+        FlatModel(Ready(*layers), shape, 6)
+    FlatModel(Ready(partial(norm, 6, track_running_stats=False), nn.Flatten), shape, 6)
 
 
 def test_dropout_is_refused() -> None:

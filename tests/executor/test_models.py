@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from math import prod
+
 import pytest
 import torch
 from pydantic import ValidationError
+from torch import nn
+from torch.nn import functional
 
 from emulator.errors import ConfigurationError, UnknownNameError
 from emulator.seeding import RandomStreams
@@ -25,6 +29,33 @@ def test_the_two_block_cnn_has_800_inputs_to_its_last_layer_on_28_by_28() -> Non
     assert FlatModel(spec, (1, 28, 28), 10).num_parameters == 12810
 
 
+@pytest.mark.parametrize(("shape", "channels"), [((10, 13), 1), ((3, 14, 12), 3)])
+def test_the_cnn_is_convolution_relu_and_pooling_whatever_the_order_it_computes_in(
+    shape: tuple[int, ...], channels: int
+) -> None:
+    module = model("cnn", channels=[4, 5]).build(shape, 2).double()
+    x = torch.linspace(-1, 1, 6 * prod(shape), dtype=torch.float64).sin().view(6, *shape)
+    parameters = list(module.parameters())
+    plain = x.view(6, channels, *shape[-2:])
+    for weight, bias in (parameters[:2], parameters[2:4]):
+        plain = functional.max_pool2d(functional.relu(functional.conv2d(plain, weight, bias)), 2)
+    plain = functional.linear(plain.flatten(1), *parameters[4:])
+    ours = module(x)
+    torch.testing.assert_close(ours, plain, rtol=1e-12, atol=1e-14)
+    found, expected = (torch.autograd.grad(logits.exp().sum(), parameters) for logits in (ours, plain))
+    torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(28, 28), (3, 28, 28)])
+def test_the_cnn_keeps_the_channels_of_a_pixel_side_by_side(shape: tuple[int, ...]) -> None:
+    module = model("cnn").build(shape, 2)
+    assert isinstance(module, nn.Sequential)
+    images = torch.zeros(4, *shape)
+    for layer in list(module)[:6]:
+        images = layer(images)
+        assert images.is_contiguous(memory_format=torch.channels_last)
+
+
 @pytest.mark.parametrize(
     ("side", "padding", "inputs"),
     [
@@ -35,7 +66,7 @@ def test_the_two_block_cnn_has_800_inputs_to_its_last_layer_on_28_by_28() -> Non
 )
 def test_the_cnn_pads_images_that_would_vanish_without(side: int, padding: int | None, inputs: int) -> None:
     flat_model = FlatModel(model("cnn", padding=padding), (1, side, side), 2)
-    assert flat_model.layout["7.weight"].shape == (2, inputs)
+    assert flat_model.layout["8.weight"].shape == (2, inputs)
 
 
 @pytest.mark.parametrize(

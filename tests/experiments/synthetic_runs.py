@@ -31,7 +31,7 @@ def a_record(number: int, **changes: Any) -> RoundRecord:
         "moved": 0,
         "reclustered": False,
         "clusters": [0],
-        "members": [0, 0, 0, 0] if number == 0 else None,
+        "members": np.zeros(4, dtype=np.int64) if number == 0 else None,
         "train_loss": 1.0,
         "accuracy": 0.5,
         "accuracy_std": 0.1,

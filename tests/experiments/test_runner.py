@@ -205,6 +205,14 @@ def test_another_configuration_in_the_same_directory_is_refused_and_says_what_di
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
+def test_more_threads_go_on_with_the_same_runs_and_write_the_same_logs(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    play(small(seeds=[0, 1]), one)
+    play(small(seeds=[0]), two)
+    play(small(seeds=[0, 1], executor={"threads": 2}), two)
+    assert logs(two) == logs(one)
+
+
 def test_how_it_is_reported_may_change(tmp_path: Path) -> None:
     out = tmp_path / "run"
     play(small(), out)
