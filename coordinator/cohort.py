@@ -66,28 +66,42 @@ class Cohort:
         what is still out in it is abandoned. What comes after the end of the last visit is not looked at.
         """
         row = ends.visit - self.first_visit
-        known = (row >= 0) & (row < len(self))
-        place = np.flatnonzero(known)[self.outcome[row[known]] == Outcome.OUT]
-        while len(place):
-            rows, absorbed = row[place], ~ends.dropped[place]
-            lanes = self.lanes[rows]
-            # What would be back in each lane after each of them, were none abandoned in between.
-            arrivals = np.zeros((len(rows), len(self.quota)), dtype=np.int64)
-            arrivals[np.flatnonzero(absorbed), lanes[absorbed]] = 1
-            closes = full(self.quota, self.back() + np.cumsum(arrivals, axis=0)) & self._is_open()
-            closing = np.flatnonzero(closes.any(axis=1))
-            count = int(closing[0]) + 1 if len(closing) else len(rows)
-            ended = np.where(absorbed[:count], Outcome.ABSORBED, Outcome.DROPPED)
-            self.outcome[rows[:count]], self.end_s[rows[:count]] = ended, ends.time_s[place[:count]]
-            last = int(place[count - 1])
-            now_s = float(ends.time_s[last])
-            if len(closing):
-                self.abandon(closes[count - 1], now_s)
-            if not self.any_out:
-                return last + 1, now_s
-            place = place[count:]
-            place = place[self.outcome[row[place]] == Outcome.OUT]
-        return len(ends), None
+        known = np.flatnonzero((row >= 0) & (row < len(self)))
+        place = known[self.outcome[row[known]] == Outcome.OUT]
+        rows, time_s, count = row[place], ends.time_s[place], len(place)
+        arrived = np.where(ends.dropped[place], -1, self.lanes[rows])
+        closes = self._closes(arrived, full)[self.lanes]
+        own = np.full(len(self), count)
+        own[rows] = np.arange(count)
+        out = self.outcome == Outcome.OUT
+        over = np.minimum(own, closes)  # by which of these ends each visit is over; `count`: by none
+        ended = np.flatnonzero(out & (over < count))
+        self.end_s[ended] = time_s[over[ended]]
+        self.outcome[ended] = np.where(
+            own[ended] > closes[ended],
+            Outcome.ABANDONED,
+            np.where(arrived[over[ended]] < 0, Outcome.DROPPED, Outcome.ABSORBED),
+        )
+        last = int(over[out].max(initial=0))
+        return (len(ends), None) if last == count else (int(place[last]) + 1, float(time_s[last]))
+
+    def _closes(self, arrived: Ints, full: Full) -> Ints:
+        """(lanes,) which of n ends closes each lane, n: none of them.
+
+        `arrived` (n,) is the lane of each visit that arrives, -1 for one that does not.
+        """
+        count, num_lanes = len(arrived), len(self.quota)
+        arrivals = arrived[:, None] == np.arange(num_lanes)
+        back, has_visits = self.back(), self._is_open()
+        found = np.full(num_lanes, count)
+        # A lane that closes may change when others do, but none earlier: each pass gets one closing more right.
+        while True:
+            counted = arrivals & (np.arange(count)[:, None] <= found)
+            is_full = full(self.quota, back + np.cumsum(counted, axis=0)) & has_visits
+            closes = np.where(is_full.any(axis=0), is_full.argmax(axis=0), count) if count else found
+            if np.array_equal(closes, found):
+                return found
+            found = closes
 
     def abandon(self, lanes: Bools, now_s: float) -> None:
         """End every visit that is still out in the given lanes, (lanes,) flags."""

@@ -34,6 +34,8 @@ class Reports:
         Who is found offline is not looked at again before it comes online.
         """
         due = np.flatnonzero(self._due_s <= now_s)
+        if len(due) == 0:
+            return due
         online = availability.online(due, now_s)
         offline = due[~online]
         # Who never comes online again has news that nobody will ever hear.

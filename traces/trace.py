@@ -6,6 +6,7 @@ What does is a `TraceStream`, a cursor over it.
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 
 import numpy as np
 
@@ -76,12 +77,16 @@ class Trace:
     def sample_shape(self) -> tuple[int, ...]:
         return self._images.shape
 
+    @cached_property
+    def _noise_windows(self) -> Floats32:
+        """(starts, pixels) of each start the stretch of the noise table behind it; views, not copies."""
+        return np.lib.stride_tricks.sliding_window_view(self._normal, self._pixels)
+
     def features(self, rows: Ints) -> Floats32:
         """(n, *sample_shape) the samples of table rows `rows`."""
         samples = self._images.features(self.table.take("image", rows).astype(np.int64))
         if self.noise > 0:
-            windows = np.lib.stride_tricks.sliding_window_view(self._normal, self._pixels)
-            noise = windows[self.table.take("noise_start", rows)]
+            noise = self._noise_windows[self.table.take("noise_start", rows)]
             samples += np.float32(self.noise) * noise.reshape(samples.shape)
         return samples
 
