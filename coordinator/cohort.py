@@ -94,7 +94,7 @@ class Cohort:
         arrivals = arrived[:, None] == np.arange(num_lanes)
         back, has_visits = self.back(), self._is_open()
         found = np.full(num_lanes, count)
-        # A lane that closes may change when others do, but none earlier: each pass gets one closing more right.
+        # A lane that closes may change when later ones do: each pass gets one closing more right.
         while True:
             counted = arrivals & (np.arange(count)[:, None] <= found)
             is_full = full(self.quota, back + np.cumsum(counted, axis=0)) & has_visits

@@ -227,11 +227,12 @@ class SynchronousCoordinator:
     def _open_cohort(self, clients: Ints, lanes: Ints, quota: Ints, now_s: float) -> Cohort:
         """Freeze the tasks of `clients` and work out what their visits cost."""
         self._questions.open_moment(now_s)
-        assigned = self.parts.clusterer.on_participants(self._view(participants=clients))
+        view = self._view(participants=clients)
+        assigned = self.parts.clusterer.on_participants(view)
         if assigned is not None:
             self._apply(assigned)
             self.parts.memory.claim(self._view())
-        view = self._view(participants=clients)
+            view = self._view(participants=clients)
         client, row, samples = self.parts.memory.rows(clients, view)
         visit = np.searchsorted(clients, client)  # of each task, its row among the visits
         settings = task_settings(self.settings, self.parts.schedules, client, row, view)

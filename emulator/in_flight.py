@@ -82,6 +82,8 @@ class InFlight:
 
     def push(self, ends: VisitEnds) -> None:
         """Add visits, in any order; all times must be finite."""
+        if len(ends) == 0:
+            return
         if not np.isfinite(ends.time_s).all():
             raise ValueError(f"time_s of visits in flight must be finite, and one is {ends.time_s.max()}")
         soon = ends.time_s < self._border_s

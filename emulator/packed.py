@@ -24,6 +24,8 @@ Array = Ints | Floats32
 
 def packed(values: Array, last: Array | None = None) -> Any:
     """`values` (n,) as JSON; `last` (n,), whole numbers too, is what was written before."""
+    if len(values) <= PLAIN and values.dtype.kind == "i":
+        return values.tolist()
     if len(values) <= PLAIN:
         return [None if value != value else value for value in values.tolist()]
     if last is not None:

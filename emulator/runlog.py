@@ -88,6 +88,9 @@ PER_CLIENT: dict[str, type[np.int64] | type[np.float32]] = {
 """The fields of a record that are arrays."""
 
 
+LINES = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=packed)
+
+
 class RunLog:
     """Appends to one file: a header line first, then a line per record."""
 
@@ -118,7 +121,7 @@ class RunLog:
         self.close()
 
     def _write(self, line: dict[str, Any]) -> None:
-        self._file.write(json.dumps(line, allow_nan=False, separators=(",", ":"), default=packed) + "\n")
+        self._file.write(LINES.encode(line) + "\n")
         self._file.flush()
 
 

@@ -50,9 +50,13 @@ class Held(Memory):
         members = np.sort(view.members[clients], axis=1)
         which, column = np.nonzero(members >= 0)
         samples = self._of(clients[which], view)
+        model = members[which, column]
+        has_samples = samples.counts() > 0
+        if has_samples.all():
+            return clients[which], model, samples
         # Nothing may have arrived in the window.
-        filled = np.flatnonzero(samples.counts() > 0)
-        return clients[which[filled]], members[which, column][filled], samples.take(filled)
+        filled = np.flatnonzero(has_samples)
+        return clients[which[filled]], model[filled], samples.take(filled)
 
     def _of(self, clients: Ints, view: View) -> SampleRanges:
         """What each of `clients` trains on, whichever the model."""
