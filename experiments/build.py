@@ -26,6 +26,7 @@ from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
 from experiments.config import Arm, Experiment, Locate
+from experiments.freed_memory import give_back_freed_memory
 from experiments.naming import naming
 from experiments.stopwatch import Stopwatch, timed_clusterer, timed_executor
 from traces.sources import TraceContext
@@ -86,6 +87,7 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
     availability = experiment.devices.availability.build().build(
         clients, streams.generator("availability"), locate
     )
+    give_back_freed_memory()
     return World(streams, trace, profile, fleet, availability)
 
 
