@@ -94,7 +94,8 @@ class Cohort:
         arrivals = arrived[:, None] == np.arange(num_lanes)
         back, has_visits = self.back(), self._is_open()
         found = np.full(num_lanes, count)
-        # A lane that closes may change when later ones do: each pass gets one closing more right.
+        # When a lane closes can change when others do, but only later ones. With each pass the earliest
+        # closing that was wrong comes later, so that this ends whatever rule `full` is.
         while True:
             counted = arrivals & (np.arange(count)[:, None] <= found)
             is_full = full(self.quota, back + np.cumsum(counted, axis=0)) & has_visits

@@ -22,10 +22,10 @@ ASKED_AT_ONCE = 4096
 
 
 class Pool:
-    """The clients that could take part now: in a lane, online and idle.
+    """The clients that could take part now.
 
-    `lanes` has the ids of each lane, ascending; `available` says which of some ids are online and idle, and
-    is a pure function, so that a client can be asked for at any time and twice.
+    `lanes` has the ids of each lane, ascending; `available` says which of some ids are there (online), and is
+    a pure function, so that a client can be asked for at any time and twice.
     """
 
     def __init__(self, lanes: Sequence[Ints], available: Callable[[Ints], Bools]) -> None:

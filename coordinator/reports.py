@@ -51,6 +51,9 @@ class Reports:
     ) -> tuple[Ints, dict[str, Bools]]:
         """Clients `ids` measure `signal` (n, D); those that a detector finds drifted since their last report,
         or that never made one, report it. Returns their ids, and who drifted by each detector, (N,)."""
+        if len(ids) == 0:
+            nobody = np.broadcast_to(np.False_, len(self.latest))
+            return ids, dict.fromkeys(detectors, nobody)
         last = self.latest[ids]
         never = np.isnan(last).any(axis=1)
         reports = never.copy()

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from coordinator.assignment import Assignment
-from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.messages import Metric, SampleRanges, Scores, Updates
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams
@@ -86,10 +86,8 @@ class View:
     @property
     def drifted(self) -> Ints:
         """Ids, ascending, of the clients that some detector found drifted."""
-        flags = np.zeros(self.num_clients, dtype=bool)
-        for found in self.drift.values():
-            flags |= found
-        return np.flatnonzero(flags)
+        found = [flags for flags in self.drift.values() if flags.any()]
+        return np.flatnonzero(np.logical_or.reduce(found)) if found else NO_IDS
 
     @property
     def members(self) -> Ints:

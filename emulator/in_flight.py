@@ -95,12 +95,6 @@ class InFlight:
         if len(ends):
             self._later.append(ends)
 
-    @property
-    def next_s(self) -> float:
-        """When the first visit ends; inf when none is out."""
-        self._sort_some()
-        return float(self._soon.time_s[self._done]) if self._done < len(self._soon) else np.inf
-
     def first(self, until_s: float, most: int | None = None) -> VisitEnds:
         """The first visits, in order, that end at `until_s` or before: at least one if there are any, and
         at most `most`. They stay until they are popped."""
@@ -122,14 +116,10 @@ class InFlight:
             return
         later = VisitEnds.joined(self._later)
         count = max(SORTED_AT_ONCE, len(later) // 8)
-        if len(later) <= count:
-            self._border_s = np.inf
-            self._soon, self._later = later.in_order(), []
-        else:
-            # Visits that end at one instant stay together.
-            last_s = np.partition(later.time_s, count - 1)[count - 1]
-            soon = later.time_s <= last_s
-            self._border_s = float(np.nextafter(last_s, np.inf))
-            self._later = [later.take(np.flatnonzero(~soon))]
-            self._soon = later.take(np.flatnonzero(soon)).in_order()
-        self._done = 0
+        place = min(count, len(later)) - 1
+        last_s = np.partition(later.time_s, place)[place]
+        # Visits that end at one instant stay together.
+        soon = later.time_s <= last_s
+        self._border_s = float(np.nextafter(last_s, np.inf))
+        self._later = [] if soon.all() else [later.take(np.flatnonzero(~soon))]
+        self._soon, self._done = later.take(np.flatnonzero(soon)).in_order(), 0

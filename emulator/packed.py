@@ -43,19 +43,30 @@ def unpacked(value: Any, kind: type[np.int64] | type[np.float32], last: Array | 
     """
     try:
         if isinstance(value, list):
-            return np.array([np.nan if entry is None else entry for entry in value], dtype=kind)
+            return _from_list(value, kind)
         dtype = np.dtype(value["dtype"])
         if dtype.kind != np.dtype(kind).kind:
             raise ValueError(f"an array of {dtype}")
         compressed = base64.b64decode(value["zlib"], validate=True)
-        found = np.frombuffer(zlib.decompressobj().decompress(compressed, MOST_BYTES), dtype)
+        unpacker = zlib.decompressobj()
+        content = unpacker.decompress(compressed, MOST_BYTES)
+        if not unpacker.eof or unpacker.unused_data:
+            raise ValueError("it ends too early or too late")
+        found = np.frombuffer(content, dtype)
         if not value.get("difference"):
             return found
         if last is None or len(last) != len(found):
             raise ValueError("a difference to nothing of that length")
         return _narrow(_wide(last) + _wide(found))
-    except (TypeError, KeyError, zlib.error) as error:
+    except (TypeError, KeyError, OverflowError, zlib.error) as error:
         raise ValueError(str(error)) from error
+
+
+def _from_list(entries: list[Any], kind: type[np.int64] | type[np.float32]) -> Any:
+    number = int if kind is np.int64 else float | None
+    if not all(isinstance(entry, number) for entry in entries):
+        raise ValueError("not a list of numbers")
+    return np.array([np.nan if entry is None else entry for entry in entries], dtype=kind)
 
 
 def _wide(values: Array) -> Ints:

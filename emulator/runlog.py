@@ -28,8 +28,8 @@ class RoundRecord:
 
     `members` is the cluster of every client (its label, stable across re-clusterings), given in the first
     record and whenever it changed, else None. `accuracy` and what is measured with it are None where the
-    round was not evaluated; `drift_cells`, `accuracy_omitting_drift` and `serving` also where the trace does
-    not know its concepts.
+    round was not evaluated; `drift_cells`, `accuracy_omitting_drift` and `serving` also where the trace
+    does not know its concepts. Arrays that were read may be of any width.
     """
 
     round: int
@@ -131,6 +131,11 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
     header = next(lines, None)
     if header is None or header[1].pop("kind", None) != "run":
         raise DataFileError(path, "a run log starts with a line of kind 'run'")
+    if header[1].get("scored_clients") is not None:
+        try:
+            header[1]["scored_clients"] = unpacked(header[1]["scored_clients"], np.int64)
+        except ValueError as error:
+            raise DataFileError(path, f"damaged: scored_clients is no array ({error})", row=1) from error
     known = {item.name: item.default is MISSING for item in fields(RoundRecord)}
     needed = {name for name, is_needed in known.items() if is_needed}  # the others came later
     records: list[RoundRecord] = []

@@ -12,7 +12,7 @@ from torch import Tensor
 from emulator.arrays import Floats
 from executor.cohort import Cohort, Trained
 from executor.flat import FlatModel
-from executor.layers import Layers
+from executor.layers import MASK, Layers
 from executor.rules.base import Chain, LocalRun
 
 COPIED_BELOW = 1_000_000
@@ -34,10 +34,13 @@ class DenseCohort:
     def __init__(self, model: FlatModel, chain: Chain) -> None:
         self._model = model
         self._chain = chain
+        # Descent moves all layers; a mask is none.
+        every_layer_moves = all(part.trainable for name, part in model.layout.items() if name != MASK)
+        self._descends = chain.is_plain_descent and every_layer_moves
 
     @torch.inference_mode()
     def train(self, cohort: Cohort) -> Trained:
-        return self._descend(cohort) if self._chain.is_plain_descent else self._follow_rules(cohort)
+        return self._descend(cohort) if self._descends else self._follow_rules(cohort)
 
     def _descend(self, cohort: Cohort) -> Trained:
         # NOTE: each layer's weights apart, as the product is added to one array fastest.

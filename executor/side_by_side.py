@@ -52,5 +52,7 @@ class SideBySide:
         finally:
             waiting.clear()  # after an interrupt too
             wait(begun)
+        for one in begun:
+            one.result()  # what is no Exception, such as an exit
         if errors:
             raise errors[min(errors)]

@@ -192,6 +192,7 @@ def run_header(experiment: Experiment, arm: Arm, world: World, executor: LocalEx
         "num_labels": world.trace.num_labels,
         "num_parameters": executor.num_parameters,
         "strategy": executor.strategy,
+        "chunk": executor.chunk,
         "model_factor": resolve_model_factor(experiment, arm, world),
         **known,
         **sampled,

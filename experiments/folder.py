@@ -73,7 +73,7 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Pl
     for member in members:
         directory = RunDirectory(out / member.experiment.name)
         if fresh or not _all_done(member, directory):
-            check(member.experiment, member.locate, member.arms, str(member.path))
+            check(member.experiment, member.locate, member.arms, str(member.path), scratch=directory.path)
     return [
         plan_run(
             member.experiment,

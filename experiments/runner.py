@@ -45,6 +45,8 @@ class FailedRunsError(RunError):
 class Progress(Protocol):
     """What is told how far a run has come."""
 
+    def drawing(self, run: PlannedRun) -> None: ...
+
     def run(self, run: PlannedRun) -> AbstractContextManager[None]: ...
 
     def round_done(self, record: RoundRecord) -> None: ...
@@ -104,7 +106,7 @@ def plan_run(
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file; a run directory is a folder")
     if fresh and path.exists():
-        check(experiment, locate, arms, file)
+        check(experiment, locate, arms, file, scratch=path)
         directory.clear()
     if not directory.experiment_path.is_file() and any(path.glob("*/seed-*/DONE")):
         raise InputError(
@@ -133,7 +135,8 @@ def run_plan(plan: Plan, progress: Progress) -> None:
             progress.skipped(run)
             continue
         if world is None or world.streams.seed != run.seed:
-            is_first = world is None
+            is_first, world = world is None, None  # the last one is let go before the next is drawn
+            progress.drawing(run)
             with naming(plan.file):
                 world = build_world(plan.experiment, run.seed, plan.locate, plan.directory.path)
                 if is_first:  # what cannot be put together shows before anything trains
@@ -175,11 +178,12 @@ def run_one(plan: Plan, run: PlannedRun, world: World, progress: Progress) -> No
 
         observers = (progress.round_done, count_kept)
         build_emulation(plan.experiment, arm, world, executor, log, observers, stopwatch).run()
-    if kept == 0:
-        raise RunError(
-            f"no update was absorbed in any of {run.rounds} rounds: every visit was dropped or abandoned; "
-            f"give clients more time (pacing.deadline_s), or less to do"
-        )
+        if kept == 0:
+            raise RunError(
+                f"no update was absorbed in any of {run.rounds} rounds: every visit was dropped, as its "
+                f"client went offline, or abandoned; give clients more time (devices.availability, "
+                f"pacing.deadline_s), or less to do"
+            )
     timing = {
         "wall_s": time.perf_counter() - start,
         **stopwatch.seconds,
@@ -189,10 +193,22 @@ def run_one(plan: Plan, run: PlannedRun, world: World, progress: Progress) -> No
     plan.directory.mark_done(run.arm, run.seed, timing)
 
 
-def check(experiment: Experiment, locate: Locate, arms: Sequence[str] | None = None, file: str = "") -> World:
-    """Build everything a run of `arms` (all) needs, for its first seed, and train nothing."""
+def check(
+    experiment: Experiment,
+    locate: Locate,
+    arms: Sequence[str] | None = None,
+    file: str = "",
+    *,
+    scratch: Path,
+) -> World:
+    """Build everything a run of `arms` (all) needs, for its first seed, and train nothing.
+
+    A large trace is laid out in `scratch`, or in the folder above it that exists.
+    """
+    while not scratch.is_dir() and scratch != scratch.parent:
+        scratch = scratch.parent
     with naming(file):
-        world = build_world(experiment, experiment.seeds[0], locate)
+        world = build_world(experiment, experiment.seeds[0], locate, scratch)
         refuse_unfit_arms(experiment, arms or [arm.name for arm in experiment.arm], world)
     return world
 

@@ -21,6 +21,8 @@ from emulator.errors import RunError
 MAPPED_FROM_BYTES = 2**26
 """Columns that take up as much together are mapped; smaller ones are quicker in memory."""
 
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
 
 class Columns:
     """Named arrays of one dimension: `layout` says each one's dtype and length.
@@ -71,10 +73,12 @@ def _map(num_bytes: int, scratch: Path | None) -> mmap.mmap:
             _reserve(cast(BinaryIO, file), num_bytes)
             return mmap.mmap(file.fileno(), num_bytes)
     except OSError as error:
+        size = f"trace: its samples take {num_bytes} bytes ({num_bytes / 2**30:.2f} GiB)"
+        if error.errno not in NO_ROOM:
+            raise RunError(f"{size}, which cannot be laid out in {folder} ({error.strerror})") from error
         raise RunError(
-            f"trace: its samples take {num_bytes} bytes ({num_bytes / 2**30:.2f} GiB), for which there is no "
-            f"room in {folder} ({error.strerror}); make some, take a folder on a larger disk, or lower "
-            f"trace.samples_per_step, the number of clients or round.rounds"
+            f"{size}, for which there is no room in {folder} ({error.strerror}); make some, take a folder on "
+            f"a larger disk, or lower trace.samples_per_step, the number of clients or round.rounds"
         ) from error
 
 

@@ -32,7 +32,8 @@ class Sgd(LocalRule):
 
     @property
     def is_plain_descent(self) -> bool:
-        return self.parameters.momentum == 0 and self.parameters.weight_decay == 0
+        # A rule that is derived from this one may do more.
+        return type(self) is Sgd and self.parameters.momentum == 0 and self.parameters.weight_decay == 0
 
     def begin(self, run: LocalRun) -> None:
         if self.parameters.momentum > 0:

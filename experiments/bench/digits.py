@@ -29,6 +29,9 @@ SPENT_ON = ("train_s", "evaluate_s", "cluster_s")
 class Silence:
     """A progress that tells nobody; a run that fails ends the bench."""
 
+    def drawing(self, run: PlannedRun) -> None:
+        pass
+
     @contextmanager
     def run(self, run: PlannedRun) -> Iterator[None]:
         yield

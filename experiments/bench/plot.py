@@ -34,13 +34,15 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def refuse_undrawable(names: Sequence[str]) -> None:
-    """InputError unless the workloads `names` (none: all) measure what a plot shows."""
+def refuse_undrawable(names: Sequence[str], path: Path) -> None:
+    """InputError unless the workloads `names` (none: all) measure what a plot shows, and it has a folder."""
+    if not path.parent.is_dir():
+        raise InputError(f"--plot {path}: there is no folder {path.parent}")
     missing = [name for name in DRAWN_BY if names and name not in names]
     if missing:
         raise InputError(
-            f"--plot draws {' and '.join(DRAWN_BY)}, and {' and '.join(missing)} is not asked for; "
-            f"add it, or name no workload"
+            f"--plot draws {' and '.join(DRAWN_BY)}; of these {' and '.join(missing)} must be named too, "
+            f"or no workload at all"
         )
 
 

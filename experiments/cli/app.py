@@ -116,13 +116,16 @@ def check(
     if config.is_dir():
         members = load_folder(config, settings or [], chosen, data=data)
         checks = [
-            check_facts(member.experiment, check_one(member.experiment, member.locate, file=str(member.path)))
+            check_facts(
+                member.experiment,
+                check_one(member.experiment, member.locate, file=str(member.path), scratch=Path()),
+            )
             for member in members
         ]
         print_checks(checks, output)
     else:
         experiment = load_experiment(config, settings or [], chosen, data)
-        world = check_one(experiment, locator(data, config), file=str(config))
+        world = check_one(experiment, locator(data, config), file=str(config), scratch=Path())
         print_check(check_facts(experiment, world), output)
 
 

@@ -23,7 +23,7 @@ def run_bench(names: Sequence[str], repeats: int, plot: Path | None, output: Out
 
     workloads = chosen(names)
     if plot is not None:
-        refuse_undrawable(names)
+        refuse_undrawable(names, plot)
         require(("matplotlib",), "--plot")
     figures: list[Figure] = []
     for name, workload in workloads.items():
@@ -31,14 +31,13 @@ def run_bench(names: Sequence[str], repeats: int, plot: Path | None, output: Out
         start = time.perf_counter()
         figures += workload.load()(repeats, partial(_say_of, name))
         _say(f"{name}: done in {time.perf_counter() - start:.1f} s")
-    if plot is not None:
-        draw(figures, plot)
     if output is OutputFormat.JSON:
         print_json({"figures": [item.as_dict() for item in figures]})
-        return
-    print_figures(figures)
+    else:
+        print_figures(figures)
     if plot is not None:
-        print(f"plot: {plot}")
+        draw(figures, plot)
+        _say(f"plot: {plot}")
 
 
 def print_workloads(output: OutputFormat) -> None:

@@ -49,6 +49,10 @@ class BarProgress(AbstractContextManager["BarProgress"]):
     def __exit__(self, *error: object) -> None:
         self._bars.stop()
 
+    def drawing(self, run: PlannedRun) -> None:
+        """The clients of this run's seed are drawn, which takes a while where they are many."""
+        self._bars.update(self._pairs, status=f"drawing clients, seed {run.seed}")
+
     @contextmanager
     def run(self, run: PlannedRun) -> Iterator[None]:
         name = self._names[run]
@@ -98,6 +102,9 @@ class LineProgress(AbstractContextManager["LineProgress"]):
 
     def __exit__(self, *error: object) -> None:
         return None
+
+    def drawing(self, run: PlannedRun) -> None:
+        """Says nothing: an error of the configuration, which may follow, is to stand alone."""
 
     @contextmanager
     def run(self, run: PlannedRun) -> Iterator[None]:

@@ -45,7 +45,6 @@ def test_at_one_instant_an_arrival_beats_a_drop_out_and_then_a_lower_client_a_hi
 def test_what_was_shown_stays_until_it_is_popped() -> None:
     queue = InFlight()
     queue.push(ends([(2.0, False, 0, 0), (1.0, False, 1, 1), (3.0, False, 2, 2)]))
-    assert queue.next_s == 1.0
     assert queue.first(2.0).visit.tolist() == [1, 0]
     assert queue.first(2.0).visit.tolist() == [1, 0]
     assert queue.first(2.0, most=1).visit.tolist() == [1]
@@ -66,10 +65,24 @@ def test_only_what_was_shown_can_be_popped() -> None:
 
 def test_an_empty_queue_has_nothing_to_show() -> None:
     queue = InFlight()
-    assert queue.next_s == math.inf
     assert len(queue.first(math.inf)) == 0
     queue.push(NO_ENDS)
     assert len(queue) == 0
+
+
+def test_a_queue_that_ran_empty_sorts_no_more_than_before() -> None:
+    queue = InFlight()
+    queue.push(ends([(1.0, False, 0, 0)]))
+    queue.first(math.inf)
+    queue.pop(1)
+    later = np.arange(2.0, 50_000.0)
+    visits = np.arange(len(later))
+    queue.push(VisitEnds(later, visits, visits, np.zeros(len(later), dtype=bool)))
+    queue.first(math.inf)
+    queue.push(ends([(40_000.5, False, 1, 1)]))
+    # What ends later than those in order waits for its turn.
+    assert len(queue.first(math.inf)) < 10_000
+    assert len(queue) == len(later) + 1
 
 
 @pytest.mark.parametrize("time_s", [math.inf, math.nan])
@@ -102,6 +115,7 @@ def test_visits_come_as_from_a_heap_whatever_is_pushed_and_popped_in_between(dat
             queue.pop(count)
             now_s = shown[count - 1][0] if count else now_s
             assert len(queue) == len(heap)
-            assert queue.next_s == (heap[0][0] if heap else math.inf)
+            shown = rows(queue.first(math.inf, most=1))
+            assert shown == ([heap[0]] if heap else [])
     finally:
         in_flight.SORTED_AT_ONCE = sorted_at_once

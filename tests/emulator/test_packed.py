@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import json
 
 import numpy as np
@@ -35,6 +36,20 @@ def test_a_difference_is_added_to_what_was_before() -> None:
     for last in (None, before[:-1]):
         with pytest.raises(ValueError, match="a difference to nothing of that length"):
             unpacked(found, np.int64, last)
+
+
+def test_what_was_cut_or_has_more_behind_it_is_refused() -> None:
+    whole = packed(np.arange(5000))
+    content = base64.b64decode(whole["zlib"])
+    for damaged in (content[: len(content) // 2], content + b"more"):
+        with pytest.raises(ValueError, match="ends too early or too late"):
+            unpacked({**whole, "zlib": base64.b64encode(damaged).decode()}, np.int64)
+
+
+@pytest.mark.parametrize("entries", [[10**30], [1.5], [None], [[1], [2]], ["a"]])
+def test_a_list_that_holds_anything_but_whole_numbers_is_refused(entries: list[object]) -> None:
+    with pytest.raises(ValueError, match=r"too large|not a list of numbers"):
+        unpacked(entries, np.int64)
 
 
 @given(NUMBERS, NUMBERS, st.booleans())

@@ -117,6 +117,14 @@ def test_a_client_without_accuracy_is_null(tmp_path: Path) -> None:
     assert read_log(path)[1] == [record]
 
 
+@pytest.mark.parametrize("count", [3, PLAIN + 1])
+def test_the_ids_of_scored_clients_head_the_log_and_are_read_back(tmp_path: Path, count: int) -> None:
+    path = tmp_path / "log.jsonl"
+    with RunLog(path, {**HEADER, "scored_clients": np.arange(count)}):
+        pass
+    assert read_log(path)[0]["scored_clients"].tolist() == list(range(count))
+
+
 def test_records_differ_when_what_they_say_of_a_client_does() -> None:
     assert replace(RECORD, members=np.array([0, 2, 1])) != RECORD
     assert replace(RECORD, members=None) != RECORD

@@ -43,10 +43,22 @@ def test_the_first_error_in_order_is_raised_and_what_has_not_begun_is_left_out(t
 
     side_by_side = SideBySide(threads)
     with pytest.raises(ValueError, match="item 1"):
-        side_by_side.run(job, range(1000))
-    assert len(done) < 998
+        side_by_side.run(job, range(100_000))
+    assert len(done) < 99_998
     side_by_side.run(done.append, [7000, 8000])
     assert sorted(done)[-2:] == [7000, 8000]
+
+
+def test_what_ends_a_helping_thread_is_not_lost() -> None:
+    caller, met = threading.get_ident(), threading.Barrier(2)
+
+    def job(item: int) -> None:
+        met.wait(timeout=10)  # both threads have an item
+        if threading.get_ident() != caller:
+            raise SystemExit(4)
+
+    with pytest.raises(SystemExit):
+        SideBySide(2).run(job, range(2))
 
 
 def test_torch_itself_computes_with_one_thread_in_all_of_them() -> None:

@@ -11,10 +11,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
+from torch import Tensor, nn
 
 from emulator.arrays import Floats
 from emulator.messages import TrainTasks
+from emulator.plugins import NoParameters
 from emulator.seeding import RandomStreams
 from executor import dense
 from executor.batches import step_counts, task_batches
@@ -25,7 +26,8 @@ from executor.models import MODELS as REGISTERED
 from executor.models.base import ModelSpec
 from executor.reference import ReferenceLoop
 from executor.rules import RULES
-from executor.rules.base import LocalRule, build_chain
+from executor.rules.base import LocalRule, LocalRun, build_chain
+from executor.rules.sgd import Sgd
 from executor.stacked import StackedCohort
 from tests.executor.fakes import FakeReader, Ready, model, rule, wave
 
@@ -175,6 +177,39 @@ def test_batchnorm_without_running_statistics_trains_as_in_the_loop() -> None:
     spec = Ready(nn.Flatten, partial(nn.Linear, 64, 5), norm, nn.ReLU, partial(nn.Linear, 5, 4))
     apart = train(ReferenceLoop, UNEQUAL, spec, CHAINS[1], chunk=1)
     assert_same(train(StackedCohort, UNEQUAL, spec, CHAINS[1], chunk=3), apart, rel=1e-12)
+
+
+class HalfFrozen(ModelSpec):
+    """A dense network whose first layer no training moves."""
+
+    stacks = dense = True
+
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        first = nn.Linear(64, 5).requires_grad_(False)
+        return nn.Sequential(nn.Flatten(), first, nn.ReLU(), nn.Linear(5, num_labels))
+
+
+@pytest.mark.parametrize("kind", [StackedCohort, DenseCohort])
+def test_a_layer_that_is_frozen_stays_where_it_is(kind: Kind) -> None:
+    spec = HalfFrozen(NoParameters())
+    apart = train(ReferenceLoop, UNEQUAL, spec, CHAINS[0], chunk=1)
+    ours = train(kind, UNEQUAL, spec, CHAINS[0], chunk=3)
+    assert not ours[0][:, : 64 * 5 + 5].any()
+    assert_same(ours, apart, rel=1e-12)
+
+
+class Clipped(Sgd):
+    """Plain descent along gradients that are cut off."""
+
+    def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
+        return super().correct(run, gradient.clamp_(-1e-3, 1e-3))
+
+
+def test_a_rule_derived_from_sgd_is_asked() -> None:
+    rules: list[LocalRule] = [Clipped(Sgd.Parameters())]
+    by_loop = train(ReferenceLoop, UNEQUAL, MODELS[1], rules, chunk=1)
+    assert_same(train(DenseCohort, UNEQUAL, MODELS[1], rules, chunk=3), by_loop, rel=1e-12)
+    assert np.abs(by_loop[0]).max() < np.abs(train(ReferenceLoop, UNEQUAL, MODELS[1], CHAINS[0], 1)[0]).max()
 
 
 @pytest.mark.parametrize("kind", [ReferenceLoop, DenseCohort])

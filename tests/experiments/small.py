@@ -196,6 +196,8 @@ class Story:
         self.told: list[tuple[object, ...]] = []
         self.rounds = 0
 
+    def drawing(self, run: PlannedRun) -> None: ...
+
     def run(self, run: PlannedRun) -> Story:
         self.told.append(("run", run.arm, run.seed))
         return self

@@ -159,6 +159,7 @@ def test_the_header_of_a_log_says_what_the_rounds_are_of(tmp_path: Path) -> None
         "num_labels": 4,
         "num_parameters": 4 * (16 + 1),
         "strategy": "loop",
+        "chunk": 1,
         "model_factor": 1.0,
     }
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from emulator.errors import ConfigurationError, InputError, RunError, UnknownNam
 from emulator.latency import DriftscaleLatency
 from emulator.messages import Work
 from experiments import runner
-from experiments.build import build_world
+from experiments.build import World, build_world
 from experiments.config import Arm, Experiment, load_experiment, locator, parse_experiment
 from experiments.run_directory import RunDirectory
 from experiments.runner import check, plan_run, run_plan
@@ -34,6 +35,7 @@ from tests.experiments.small import (
     write_label_trace,
     write_small,
 )
+from traces.trace import Trace
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -334,9 +336,11 @@ def test_an_error_of_any_kind_within_a_run_marks_that_run_and_the_others_still_r
 
 def test_a_check_builds_every_arm_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert check(small(), locator(None, None)).trace.num_clients == 12
+    built = check(small(), locator(None, None), scratch=tmp_path / "not" / "there")
+    assert built.trace.num_clients == 12
+    unfit = small(arm=[{"name": "a"}, {"name": "b", "solver": ["fedprox"]}])
     with pytest.raises(ConfigurationError, match="the last rule, and no other, must be an optimiser"):
-        check(small(arm=[{"name": "a"}, {"name": "b", "solver": ["fedprox"]}]), locator(None, None))
+        check(unfit, locator(None, None), scratch=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -344,13 +348,36 @@ def test_an_arm_that_its_trace_does_not_fit_is_refused_before_anything_trains(tm
     arms = [{"name": "global"}, {"name": "all-knowing", "clusterer": "oracle"}]
     rule = r"^x\.toml: arm 'all-knowing': clusterer 'oracle' follows the true concepts"
     with pytest.raises(ConfigurationError, match=rule):
-        check(small(arm=arms), locator(None, None), file="x.toml")
+        check(small(arm=arms), locator(None, None), file="x.toml", scratch=tmp_path)
     plan = plan_run(small(arm=arms), tmp_path / "out", None, locator(None, None), fresh=False, file="x.toml")
     story = Story()
     with pytest.raises(ConfigurationError, match=rule):
         run_plan(plan, story)
     assert story.told == []
-    assert check(small(arm=arms), locator(None, None), ["global"]).trace.num_clients == 12
+    built = check(small(arm=arms), locator(None, None), ["global"], scratch=tmp_path)
+    assert built.trace.num_clients == 12
+
+
+def test_large_traces_lie_in_the_run_directory_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traces.columns.MAPPED_FROM_BYTES", 1)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: pytest.fail("the system's folder is not asked for"))
+    alive: weakref.WeakSet[Trace] = weakref.WeakSet()
+    most, plain = 0, build_world
+
+    def counted(*args: Any) -> World:
+        nonlocal most
+        world = plain(*args)
+        alive.add(world.trace)
+        most = max(most, len(alive))
+        return world
+
+    monkeypatch.setattr("experiments.runner.build_world", counted)
+    out = tmp_path / "run"
+    play(small(seeds=[0, 1, 2]), out)
+    play(small(seeds=[0]), out, fresh=True)
+    assert most == 1
 
 
 # -- processes that are ended from outside ------------------------------------------------------------------

@@ -117,5 +117,5 @@ def test_a_disk_that_fills_up_all_the_same_is_refused_before_anything_is_drawn(
 
 @pytest.mark.usefixtures("mapped")
 def test_a_folder_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"no room in .*gone \(No such file or directory\)"):
+    with pytest.raises(RunError, match=r"cannot be laid out in .*gone \(No such file or directory\)"):
         Columns(LAYOUT, tmp_path / "gone")

@@ -34,7 +34,13 @@ def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_plot_needs_the_workloads_that_it_shows() -> None:
-    refuse_undrawable([])
-    refuse_undrawable(["cohort-size", "e1-size", "w1"])
-    with pytest.raises(InputError, match="--plot draws e1-size and cohort-size, and e1-size is not asked"):
-        refuse_undrawable(["cohort-size"])
+    here = Path("sizes.svg")
+    refuse_undrawable([], here)
+    refuse_undrawable(["cohort-size", "e1-size", "w1"], here)
+    with pytest.raises(InputError, match="--plot draws e1-size and cohort-size; of these e1-size must be"):
+        refuse_undrawable(["cohort-size"], here)
+
+
+def test_a_plot_without_a_folder_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no folder .*nowhere"):
+        refuse_undrawable([], tmp_path / "nowhere" / "a.svg")
