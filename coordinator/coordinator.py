@@ -11,18 +11,18 @@ happens later can change their outcome, and so they are trained at absorption, w
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coordinator.assignment import Assignment, Fit
+from coordinator.assignment import Assignment
 from coordinator.bank import ModelBank
 from coordinator.cohort import Cohort
 from coordinator.lanes import Lanes
 from coordinator.measurement import NOT_MEASURED, Measurement, measure, scored_clients
 from coordinator.method import Parts, RoundSettings
 from coordinator.pool import Pool
+from coordinator.progress import RoundProgress
 from coordinator.questions import Questions
 from coordinator.reports import Reports
 from coordinator.solver_state import SolverState
@@ -38,7 +38,6 @@ from emulator.ledger import Ledger
 from emulator.messages import (
     BYTES_PER_PARAMETER,
     BYTES_PER_REPORTED_NUMBER,
-    Outcome,
     TrainTasks,
     Work,
 )
@@ -47,20 +46,6 @@ from emulator.runlog import RoundRecord
 from emulator.seeding import RandomStreams
 
 SECONDS_PER_DAY = 86_400.0
-
-
-@dataclass
-class _Progress:
-    """What the round at hand has come to, until it is recorded."""
-
-    number: int
-    opened_s: float
-    changed: int = 0
-    reported: int = 0
-    moved: int = 0
-    reclustered: bool = False
-    fitted: Fit | None = None
-    members_changed: bool = False
 
 
 class SynchronousCoordinator:
@@ -107,7 +92,7 @@ class SynchronousCoordinator:
             streams=streams,
             resolve=self._window.samples_of,
         )
-        self._round = _Progress(0, 0.0)
+        self._round = RoundProgress(0, 0.0)
         self._lanes: Lanes | None = None  # of the present assignment, once they were asked for
         self._cohort: Cohort | None = None
         self._visits_opened = 0
@@ -310,7 +295,7 @@ class SynchronousCoordinator:
             self._finished = True
             return Reaction(record=record)
         opens_s = now_s + self._questions.slowest_s
-        self._round = _Progress(following, opened_s=opens_s)
+        self._round = RoundProgress(following, opened_s=opens_s)
         return Reaction([(opens_s, RoundOpened(following))], record=record)
 
     def _train_and_publish(self, cohort: Cohort) -> float | None:
@@ -331,30 +316,15 @@ class SynchronousCoordinator:
         return train_loss
 
     def _record(self, cohort: Cohort, train_loss: float | None, now_s: float) -> RoundRecord:
-        progress, measured = self._round, self._measure()
-        return RoundRecord(
-            round=progress.number,
+        return self._round.record(
+            cohort,
+            now_s,
             step=self._stream.step,
-            opened_s=progress.opened_s,
-            dispatched_s=cohort.start_s,
-            closed_s=now_s,
-            participants=cohort.clients.tolist(),
-            kept=cohort.ids(Outcome.ABSORBED).tolist(),
-            dropped=cohort.ids(Outcome.DROPPED).tolist(),
-            changed=progress.changed,
-            reported=progress.reported,
-            moved=progress.moved,
-            reclustered=progress.reclustered,
-            clusters=self.bank.labels.tolist(),
-            members=self._labels() if progress.members_changed else None,
+            clusters=self.bank.labels,
+            members=self._labels() if self._round.members_changed else None,
             train_loss=train_loss,
-            **vars(measured),
-            kmeans_clients=None if progress.fitted is None else progress.fitted.kmeans_clients,
-            silhouette_clients=None if progress.fitted is None else progress.fitted.silhouette_clients,
-            download_bytes=self.ledger.download_bytes,
-            upload_bytes=self.ledger.upload_bytes,
-            control_bytes=self.ledger.control_bytes,
-            models_sent=self.ledger.models_sent,
+            measured=self._measure(),
+            ledger=self.ledger,
         )
 
     def _measure(self) -> Measurement:
