@@ -42,5 +42,5 @@ def test_a_plot_needs_the_workloads_that_it_shows() -> None:
 
 
 def test_a_plot_without_a_folder_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no folder .*nowhere"):
+    with pytest.raises(InputError, match=r"there is no folder .*nowhere"):
         refuse_undrawable([], tmp_path / "nowhere" / "a.svg")
