@@ -6,7 +6,7 @@ charged in virtual time and bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -16,7 +16,7 @@ from coordinator.assignment import Assignment
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.messages import Metric, SampleRanges, Scores, Updates
 from emulator.ports import Segment
-from emulator.seeding import RandomStreams
+from emulator.seeding import RandomStreams, generators
 
 
 @dataclass(frozen=True)
@@ -98,3 +98,8 @@ class View:
     def rng(self, purpose: str, *key: int) -> np.random.Generator:
         """A stream of this part's own: keyed by the purpose, the round and `key`."""
         return self.streams.generator(purpose, self.round, *key)
+
+    def rngs(self, purpose: str, key: Ints) -> Iterator[np.random.Generator]:
+        """The streams `rng(purpose, k)` for each k of `key` (n,), in turn: each is good until the next is
+        asked for. Cheaper than as many calls."""
+        return generators(self.streams.keys(purpose, self.round, key))

@@ -21,6 +21,7 @@ class Random(Selector):
 
     def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
         chosen = [NO_IDS]
-        for lane, count in enumerate(wanted):
-            chosen.append(pool.draw(lane, int(count), view.rng("selection", lane)))
+        streams = view.rngs("selection", np.arange(len(wanted)))
+        for lane, (count, generator) in enumerate(zip(wanted.tolist(), streams, strict=True)):
+            chosen.append(pool.draw(lane, count, generator))
         return np.sort(np.concatenate(chosen))

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.fakes import a_view
+from tests.fakes import a_view, ints
 
 
 def test_drifted_is_whoever_any_detector_found():
@@ -24,3 +24,9 @@ def test_a_stream_is_keyed_by_purpose_round_and_key():
         draw(3, "selection"),
     }
     assert len(others | {draw(3, "selection", 1)}) == 5
+
+
+def test_streams_asked_for_together_are_those_asked_for_one_by_one():
+    view = a_view(num_clients=1, round_=3, seed=5)
+    together = [rng.random() for rng in view.rngs("selection", ints(0, 4, 9))]
+    assert together == [view.rng("selection", key).random() for key in (0, 4, 9)]
