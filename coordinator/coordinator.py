@@ -167,8 +167,9 @@ class SynchronousCoordinator:
         reporting, drift = self._reports.hear(clients, signal, self.parts.detectors)
         self._round.changed += len(clients)
         self._round.reported += len(reporting)
-        numbers = BYTES_PER_REPORTED_NUMBER * signal.shape[1]
-        self._questions.charge(reporting, Work.of(len(reporting), upload_bytes=numbers))
+        if len(reporting) > 0:
+            numbers = BYTES_PER_REPORTED_NUMBER * signal.shape[1]
+            self._questions.charge(reporting, Work.of(len(reporting), upload_bytes=numbers))
         return drift
 
     def _apply(self, assignment: Assignment | None) -> None:

@@ -38,8 +38,9 @@ class Reports:
             return due
         online = availability.online(due, now_s)
         offline = due[~online]
-        # Who never comes online again has news that nobody will ever hear.
-        self._due_s[offline] = availability.next_online_s(offline, now_s)
+        if len(offline) > 0:
+            # Who never comes online again has news that nobody will ever hear.
+            self._due_s[offline] = availability.next_online_s(offline, now_s)
         return due[online]
 
     def taken(self, ids: Ints) -> None:

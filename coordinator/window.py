@@ -39,6 +39,8 @@ class Window:
         self._executor = executor
         self._streams = streams
         self._everyone = np.arange(stream.num_clients)
+        self._num_labels = stream.num_labels
+        self._layout = executor.layout
 
     def samples_of(self, samples: Samples, clients: Ints) -> SampleRanges:
         """What a question to `clients` is about."""
@@ -66,12 +68,12 @@ class Window:
             round=self.round,
             step=self._stream.step,
             num_clients=len(self._everyone),
-            num_labels=self._stream.num_labels,
+            num_labels=self._num_labels,
             streams=self._streams,
             assignment=self.assignment,
             models=self._bank.parameters,
             model_ids=self._bank.ids,
-            layout=self._executor.layout,
+            layout=self._layout,
             reports=self._reports.latest,
             drift=drift or {},
             changed=changed,
