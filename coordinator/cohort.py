@@ -93,16 +93,16 @@ class Cohort:
         count, num_lanes = len(arrived), len(self.quota)
         arrivals = arrived[:, None] == np.arange(num_lanes)
         back, has_visits = self.back(), self._is_open()
-        found = np.full(num_lanes, count)
+        found, counted = np.full(num_lanes, count), arrivals
         # When a lane closes can change when others do, but only later ones. With each pass the earliest
         # closing that was wrong comes later, so that this ends whatever rule `full` is.
         while True:
-            counted = arrivals & (np.arange(count)[:, None] <= found)
             is_full = full(self.quota, back + np.cumsum(counted, axis=0)) & has_visits
             closes = np.where(is_full.any(axis=0), is_full.argmax(axis=0), count) if count else found
-            if np.array_equal(closes, found):
+            if (closes == found).all():
                 return found
             found = closes
+            counted = arrivals & (np.arange(count)[:, None] <= found)
 
     def abandon(self, lanes: Bools, now_s: float) -> None:
         """End every visit that is still out in the given lanes, (lanes,) flags."""

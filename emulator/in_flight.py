@@ -116,8 +116,8 @@ class InFlight:
             return
         later = VisitEnds.joined(self._later)
         count = max(SORTED_AT_ONCE, len(later) // 8)
-        place = min(count, len(later)) - 1
-        last_s = np.partition(later.time_s, place)[place]
+        some = count < len(later)
+        last_s = np.partition(later.time_s, count - 1)[count - 1] if some else later.time_s.max()
         # Visits that end at one instant stay together.
         soon = later.time_s <= last_s
         self._border_s = float(np.nextafter(last_s, np.inf))
