@@ -19,8 +19,9 @@ from emulator.errors import DataFileError
 
 Answers = TypeVar("Answers", Bools, Floats)
 
-FEW = 1000
-"""Up to so many devices one search over all starts is several times as fast as passes over arrays."""
+SEARCHED_INTERVALS = 100_000
+"""Up to so many intervals, which stay in a core's cache, one search over all starts is faster than passes
+over arrays; of more, its random reads cost more than they save."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ class IntervalAvailability:
         period_s = self._period_s[device]
         local_s = np.fmod(time_s, period_s)  # exact, and `time_s` itself where the period is inf
         first, stop = self._offsets[device], self._offsets[device + 1]
-        if self._whole is not None and len(device) <= FEW:
+        if self._whole is not None:
             later = self._whole.later(device, local_s)
             return _Place(first, stop, later, period_s, local_s, time_s - local_s)
         present = first - 1  # the last row known to start at or before the instant
@@ -286,7 +287,9 @@ class _WholeSeconds:
 
     @classmethod
     def of(cls, intervals: DeviceIntervals) -> _WholeSeconds | None:
-        """None where a start is no whole second."""
+        """None where there are too many, or a start is no whole second."""
+        if len(intervals.start_s) > SEARCHED_INTERVALS:
+            return None
         span = int(intervals.start_s.max(initial=0)) + 2
         starts = intervals.start_s.astype(np.int64)
         if not np.array_equal(starts, intervals.start_s) or intervals.num_devices * span >= 2**62:
