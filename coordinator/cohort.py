@@ -120,10 +120,6 @@ class Cohort:
         lanes = self.lanes[self.outcome == Outcome.OUT]
         return np.bincount(lanes, minlength=len(self.quota)) > 0
 
-    @property
-    def any_out(self) -> bool:
-        return bool((self.outcome == Outcome.OUT).any())
-
     def ids(self, outcome: Outcome) -> Ints:
         """Clients, ascending, whose visit ended so."""
         ended: Bools = self.outcome == outcome

@@ -79,7 +79,7 @@ def enough(quota: Ints, back: Ints) -> Bools:
 def test_all_that_ends_counts_until_nothing_is_out():
     cohort = a_cohort()
     assert cohort.end(ends((105.0, 3, 10, True), (110.0, 8, 12, False)), never) == (2, None)
-    assert cohort.any_out
+    assert Outcome.OUT in cohort.outcome
     assert cohort.back().tolist() == [0, 1, 0]
     assert cohort.end(ends((111.0, 5, 11, False)), never) == (1, 111.0)
     assert cohort.outcome.tolist() == [Outcome.DROPPED, Outcome.ABSORBED, Outcome.ABSORBED]
@@ -141,7 +141,7 @@ def test_abandoning_a_lane_ends_what_is_out_in_it_and_nothing_else():
     assert cohort.outcome.tolist() == [Outcome.OUT, Outcome.ABSORBED, Outcome.ABANDONED]
     assert cohort.end_s.tolist()[1:] == [105.0, 108.0]
     cohort.abandon(np.array([True, True, True]), 109.0)
-    assert not cohort.any_out
+    assert Outcome.OUT not in cohort.outcome
     assert cohort.end_s.tolist() == [109.0, 105.0, 108.0]
     assert cohort.ids(Outcome.ABANDONED).tolist() == [3, 8]
 

@@ -19,10 +19,6 @@ from emulator.errors import DataFileError
 
 Answers = TypeVar("Answers", Bools, Floats)
 
-SEARCHED_INTERVALS = 100_000
-"""Up to so many intervals, which stay in a core's cache, one search over all starts is faster than passes
-over arrays; of more, its random reads cost more than they save."""
-
 
 @dataclass(frozen=True)
 class DeviceIntervals:
@@ -201,7 +197,6 @@ class IntervalAvailability:
         self._start_s = _narrowed(np.append(intervals.start_s, 0.0))
         self._end_s = _narrowed(np.append(intervals.end_s, 0.0))
         self._spare = len(intervals.start_s)
-        self._whole = _WholeSeconds.of(intervals)
 
     @property
     def facts(self) -> Mapping[str, int]:
@@ -257,9 +252,6 @@ class IntervalAvailability:
         period_s = self._period_s[device]
         local_s = np.fmod(time_s, period_s)  # exact, and `time_s` itself where the period is inf
         first, stop = self._offsets[device], self._offsets[device + 1]
-        if self._whole is not None:
-            later = self._whole.later(device, local_s)
-            return _Place(first, stop, later, period_s, local_s, time_s - local_s)
         present = first - 1  # the last row known to start at or before the instant
         # NOTE: steps of powers of two and no middles: for a hundred clients every array pass counts.
         for power in reversed(range(int((stop - first).max(initial=0)).bit_length())):
@@ -276,31 +268,6 @@ class IntervalAvailability:
         away_s = np.where(before, -place.period_s, np.where(beyond, place.period_s, 0.0))
         found = column[np.where(count > 0, row, self._spare)]
         return np.add(found, away_s, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class _WholeSeconds:
-    """Starts in whole seconds as one ascending column of numbers, `span` apart from device to device."""
-
-    keys: Ints  # (I,)
-    span: int
-
-    @classmethod
-    def of(cls, intervals: DeviceIntervals) -> _WholeSeconds | None:
-        """None where there are too many, or a start is no whole second."""
-        if len(intervals.start_s) > SEARCHED_INTERVALS:
-            return None
-        span = int(intervals.start_s.max(initial=0)) + 2
-        starts = intervals.start_s.astype(np.int64)
-        if not np.array_equal(starts, intervals.start_s) or intervals.num_devices * span >= 2**62:
-            return None
-        device = np.repeat(np.arange(intervals.num_devices), intervals.num_intervals)
-        return cls(device * span + starts, span)
-
-    def later(self, device: Ints, local_s: Floats) -> Ints:
-        """(n,) the first row of each device that starts after `local_s` >= 0, or the next device's first."""
-        seconds = np.minimum(local_s, self.span - 1).astype(np.int64)
-        return np.searchsorted(self.keys, device * self.span + seconds, side="right")
 
 
 def _narrowed(values: Floats) -> Floats | Floats32:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from emulator.errors import DataFileError
 from emulator.seeding import deal
-from traces.availability import IntervalAvailability, from_intervals, interval_availability
+from traces.availability import IntervalAvailability, from_intervals
 
 NEVER = float("inf")
 TICK_S = 0.25
@@ -88,24 +88,17 @@ def tables(draw):
     return [device() for _ in range(draw(st.integers(1, 5)))]
 
 
-@pytest.mark.parametrize(
-    ("tick_s", "most"),
-    [(TICK_S, 1000), (2.0, 1000), (2.0, -1)],
-    ids=["fractions of seconds", "whole seconds, one search", "whole seconds, passes"],
-)
 @given(tables(), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
-def test_answers_equal_a_scan_over_three_periods(tick_s, most, table, random):
-    rows = [(d, a * tick_s, b * tick_s) for d, (intervals, _) in enumerate(table) for a, b in intervals]
+@settings(max_examples=80, deadline=None)
+def test_answers_equal_a_scan_over_three_periods(table, random):
+    rows = [(d, a * TICK_S, b * TICK_S) for d, (intervals, _) in enumerate(table) for a, b in intervals]
     random.shuffle(rows)
-    periods_s = [NEVER if period is None else period * tick_s for _, period in table]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(interval_availability, "SEARCHED_INTERVALS", most)
-        availability = built(rows, periods_s)
+    periods_s = [NEVER if period is None else period * TICK_S for _, period in table]
+    availability = built(rows, periods_s)
     scans = [Scan(intervals, period, laps=HORIZON // (period or 1) + 3) for intervals, period in table]
     for half_tick in range(2 * HORIZON):
-        time_s = half_tick * tick_s / 2
-        assert answers(availability, time_s) == scanned(scans, time_s, tick_s)
+        time_s = half_tick * TICK_S / 2
+        assert answers(availability, time_s) == scanned(scans, time_s)
 
 
 def test_answers_equal_a_scan_of_the_ten_real_entries_over_three_periods(device_data):
