@@ -4,8 +4,10 @@
     ├── InputError            2   something handed in is wrong; nothing was run
     │   ├── ConfigurationError     a key or value of a configuration
     │   ├── UnknownNameError       a part, profile or source that does not exist
-    │   └── DataFileError          a table, trace, profile or image file
+    │   ├── DataFileError          a table, trace, profile or image file
+    │   └── CheckpointError        a checkpoint that is whole, and cannot be gone on with
     └── RunError              3   a run that was well described cannot go on
+        └── ResumableError         for want of room, memory or a file: the same command goes on with it
 
 A message is one line: the value, the rule, the choices, and where it came from.
 """
@@ -52,7 +54,15 @@ class DataFileError(InputError):
         super().__init__(f"{place}: {problem}")
 
 
+class CheckpointError(InputError):
+    """A checkpoint that is no state of this version's run, though nothing in it is damaged; it is kept."""
+
+
 class RunError(EmulatorError):
     """A run that cannot go on; what was computed before stays on disk."""
 
     exit_code = 3
+
+
+class ResumableError(RunError):
+    """The machine failed a run, which is neither DONE nor FAILED and goes on from its last checkpoint."""

@@ -1,0 +1,164 @@
+"""State as a tree of plain values and arrays, and a tree as bytes: one form for checkpoints and messages.
+
+A tree is None, a bool, an int, a float, a str, an array or a numpy scalar, or a list, a tuple or a dict (with
+keys that are str or int) of trees. Its bytes are a safetensors file: the arrays by their place in the tree,
+and under `tree` the JSON of all the rest. What is read is what was written, to the bit: kinds of numbers, not
+finite ones, and the order in memory that sums of an array may depend on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar, get_args, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.errors import RunError
+
+Tree = Any
+"""As above; a recursive type that is no help to anybody is not spelt out."""
+
+T = TypeVar("T")
+
+ROOT = "tree"
+"""The tensor that holds the JSON."""
+
+MOST_ITEM_BYTES = 8
+
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def to_bytes(tree: Tree) -> bytes:
+    """`tree` as a safetensors file; RunError names the place of what is no tree.
+
+    >>> from_bytes(to_bytes({"round": 3, "clients": np.array([4, 2]), "moved": {7: (1.5, None)}}))
+    {'round': 3, 'clients': array([4, 2]), 'moved': {7: (1.5, None)}}
+    """
+    from safetensors.numpy import save
+
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    text = json.dumps(_written(tree, "", arrays), allow_nan=False, separators=(",", ":"))
+    arrays[ROOT] = np.frombuffer(text.encode(), dtype=np.uint8)
+    return save(arrays)
+
+
+def from_bytes(content: bytes) -> Tree:
+    """The tree that `to_bytes` made `content` of; ValueError where it is none.
+
+    What is allocated follows the length of `content`.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        arrays = load(content)
+        rest = json.loads(arrays.pop(ROOT).tobytes())
+        tree = _read(rest, arrays)
+        if arrays:
+            raise ValueError(f"arrays that belong nowhere: {', '.join(sorted(arrays))[:80]}")
+        return tree
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise ValueError(f"no state: {type(error).__name__}: {error}") from error
+
+
+def as_tree(value: Any) -> Tree:
+    """`value` with every dataclass in it as a dict of its fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: as_tree(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: as_tree(item) for key, item in value.items()}
+    return value
+
+
+def of_tree(kind: type[T], tree: Tree) -> T:
+    """The dataclass `kind` that `as_tree` made `tree` of; ValueError where that cannot be."""
+    names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    if not isinstance(tree, Mapping) or set(tree) != names:
+        raise ValueError(f"no {kind.__name__}: must have {', '.join(sorted(names))}")
+    hints = get_type_hints(kind)
+    return kind(**{name: _field(hints[name], item) for name, item in tree.items()})
+
+
+def _field(hint: Any, tree: Tree) -> Any:
+    """A field of that type: a dataclass from its tree, also an optional one; anything else as it is."""
+    kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    for kind in kinds:
+        if isinstance(kind, type) and is_dataclass(kind) and tree is not None:
+            return of_tree(kind, tree)
+    return tree
+
+
+def _written(tree: Tree, place: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
+    """`tree` as JSON, its arrays put into `arrays`. Every JSON object has one key, which says what it is."""
+    if tree is None or isinstance(tree, bool | str) or type(tree) is int:
+        return tree
+    if type(tree) is float:
+        return tree if math.isfinite(tree) else {"float": str(tree)}
+    if isinstance(tree, np.ndarray | np.generic):
+        return _put_away(np.asarray(tree), isinstance(tree, np.generic), place, arrays)
+    if isinstance(tree, list | tuple):
+        items = [_written(item, f"{place}/{number}", arrays) for number, item in enumerate(tree)]
+        return items if isinstance(tree, list) else {"tuple": items}
+    if isinstance(tree, Mapping) and all(isinstance(key, str) or type(key) is int for key in tree):
+        pairs = [[key, _written(item, f"{place}/{key}", arrays)] for key, item in tree.items()]
+        return {"dict": pairs}
+    kinds = "None, bool, int, float, str, arrays of numbers, lists, tuples and dicts"
+    raise RunError(f"state{place}: a {type(tree).__name__} cannot be stored; a state is made of {kinds}")
+
+
+def _put_away(
+    array: npt.NDArray[Any], is_scalar: bool, place: str, arrays: dict[str, npt.NDArray[Any]]
+) -> Any:
+    # Of a float of more bits, or the other order of bytes, safetensors would lose something.
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > MOST_ITEM_BYTES or not array.dtype.isnative:
+        raise RunError(
+            f"state{place}: an array of {array.dtype} cannot be stored, only of bools or of numbers of at "
+            f"most 64 bits, in this machine's order of bytes"
+        )
+    # Axes from the widest stride to the narrowest: so the bytes lie as they did.
+    axes = list(range(array.ndim))
+    if not array.flags.c_contiguous:
+        axes.sort(key=lambda axis: -abs(array.strides[axis]))
+    name = f"{place or '/'}"
+    while name in arrays or name == ROOT:
+        name += "'"
+    stored = array.transpose(axes)
+    arrays[name] = stored if stored.flags.c_contiguous else stored.copy(order="C")
+    kind = "scalar" if is_scalar else "array"
+    return {kind: name} if axes == sorted(axes) else {kind: name, "axes": axes}
+
+
+def _read(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Tree:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list):
+        return [_read(item, arrays) for item in value]
+    match value:
+        case {"float": str(name)} if name in NOT_FINITE:
+            return NOT_FINITE[name]
+        case {"tuple": list(items)}:
+            return tuple(_read(item, arrays) for item in items)
+        case {"dict": list(pairs)}:
+            return {_key(key): _read(item, arrays) for key, item in pairs}
+        case {"array": str(name)}:
+            array = arrays.pop(name).copy()  # of its own, and writeable
+            axes = value.get("axes")
+            if axes is None:
+                return array
+            if sorted(axes) != list(range(array.ndim)):
+                raise ValueError(f"axes {axes} of an array of {array.ndim}")
+            return array.transpose(np.argsort(axes))
+        case {"scalar": str(name)}:
+            return arrays.pop(name)[()]
+    raise ValueError(f"{str(value)[:40]} says nothing of a state")
+
+
+def _key(key: Any) -> str | int:
+    if isinstance(key, str) or type(key) is int:
+        return key
+    raise ValueError(f"{key!r} is no key")
