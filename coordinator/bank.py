@@ -6,9 +6,10 @@ import numpy as np
 
 from coordinator.assignment import Assignment
 from emulator.arrays import NO_IDS, Bools, Floats32, Ints, weighted_sums
+from emulator.stateful import Stateful
 
 
-class ModelBank:
+class ModelBank(Stateful):
     """Rows of parameters with their names; it starts empty.
 
     `ids` (M,) name a model until its content is replaced from elsewhere, and (id, version) names one content
@@ -23,6 +24,10 @@ class ModelBank:
         self.versions: Ints = NO_IDS
         self._next_id = 0
         self._next_label = 0
+
+    @property
+    def remembered(self) -> list[str]:
+        return list(vars(self))
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.in_flight import VisitEnds
 from emulator.latency import Phases
 from emulator.messages import Outcome, TrainTasks, Work
+from emulator.state_tree import Tree, as_tree, of_tree
 
 Full = Callable[[Ints, Ints], Bools]
 """Which lanes have all they need: `quota` (lanes,) and visits back (..., lanes) to (..., lanes)."""
@@ -20,7 +21,8 @@ class Cohort:
     task i starts from row `start[i]` of `models` (M, P), which nobody changes.
 
     `start_s` is when it went out, `asked_s` (visits,) how long each client then answered questions before it
-    went to work.
+    went to work, `crash_s` (visits,) when its device crashes, or inf. `work` is what crosses the wire,
+    `payload` without what is lost on the way.
 
     `first_visit` numbers its first visit; visit ids run through the whole run, so that an event of an earlier
     cohort is recognised as such.
@@ -35,6 +37,8 @@ class Cohort:
         quota: Ints,
         start_s: float,
         asked_s: Floats,
+        crash_s: Floats,
+        payload: Work,
         work: Work,
         phases: Phases,
         tasks: TrainTasks,
@@ -47,6 +51,8 @@ class Cohort:
         self.quota = quota
         self.start_s = start_s
         self.asked_s = asked_s
+        self.crash_s = crash_s
+        self.payload = payload
         self.work = work
         self.phases = phases
         self.tasks = tasks
@@ -54,6 +60,19 @@ class Cohort:
         self.start = start
         self.outcome = np.full(len(clients), Outcome.OUT, dtype=np.int64)
         self.end_s: Floats = np.full(len(clients), np.nan)
+
+    def state(self) -> dict[str, Tree]:
+        return {name: as_tree(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Tree]) -> Cohort:
+        """The cohort that was in such a state."""
+        kinds = {"payload": Work, "work": Work, "phases": Phases, "tasks": TrainTasks}
+        values = {name: of_tree(kinds[name], tree) if name in kinds else tree for name, tree in state.items()}
+        outcome, end_s = values.pop("outcome"), values.pop("end_s")
+        cohort = cls(**values)
+        cohort.outcome, cohort.end_s = outcome, end_s
+        return cohort
 
     def __len__(self) -> int:
         return len(self.clients)
@@ -126,26 +145,41 @@ class Cohort:
         return self.clients[ended]
 
     def ends(self, offline_s: Floats) -> VisitEnds:
-        """When each visit is due, or its client drops out at `offline_s` (visits,) before that."""
+        """When each visit is due, or its client drops out before that: at `offline_s` (visits,), or as it
+        crashes."""
         due_s = self.start_s + self.asked_s + self.phases.total_s
+        gone_s = np.minimum(offline_s, self.crash_s)
         return VisitEnds(
-            time_s=np.minimum(due_s, offline_s),
+            time_s=np.minimum(due_s, gone_s),
             client=self.clients,
             visit=self.first_visit + np.arange(len(self)),
-            dropped=offline_s < due_s,
+            dropped=gone_s < due_s,
         )
+
+    def crashed(self) -> Ints:
+        """Clients, ascending, whose visit was dropped because they crashed."""
+        crashed: Bools = (self.outcome == Outcome.DROPPED) & (self.end_s == self.crash_s)
+        return self.clients[crashed]
 
     def moved_bytes(self) -> tuple[Floats, Floats]:
         """(visits,) bytes down and up that crossed the wire until each visit ended; all, if it is back."""
-        down, up = self.phases.moved(self.work, self.end_s - self.start_s - self.asked_s)
+        return self._moved(self.work)
+
+    def moved_payload_bytes(self) -> float:
+        """The sum of these both ways, without what was lost."""
+        down, up = self._moved(self.payload)
+        return float((down + up).sum())
+
+    def _moved(self, work: Work) -> tuple[Floats, Floats]:
+        down, up = self.phases.moved(work, self.end_s - self.start_s - self.asked_s)
         came_back = self.outcome == Outcome.ABSORBED
         # Not left to the elapsed time, whose rounding can make a whole upload a hair short.
         return (
-            np.where(came_back, self.work.download_bytes, down),
-            np.where(came_back, self.work.upload_bytes, up),
+            np.where(came_back, work.download_bytes, down),
+            np.where(came_back, work.upload_bytes, up),
         )
 
-    def kept_tasks(self) -> tuple[TrainTasks, Floats32]:
-        """The tasks of the visits that returned, and the model (n, P) each starts from."""
+    def kept_tasks(self) -> tuple[TrainTasks, Ints]:
+        """The tasks of the visits that returned, and the row (n,) of `models` that each starts from."""
         kept = self.outcome[self.tasks.visit - self.first_visit] == Outcome.ABSORBED
-        return self.tasks.take(np.flatnonzero(kept)), self.models[self.start[kept]]
+        return self.tasks.take(np.flatnonzero(kept)), self.start[kept]

@@ -11,6 +11,7 @@ happens later can change their outcome, and so they are trained at absorption, w
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.bank import ModelBank
 from coordinator.cohort import Cohort
+from coordinator.faults import Faults, no_faults
 from coordinator.lanes import Lanes
 from coordinator.measurement import NOT_MEASURED, Measurement, measure, scored_clients
 from coordinator.method import Parts, RoundSettings
@@ -39,13 +41,19 @@ from emulator.messages import (
     BYTES_PER_PARAMETER,
     BYTES_PER_REPORTED_NUMBER,
     TrainTasks,
+    Updates,
     Work,
 )
 from emulator.ports import Availability, Executor, Reaction, SampleStream
 from emulator.runlog import RoundRecord
 from emulator.seeding import RandomStreams
+from emulator.state_tree import Tree, as_tree, of_tree
+from emulator.stateful import Stateful
 
 SECONDS_PER_DAY = 86_400.0
+
+FRUITLESS_ROUNDS = 10
+"""After so many rounds in a row without a single finite update there is nothing to be hoped for."""
 
 
 class SynchronousCoordinator:
@@ -61,6 +69,7 @@ class SynchronousCoordinator:
         latency: LatencyModel,
         executor: Executor,
         streams: RandomStreams,
+        faults: Faults | None = None,
     ) -> None:
         self.parts = parts
         self.settings = settings
@@ -70,6 +79,7 @@ class SynchronousCoordinator:
         self._availability = availability
         self._latency = latency
         self._executor = executor
+        self._faults = faults or no_faults(stream.num_clients, stream.num_labels, streams)
         self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
         self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
         self._reports = Reports(stream.num_clients, stream.num_labels)
@@ -91,16 +101,76 @@ class SynchronousCoordinator:
             ledger=self.ledger,
             streams=streams,
             resolve=self._window.samples_of,
+            faults=self._faults,
         )
         self._round = RoundProgress(0, 0.0)
         self._lanes: Lanes | None = None  # of the present assignment, once they were asked for
         self._cohort: Cohort | None = None
         self._visits_opened = 0
+        self._fruitless = 0  # rounds in a row, up to now, whose updates were all not finite
         self._finished = False
+        # Of each part, when it was made: what another that is made alike can be given.
+        self._remembered = {name: frozenset(part.remembered) for name, part in self._stateful().items()}
 
     @property
     def finished(self) -> bool:
         return self._finished
+
+    def state(self) -> dict[str, Tree]:
+        """All that the rest of the run depends on; with the world and the configuration it is everything.
+
+        RunError names a part with an attribute that it did not have when it was made: it could not be put
+        back.
+        """
+        for name, part in self._stateful().items():
+            for other in sorted(self._remembered[name].symmetric_difference(part.remembered)):
+                raise RunError(
+                    f"the {name} cannot be stored: its attribute {other} is not made by "
+                    f"__init__, or was deleted"
+                )
+        cohort = None if self._cohort is None else self._cohort.state()
+        return {
+            "round": as_tree(self._round),
+            "renewed": self._window.round,
+            "assignment": None if self._window.assignment is None else as_tree(self._window.assignment),
+            "cohort": cohort,
+            "visits_opened": self._visits_opened,
+            "fruitless": self._fruitless,
+            "finished": self._finished,
+            **{name: part.state() for name, part in self._stateful().items()},
+        }
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        """Go on from `state`; the coordinator must not have been started."""
+        self._round = of_tree(RoundProgress, state["round"])
+        self._window.round = state["renewed"]
+        if state["assignment"] is not None:
+            self._window.assignment = of_tree(Assignment, state["assignment"])
+            # What a stream has counted follows from where it is.
+            self._stream.advance_to_round(self._window.round)
+        self._cohort = None if state["cohort"] is None else Cohort.of_state(state["cohort"])
+        self._visits_opened, self._finished = state["visits_opened"], state["finished"]
+        self._fruitless = state["fruitless"]
+        for name, part in self._stateful().items():
+            part.restore(state[name])
+
+    def _stateful(self) -> dict[str, Stateful]:
+        """All that keeps its own state, by name."""
+        parts = self.parts
+        return {
+            "bank": self.bank,
+            "ledger": self.ledger,
+            "reports": self._reports,
+            "solver_state": self._solver_state,
+            "questions": self._questions,
+            "clusterer": parts.clusterer,
+            "selector": parts.selector,
+            "memory": parts.memory,
+            "aggregator": parts.aggregator,
+            "pacing": parts.pacing,
+            **{f"detector {name}": detector for name, detector in parts.detectors.items()},
+            **{f"schedule {number}": schedule for number, schedule in enumerate(parts.schedules)},
+        }
 
     def start(self) -> Reaction:
         """The first round opens at virtual time 0."""
@@ -163,7 +233,7 @@ class SynchronousCoordinator:
 
     def _hear(self, clients: Ints) -> dict[str, Bools]:
         """These clients look at their data; those that find a drift report it. Who drifted, by detector."""
-        signal = self._stream.label_histograms(clients)
+        signal = self._faults.reported(clients, self._stream.label_histograms(clients))
         reporting, drift = self._reports.hear(clients, signal, self.parts.detectors)
         self._round.changed += len(clients)
         self._round.reported += len(reporting)
@@ -223,16 +293,21 @@ class SynchronousCoordinator:
         visit = np.searchsorted(clients, client)  # of each task, its row among the visits
         settings = task_settings(self.settings, self.parts.schedules, client, row, view)
         downloaded = self._questions.hold(client, row)
-        work = visit_work(visit, settings, downloaded, len(clients), self._model_bytes)
+        payload = visit_work(visit, settings, downloaded, len(clients), self._model_bytes)
+        work = self._faults.sent(payload, clients, self._round.number, 0)
+        asked_s, phases = self._questions.busy_s(clients), self._latency.phases(clients, work)
+        busy_s = asked_s + phases.total_s
         cohort = Cohort(
             first_visit=self._visits_opened,
             clients=clients,
             lanes=lanes,
             quota=quota,
             start_s=now_s,
-            asked_s=self._questions.busy_s(clients),
+            asked_s=asked_s,
+            crash_s=self._faults.crash_s(self._round.number, clients, now_s, busy_s),
+            payload=payload,
             work=work,
-            phases=self._latency.phases(clients, work),
+            phases=phases,
             tasks=TrainTasks(
                 client=client,
                 model=self.bank.ids[row],
@@ -243,6 +318,7 @@ class SynchronousCoordinator:
                 round=self._round.number,
                 step=self._stream.step,
                 state=self._solver_state.read(client, self.bank.ids[row]),
+                tampering=self._faults.tampering(self._round.number, client, self.bank.ids[row]),
             ),
             models=self.bank.parameters,
             start=row,
@@ -288,7 +364,8 @@ class SynchronousCoordinator:
         self._cohort = None
         self._questions.open_moment(now_s)
         down, up = cohort.moved_bytes()
-        self.ledger.charge_training(down, up, float((down + up).sum()) / self._model_bytes)
+        self.ledger.charge_training(down, up, cohort.moved_payload_bytes() / self._model_bytes)
+        self._round.crashed = cohort.crashed().tolist()
         train_loss = self._train_and_publish(cohort)
         record = self._record(cohort, train_loss, now_s)
         following = self._round.number + 1
@@ -301,20 +378,44 @@ class SynchronousCoordinator:
 
     def _train_and_publish(self, cohort: Cohort) -> float | None:
         """The mean training loss over the kept tasks; None when nobody came back with samples to train on."""
-        tasks, starts = cohort.kept_tasks()
-        tasks_with_samples = np.flatnonzero(tasks.samples.counts() > 0)
-        if len(tasks_with_samples) == 0:
+        tasks, start = cohort.kept_tasks()
+        if not tasks.samples.counts().any():
             return None
-        updates = self._executor.train(tasks, starts)
+        weights = self.parts.aggregator.weights(tasks.model, tasks.samples.counts(), self._view())
+        updates = self._usable(self._executor.train(tasks, cohort.models, start, weights))
+        with_samples = np.flatnonzero(updates.num_samples > 0)
+        if len(with_samples) == 0:
+            return None
         news = {"participants": cohort.clients, "updates": updates}
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error in a moment
             models = self.parts.aggregator.aggregate(updates, self._view(**news))
-            train_loss = float(updates.metrics["loss"][tasks_with_samples].mean())
+            train_loss = float(updates.metrics["loss"][with_samples].mean())
         self._refuse_divergence(models, train_loss)
         self.bank.publish(models, updated=(self.bank.ids[:, None] == updates.model).any(axis=1))
         self._solver_state.commit(updates)
         self._apply(self.parts.clusterer.on_updates(self._view(**news)))
         return train_loss
+
+    def _usable(self, updates: Updates) -> Updates:
+        """Those that are finite, and whose losses are; RunError for others if the settings say so."""
+        trained = updates.num_samples > 0
+        sound = updates.finite & (~trained | np.isfinite(updates.metrics["loss"]))
+        self._fruitless = 0 if sound[trained].any() else self._fruitless + 1
+        if sound.all():
+            return updates
+        self._round.rejected = np.unique(updates.client[~sound]).tolist()
+        if self.settings.nonfinite_updates == "stop":
+            raise RunError(
+                f"round {self._round.number}: the update of client {self._round.rejected[0]} is not finite "
+                f"(of {len(self._round.rejected)} of {len(np.unique(updates.client))} clients), and "
+                f'round.nonfinite_updates = "stop"; {self._hint()}'
+            )
+        if self._fruitless == FRUITLESS_ROUNDS:
+            raise RunError(
+                f"round {self._round.number}: training diverged, in {FRUITLESS_ROUNDS} rounds in a row no "
+                f"update was finite; {self._hint()}"
+            )
+        return updates.take(np.flatnonzero(sound))
 
     def _record(self, cohort: Cohort, train_loss: float | None, now_s: float) -> RoundRecord:
         return self._round.record(
@@ -355,8 +456,12 @@ class SynchronousCoordinator:
         if not all(np.isfinite(value).all() for value in values):
             raise RunError(
                 f"round {self._round.number}: training diverged, a model or a loss is not finite; "
-                f"a lower training.learning_rate than {self.settings.learning_rate:g} may help"
+                f"{self._hint()}"
             )
+
+    def _hint(self) -> str:
+        fewer = " or fewer faults.corrupt" if self._faults.parameters.corrupt > 0 else ""
+        return f"a lower training.learning_rate than {self.settings.learning_rate:g}{fewer} may help"
 
     # -- shared ---------------------------------------------------------------------------------------------
 

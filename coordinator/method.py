@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from coordinator.aggregators import Aggregator
 from coordinator.clusterers import Clusterer
@@ -40,3 +41,4 @@ class RoundSettings:
     log_client_accuracy: bool = False
     min_online: int = 1
     max_wait_days: float = 30.0
+    nonfinite_updates: Literal["drop", "stop"] = "drop"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coordinator.assignment import Fit
 from coordinator.cohort import Cohort
@@ -25,6 +25,8 @@ class RoundProgress:
     reclustered: bool = False
     fitted: Fit | None = None
     members_changed: bool = False
+    rejected: list[int] = field(default_factory=list)
+    crashed: list[int] = field(default_factory=list)
 
     def record(
         self,
@@ -59,4 +61,6 @@ class RoundProgress:
             **vars(ledger),
             kmeans_clients=None if self.fitted is None else self.fitted.kmeans_clients,
             silhouette_clients=None if self.fitted is None else self.fitted.silhouette_clients,
+            rejected=self.rejected,
+            crashed=self.crashed,
         )

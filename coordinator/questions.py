@@ -5,11 +5,12 @@ A model version that a client downloaded in this round, to score it, is not sent
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from coordinator.bank import ModelBank
+from coordinator.faults import Faults
 from coordinator.pacing.sync import largest_remainder
 from coordinator.view import Answers, Samples
 from emulator.arrays import Bools, Floats, Ints
@@ -24,12 +25,14 @@ from emulator.messages import (
 )
 from emulator.ports import Availability, Executor
 from emulator.seeding import RandomStreams
+from emulator.state_tree import Tree
+from emulator.stateful import Stateful
 
 Resolve = Callable[[Samples, Ints], SampleRanges]
 """Which samples of each client a question is about."""
 
 
-class Questions:
+class Questions(Stateful):
     """The questions of one run; `open_round` and `open_moment` say where in it we are."""
 
     def __init__(
@@ -43,6 +46,7 @@ class Questions:
         ledger: Ledger,
         streams: RandomStreams,
         resolve: Resolve,
+        faults: Faults,
     ) -> None:
         self._num_clients = num_clients
         self._bank = bank
@@ -52,16 +56,30 @@ class Questions:
         self._ledger = ledger
         self._streams = streams
         self._resolve = resolve
+        self._faults = faults
         self._round = -1
         self._asked = 0
+        self._exchanges = 0
         self._now_s = 0.0
         self._busy_s: Floats | None = None
         self._holders: dict[tuple[int, int], Bools] = {}
 
+    @property
+    def remembered(self) -> list[str]:
+        return ["_round", "_asked", "_exchanges", "_now_s", "_busy_s", "_holders"]
+
+    def state(self) -> dict[str, Tree]:
+        holders = [(*content, holds) for content, holds in self._holders.items()]
+        return {**super().state(), "_holders": holders}
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        super().restore(state)
+        self._holders = {(model, version): holds for model, version, holds in state["_holders"]}
+
     def open_round(self, number: int) -> None:
         """What clients downloaded in earlier rounds is gone; one that waited, and opens again, keeps it."""
         if number != self._round:
-            self._round, self._asked = number, 0
+            self._round, self._asked, self._exchanges = number, 0, 0
             self._holders.clear()
 
     def open_moment(self, now_s: float) -> None:
@@ -73,7 +91,10 @@ class Questions:
         return np.zeros(len(clients)) if self._busy_s is None else self._busy_s[clients]
 
     def charge(self, clients: Ints, work: Work, num_models: float = 0) -> None:
-        """Charge an exchange of control traffic, in which `num_models` models were sent in all."""
+        """Charge an exchange of control traffic, in which `num_models` models were sent in all; what is lost
+        on the way comes on top."""
+        self._exchanges += 1  # the exchange 0 of a round is its visits
+        work = self._faults.sent(work, clients, self._round, self._exchanges)
         self._ledger.charge_control(work.download_bytes, work.upload_bytes, num_models)
         if self._busy_s is None:
             self._busy_s = np.zeros(self._num_clients)

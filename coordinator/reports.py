@@ -9,9 +9,11 @@ import numpy as np
 from coordinator.detectors import Detector
 from emulator.arrays import Bools, Floats, Ints
 from emulator.ports import Availability
+from emulator.state_tree import Tree
+from emulator.stateful import Stateful
 
 
-class Reports:
+class Reports(Stateful):
     """`latest` (N, D): each client's last reported representation, NaN = never reported."""
 
     def __init__(self, num_clients: int, size: int) -> None:
@@ -19,6 +21,15 @@ class Reports:
         self.latest: Floats = np.broadcast_to(np.float64(np.nan), (num_clients, size))
         # When a client with news may be online, at the earliest; inf = no news.
         self._due_s = np.full(num_clients, np.inf)
+
+    def state(self) -> dict[str, Tree]:
+        """`latest` is None before the first report."""
+        return {"latest": self.latest if self.latest.flags.writeable else None, "due_s": self._due_s}
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        if state["latest"] is not None:
+            self.latest = state["latest"]
+        self._due_s = state["due_s"]
 
     def data_changed(self, ids: Ints) -> None:
         """These clients hold other samples than before; they have news until somebody looks."""

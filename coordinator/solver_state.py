@@ -8,9 +8,11 @@ import numpy as np
 
 from emulator.arrays import Floats32, Ints
 from emulator.messages import StateSpec, Updates
+from emulator.state_tree import Tree
+from emulator.stateful import Stateful
 
 
-class SolverState:
+class SolverState(Stateful):
     """Rows by (client, model id), only for pairs that trained.
 
     A visit that was abandoned or dropped leaves no trace. A pair's row is forgotten when the client's data
@@ -22,6 +24,25 @@ class SolverState:
             name: num_parameters if spec.shape == "parameters" else 1 for name, spec in specs.items()
         }
         self._rows: dict[int, dict[int, Mapping[str, Floats32]]] = {}  # model id -> client -> rows
+
+    def state(self) -> dict[str, Tree]:
+        """Of each model id the clients (n,), and (n, width) of each slot."""
+        return {"models": {model: self._stored(model) for model in self._rows}}
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        self._rows = {
+            model: {
+                client: {name: slots[name][row] for name in self._widths}
+                for row, client in enumerate(clients.tolist())
+            }
+            for model, (clients, slots) in state["models"].items()
+        }
+
+    def _stored(self, model: int) -> tuple[Ints, dict[str, Floats32]]:
+        rows = self._rows[model]
+        clients = np.fromiter(rows, dtype=np.int64, count=len(rows))
+        slots = {name: _stacked(name, list(rows.values()), width) for name, width in self._widths.items()}
+        return clients, slots
 
     def read(self, client: Ints, model: Ints) -> dict[str, Floats32]:
         """(n, width) of each slot, for tasks of `client` (n,) on the models of id `model` (n,)."""

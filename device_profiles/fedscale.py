@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from device_profiles.fleet import ALIASES
+from emulator.bounded import is_file, read_bytes
 from emulator.errors import DataFileError
 
 MAX_BYTES = 64 * 2**20
@@ -230,12 +231,15 @@ class _AllowListUnpickler(pickle.Unpickler):
 
 def _load(path: Path) -> dict[int, Any]:
     """The dictionary in the pickle `path`, its keys integers; nothing that the file names is executed."""
-    if not path.is_file():
+    if not is_file(path):
         raise DataFileError(path, "no such file")
     size = path.stat().st_size
     if size > MAX_BYTES:
         raise DataFileError(path, f"has {size:,} bytes; FedScale's files have at most {MAX_BYTES:,}")
-    data = path.read_bytes()
+    try:
+        data = read_bytes(path, MAX_BYTES)
+    except (OSError, ValueError) as error:
+        raise DataFileError(path, f"cannot be read ({error})") from error
     try:
         unpickler = _AllowListUnpickler(io.BytesIO(data))
         _scan(data, unpickler)

@@ -25,7 +25,6 @@ and lie inside it. Within a class, columns are independent of each other.
 from __future__ import annotations
 
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -49,11 +48,14 @@ from pydantic import (
 
 from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
 from emulator.arrays import Floats
+from emulator.bounded import has_controls, is_file, read_toml
 from emulator.errors import DataFileError
 from emulator.plugins import Parameters
 from emulator.tables import read_table
 
 SHARE_TOLERANCE = 1e-6
+MOST_PAIRS = 2**17
+"""Rows of one distribution's table, which are checked one by one; FedScale's bandwidths have 258."""
 
 Pairs = tuple[tuple[float, float], ...]
 
@@ -70,6 +72,8 @@ def _pairs_from_file(first: str, second: str) -> Callable[[Any, ValidationInfo],
             raise ValueError(f"{value!r} must lie inside {folder}")
         table = read_table(path)
         table.refuse_others({first, second})
+        if len(table) > MOST_PAIRS:
+            raise ValueError(f"{value!r} has {len(table)} rows; a distribution has at most {MOST_PAIRS}")
         return list(zip(table.numbers(first).tolist(), table.numbers(second).tolist(), strict=True))
 
     return read
@@ -241,6 +245,13 @@ class MixtureProfile(Parameters):
     source: str = Field(min_length=1)
     classes: tuple[DeviceClass, ...] = Field(alias="class", min_length=1)
 
+    @field_validator("name", "reference_model", "source")
+    @classmethod
+    def _can_be_shown(cls, text: str) -> str:
+        if has_controls(text):
+            raise ValueError("has characters that nobody can read")
+        return text
+
     @field_validator("classes")
     @classmethod
     def _shares_sum_to_one(cls, classes: tuple[DeviceClass, ...]) -> tuple[DeviceClass, ...]:
@@ -273,10 +284,10 @@ def read_mixture(path: Path) -> MixtureProfile:
 
     DataFileError names file, key and rule.
     """
-    if not path.is_file():
+    if not is_file(path):
         raise DataFileError(path, "no such file")
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = read_toml(path)
     except (OSError, ValueError) as error:
         raise DataFileError(path, f"cannot be read as TOML ({error})") from error
     try:

@@ -10,6 +10,7 @@ import numpy as np
 
 from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
 from emulator.arrays import Floats
+from emulator.bounded import has_controls
 from emulator.errors import DataFileError
 from emulator.seeding import deal
 from emulator.tables import TableFile, read_table
@@ -69,6 +70,8 @@ def _read(table: TableFile, column: str, name: str | None) -> Floats:
 def _about(table: TableFile) -> tuple[str | None, float | None, str | None]:
     metadata = table.table.schema.metadata or {}
     model, flops, source = (metadata.get(key.encode(), b"").decode(errors="replace") for key in ABOUT_KEYS)
+    if has_controls(model + source):
+        raise DataFileError(table.path, "its metadata has characters that nobody can read")
     try:
         number = float(flops) if flops else None
     except ValueError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from emulator.clock import VirtualClock
@@ -11,6 +11,7 @@ from emulator.in_flight import InFlight
 from emulator.ports import Coordinator, Reaction
 from emulator.queue import EventQueue
 from emulator.runlog import RoundRecord
+from emulator.state_tree import Tree
 
 Observer = Callable[[RoundRecord], None]
 
@@ -34,10 +35,19 @@ class Emulation:
         self.in_flight = InFlight()
         self._log = log
         self._observers = observers
+        self._started = False
 
     def run(self) -> None:
         """Play until the coordinator has finished; RunError when nothing is left to happen before that."""
-        self._take(self.coordinator.start())
+        for _ in self.steps():
+            pass
+
+    def steps(self) -> Iterator[None]:
+        """As `run`, step by step: in between, the run can be stored, or left."""
+        if not self._started:
+            self._take(self.coordinator.start())
+            self._started = True
+            yield
         while not self.coordinator.finished:
             # Step 1: visits that end before the next event, or with it.
             ends = self.in_flight.first(self.queue.next_s)
@@ -54,6 +64,26 @@ class Emulation:
             else:
                 now_s = self.clock.now_s
                 raise RunError(f"no event is left at {now_s:.0f} s and the run is not finished")
+            yield
+
+    def state(self) -> Tree:
+        """All that the rest of the run depends on, but for its configuration, its world and its log."""
+        return {
+            "now_s": self.clock.now_s,
+            "started": self._started,
+            "queue": self.queue.state(),
+            "in_flight": self.in_flight.state(),
+            "coordinator": self.coordinator.state(),
+        }
+
+    def restore(self, state: Tree) -> None:
+        """Go on from `state`, that of a run of the same configuration in the same world; ValueError, KeyError
+        or TypeError where it is none."""
+        self.clock.advance_to(state["now_s"])
+        self._started = state["started"]
+        self.queue.restore(state["queue"])
+        self.in_flight.restore(state["in_flight"])
+        self.coordinator.restore(state["coordinator"])
 
     def _take(self, reaction: Reaction) -> None:
         for time_s, event in reaction.events:

@@ -6,6 +6,7 @@ the instant of a deadline has arrived: the interval a visit needs is half-open, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,3 +40,9 @@ class DispatchDue(Event):
 
     priority: ClassVar[int] = 2
     round: int
+
+
+EVENTS: Mapping[str, type[Event]] = {
+    kind.__name__: kind for kind in (RoundDeadline, RoundOpened, DispatchDue)
+}
+"""Those that can be stored, by name."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
+from emulator.state_tree import Tree, as_tree, of_tree
 
 SORTED_AT_ONCE = 4096
 """Visits that are sorted together when those kept sorted have run out; an eighth of all, if that is more."""
@@ -109,6 +110,15 @@ class InFlight:
         if not 0 <= count <= len(self._soon) - self._done:
             raise IndexError(f"{count} visits cannot be popped: only those that `first` showed can")
         self._done += count
+
+    def state(self) -> Tree:
+        """All that are out, in order."""
+        return as_tree(VisitEnds.joined([self._soon.part(self._done), *self._later]).in_order())
+
+    def restore(self, state: Tree) -> None:
+        """Go on with these and no others."""
+        self.__init__()  # type: ignore[misc]
+        self.push(of_tree(VisitEnds, state))
 
     def _sort_some(self) -> None:
         """Put the next ones in order, if none is left that is."""

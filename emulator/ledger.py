@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from emulator.arrays import Floats
+from emulator.stateful import Stateful
 
 
 @dataclass
-class Ledger:
+class Ledger(Stateful):
     """Totals since the start of the run. Control is what clustering asks of clients, both ways.
 
     `models_sent` counts whole models that crossed the wire either way, in training and to be scored.
@@ -20,6 +21,10 @@ class Ledger:
     upload_bytes: float = 0.0
     control_bytes: float = 0.0
     models_sent: float = 0.0
+
+    @property
+    def remembered(self) -> list[str]:
+        return list(vars(self))
 
     def charge_training(self, download_bytes: Floats, upload_bytes: Floats, num_models: float = 0) -> None:
         self.download_bytes += float(np.sum(download_bytes))

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from emulator.arrays import Floats, Floats32, Ints, weighted_sums
+from emulator.arrays import Bools, Floats, Floats32, Ints, weighted_sums
 
 BYTES_PER_PARAMETER = 4
 BYTES_PER_REPORTED_NUMBER = 4
@@ -119,6 +119,10 @@ class TrainTasks:
     `model` is the bank's id, and (model, version) names one content for ever; `settings` holds
     `learning_rate`, `local_steps` and `batch_size`; `state` what the solver remembers of each pair, (n, P) or
     (n, 1) by its `StateSpec`; `round` keys the batches' random streams, the data `step` those of bootstraps.
+
+    `tampering` is what becomes of each update before it arrives, in columns that are left out where they
+    would change nothing: it is multiplied by `scale`; noise of `noise` times its norm is added; where `nan`
+    or `bits` is 1, some of its numbers are lost, or have a bit flipped.
     """
 
     client: Ints
@@ -130,6 +134,7 @@ class TrainTasks:
     round: int
     step: int = 0
     state: Mapping[str, Floats32] = field(default_factory=dict)
+    tampering: Mapping[str, Floats] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.client)
@@ -146,11 +151,16 @@ class TrainTasks:
             self.round,
             self.step,
             {name: column[rows] for name, column in self.state.items()},
+            {name: column[rows] for name, column in self.tampering.items()},
         )
 
 
 class Updates(Protocol):
-    """What came back, a row per task; parameter rows may live elsewhere: they are reached through verbs."""
+    """What came back, a row per task; parameter rows may live elsewhere: they are reached through verbs.
+
+    Rows belong to groups, the cohorts they were trained in: sums are taken within a group first, where its
+    rows are, so that they come out the same to the bit wherever that is.
+    """
 
     @property
     def client(self) -> Ints: ...
@@ -170,18 +180,36 @@ class Updates(Protocol):
         """What the solver remembers of each pair from now on, laid out as `TrainTasks.state`."""
         ...
 
+    @property
+    def finite(self) -> Bools:
+        """(n,) whether every number that came back of the task is finite."""
+        ...
+
+    def take(self, rows: Ints) -> Updates:
+        """Those of `rows`, ascending."""
+        ...
+
     def mix(self, weights: Floats) -> Floats:
-        """`weights` (k, n) times the updates (deltas): (k, P), summed in ascending row order."""
+        """`weights` (k, n) times the updates (deltas): (k, P), summed in ascending row order within each
+        group, and then over the groups."""
         ...
 
     def gram(self) -> Floats:
-        """(n, n) inner products of the updates (deltas): their norms and cosines."""
+        """(n, n) inner products of the updates (deltas): their cosines."""
+        ...
+
+    def norms(self) -> Floats:
+        """(n,) the Euclidean norm of each update (delta)."""
+        ...
+
+    def rows(self, columns: slice) -> Floats32:
+        """(n, c) these columns of the updates (deltas), c of the P parameters."""
         ...
 
 
 @dataclass(frozen=True)
 class ArrayUpdates:
-    """Updates whose rows are here, in memory: `delta` (n, P)."""
+    """Updates whose rows are here, in memory: `delta` (n, P); `group` (n,) of each row, None: all in one."""
 
     client: Ints
     model: Ints
@@ -190,17 +218,50 @@ class ArrayUpdates:
     delta: Floats32
     metrics: Mapping[str, Floats] = field(default_factory=dict)
     state: Mapping[str, Floats32] = field(default_factory=dict)
+    group: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.client)
 
+    @property
+    def finite(self) -> Bools:
+        columns = [self.delta, *self.state.values()]
+        each = [np.isfinite(column).all(axis=1) for column in columns]
+        found: Bools = np.logical_and.reduce(each)
+        return found
+
+    def take(self, rows: Ints) -> ArrayUpdates:
+        return ArrayUpdates(
+            self.client[rows],
+            self.model[rows],
+            self.num_samples[rows],
+            self.num_steps[rows],
+            self.delta[rows],
+            {name: column[rows] for name, column in self.metrics.items()},
+            {name: column[rows] for name, column in self.state.items()},
+            None if self.group is None else self.group[rows],
+        )
+
     def mix(self, weights: Floats) -> Floats:
-        return weighted_sums(weights, self.delta)
+        if self.group is None:
+            return weighted_sums(weights, self.delta)
+        sums = np.zeros((len(weights), self.delta.shape[1]))
+        for group in np.unique(self.group):
+            rows = np.flatnonzero(self.group == group)
+            sums += weighted_sums(weights[:, rows], self.delta[rows])
+        return sums
 
     def gram(self) -> Floats:
         rows = self.delta.astype(np.float64)
         # Not a matrix product, which BLAS may reorder.
         return np.array([(rows * row).sum(axis=1) for row in rows]).reshape(len(self), len(self))
+
+    def norms(self) -> Floats:
+        squares = [float(np.square(row, dtype=np.float64).sum()) for row in self.delta]
+        return np.sqrt(np.array(squares, dtype=np.float64))
+
+    def rows(self, columns: slice) -> Floats32:
+        return self.delta[:, columns]
 
 
 Combine = Literal["probabilities", "votes"]

@@ -17,7 +17,8 @@ from emulator.arrays import Floats32, Ints
 
 PLAIN = 1000
 COMPRESSION = 1  # labels shrink about as much as they ever will, and a million take a hundredth of a second
-MOST_BYTES = 2**31  # of one array that can be read
+MOST_ENTRIES = 2**26  # of one array that can be read: clients of a run, sixty million and some
+DTYPES = ("|i1", "<i2", "<i4", "<i8", "<f4")  # that arrays are written in
 
 Array = Ints | Floats32
 
@@ -36,37 +37,50 @@ def packed(values: Array, last: Array | None = None) -> Any:
     return {"dtype": values.dtype.newbyteorder("<").str, "zlib": compressed}
 
 
-def unpacked(value: Any, kind: type[np.int64] | type[np.float32], last: Array | None = None) -> Any:
+def unpacked(
+    value: Any,
+    kind: type[np.int64] | type[np.float32],
+    last: Array | None = None,
+    most_entries: int = MOST_ENTRIES,
+) -> Any:
     """The array that `packed` made `value` of; `kind` says whether of whole numbers.
 
-    ValueError where it is none.
+    ValueError where it is none, or has more than `most_entries`, whatever it would unpack to.
     """
     try:
-        if isinstance(value, list):
-            return _from_list(value, kind)
-        dtype = np.dtype(value["dtype"])
-        if dtype.kind != np.dtype(kind).kind:
-            raise ValueError(f"an array of {dtype}")
-        compressed = base64.b64decode(value["zlib"], validate=True)
-        unpacker = zlib.decompressobj()
-        content = unpacker.decompress(compressed, MOST_BYTES)
-        if not unpacker.eof or unpacker.unused_data:
-            raise ValueError("it ends too early or too late")
-        found = np.frombuffer(content, dtype)
-        if not value.get("difference"):
+        is_list = isinstance(value, list)
+        found = _from_list(value, kind) if is_list else _from_bytes(value, kind, most_entries)
+        if len(found) > most_entries:
+            raise ValueError(f"it has more than {most_entries} entries")
+        if is_list or not value.get("difference"):
             return found
         if last is None or len(last) != len(found):
             raise ValueError("a difference to nothing of that length")
         return _narrow(_wide(last) + _wide(found))
-    except (TypeError, KeyError, OverflowError, zlib.error) as error:
+    except (TypeError, KeyError, OverflowError, FloatingPointError, zlib.error) as error:
         raise ValueError(str(error)) from error
+
+
+def _from_bytes(value: Any, kind: type[np.int64] | type[np.float32], most_entries: int) -> Any:
+    if value["dtype"] not in DTYPES or np.dtype(value["dtype"]).kind != np.dtype(kind).kind:
+        raise ValueError(f"an array of {str(value['dtype'])[:20]}")
+    dtype = np.dtype(value["dtype"])
+    compressed = base64.b64decode(value["zlib"], validate=True)
+    unpacker = zlib.decompressobj()
+    content = unpacker.decompress(compressed, most_entries * dtype.itemsize + 1)
+    if len(content) > most_entries * dtype.itemsize:
+        raise ValueError(f"it has more than {most_entries} entries")
+    if not unpacker.eof or unpacker.unused_data:
+        raise ValueError("it ends too early or too late")
+    return np.frombuffer(content, dtype)
 
 
 def _from_list(entries: list[Any], kind: type[np.int64] | type[np.float32]) -> Any:
     number = int if kind is np.int64 else float | None
     if not all(isinstance(entry, number) for entry in entries):
         raise ValueError("not a list of numbers")
-    return np.array([np.nan if entry is None else entry for entry in entries], dtype=kind)
+    with np.errstate(over="raise"):
+        return np.array([np.nan if entry is None else entry for entry in entries], dtype=kind)
 
 
 def _wide(values: Array) -> Ints:

@@ -44,6 +44,11 @@ class NoParameters(Parameters):
     """Parameters of a part that has none."""
 
 
+def alone_is_a_list(value: Any) -> Any:
+    """For a field that holds a list: a name or a table that is alone needs none around it."""
+    return [value] if isinstance(value, str | Mapping) else value
+
+
 @dataclass(frozen=True)
 class Chosen(Generic[T]):
     """A part as a configuration names it: its name, its class and its validated parameters."""

@@ -23,6 +23,7 @@ from emulator.messages import (
     Updates,
 )
 from emulator.runlog import RoundRecord
+from emulator.state_tree import Tree
 
 Split = Literal["train", "test"]
 
@@ -154,8 +155,13 @@ class Executor(Protocol):
         """(P,) the number-th initialisation of this seed; 0 is the one all methods share."""
         ...
 
-    def train(self, tasks: TrainTasks, starts: Floats32) -> Updates:
-        """Train every task from its row of `starts` (n, P)."""
+    def train(
+        self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
+    ) -> Updates:
+        """Train every task from its row, `start` (n,), of `models` (M, P).
+
+        `weights` (k, n), where they are known, is what the updates will be mixed by.
+        """
         ...
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
@@ -177,10 +183,17 @@ class Reaction:
 
 
 class Coordinator(Protocol):
-    """A state machine over events and the ends of visits; it holds no clock, and does no I/O."""
+    """A state machine over events and the ends of visits; it holds no clock, and does no I/O.
+
+    Between any two calls its `state` can be taken, and a fresh one goes on from it after `restore`.
+    """
 
     @property
     def finished(self) -> bool: ...
+
+    def state(self) -> Tree: ...
+
+    def restore(self, state: Tree) -> None: ...
 
     def start(self) -> Reaction: ...
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 import math
 
-from emulator.events import Event
+from emulator.events import EVENTS, Event
+from emulator.state_tree import Tree
 
 
 class EventQueue:
@@ -29,6 +30,23 @@ class EventQueue:
             raise ValueError(f"time_s ({time_s}) of {event} must be finite")
         heapq.heappush(self._heap, (time_s, event.priority, self._sequence, event))
         self._sequence += 1
+
+    def state(self) -> list[Tree]:
+        """Every event with its key, in order."""
+        entries = sorted(self._heap, key=lambda entry: entry[:3])
+        return [self._sequence, *([*key, type(event).__name__, vars(event)] for *key, event in entries)]
+
+    def restore(self, state: list[Tree]) -> None:
+        """Go on from such a state; ValueError where it is none."""
+        try:
+            self._sequence, *entries = state
+            self._heap = [
+                (time_s, priority, sequence, EVENTS[name](**fields))
+                for time_s, priority, sequence, name, fields in entries
+            ]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"no event: {error}") from error
+        heapq.heapify(self._heap)
 
     def pop(self) -> tuple[float, Event]:
         """The time and event that come first; IndexError when there is none."""

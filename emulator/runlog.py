@@ -8,18 +8,30 @@ difference to the last ones before.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from emulator.arrays import Floats32, Ints
+from emulator.bounded import json_document
 from emulator.errors import DataFileError
+from emulator.log_lines import (
+    MOST_CLIENTS,
+    MOST_LINE_BYTES,
+    MOST_LOG_BYTES,
+    MOST_UNPACKED_BYTES,
+    refuse_wrong_header,
+    refuse_wrong_record,
+)
 from emulator.packed import packed, unpacked
+from emulator.state_tree import Tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +75,8 @@ class RoundRecord:
     # Of a global clustering: on how many clients' reports its centres, and the number of them, rest.
     kmeans_clients: int | None = None
     silhouette_clients: int | None = None
+    rejected: list[int] = field(default_factory=list)  # of the kept, those of whom an update was not finite
+    crashed: list[int] = field(default_factory=list)  # of the dropped, those whose device crashed
     # (scored clients of the header,) each one's own, NaN without test samples; only where asked for
     client_accuracy: Floats32 | None = None
 
@@ -88,16 +102,34 @@ PER_CLIENT: dict[str, type[np.int64] | type[np.float32]] = {
 """The fields of a record that are arrays."""
 
 
+READ_AT_ONCE = 2**24  # bytes
+
 LINES = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=packed)
 
 
 class RunLog:
-    """Appends to one file: a header line first, then a line per record."""
+    """Appends to one file: a header line first, then a line per record.
 
-    def __init__(self, path: Path, header: dict[str, Any]) -> None:
-        self._file = path.open("w", encoding="utf-8", newline="\n")
+    `resume` is a state that such a log was in: what the file holds beyond that is cut off. DataFileError when
+    what it holds before that is not what was written, or it is gone; OSError when it cannot be read.
+    """
+
+    def __init__(self, path: Path, header: dict[str, Any], resume: Mapping[str, Tree] | None = None) -> None:
         self._members: Ints | None = None  # the last ones written
-        self._write({"kind": "run", **header})
+        self._sha256 = hashlib.sha256()
+        self._bytes = 0
+        first = _line({"kind": "run", **header})
+        if resume is None:
+            self._file: BinaryIO = path.open("wb")
+            self._write(first)
+        else:
+            self._members = resume["members"]
+            self._file = self._reopen(path, first, resume)
+
+    def state(self) -> dict[str, Tree]:
+        """How far the log has come; all of it is on the disk when this returns."""
+        os.fsync(self._file.fileno())
+        return {"bytes": self._bytes, "sha256": self._sha256.hexdigest(), "members": self._members}
 
     def append(self, record: RoundRecord) -> None:
         line = {"kind": "round", **vars(record)}
@@ -107,10 +139,13 @@ class RunLog:
                 line[name] = packed(values, self._members if name == "members" else None)
         if record.members is not None:
             self._members = record.members
-        self._write(line)
+        self._write(_line(line))
 
     def close(self) -> None:
-        self._file.close()
+        """All of it is on the disk when this returns."""
+        if not self._file.closed:
+            os.fsync(self._file.fileno())
+            self._file.close()
 
     def __enter__(self) -> RunLog:
         return self
@@ -120,9 +155,39 @@ class RunLog:
     ) -> None:
         self.close()
 
-    def _write(self, line: dict[str, Any]) -> None:
-        self._file.write(LINES.encode(line) + "\n")
+    def _write(self, line: bytes) -> None:
+        self._file.write(line)
         self._file.flush()
+        self._sha256.update(line)
+        self._bytes += len(line)
+
+    def _reopen(self, path: Path, first: bytes, resume: Mapping[str, Tree]) -> BinaryIO:
+        """The file, cut back to `resume` and ready for what follows."""
+        try:
+            file = path.open("r+b")
+        except FileNotFoundError as error:
+            raise DataFileError(path, "is gone") from error
+        try:
+            while self._bytes < resume["bytes"]:
+                part = file.read(min(resume["bytes"] - self._bytes, READ_AT_ONCE))
+                if not part or (self._bytes == 0 and not part.startswith(first)):
+                    break
+                self._sha256.update(part)
+                self._bytes += len(part)
+            if self._bytes < resume["bytes"] or self._sha256.hexdigest() != resume["sha256"]:
+                raise DataFileError(
+                    path, f"damaged: its first {resume['bytes']} bytes are not those that were written"
+                )
+            file.truncate(self._bytes)
+            file.seek(self._bytes)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return (LINES.encode(content) + "\n").encode()
 
 
 def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
@@ -131,38 +196,68 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
     header = next(lines, None)
     if header is None or header[1].pop("kind", None) != "run":
         raise DataFileError(path, "a run log starts with a line of kind 'run'")
-    if header[1].get("scored_clients") is not None:
-        try:
-            header[1]["scored_clients"] = unpacked(header[1]["scored_clients"], np.int64)
-        except ValueError as error:
-            raise DataFileError(path, f"damaged: scored_clients is no array ({error})", row=1) from error
-    known = {item.name: item.default is MISSING for item in fields(RoundRecord)}
+    about = header[1]
+    try:
+        refuse_wrong_header(about)
+        most = about.get("num_clients") or MOST_CLIENTS
+        if about.get("scored_clients") is not None:
+            about["scored_clients"] = unpacked(about["scored_clients"], np.int64, most_entries=most)
+        left = most  # nobody lies in two ways
+        for kind, ids in about.get("byzantine", {}).items():
+            about["byzantine"][kind] = unpacked(ids, np.int64, most_entries=left)
+            left -= len(about["byzantine"][kind])
+    except ValueError as error:
+        raise DataFileError(path, f"damaged: not the header of a run ({error})", row=1) from error
+    known = {
+        item.name: item.default is MISSING and item.default_factory is MISSING for item in fields(RoundRecord)
+    }
+    kinds = {item.name: str(item.type) for item in fields(RoundRecord)}
     needed = {name for name, is_needed in known.items() if is_needed}  # the others came later
     records: list[RoundRecord] = []
     members: Ints | None = None  # the last ones read
+    num_bytes = 0  # of all arrays
     for number, line in lines:
         if line.pop("kind", None) != "round" or not needed <= set(line) <= set(known):
             raise DataFileError(path, "not a round record of this version", row=number)
         for name, kind in PER_CLIENT.items():
             if line.get(name) is not None:
                 try:
-                    line[name] = unpacked(line[name], kind, members if name == "members" else None)
+                    line[name] = unpacked(line[name], kind, members if name == "members" else None, most)
                 except ValueError as error:
                     problem = f"damaged: {name} is no array ({error})"
                     raise DataFileError(path, problem, row=number) from error
+                num_bytes += line[name].nbytes
+        if num_bytes > MOST_UNPACKED_BYTES:
+            problem = f"its arrays come to more than {MOST_UNPACKED_BYTES:,} bytes by here"
+            raise DataFileError(path, problem, row=number)
+        try:
+            refuse_wrong_record(line, kinds, about, {name: line.get(name) for name in PER_CLIENT})
+            found = line["members"]
+            if found is not None and members is not None and len(found) != len(members):
+                raise ValueError(f"members has {len(found)} entries, and had {len(members)}")
+        except ValueError as error:
+            raise DataFileError(path, f"damaged: {error}", row=number) from error
         if line["members"] is not None:
             members = line["members"]
         records.append(RoundRecord(**line))
-    return header[1], records
+    return about, records
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each line's number, from 1, and the object it holds."""
     number = 0
     try:
-        with path.open(encoding="utf-8") as file:
-            for number, text in enumerate(file, start=1):
-                line = json.loads(text)
+        if path.exists() and not path.is_file():
+            raise DataFileError(path, "cannot be read as a run log (it is no regular file)")
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size > MOST_LOG_BYTES:
+                raise DataFileError(path, f"has more than {MOST_LOG_BYTES:,} bytes; a log has fewer")
+            while content := file.readline(MOST_LINE_BYTES + 1):
+                text = content.decode("utf-8")
+                number += 1
+                if len(content) > MOST_LINE_BYTES:
+                    raise ValueError(f"longer than {MOST_LINE_BYTES:,} bytes")
+                line = json_document(text)
                 if not isinstance(line, dict):
                     raise ValueError("not an object")
                 yield number, line

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from emulator.arrays import Ints
+from emulator.arrays import Floats, Ints
 
 SCHEME = "Philox over SeedSequence(seed, spawn_key=(first 8 bytes of sha256(purpose), *key))"
 """How a stream is named, for a run's manifest."""
@@ -101,6 +101,18 @@ def generators(keys: StreamKeys) -> Iterator[np.random.Generator]:
         state["state"]["key"] = key
         philox.state = state
         yield generator
+
+
+def uniforms(keys: StreamKeys) -> Floats:
+    """(n, 2) two numbers in [0, 1) for each of the streams that `keys` names, without a generator for any.
+
+    They are the 53 upper bits of the two halves of its key, which a hash has mixed already.
+
+    >>> uniforms(RandomStreams(7).keys("crash", 3, np.array([1, 2]))).shape
+    (2, 2)
+    """
+    numbers: Floats = (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return numbers
 
 
 @cache

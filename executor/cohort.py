@@ -82,19 +82,21 @@ class Strategy(Protocol):
 
 
 class Wave:
-    """Tasks to be trained at the same virtual time, with `starts` (n, P) that follow them."""
+    """Tasks to be trained at the same virtual time, each from its row, `start` (n,), of `models` (M, P)."""
 
     def __init__(
         self,
         tasks: TrainTasks,
-        starts: Floats32,
+        models: Floats32,
+        start: Ints,
         reader: SampleReader,
         streams: RandomStreams,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         self.steps = step_counts(tasks)  # (n,)
         self._tasks = tasks
-        self._starts = starts
+        self._models = models
+        self._start = start
         self._reader = reader
         self._streams = streams
         self._dtype = dtype
@@ -119,7 +121,7 @@ class Wave:
         wanted = rows.ravel() if takes.all() else rows[takes].ravel()
         return Cohort(
             tasks=members,
-            start=torch.from_numpy(self._starts[members]).to(self._dtype),
+            start=torch.from_numpy(self._models[self._start[members]]).to(self._dtype),
             settings={name: self._rows(column, members)[:, None] for name, column in tasks.settings.items()},
             state={name: self._rows(column, members) for name, column in tasks.state.items()},
             steps=steps,

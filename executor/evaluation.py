@@ -10,32 +10,61 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from emulator.arrays import Floats, Floats32, Ints
+from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.messages import Evaluation, InferencePlan, SampleRanges
-from executor.prediction import Predictor
+from executor.prediction import EVALUATION_BATCH, Predictor
 from executor.ranges import rows_of, slabs
+from executor.side_by_side import SideBySide
 
-AT_ONCE = 4_000_000  # samples times labels; bounds memory
+SLAB = 4 * EVALUATION_BATCH  # samples of one model; fewer cost time, more are too few for many to share
+AT_ONCE = 200_000  # samples times labels, where a client is served by several models
 
 
 def evaluate(
-    predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges
+    predictor: Predictor, threads: SideBySide, models: Floats32, plan: InferencePlan, samples: SampleRanges
 ) -> Evaluation:
     """Each client's mean accuracy and loss on its `samples`, with what `plan` says of `models` (M, P).
 
     NaN for a client without samples, or without a model.
     """
-    weights = np.where(plan.models >= 0, plan.weights, 0.0)
-    used = weights > 0
-    if used.sum(axis=1).max(initial=0) <= 1:
-        column = used.argmax(axis=1) if used.shape[1] else np.zeros(len(used), dtype=np.int64)
-        serves = np.where(used.any(axis=1), plan.models[np.arange(len(used)), column], -1)
-        return _by_one(predictor, models, serves, samples)
-    return _by_many(predictor, models, plan, samples)
+    accuracy, loss = np.full(len(plan.models), np.nan), np.full(len(plan.models), np.nan)
+
+    def evaluate_slab(clients: Ints) -> None:
+        found = _of_slab(predictor, models, plan.take(clients), samples.take(clients))
+        accuracy[clients], loss[clients] = found.accuracy, found.loss
+
+    threads.run(evaluate_slab, cut(plan, samples, predictor.model.num_labels))
+    return Evaluation(accuracy, loss)
 
 
-def _by_one(predictor: Predictor, models: Floats32, serves: Ints, samples: SampleRanges) -> Evaluation:
-    """Each client with the one model that `serves` (N,) names, -1 for none."""
+def cut(plan: InferencePlan, samples: SampleRanges, num_labels: int) -> list[Ints]:
+    """The clients of each slab: those that are evaluated together, and by themselves come to the same.
+
+    Where one model serves each client a slab is of one model. Clients that none serves are in no slab, or
+    make no difference to it.
+    """
+    counts = samples.counts()
+    if not _served_by_one(plan):
+        weighed = np.where(_used(plan).any(axis=1), counts, 0)
+        return list(slabs(weighed, AT_ONCE // num_labels))
+    serves = _serves(plan)
+    found = []
+    for model in np.unique(serves[serves >= 0]):
+        clients = np.flatnonzero(serves == model)
+        found += [clients[slab] for slab in slabs(counts[clients], SLAB)]
+    return found
+
+
+def _of_slab(
+    predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges
+) -> Evaluation:
+    of_slab = _by_one if _served_by_one(plan) else _by_many
+    return of_slab(predictor, models, plan, samples)
+
+
+def _by_one(predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
+    """Each client with the one model that serves it, if any."""
+    serves = _serves(plan)
     accuracy, loss = np.full(len(serves), np.nan), np.full(len(serves), np.nan)
     for model in np.unique(serves[serves >= 0]):
         clients = np.flatnonzero(serves == model)
@@ -52,27 +81,41 @@ def _by_many(
 ) -> Evaluation:
     """Each client with a mean of its models' probabilities, or a count of their votes."""
     accuracy, loss = np.full(len(plan.models), np.nan), np.full(len(plan.models), np.nan)
-    served = (plan.models >= 0) & (plan.weights > 0)
+    served = _used(plan)
     counts = np.where(served.any(axis=1), samples.counts(), 0)
-    num_labels = predictor.model.num_labels
-    for slab in slabs(counts, AT_ONCE // num_labels):
-        clients = slab[counts[slab] > 0]
-        tally = _Tally(int(counts[clients].sum()), num_labels, plan.combine == "votes")
-        begins = np.cumsum(counts[clients]) - counts[clients]
-        for model in np.unique(plan.models[clients][served[clients]]):
-            for column in range(plan.models.shape[1]):
-                asked = (plan.models[clients, column] == model) & served[clients, column]
-                rows, lengths = rows_of(samples, clients[asked])
-                # Where these samples are among those of the slab.
-                places = np.arange(len(rows)) + np.repeat(
-                    begins[asked] - (np.cumsum(lengths) - lengths), lengths
-                )
-                weights = np.repeat(plan.weights[clients[asked], column], lengths)
-                predictor.of_one(models[model], rows, True, partial(tally.add, places, weights))
-        correct, losses = tally.outcome()
-        accuracy[clients] = _means(correct, counts[clients])
-        loss[clients] = _means(losses, counts[clients])
+    clients = np.flatnonzero(counts > 0)
+    tally = _Tally(int(counts[clients].sum()), predictor.model.num_labels, plan.combine == "votes")
+    begins = np.cumsum(counts[clients]) - counts[clients]
+    for model in np.unique(plan.models[clients][served[clients]]):
+        for column in range(plan.models.shape[1]):
+            asked = (plan.models[clients, column] == model) & served[clients, column]
+            rows, lengths = rows_of(samples, clients[asked])
+            # Where these samples are among those of the slab.
+            places = np.arange(len(rows)) + np.repeat(begins[asked] - (np.cumsum(lengths) - lengths), lengths)
+            weights = np.repeat(plan.weights[clients[asked], column], lengths)
+            predictor.of_one(models[model], rows, True, partial(tally.add, places, weights))
+    correct, losses = tally.outcome()
+    accuracy[clients] = _means(correct, counts[clients])
+    loss[clients] = _means(losses, counts[clients])
     return Evaluation(accuracy, loss)
+
+
+def _used(plan: InferencePlan) -> Bools:
+    """(N, width) which of the models that a client is served by count at all."""
+    used: Bools = (plan.models >= 0) & (plan.weights > 0)
+    return used
+
+
+def _served_by_one(plan: InferencePlan) -> bool:
+    return int(_used(plan).sum(axis=1).max(initial=0)) <= 1
+
+
+def _serves(plan: InferencePlan) -> Ints:
+    """(N,) the one model that serves each client, -1 for none."""
+    used = _used(plan)
+    column = used.argmax(axis=1) if used.shape[1] else np.zeros(len(used), dtype=np.int64)
+    serves: Ints = np.where(used.any(axis=1), plan.models[np.arange(len(used)), column], -1)
+    return serves
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ which samples comes in a message.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 
-from emulator.arrays import Floats32, Ints
+from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import (
     ArrayUpdates,
@@ -25,9 +25,10 @@ from emulator.messages import (
 )
 from emulator.ports import SampleReader, Segment
 from emulator.seeding import RandomStreams
+from executor import evaluation, scoring
 from executor.cohort import Strategy, Wave
 from executor.dense import DenseCohort
-from executor.evaluation import evaluate
+from executor.fitting import Fitting, out_of_memory_named
 from executor.flat import FlatModel
 from executor.memory import keep_freed_memory
 from executor.models.base import ModelSpec
@@ -35,9 +36,9 @@ from executor.parameters import ExecutorParameters
 from executor.prediction import Predictor
 from executor.reference import ReferenceLoop
 from executor.rules.base import Chain, LocalRule, build_chain
-from executor.scoring import score
-from executor.side_by_side import SideBySide
+from executor.side_by_side import Item, SideBySide
 from executor.stacked import StackedCohort
+from executor.tampering import tamper
 
 STACKED_PARAMETERS = 250_000  # of all models together: with what else a step touches, near a core's cache
 LEAST_STACKED, MOST_STACKED = 8, 25
@@ -66,11 +67,12 @@ class LocalExecutor:
         self._streams = streams
         self._model = FlatModel(model, reader.sample_shape, reader.num_labels)
         self._threads = SideBySide(settings.threads)
-        self._predictor = Predictor(reader, self._model, model.dense, self._threads)
+        self._predictor = Predictor(reader, self._model, model.dense)
         self._chain = build_chain(rules)
         self.strategy = _strategy(settings, model)  # what `auto` came to, for the log
         self._strategy = _build(self.strategy, self._model, self._chain)
         self.chunk = 1 if self.strategy == "loop" else settings.chunk or _chunk(self.num_parameters)
+        self._fitting = Fitting(settings.on_out_of_memory, self.chunk)
 
     @property
     def layout(self) -> Mapping[str, Segment]:
@@ -86,19 +88,49 @@ class LocalExecutor:
     def num_parameters(self) -> int:
         return self._model.num_parameters
 
+    @property
+    def halved_cohorts(self) -> int:
+        """How many cohorts were trained in halves so far, for want of memory."""
+        return self._fitting.halved
+
+    @property
+    def num_labels(self) -> int:
+        return self._model.num_labels
+
     def initial(self, number: int) -> Floats32:
         """(P,) the number-th initialisation of this seed."""
         return self._model.initial(self._streams, number)
 
-    def train(self, tasks: TrainTasks, starts: Floats32) -> ArrayUpdates:
-        """The update of each task, trained from its row of `starts` (n, P).
+    def side_by_side(self, job: Callable[[Item], None], items: Iterable[Item]) -> None:
+        """Do jobs that do not depend on one another in the threads that this executor has."""
+        self._threads.run(job, items)
+
+    def cut(self, tasks: TrainTasks, models: Floats32, start: Ints) -> tuple[list[Ints], Ints]:
+        """The rows of `tasks` in each cohort, and (n,) the steps of each task."""
+        wave = Wave(tasks, models, start, self._reader, self._streams)
+        return wave.cut(self.chunk), wave.steps
+
+    def cut_scores(self, num_models: int, counts: Ints) -> list[Ints]:
+        """Which requests, of `counts` (n,) samples, are scored together."""
+        return scoring.cut(self._predictor, num_models, counts)
+
+    def cut_evaluation(self, plan: InferencePlan, samples: SampleRanges) -> list[Ints]:
+        """Which clients are evaluated together."""
+        return evaluation.cut(plan, samples, self.num_labels)
+
+    def train(
+        self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
+    ) -> ArrayUpdates:
+        """The update of each task, trained from its row, `start` (n,), of `models` (M, P), as it arrives.
+        They are all here, so what they will be mixed by makes no difference.
 
         `metrics["loss"]` is the mean of the loss over the task's batches, each before its step. A task
         without samples takes no step: its update is zero and its loss NaN. A task whose training diverges
         has an update that is not finite; whoever uses it must look.
         """
-        wave = Wave(tasks, starts, self._reader, self._streams)
-        delta = np.zeros_like(starts)
+        wave = Wave(tasks, models, start, self._reader, self._streams)
+        delta = np.zeros((len(tasks), self.num_parameters), dtype=np.float32)
+        group = np.zeros(len(tasks), dtype=np.int64)
         loss = np.full(len(tasks), np.nan)
         widths = {"parameters": self.num_parameters, "scalar": 1}
         state = {
@@ -114,20 +146,28 @@ class LocalExecutor:
             moved -= cohort.start.numpy()
             delta[cohort.tasks] = moved
             loss[cohort.tasks] = trained.loss
+            tamper(delta, tasks, cohort.tasks, self._streams)
             for name, rows in trained.state.items():
                 state[name][cohort.tasks] = rows.numpy()
 
-        self._threads.run(train_cohort, wave.cut(self.chunk))
+        cohorts = wave.cut(self.chunk)
+        for number, members in enumerate(cohorts):
+            group[members] = number
+        self._threads.run(lambda members: self._fitting.run(train_cohort, members), cohorts)
         counts = tasks.samples.counts()
-        return ArrayUpdates(tasks.client, tasks.model, counts, wave.steps, delta, {"loss": loss}, state)
+        return ArrayUpdates(
+            tasks.client, tasks.model, counts, wave.steps, delta, {"loss": loss}, state, group
+        )
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
         """Score each of n requests for `samples` with every one of `models` (m, P)."""
-        return score(self._predictor, models, samples, metrics)
+        with out_of_memory_named("scoring models"):
+            return scoring.score(self._predictor, self._threads, models, samples, metrics)
 
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
         """Each client's accuracy and loss on its `samples`, with what `plan` says of `models` (M, P)."""
-        return evaluate(self._predictor, models, plan, samples)
+        with out_of_memory_named("evaluating models"):
+            return evaluation.evaluate(self._predictor, self._threads, models, plan, samples)
 
 
 def _strategy(settings: ExecutorParameters, model: ModelSpec) -> StrategyName:

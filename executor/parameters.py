@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from emulator.plugins import Parameters
 
@@ -32,3 +32,35 @@ class ExecutorParameters(Parameters):
         "itself computes with one thread, so that their number changes no bit of a result. One per core is "
         "fastest, where nothing else runs",
     )
+    workers: int = Field(
+        0,
+        ge=0,
+        le=1024,
+        description="processes of their own on this machine that train and score, each with so many "
+        "`threads`, or 0: all is done in one. Their number changes no bit of a result. `--workers` sets it; "
+        "under torchrun there is an executor for each rank but the first",
+    )
+    worker_timeout_s: float = Field(
+        600.0,
+        ge=1,
+        le=1e6,
+        description="wall seconds after which a worker that does not answer is given up, and replaced; more "
+        "than the longest job takes",
+    )
+    backend: Literal["gloo", "nccl"] = Field(
+        "gloo",
+        description="what messages to workers and ranks travel by. `nccl` is refused: it moves tensors "
+        "between GPUs, and executors compute on processors",
+    )
+    on_out_of_memory: Literal["stop", "halve"] = Field(
+        "stop",
+        description="what happens when a cohort does not fit into the memory: the run stops and can go on "
+        "later, or the cohort is trained in two halves, which changes results by rounding",
+    )
+
+    @field_validator("backend")
+    @classmethod
+    def _computes_on_processors(cls, backend: str) -> str:
+        if backend == "nccl":
+            raise ValueError('"nccl" is for tensors on GPUs, and executors compute on processors; use "gloo"')
+        return backend

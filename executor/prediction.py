@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -16,7 +17,6 @@ from emulator.arrays import Floats32, Ints
 from emulator.ports import SampleReader
 from executor.flat import FlatModel
 from executor.layers import Layers
-from executor.side_by_side import SideBySide
 
 EVALUATION_BATCH = 512  # samples
 ACTIVATIONS = 4_000_000  # numbers of the widest layer, over all models, in a batch of models side by side
@@ -28,16 +28,11 @@ Use = Callable[[slice, Tensor, Tensor], None]
 
 @dataclass(frozen=True)
 class Predictor:
-    """One kind of model, on the samples of one reader; `dense`: it is a `dense` one (see `ModelSpec`).
-
-    Batches are gone through side by side, in no particular order: whoever uses them writes to places of each
-    batch's own.
-    """
+    """One kind of model, on the samples of one reader; `dense`: it is a `dense` one (see `ModelSpec`)."""
 
     reader: SampleReader
     model: FlatModel
     dense: bool
-    threads: SideBySide
 
     def of_one(self, parameters: Floats32, rows: Ints, serving: bool, use: Use) -> None:
         """Batches of `rows` with logits (b, num_labels).
@@ -52,8 +47,7 @@ class Predictor:
         flat = torch.tensor(models)
         if self.dense:
             layers = Layers.of(self.model, flat)
-            widest = max(weight.shape[1] for weight in layers.weights)
-            size = max(EVALUATION_BATCH, ACTIVATIONS // (len(models) * widest))
+            size = self.batch_of_many(len(models))
             self._batches(rows, size, lambda x: layers.activations(x.flatten(1)[None])[-1], use)
         else:
             named = [self.model.named(row) for row in flat]
@@ -63,11 +57,21 @@ class Predictor:
 
             self._batches(rows, EVALUATION_BATCH, of_each, use)
 
+    def batch_of_many(self, num_models: int) -> int:
+        """Samples in a batch of `of_many`."""
+        if not self.dense:
+            return EVALUATION_BATCH
+        return max(EVALUATION_BATCH, ACTIVATIONS // (num_models * self._widest))
+
+    @cached_property
+    def _widest(self) -> int:
+        """Of all layers, the most numbers that come out of one."""
+        layers = Layers.of(self.model, torch.empty(1, self.model.num_parameters))
+        return max(weight.shape[1] for weight in layers.weights)
+
+    @torch.inference_mode()
     def _batches(self, rows: Ints, size: int, logits: Callable[[Tensor], Tensor], use: Use) -> None:
-        @torch.inference_mode()  # of the thread it is called in
-        def predict(first: int) -> None:
+        for first in range(0, len(rows), size):
             part = slice(first, min(first + size, len(rows)))
             features = torch.from_numpy(self.reader.features(rows[part]))
             use(part, logits(features), torch.from_numpy(self.reader.labels(rows[part])))
-
-        self.threads.run(predict, range(0, len(rows), size))

@@ -10,25 +10,32 @@ from torch import Tensor
 
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Metric, SampleRanges, Scores
-from executor.prediction import Predictor
+from executor.prediction import EVALUATION_BATCH, Predictor
 from executor.ranges import rows_of, slabs
+from executor.side_by_side import SideBySide
 
-AT_ONCE = 2_000_000  # samples times models; bounds memory
+SLAB = 4 * EVALUATION_BATCH  # samples, or more where a batch of many models holds more
 
 
 def score(
-    predictor: Predictor, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]
+    predictor: Predictor,
+    threads: SideBySide,
+    models: Floats32,
+    samples: SampleRanges,
+    metrics: frozenset[Metric],
 ) -> Scores:
     """Scores of each of n requests for `samples` with every one of `models` (m, P)."""
     counts, labels = samples.counts(), predictor.model.num_labels
     sums: dict[Metric, Floats] = {name: np.zeros((len(counts), len(models))) for name in metrics}
     if "confusion" in metrics:
         sums["confusion"] = np.zeros((len(counts), len(models), labels, labels))
-    if len(models) > 0:
-        for requests in slabs(counts, AT_ONCE // len(models)):
-            rows, lengths = rows_of(samples, requests)
-            for name, values in _of_samples(predictor, models, rows, metrics).items():
-                sums[name][requests] = _summed(values, lengths, sums[name].shape[2:])
+
+    def score_slab(requests: Ints) -> None:
+        rows, lengths = rows_of(samples, requests)
+        for name, values in _of_samples(predictor, models, rows, metrics).items():
+            sums[name][requests] = _summed(values, lengths, sums[name].shape[2:])
+
+    threads.run(score_slab, cut(predictor, len(models), counts))
     return Scores(
         counts,
         correct=sums.get("correct"),
@@ -36,6 +43,16 @@ def score(
         true_class_error=sums.get("true_class_error"),
         confusion=sums.get("confusion"),
     )
+
+
+def cut(predictor: Predictor, num_models: int, counts: Ints) -> list[Ints]:
+    """The requests of each slab: those that are scored together, and by themselves come to the same.
+
+    `counts` (n,): their samples.
+    """
+    if num_models == 0:
+        return []
+    return list(slabs(counts, max(SLAB, predictor.batch_of_many(num_models))))
 
 
 def _of_samples(

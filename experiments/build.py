@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coordinator.coordinator import SynchronousCoordinator
+from coordinator.faults import Faults
 from coordinator.measurement import scored_clients
 from coordinator.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize
@@ -21,10 +22,11 @@ from emulator.arrays import Floats
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
 from emulator.latency import TIME_MODELS
-from emulator.ports import Availability, Executor
+from emulator.ports import Availability, Executor, SampleReader
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
+from executor.workers.remote import RemoteExecutor
 from experiments.config import Arm, Experiment, Locate
 from experiments.freed_memory import give_back_freed_memory
 from experiments.naming import naming
@@ -38,13 +40,15 @@ MOST_CONCEPTS = 10_000  # entries of the table of concepts that a log's header s
 
 @dataclass(frozen=True)
 class World:
-    """What all arms of one seed share: the clients, their data, their devices and when they are online."""
+    """What all arms of one seed share: the clients, their data, their devices, when these are online, and
+    what goes wrong."""
 
     streams: RandomStreams
     trace: Trace
     profile: DeviceProfile
     fleet: Fleet
     availability: Availability
+    faults: Faults
 
     def fingerprint(self) -> dict[str, str]:
         """sha256 of the trace, of the fleet's columns, and of what availability answers over two days."""
@@ -87,8 +91,10 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
     availability = experiment.devices.availability.build().build(
         clients, streams.generator("availability"), locate
     )
+    faults = Faults(experiment.faults, clients, trace.num_labels, streams)
+    trace = trace.with_flipped_labels(faults.clients("label_flip"))
     give_back_freed_memory()
-    return World(streams, trace, profile, fleet, availability)
+    return World(streams, trace, profile, fleet, availability, faults)
 
 
 def build_emulation(
@@ -116,6 +122,7 @@ def build_emulation(
         max_wait_days=experiment.round.max_wait_days,
         evaluate_clients=experiment.round.evaluate_clients,
         log_client_accuracy=experiment.round.log_client_accuracy,
+        nonfinite_updates=experiment.round.nonfinite_updates,
     )
     coordinator = SynchronousCoordinator(
         parts,
@@ -125,6 +132,7 @@ def build_emulation(
         latency=latency,
         executor=timed_executor(executor, stopwatch),
         streams=world.streams,
+        faults=world.faults,
     )
     return Emulation(coordinator, log, observers)
 
@@ -163,28 +171,39 @@ def _build_schedules(arm: Arm) -> tuple[Schedule, ...]:
 
 
 def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecutor:
-    """The executor that trains and scores one arm."""
+    """The executor that trains and scores one arm, in this process."""
+    return build_executor_over(experiment, arm, world.trace, world.streams)
+
+
+def build_executor_over(
+    experiment: Experiment, arm: Arm, reader: SampleReader, streams: RandomStreams
+) -> LocalExecutor:
+    """The same where there is no world, but the samples of one."""
     return LocalExecutor(
-        world.trace,
+        reader,
         arm.training.model.build(),
         [rule.build() for rule in arm.solver],
-        world.streams,
+        streams,
         experiment.executor,
     )
 
 
-def run_header(experiment: Experiment, arm: Arm, world: World, executor: LocalExecutor) -> dict[str, Any]:
+def run_header(
+    experiment: Experiment, arm: Arm, world: World, executor: LocalExecutor | RemoteExecutor
+) -> dict[str, Any]:
     """The first line of a run's log: what the rounds below it are of.
 
     `concepts` is the true one of each client (columns) at each data step (rows, the last for tests only),
     where the trace knows it and the table is not too large. `scored_clients` are the ids of those that are
-    scored, where these are a sample.
+    scored, where these are a sample; `byzantine` those that lie, by how they do, where some do.
     """
     concepts = world.trace.concepts
     known = {} if concepts is None or concepts.size > MOST_CONCEPTS else {"concepts": concepts.tolist()}
     clients = world.trace.num_clients
     scored = scored_clients(clients, experiment.round.evaluate_clients, world.streams)
     sampled = {"scored_clients": scored} if len(scored) < clients else {}
+    liars = {each.kind: world.faults.clients(each.kind) for each in world.faults.liars}
+    lying = {"byzantine": liars} if liars else {}
     return {
         "arm": arm.name,
         "seed": world.streams.seed,
@@ -196,6 +215,7 @@ def run_header(experiment: Experiment, arm: Arm, world: World, executor: LocalEx
         "model_factor": resolve_model_factor(experiment, arm, world),
         **known,
         **sampled,
+        **lying,
     }
 
 

@@ -6,7 +6,6 @@ the file and the key.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,19 +16,23 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from coordinator.aggregators import AGGREGATORS, Aggregator
 from coordinator.clusterers import CLUSTERERS, Clusterer
 from coordinator.detectors import DETECTORS, Detector
+from coordinator.faults import FaultParameters
 from coordinator.memories import MEMORIES, Memory
 from coordinator.pacing import PACINGS, Pacing
 from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
+from emulator.bounded import is_file, read_toml, toml_document
 from emulator.errors import ConfigurationError, DataFileError
-from emulator.plugins import ChoiceOf, Chosen, Parameters, Registry
+from emulator.plugins import ChoiceOf, Chosen, Parameters, Registry, alone_is_a_list
 from executor.parameters import ExecutorParameters
+from experiments.recorded import MOST_NAME_BYTES, MOST_RUNS
 from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
 
 Locate = Callable[[str], Path]
 
 TABLE_SUFFIXES = (".csv", ".parquet")
+MOST_SHOWN = 200  # letters of a path that is none
 PLAIN_RULES = {
     "tuple_type": "must be a list",
     "dict_type": "must be a table",
@@ -62,11 +65,6 @@ def _number_or_flops(value: Any) -> Any:
     if isinstance(value, str) and value != "flops":
         raise ValueError('must be a number, or "flops"')
     return value
-
-
-def _alone_is_a_list(value: Any) -> Any:
-    """A rule or a schedule that is alone needs no list around it."""
-    return [value] if isinstance(value, str | Mapping) else value
 
 
 def _number_alone(value: Any) -> Any:
@@ -116,9 +114,20 @@ class Round(Parameters):
         ge=1,
         description="score a fixed random sample of so many clients; without it, or of fewer, all",
     )
+    nonfinite_updates: Literal["drop", "stop"] = Field(
+        "drop",
+        description="an update with NaN or infinity is left out, counted and logged, or it ends the run",
+    )
     log_client_accuracy: bool = Field(
         False, description="write every scored client's accuracy into the log, at each evaluation"
     )
+
+
+class Checkpoint(Parameters):
+    """When an unfinished run is stored, to be gone on with; one that is asked to stop is stored too."""
+
+    every_s: float = Field(60.0, gt=0, description="wall seconds between two checkpoints, at most")
+    every_rounds: int | None = Field(None, ge=1, description="rounds between two checkpoints, at most")
 
 
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -158,11 +167,11 @@ class PartsRow(Parameters):
     )
     memory: Annotated[Chosen[Memory], ChoiceOf(lambda: MEMORIES)] = Field("held", validate_default=True)
     solver: Annotated[
-        tuple[Annotated[Chosen[Any], ChoiceOf(_rules)], ...], BeforeValidator(_alone_is_a_list)
+        tuple[Annotated[Chosen[Any], ChoiceOf(_rules)], ...], BeforeValidator(alone_is_a_list)
     ] = Field(("sgd",), validate_default=True)
     schedules: Annotated[
         tuple[Annotated[Chosen[Schedule], ChoiceOf(lambda: SCHEDULES)], ...],
-        BeforeValidator(_alone_is_a_list),
+        BeforeValidator(alone_is_a_list),
     ] = Field((), description="no two of them may set the same number")
     aggregator: Annotated[Chosen[Aggregator], ChoiceOf(lambda: AGGREGATORS)] = Field(
         "fedavg", validate_default=True
@@ -173,7 +182,9 @@ class PartsRow(Parameters):
 class Arm(PartsRow):
     """A method: a name, its row of parts, and how its participants train where that is its own."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_+-]*(\.[0-9][A-Za-z0-9_+-]*)*$")
+    name: str = Field(
+        max_length=MOST_NAME_BYTES, pattern=r"^[A-Za-z0-9][A-Za-z0-9_+-]*(\.[0-9][A-Za-z0-9_+-]*)*$"
+    )
     training: Training = Training()
 
 
@@ -181,13 +192,15 @@ class Experiment(Parameters):
     """A whole configuration. `[parts]` sets parts for every arm that does not name its own; `training` of an
     arm is laid over `[training]`, key by key."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
+    name: str = Field(max_length=MOST_NAME_BYTES, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
     seeds: tuple[Annotated[int, Field(ge=0, lt=2**32)], ...] = Field((0, 1, 2, 3, 4), min_length=1)
     trace: Annotated[Chosen[TraceSource], ChoiceOf(lambda: SOURCES, key="source")]
     devices: Devices = Devices()
+    faults: FaultParameters = FaultParameters()
     training: Training = Training()
     round: Round
     executor: ExecutorParameters = ExecutorParameters()
+    checkpoint: Checkpoint = Checkpoint()
     report: Report = Report()
     parts: PartsRow = Field(PartsRow(), exclude=True)
     arm: tuple[Arm, ...] = Field(min_length=1)
@@ -219,8 +232,16 @@ class Experiment(Parameters):
         return arms
 
     @model_validator(mode="after")
+    def _runs_can_be_counted(self) -> Experiment:
+        if len(self.arm) * len(self.seeds) > MOST_RUNS:
+            raise ValueError(
+                f"{len(self.arm)} arms x {len(self.seeds)} seeds: an experiment has at most {MOST_RUNS} runs"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _published_arms_exist(self) -> Experiment:
-        names = [arm.name for arm in self.arm]
+        names = dict.fromkeys(arm.name for arm in self.arm)
         for figure, values in self.report.published or ():
             for name in values:
                 if name not in names:
@@ -246,21 +267,53 @@ class Experiment(Parameters):
         return tomli_w.dumps(self.resolved())
 
 
+class OutsideError(DataFileError):
+    """A path of a configuration that leads to where the configuration has no business."""
+
+
 def locator(data: Path | None, config: Path | None) -> Locate:
-    """Finds a path of a configuration: as it stands, under --data, or beside the configuration."""
+    """Finds a path of a configuration: as it stands, under --data, or beside the configuration.
+
+    What it finds lies in one of these three folders, links followed: OutsideError for anything else.
+    """
     if data is not None and not data.is_dir():
         raise DataFileError(data, "no such folder; --data (or DRIFTSCALE_DATA) names one")
     folders = [Path(), *([data] if data else []), *([config.parent] if config else [])]
+    roots = list(dict.fromkeys(folder.resolve() for folder in folders))
 
     def locate(path: str) -> Path:
-        tried = [folder / Path(path).expanduser() for folder in folders]
-        for place in tried:
-            if place.exists():
+        try:
+            tried = [folder / Path(path).expanduser() for folder in folders]
+            found = [place for place in tried if place.exists()]
+            astray = {place: _first_outside(place, roots) for place in found}
+        except (OSError, RuntimeError, ValueError) as error:  # nobody's home, a null byte, too long
+            raise DataFileError(path[:MOST_SHOWN], f"is no path ({error})") from error
+        for place in found:
+            if astray[place] is None:
+                if not (place.is_file() or place.is_dir()):
+                    raise DataFileError(place, "is neither a file nor a folder")
                 return place
+        if found:
+            inside = ", ".join(map(str, roots))
+            raise OutsideError(
+                path,
+                f"leads to {astray[found[0]]}; a configuration may read what is in {inside}; "
+                f"--data names a folder to read from",
+            )
         looked = ", ".join(dict.fromkeys(map(str, tried)))
         raise DataFileError(path, f"not found; looked for {looked}; --data names a folder to look in")
 
     return locate
+
+
+def _first_outside(place: Path, roots: Sequence[Path]) -> Path | None:
+    """Where `place` leads, or a link right in it if it is a folder, when that is in none of `roots`."""
+    links = [item for item in place.iterdir() if item.is_symlink()] if place.is_dir() else []
+    for item in (place, *links):
+        resolved = item.resolve()
+        if not any(resolved.is_relative_to(root) for root in roots):
+            return resolved
+    return None
 
 
 def load_experiment(
@@ -270,11 +323,11 @@ def load_experiment(
 
     ConfigurationError for whatever breaks a rule, DataFileError when there is no such file.
     """
-    if not path.is_file():
+    if not is_file(path):
         problem = "is a folder, not a configuration" if path.is_dir() else "no such configuration"
         raise DataFileError(path, problem)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = read_toml(path)
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path}: cannot be read as TOML ({error})") from error
     for setting in settings:
@@ -311,6 +364,8 @@ def _name_folder_source(table: dict[str, Any], locate: Locate) -> None:
         return
     try:
         is_folder = locate(source).is_dir()
+    except OutsideError:
+        raise
     except DataFileError:
         return  # an unknown name; validation lists the choices
     if is_folder:
@@ -323,8 +378,8 @@ def _apply_setting(table: dict[str, Any], setting: str) -> None:
     if not equals or not key.strip():
         raise ConfigurationError(f"--set {setting}: must be KEY=VALUE, as in round.rounds=50")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = toml_document(f"value = {text}")["value"]
+    except ValueError:
         value = text
     *path, last = key.strip().split(".")
     place: Any = table

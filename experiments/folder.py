@@ -6,20 +6,22 @@ Knows how experiments stand together; what one does is the runner's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from emulator.errors import ConfigurationError, EmulatorError, InputError, RunError, UnknownNameError
+from emulator.errors import (
+    ConfigurationError,
+    EmulatorError,
+    InputError,
+    ResumableError,
+    RunError,
+    UnknownNameError,
+)
 from experiments.config import Experiment, Locate, load_experiment, locator
 from experiments.run_directory import RunDirectory
 from experiments.runner import FailedRunsError, Plan, Progress, check, plan_run, run_plan
-
-
-class FolderProgress(Progress, Protocol):
-    """A progress that can also be told of an experiment that could not go on."""
-
-    def note(self, text: str) -> None: ...
+from experiments.stop import Stop
 
 
 @dataclass(frozen=True)
@@ -87,18 +89,29 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Pl
     ]
 
 
-def run_folder(plans: Sequence[Plan], progress: FolderProgress, finish: Callable[[Plan], None]) -> None:
+def run_folder(
+    plans: Sequence[Plan], progress: Progress, finish: Callable[[Plan], None], stop: Stop | None = None
+) -> None:
     """Run the plans one after the other, and `finish` each, however it ended.
 
-    One that cannot go on does not stop the others; RunError at the end names those.
+    One that cannot go on does not stop the others; RunError at the end names those. ResumableError when the
+    machine failed one, as it would fail the others.
     """
     failed = []
     for plan in plans:
         try:
             try:
-                run_plan(plan, progress)
-            finally:
+                run_plan(plan, progress, stop)
+            except (ResumableError, KeyboardInterrupt):
+                with suppress(OSError):  # the disk may be what is full
+                    finish(plan)
+                raise
+            except EmulatorError:
                 finish(plan)
+                raise
+            finish(plan)
+        except ResumableError:
+            raise
         except FailedRunsError:
             failed.append(plan.experiment.name)
         except EmulatorError as error:

@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from emulator.checkpoints import write_durably
 from emulator.runlog import RoundRecord
-from experiments.run_directory import FinishedRun, write_atomically
+from experiments.run_directory import FinishedRun
 
 INTEGERS = (
     "round",
@@ -39,7 +40,7 @@ FLOATS = (
     "control_bytes",
     "models_sent",
 )
-COUNTS = ("participants", "kept", "dropped", "clusters")
+COUNTS = ("participants", "kept", "dropped", "crashed", "rejected", "clusters")
 
 
 def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
@@ -64,4 +65,4 @@ def write_rounds_table(path: Path, runs: Sequence[FinishedRun]) -> None:
     """Write `rounds_table(runs)` to `path`, whole or not at all."""
     buffer = pa.BufferOutputStream()
     pq.write_table(rounds_table(runs), buffer)
-    write_atomically(path, buffer.getvalue().to_pybytes())
+    write_durably(path, buffer.getvalue().to_pybytes())

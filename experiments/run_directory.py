@@ -1,27 +1,41 @@
 """The layout of a run directory; nothing else spells its file names.
 
     experiment.toml            the configuration, every default written out
-    manifest.json              versions, hashes of trace and profile, seed streams
+    manifest.json              versions of the first attempt and any later ones, hashes of trace and profile,
+                               files that were read, seed streams
     <arm>/seed-<n>/log.jsonl   virtual quantities only
     <arm>/seed-<n>/timing.json what was measured on a wall clock
+    <arm>/seed-<n>/checkpoint/ where an unfinished run goes on from
     <arm>/seed-<n>/DONE        or FAILED, with the reason; neither while a run is unfinished
     rounds.parquet, summary.json, report.html
+    .lock                      held by the process that runs into the directory
 
-DONE is written last: a run that has it has all its files.
+DONE is written last: a run that has it has all its files. Only then its checkpoints are deleted.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from emulator.bounded import read_json, read_text, read_toml
+from emulator.checkpoints import CheckpointFolder, make_folder, sync_folder, write_durably
 from emulator.errors import DataFileError, InputError
 from emulator.runlog import RoundRecord, read_log
+from experiments.recorded import is_finite, refuse_unreadable
+
+MOST_REASON_BYTES = 2**16  # of FAILED
+
+
+TORN = re.compile(
+    r"\.(experiment\.toml|manifest\.json|timing\.json|DONE|FAILED|rounds\.parquet|summary\.json|report\.html)\.(?P<pid>\d{1,9})"
+)
+"""The names under which these files are written, by the process of that number, until they are whole."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +62,10 @@ class RunDirectory:
     @property
     def manifest_path(self) -> Path:
         return self.path / "manifest.json"
+
+    @property
+    def lock_path(self) -> Path:
+        return self.path / ".lock"
 
     @property
     def rounds_path(self) -> Path:
@@ -79,6 +97,9 @@ class RunDirectory:
     def failed_path(self, arm: str, seed: int) -> Path:
         return self.seed_path(arm, seed) / "FAILED"
 
+    def checkpoints(self, arm: str, seed: int) -> CheckpointFolder:
+        return CheckpointFolder(self.seed_path(arm, seed) / "checkpoint")
+
     # -- reading -----------------------------------------------------------------------------------------
 
     def experiment(self) -> dict[str, Any]:
@@ -88,7 +109,7 @@ class RunDirectory:
         if not self.experiment_path.is_file():
             raise InputError(f"{self.path}: not a run directory, it has no {self.experiment_path.name}")
         try:
-            experiment = tomllib.loads(self.experiment_path.read_text(encoding="utf-8"))
+            experiment = read_toml(self.experiment_path)
         except (OSError, ValueError) as error:
             raise DataFileError(self.experiment_path, f"cannot be read as TOML ({error})") from error
         for key in ("name", "seeds", "arm", "report"):
@@ -101,11 +122,23 @@ class RunDirectory:
             raise DataFileError(self.experiment_path, "arm must be a list of tables that have a name")
         if not isinstance(experiment["report"], dict) or "window" not in experiment["report"]:
             raise DataFileError(self.experiment_path, "report must be a table that has a window")
+        try:
+            refuse_unreadable(experiment)
+        except ValueError as error:
+            raise DataFileError(self.experiment_path, str(error)) from error
         return experiment
 
     def manifest(self) -> dict[str, Any] | None:
         """The manifest, or None where the run wrote none."""
-        return _read_json(self.manifest_path) if self.manifest_path.is_file() else None
+        if not self.manifest_path.is_file():
+            return None
+        manifest = _read_json(self.manifest_path)
+        for key in ("versions", "sha256"):
+            if not isinstance(manifest.get(key, {}), dict):
+                raise DataFileError(self.manifest_path, f"{key} must be an object")
+        if "later_versions" in manifest and not _is_list_of(dict, manifest["later_versions"]):
+            raise DataFileError(self.manifest_path, "later_versions must be a list of objects")
+        return manifest
 
     def arms(self) -> list[str]:
         """The arms' names in the configured order; the first is the reference."""
@@ -120,7 +153,10 @@ class RunDirectory:
     def failure(self, arm: str, seed: int) -> str | None:
         """Why the run failed; None when it did not."""
         path = self.failed_path(arm, seed)
-        return path.read_text(encoding="utf-8").strip() if path.is_file() else None
+        try:
+            return read_text(path, MOST_REASON_BYTES).strip() if path.is_file() else None
+        except (OSError, ValueError) as error:
+            raise DataFileError(path, f"cannot be read ({error})") from error
 
     def read_run(self, arm: str, seed: int) -> FinishedRun:
         """A finished run; InputError when it is not finished or damaged."""
@@ -131,12 +167,32 @@ class RunDirectory:
 
     def read_timing(self, arm: str, seed: int) -> dict[str, float]:
         """What was measured on a wall clock in a finished run."""
-        return _read_json(self.timing_path(arm, seed))
+        path = self.timing_path(arm, seed)
+        timing = _read_json(path)
+        if "wall_s" not in timing or not all(map(is_finite, timing.values())):
+            raise DataFileError(path, "must hold finite numbers, wall_s among them")
+        return timing
 
     def finished_pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all finished runs, by arm and then by seed as configured."""
         seeds = self.seeds()
         return [(arm, seed) for arm in self.arms() for seed in seeds if self.is_done(arm, seed)]
+
+    def holds_runs(self) -> bool:
+        """Whether there is any run that is finished or has a checkpoint, of whatever configuration."""
+        patterns = ("*/seed-*/DONE", "*/seed-*/checkpoint/round-*")
+        return any(True for pattern in patterns for _ in self.path.glob(pattern))
+
+    def begun_pairs(self) -> list[tuple[str, int]]:
+        """(arm, seed) of all runs that are finished or can be gone on with."""
+        seeds = self.seeds()
+        return [
+            (arm, seed)
+            for arm in self.arms()
+            for seed in seeds
+            if self.is_done(arm, seed)
+            or (not self.failed_path(arm, seed).is_file() and self.checkpoints(arm, seed).files())
+        ]
 
     def finished_runs(self) -> list[FinishedRun]:
         """All finished runs, in that order."""
@@ -146,13 +202,19 @@ class RunDirectory:
 
     def clear(self) -> None:
         """Delete the runs and all that was made of them; whatever else is in the folder stays, and with it
-        the folder. InputError for a folder that is no run directory."""
-        if not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir())):
-            return
+        the folder. InputError where there are runs and no configuration: they may be anybody's."""
         if not self.experiment_path.is_file():
+            if not self.holds_runs():  # nothing is here yet, or an earlier `clear` came to its end
+                return
             missing = self.experiment_path.name
             raise InputError(f"{self.path}: not a run directory (it has no {missing}), so it is not deleted")
         for folder in sorted(self.path.glob("*/seed-*")):
+            if folder.is_symlink() or folder.parent.is_symlink():
+                raise InputError(f"{folder}: a link leads there, out of the run directory; it is not deleted")
+            done = folder / "DONE"
+            if done.exists():  # first: a run that has it has all its files
+                done.unlink()
+                sync_folder(folder)
             shutil.rmtree(folder)
             _remove_if_empty(folder.parent)
         for file in (
@@ -165,39 +227,47 @@ class RunDirectory:
             file.unlink(missing_ok=True)
         _remove_if_empty(self.path)
 
+    def delete_torn_files(self) -> None:
+        """Delete what processes that were killed while they wrote a file have left beside it."""
+        for folder in (self.path, *self.path.glob("*/seed-*")):
+            for file in folder.glob(".*"):
+                torn = TORN.fullmatch(file.name)
+                if torn is not None and not _is_alive(int(torn["pid"])):
+                    file.unlink(missing_ok=True)
+
     def start(self, arm: str, seed: int) -> Path:
         """An empty folder for the run; whatever an earlier attempt left there is deleted."""
         folder = self.seed_path(arm, seed)
         if folder.exists():
             shutil.rmtree(folder)
-        folder.mkdir(parents=True)
+        make_folder(folder)
         return folder
 
     def mark_done(self, arm: str, seed: int, timing: dict[str, float]) -> None:
-        """Write the timing, then DONE."""
-        write_atomically(self.timing_path(arm, seed), json.dumps(timing, allow_nan=False, indent=2) + "\n")
-        write_atomically(self.done_path(arm, seed), "")
+        """Write the timing, then DONE; the run needs its checkpoints no more."""
+        write_durably(self.timing_path(arm, seed), json.dumps(timing, allow_nan=False, indent=2) + "\n")
+        write_durably(self.done_path(arm, seed), "")
+        self.checkpoints(arm, seed).delete()
 
     def mark_failed(self, arm: str, seed: int, reason: str) -> None:
-        write_atomically(self.failed_path(arm, seed), reason + "\n")
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """The whole of `content` stands at `path`, or what was there before: never a part of it."""
-    data = content.encode() if isinstance(content, str) else content
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with aside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+        """Delete the checkpoints, then write FAILED: the run starts over when it is asked for again."""
+        make_folder(self.seed_path(arm, seed))  # it may have failed before it had one
+        self.checkpoints(arm, seed).delete()
+        write_durably(self.failed_path(arm, seed), reason + "\n")
 
 
 def _is_list_of(kind: type, value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, kind) for item in value)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
 
 
 def _remove_if_empty(folder: Path) -> None:
@@ -207,7 +277,7 @@ def _remove_if_empty(folder: Path) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except (OSError, ValueError) as error:
         raise DataFileError(path, f"cannot be read as JSON ({error})") from error
     if not isinstance(content, dict):

@@ -5,35 +5,43 @@ from __future__ import annotations
 import json
 import os
 import platform
-import resource
-import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
 
-from emulator.errors import ConfigurationError, EmulatorError, InputError, RunError, UnknownNameError
-from emulator.runlog import RoundRecord, RunLog
+from emulator.checkpoints import make_folder, write_durably
+from emulator.errors import (
+    CheckpointError,
+    ConfigurationError,
+    DataFileError,
+    EmulatorError,
+    InputError,
+    ResumableError,
+    RunError,
+    UnknownNameError,
+)
+from emulator.runlog import RoundRecord
 from emulator.seeding import SCHEME
+from experiments.attempt import Attempt, Tally
 from experiments.build import (
     World,
     build_emulation,
-    build_executor,
     build_world,
     refuse_unfit_arms,
     run_header,
 )
 from experiments.config import Experiment, Locate, parse_experiment
+from experiments.crew import Crew
 from experiments.naming import naming
 from experiments.planned_run import PlannedRun
-from experiments.run_directory import RunDirectory, write_atomically
-from experiments.stopwatch import Stopwatch
+from experiments.run_directory import RunDirectory
+from experiments.source_files import Identity, SourceFiles
+from experiments.stop import Stop
 
 PACKAGES = ("driftscale", "torch", "numpy", "scikit-learn", "scipy", "pyarrow", "pydantic")
-
 
 MOST_NAMED = 3
 
@@ -49,11 +57,15 @@ class Progress(Protocol):
 
     def run(self, run: PlannedRun) -> AbstractContextManager[None]: ...
 
+    def going_on(self, run: PlannedRun, rounds: int) -> None: ...
+
     def round_done(self, record: RoundRecord) -> None: ...
 
     def skipped(self, run: PlannedRun) -> None: ...
 
     def failed(self, run: PlannedRun, reason: str) -> None: ...
+
+    def note(self, text: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -94,9 +106,9 @@ def plan_run(
 ) -> Plan:
     """Prepare the run directory `path`.
 
-    Finished runs that it holds are kept, with their seeds, if the configuration is the same in all else;
-    ConfigurationError names what differs. `fresh` deletes them, once it is clear that the new ones can be
-    built.
+    Runs that it holds, finished or with a checkpoint, are kept, with their seeds, if the configuration is the
+    same in all else; ConfigurationError names what differs. `fresh` deletes them, once it is clear that the
+    new ones can be built.
     """
     names = [arm.name for arm in experiment.arm]
     for arm in arms or ():
@@ -108,89 +120,116 @@ def plan_run(
     if fresh and path.exists():
         check(experiment, locate, arms, file, scratch=path)
         directory.clear()
-    if not directory.experiment_path.is_file() and any(path.glob("*/seed-*/DONE")):
-        raise InputError(
-            f"{path} holds finished runs, but no {directory.experiment_path.name} that says of what; "
-            f"take another --out"
-        )
+    if not directory.experiment_path.is_file() and directory.holds_runs():
+        missing = directory.experiment_path.name
+        raise InputError(f"{path} holds runs, but no {missing} that says of what; take another --out")
     recorded = experiment
-    # Of runs that never finished nothing is kept, so they bind nobody to their configuration.
-    if directory.experiment_path.is_file() and directory.finished_pairs():
-        recorded = _united(experiment, parse_experiment(directory.experiment(), str(path)), path)
+    # Of runs that failed, or never came to a checkpoint, nothing is kept: they bind nobody.
+    if directory.experiment_path.is_file() and (begun := directory.begun_pairs()):
+        old = parse_experiment(directory.experiment(), str(path))
+        recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
     except OSError as error:
         raise InputError(f"--out {path}: cannot be made a folder ({error.strerror})") from error
-    write_atomically(directory.experiment_path, recorded.to_toml())
+    try:
+        directory.delete_torn_files()
+        write_durably(directory.experiment_path, recorded.to_toml())
+    except OSError as error:
+        raise InputError(f"--out {path}: cannot be written in ({error.strerror})") from error
     return Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate, file)
 
 
-def run_plan(plan: Plan, progress: Progress) -> None:
-    """Run what is not finished. A run that cannot go on is marked FAILED and the others still run;
-    FailedRunsError at the end names them."""
+def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None) -> None:
+    """Run what is not finished, each from its last checkpoint. One that cannot go on is marked FAILED and the
+    others still run; FailedRunsError at the end names them.
+
+    ResumableError when the machine failed a run, CheckpointError when one cannot be gone on with: no other is
+    tried. KeyboardInterrupt once `stop` was asked for, and the run at hand stored.
+    """
+    with Crew(plan.experiment, plan.directory.path) as crew:
+        _run_all(plan, progress, stop or Stop(), crew)
+
+
+def _run_all(plan: Plan, progress: Progress, stop: Stop, crew: Crew) -> None:
     failures: list[str] = []
     world: World | None = None
+    files = SourceFiles(plan.locate, _recorded_files(plan.directory))
+    if plan.directory.begun_pairs() and plan.directory.manifest() is None:
+        progress.note(
+            f"{plan.directory.path}: without its {plan.directory.manifest_path.name} nobody knows which "
+            f"files the runs in it were begun with; they are taken to be those of today"
+        )
     for run in plan.runs():
         if plan.is_done(run):
+            plan.directory.checkpoints(run.arm, run.seed).delete()  # had it been killed right after DONE
             progress.skipped(run)
             continue
         if world is None or world.streams.seed != run.seed:
             is_first, world = world is None, None  # the last one is let go before the next is drawn
+            crew.hire()
             progress.drawing(run)
             with naming(plan.file):
-                world = build_world(plan.experiment, run.seed, plan.locate, plan.directory.path)
+                world = build_world(plan.experiment, run.seed, files, plan.directory.path)
                 if is_first:  # what cannot be put together shows before anything trains
                     refuse_unfit_arms(plan.experiment, plan.arms, world)
-            _write_manifest(plan, world)
+            _write_manifest(plan, world, files.found)
         try:
-            run_one(plan, run, world, progress)
+            with stop.between_steps():
+                run_one(plan, run, world, progress, stop, crew)
+        except (ResumableError, CheckpointError):
+            raise
         except EmulatorError as error:
             plan.directory.mark_failed(run.arm, run.seed, str(error))
             progress.failed(run, str(error))
             failures.append(f"{run.arm}, seed {run.seed}")
     if failures:
-        others = len(failures) - MOST_NAMED
-        named = [*failures[:MOST_NAMED], *([f"and {others} more"] if others > 0 else [])]
         raise FailedRunsError(
-            f"{len(failures)} of {len(plan.runs())} runs failed ({'; '.join(named)}); finished runs are kept "
+            f"{len(failures)} of {len(plan.runs())} runs failed ({_some(failures)}); finished runs are kept "
             f"in {plan.directory.path}"
         )
 
 
-def run_one(plan: Plan, run: PlannedRun, world: World, progress: Progress) -> None:
-    """Run one (arm, seed) from its first round to DONE."""
+def run_one(plan: Plan, run: PlannedRun, world: World, progress: Progress, stop: Stop, crew: Crew) -> None:
+    """Run one (arm, seed) to DONE, from its last checkpoint or from its first round.
+
+    ResumableError where the machine has no room or memory for it, CheckpointError where it is not to be gone
+    on with, KeyboardInterrupt where `stop` was asked for.
+    """
     arm = plan.experiment.find_arm(run.arm)
-    plan.directory.start(run.arm, run.seed)
-    stopwatch = Stopwatch()
-    start, cpu_start = time.perf_counter(), time.process_time()
-    executor = build_executor(plan.experiment, arm, world)
-    with (
-        progress.run(run),
-        RunLog(
-            plan.directory.log_path(run.arm, run.seed), run_header(plan.experiment, arm, world, executor)
-        ) as log,
-    ):
-        kept = 0
-
-        def count_kept(record: RoundRecord) -> None:
-            nonlocal kept
-            kept += len(record.kept)
-
-        observers = (progress.round_done, count_kept)
-        build_emulation(plan.experiment, arm, world, executor, log, observers, stopwatch).run()
-        if kept == 0:
-            raise RunError(
-                f"no update was absorbed in any of {run.rounds} rounds: every visit was dropped, as its "
-                f"client went offline, or abandoned; give clients more time (devices.availability, "
-                f"pacing.deadline_s), or less to do"
-            )
-    timing = {
-        "wall_s": time.perf_counter() - start,
-        **stopwatch.seconds,
-        "cpu_s": time.process_time() - cpu_start,
-        "peak_memory_bytes": _peak_memory_bytes(),
-    }
-    plan.directory.mark_done(run.arm, run.seed, timing)
+    executor = crew.executor(arm, world)
+    attempt = Attempt(
+        plan.directory,
+        run.arm,
+        run.seed,
+        plan.experiment.checkpoint,
+        header=run_header(plan.experiment, arm, world, executor),
+        build=lambda log, observers, stopwatch: build_emulation(
+            plan.experiment, arm, world, executor, log, observers, stopwatch
+        ),
+        observer=progress.round_done,
+        halved=lambda: executor.halved_cohorts,
+        note=progress.note,
+    )
+    try:
+        with progress.run(run), attempt:
+            if attempt.stored is not None:
+                progress.going_on(run, attempt.stored)
+            for _ in attempt.emulation.steps():
+                if stop.asked or attempt.is_due:
+                    attempt.store()
+                if stop.asked:
+                    raise KeyboardInterrupt
+            _refuse_empty(attempt.tally, plan.experiment)
+            plan.directory.mark_done(run.arm, run.seed, attempt.finish())
+    except (OSError, MemoryError, ResumableError) as error:
+        last = attempt.stored
+        goes_on = "begins again" if last is None else f"goes on from its last checkpoint, round {last},"
+        raise ResumableError(
+            f"{run.arm}, seed {run.seed} stopped in round {attempt.tally.rounds}: {_machine_problem(error)}. "
+            f"It {goes_on} when the command is given again"
+        ) from error
+    _tell_of_faults(attempt, run, progress)
 
 
 def check(
@@ -213,12 +252,62 @@ def check(
     return world
 
 
-def _united(new: Experiment, old: Experiment, path: Path) -> Experiment:
-    """`new` with the seeds of both; ConfigurationError when they differ in what decides a result."""
-    difference = _first_difference(_deciding(old), _deciding(new))
-    if difference is not None:
+def _refuse_empty(tally: Tally, experiment: Experiment) -> None:
+    """RunError when nothing was learnt in the whole run."""
+    if tally.fruitful > 0:
+        return
+    rounds = f"no update was absorbed in any of {tally.rounds} rounds"
+    if tally.rejected > 0:
+        fewer = " or fewer faults.corrupt" if experiment.faults.corrupt > 0 else ""
+        raise RunError(
+            f"training diverged: {rounds}, {tally.rejected} times clients sent some that were not finite; a "
+            f"lower training.learning_rate{fewer} may help"
+        )
+    raise RunError(
+        f"{rounds}: every visit was dropped, as its client went offline or crashed, or abandoned; give "
+        f"clients more time (devices.availability, pacing.deadline_s, faults.crash), or less to do"
+    )
+
+
+def _tell_of_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> None:
+    """What did not end the run and should still be known."""
+    name, tally = f"{run.arm}, seed {run.seed}", attempt.tally
+    if tally.rejected:
+        progress.note(
+            f"{name}: {tally.rejected} times clients sent updates that were not finite; they were left out "
+            f"(see `rejected` in its log)"
+        )
+    if tally.halved_cohorts:
+        progress.note(
+            f"{name}: {tally.halved_cohorts} cohorts were trained in halves, for want of memory; that may "
+            f"have changed results by rounding"
+        )
+
+
+def _machine_problem(error: OSError | MemoryError | ResumableError) -> str:
+    """One line: the file and what is wrong with it, or what there was no memory for."""
+    if isinstance(error, OSError):
+        return f"{error.filename or 'a file'}: {error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return f"out of memory ({error})" if str(error) else "out of memory"
+    return str(error)
+
+
+def _some(items: Sequence[str]) -> str:
+    """The first few of `items`, and how many more there are."""
+    others = len(items) - MOST_NAMED
+    return "; ".join([*items[:MOST_NAMED], *([f"and {others} more"] if others > 0 else [])])
+
+
+def _united(new: Experiment, old: Experiment, begun: Collection[str], path: Path) -> Experiment:
+    """`new` with the seeds of both; ConfigurationError when they differ in what decides a result of an arm
+    that has `begun`."""
+    before = _deciding(old)
+    before["arm"] = {name: arm for name, arm in before["arm"].items() if name in begun}
+    differences = list(_differences(before, _deciding(new)))
+    if differences:
         raise ConfigurationError(
-            f"{path} holds runs of another configuration ({difference}); "
+            f"{path} holds runs of another configuration ({_some(differences)}); "
             f"take another --out, or --fresh to delete them"
         )
     seeds = tuple(sorted({*old.seeds, *new.seeds}))
@@ -227,57 +316,78 @@ def _united(new: Experiment, old: Experiment, path: Path) -> Experiment:
 
 
 def _deciding(experiment: Experiment) -> dict[str, Any]:
-    """What decides the result of an (arm, seed): not which seeds there are, how many threads train, or how it
-    is reported."""
+    """What decides the result of an (arm, seed): not which seeds there are, how many threads train, what
+    happens without memory, when it is stored, or how it is reported."""
     table = experiment.resolved()
-    table["executor"].pop("threads")
+    for key in ("threads", "workers", "worker_timeout_s", "backend", "on_out_of_memory"):
+        table["executor"].pop(key)
     arms = {arm["name"]: arm for arm in table.pop("arm")}
-    for key in ("seeds", "report", "training"):  # every arm has its training written out
+    for key in ("seeds", "checkpoint", "report", "training"):  # every arm has its training written out
         table.pop(key)
     return {**table, "arm": arms}
 
 
-def _first_difference(old: Any, new: Any, path: str = "") -> str | None:
-    """`key was X, is Y` of the first value that differs; an arm that only one side has is no difference."""
+def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    """`key was X, is Y` of each value that differs; an arm that only one side has is no difference."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*old, *new]):
             if path == "arm" and not (key in old and key in new):
                 continue
-            inner = f"{path}.{key}" if path else str(key)
-            found = _first_difference(old.get(key), new.get(key), inner)
-            if found is not None:
-                return found
-        return None
-    return None if old == new else f"{path} was {old!r}, is {new!r}"
+            yield from _differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+    elif old != new:
+        yield f"{path} was {old!r}, is {new!r}"
 
 
-def _write_manifest(plan: Plan, world: World) -> None:
-    """What the runs are made with. Of a seed that has finished runs, the world must be as it was then:
-    ConfigurationError when a file behind the trace, the profile or the availability has changed."""
+def _write_manifest(plan: Plan, world: World, files: Mapping[str, Identity]) -> None:
+    """What the runs are made with, and of which files. Of a seed that has begun runs, the world must be as it
+    was then: ConfigurationError when the trace, the profile or the availability is another one."""
     seed, fingerprint = world.streams.seed, world.fingerprint()
-    fingerprints = (plan.directory.manifest() or {}).get("sha256", {})
-    has_finished = any(finished == seed for _, finished in plan.directory.finished_pairs())
-    for what, sha256 in fingerprints.get(str(seed), {}).items() if has_finished else ():
-        if sha256 != fingerprint[what]:
+    manifest = plan.directory.manifest() or {}
+    fingerprints = _table(plan.directory, manifest, "sha256")
+    begun = plan.directory.begun_pairs()
+    has_begun = any(other == seed for _, other in begun)
+    known = _table(plan.directory, fingerprints, str(seed))
+    for what, sha256 in known.items() if has_begun else ():
+        if sha256 != fingerprint.get(what):
             raise ConfigurationError(
-                f"{plan.directory.path}: the {what} of seed {seed} is not the one its finished runs were "
-                f"made with: a file has changed since; take another --out, or --fresh to delete them"
+                f"{plan.directory.path}: the {what} of seed {seed} is not the one its runs were begun with: "
+                f"files, or driftscale itself, changed since; take another --out, or --fresh to delete them"
             )
+    versions = {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+    first = _table(plan.directory, manifest, "versions") if begun else {}
+    later = manifest.get("later_versions", []) if begun else []
+    if versions not in (first or versions, *later):
+        later = [*later, versions]
     manifest = {
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "versions": first or versions,
+        **({"later_versions": later} if later else {}),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "profile": {"name": world.profile.name, "source": world.profile.source},
         "availability": dict(world.availability.facts),
         "random_streams": SCHEME,
         "sha256": {**fingerprints, str(seed): fingerprint},
+        "files": {**(_table(plan.directory, manifest, "files") if begun else {}), **files},
     }
-    write_atomically(plan.directory.manifest_path, json.dumps(manifest, indent=2) + "\n")
+    write_durably(plan.directory.manifest_path, json.dumps(manifest, indent=2) + "\n")
 
 
-def _peak_memory_bytes() -> float:
-    """The most memory this process has held so far, in earlier runs too."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(peak if sys.platform == "darwin" else peak * 1024)
+def _recorded_files(directory: RunDirectory) -> dict[str, Identity]:
+    """The files behind the runs that are kept; DataFileError where the manifest is damaged."""
+    if not directory.begun_pairs():
+        return {}
+    files = _table(directory, directory.manifest() or {}, "files")
+    for name, identity in files.items():
+        if not isinstance(identity, dict) or set(identity) != {"size", "sha256"}:
+            raise DataFileError(directory.manifest_path, f"files.{name} must have a size and a sha256")
+    return files
+
+
+def _table(directory: RunDirectory, manifest: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The table `key` of a manifest, empty where it is left out."""
+    table = manifest.get(key, {})
+    if not isinstance(table, dict):
+        raise DataFileError(directory.manifest_path, f"{key} must be a table")
+    return table
 
 
 def _version(package: str) -> str:

@@ -12,7 +12,9 @@ Figures are in the units of their names; accuracies and distances have none, `_p
 `accuracy_omitting_drift` and `accuracy_including_drift` are test-then-train: means over clients and data
 steps, by the last evaluation of each step, without the cells that drift and with them; null where the trace
 does not know its concepts. `models_sent` counts whole models either way, `relative_models_sent` against those
-of the reference arm. Version 2 added these four, version 3 `finished`.
+of the reference arm. `crashed_visits` are among the `dropouts`; `rejected_updates` counts the clients whose
+update was not finite, over all rounds. Version 2 added the four above, version 3 `finished`; figures may be
+added within a version, as the last two were.
 In `arms` an arm is measured on the seeds that the reference arm has finished too, so that all comparisons are
 paired; arms that share no seed with it are left out, which are all while it has finished none.
 """
@@ -25,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from emulator.checkpoints import write_durably
 from emulator.errors import InputError
 from emulator.runlog import RoundRecord
 from experiments.drift_accuracy import accuracy_including_drift, accuracy_omitting_drift
@@ -36,7 +39,7 @@ from experiments.intervals import (
     mean_estimate,
     ratio_estimate,
 )
-from experiments.run_directory import FinishedRun, RunDirectory, write_atomically
+from experiments.run_directory import FinishedRun, RunDirectory
 from experiments.time_to_accuracy import AccuracyCurve, accuracy_curve
 
 SUMMARY_VERSION = 3
@@ -55,6 +58,8 @@ TOTALS: dict[str, Callable[[FinishedRun], float | None]] = {
     "moves": lambda run: sum(record.moved for record in run.records),
     "dropouts": lambda run: sum(len(record.dropped) for record in run.records),
     "abandoned": lambda run: sum(record.abandoned for record in run.records),
+    "crashed_visits": lambda run: sum(len(record.crashed) for record in run.records),
+    "rejected_updates": lambda run: sum(len(record.rejected) for record in run.records),
 }
 """Figures that need one run alone."""
 
@@ -104,7 +109,7 @@ def summarise(
 def write_summary(directory: RunDirectory, runs: Sequence[FinishedRun]) -> Summary:
     """Summarise `runs` as the directory's configuration says, and write `summary.json`."""
     summary = summarise_directory(directory, runs)
-    write_atomically(directory.summary_path, json.dumps(summary, allow_nan=False, indent=2) + "\n")
+    write_durably(directory.summary_path, json.dumps(summary, allow_nan=False, indent=2) + "\n")
     return summary
 
 

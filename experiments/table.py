@@ -23,9 +23,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from emulator.bounded import read_json
+from emulator.checkpoints import write_durably
 from emulator.errors import DataFileError, InputError
 from experiments.comparison import COMPARED, compare, spread
-from experiments.run_directory import RunDirectory, write_atomically
+from experiments.recorded import refuse_unreadable_finished
+from experiments.run_directory import RunDirectory
 from experiments.summary import SUMMARY_VERSION
 
 TABLE_VERSION = 2
@@ -97,7 +100,7 @@ def how_many_runs(directory: RunDirectory) -> dict[str, int]:
 def recorded_name(folder: Path) -> str:
     """What the table in `folder` is headed by; the folder's own name where there is none."""
     try:
-        return str(json.loads((folder / "table.json").read_text(encoding="utf-8"))["name"])
+        return str(read_json(folder / "table.json")["name"])
     except (OSError, ValueError, KeyError, TypeError):
         return folder.resolve().name
 
@@ -109,8 +112,8 @@ def write_table(folder: Path, directories: Sequence[RunDirectory], name: str) ->
     if not directories:
         raise InputError(f"{folder}: holds no run directory to make a table of")
     table = build_table(name, directories)
-    write_atomically(folder / "table.json", json.dumps(table, allow_nan=False, indent=2) + "\n")
-    write_atomically(folder / "table.html", render_table(table))
+    write_durably(folder / "table.json", json.dumps(table, allow_nan=False, indent=2) + "\n")
+    write_durably(folder / "table.html", render_table(table))
     return table
 
 
@@ -126,7 +129,7 @@ def _finished(directory: RunDirectory) -> dict[str, Any]:
     if not path.is_file():
         return {"steps": None, "scored_steps": None, "arms": {}}
     try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
+        summary = read_json(path)
         version = summary["version"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataFileError(path, f"cannot be read as a summary ({error!r})") from error
@@ -135,5 +138,9 @@ def _finished(directory: RunDirectory) -> dict[str, Any]:
             path,
             f"is a summary of version {version}, not {SUMMARY_VERSION}; driftscale report makes it again",
         )
-    found: dict[str, Any] = summary["finished"]
+    found: dict[str, Any] = summary.get("finished")
+    try:
+        refuse_unreadable_finished(found)
+    except (ValueError, AttributeError) as error:
+        raise DataFileError(path, f"cannot be read as a summary ({error})") from error
     return found

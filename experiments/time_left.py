@@ -49,6 +49,14 @@ class TimeLeft:
     def begin(self, run: PlannedRun) -> None:
         self._run, self._done, self._since_s = run, 0, self._clock()
 
+    def skip(self, rounds: int) -> None:
+        """So many rounds of the run were done in an earlier command."""
+        assert self._run is not None
+        self._done += rounds
+        self._since_s = self._clock()
+        self._todo[self._run.experiment, self._run.arm] -= rounds
+        self._all -= rounds
+
     def round_done(self) -> None:
         assert self._run is not None
         now_s = self._clock()

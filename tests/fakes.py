@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from coordinator.clusterers.single import Single
 from coordinator.coordinator import SynchronousCoordinator
 from coordinator.detectors import Detector
 from coordinator.detectors.changed import Changed
+from coordinator.faults import FaultParameters, Faults
 from coordinator.memories import Memory
 from coordinator.memories.held import Held, HeldParameters
 from coordinator.method import Parts, RoundSettings
@@ -68,7 +69,7 @@ def one_hot(*labels: int, of: int) -> Floats:
 class FakeExecutor:
     """A task moves its model by `pull` of the way to its client's target; a client's accuracy is 1 minus the
     distance between its target and the first parameter of the model that serves it. Without samples there is
-    no update, no loss and no accuracy.
+    no update, no loss and no accuracy. Of tampering it knows what `scale` and `nan` are.
 
     `targets` is (N,) or (N, P). Remembers each wave of tasks with its starts, and what it evaluated.
     """
@@ -94,17 +95,24 @@ class FakeExecutor:
     def initial(self, number: int) -> Floats32:
         return np.full(self.num_parameters, number, dtype=np.float32)
 
-    def train(self, tasks: TrainTasks, starts: Floats32) -> ArrayUpdates:
+    def train(
+        self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
+    ) -> ArrayUpdates:
+        starts = models[start]
         self.waves.append(tasks)
-        self.starts.append(starts.copy())
+        self.starts.append(starts)
         counts = tasks.samples.counts()
         distance = np.where(counts[:, None] > 0, self.targets[tasks.client] - starts, 0.0)
+        none = np.zeros(len(tasks))
+        arrived = tasks.tampering.get("scale", none + 1) + np.where(
+            tasks.tampering.get("nan", none), np.nan, 0
+        )
         return ArrayUpdates(
             client=tasks.client,
             model=tasks.model,
             num_samples=counts,
             num_steps=tasks.settings["local_steps"].astype(np.int64),
-            delta=(self.pull * distance).astype(np.float32),
+            delta=(arrived[:, None] * self.pull * distance).astype(np.float32),
             metrics={"loss": np.where(counts > 0, np.abs(distance).mean(axis=1), np.nan)},
             state={name: column + 1 for name, column in tasks.state.items()},
         )
@@ -291,10 +299,13 @@ class Population:
     evaluate_every: int = 1
     min_online: int = 1
     max_wait_days: float = 30.0
+    nonfinite_updates: Literal["drop", "stop"] = "drop"
+    faults: FaultParameters = field(default_factory=FaultParameters)
     seed: int = 0
 
     def coordinator(self) -> SynchronousCoordinator:
         clients = len(self.executor.targets)
+        stream = self.stream or FakeStream(np.ones((1, clients, 1)))
         cohort = CohortSize(self.participants or clients, self.over_commit)
         return SynchronousCoordinator(
             Parts(
@@ -314,12 +325,14 @@ class Population:
                 evaluate_every=self.evaluate_every,
                 min_online=self.min_online,
                 max_wait_days=self.max_wait_days,
+                nonfinite_updates=self.nonfinite_updates,
             ),
-            stream=self.stream or FakeStream(np.ones((1, clients, 1))),
+            stream=stream,
             availability=self.availability,
             latency=DriftscaleLatency(self.fleet or a_fleet(clients), self.model_factor),
             executor=self.executor,
             streams=RandomStreams(self.seed),
+            faults=Faults(self.faults, clients, stream.num_labels, RandomStreams(self.seed)),
         )
 
     def play(self, log: Log | None = None) -> Played:

@@ -1,4 +1,4 @@
-"""What the packages may import, where they come from, and what never stands in them."""
+"""What the packages may import, where they come from, and that each module says what it is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from experiments.cli import OUR_PACKAGES, foreign_package
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = ("torch", "sklearn", "scipy", "pandas")
 MODULES = sorted(path for package in OUR_PACKAGES for path in (ROOT / package).rglob("*.py"))
-READS_PICKLE = ROOT / "device_profiles" / "fedscale.py"
 
 
 def run(code: str, *first_on_path: Path) -> subprocess.CompletedProcess[str]:
@@ -111,55 +109,9 @@ def test_no_package_of_the_tests_can_shadow_one_of_ours() -> None:
     assert list((ROOT / "tests").rglob("__init__.py")) == []
 
 
-# -- what never stands in a module --------------------------------------------------------------------------
-
-
-def test_the_scan_sees_every_package() -> None:
-    assert {path.relative_to(ROOT).parts[0] for path in MODULES} == set(OUR_PACKAGES)
-    assert len(MODULES) > 80
+# -- what a module says -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_says_what_it_is_and_executes_no_data(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert ast.get_docstring(tree), "has no docstring"
-    found = [found for node in ast.walk(tree) for found in dangers(node)]
-    assert found == [] if path != READS_PICKLE else set(found) <= {"pickle"}
-
-
-PICKLES = {"pickle", "_pickle", "cPickle", "shelve", "marshal", "dill", "cloudpickle", "joblib", "yaml"}
-LOADERS = {("torch", "load"), ("torch", "save"), ("pd", "read_pickle"), ("pandas", "read_pickle")}
-
-
-def dangers(node: ast.AST) -> Iterator[str]:
-    """What in a node could execute the data it reads."""
-    match node:
-        case ast.Import(names=names):
-            yield from (alias.name for alias in names if alias.name.split(".")[0] in PICKLES)
-        case ast.ImportFrom(module=str(module)) if module.split(".")[0] in PICKLES:
-            yield module
-        case ast.Call(func=ast.Name(id=("eval" | "exec" | "compile" | "__import__") as name)):
-            yield name
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name)) if (owner, name) in LOADERS:
-            yield f"{owner}.{name}"
-        case ast.keyword(arg="allow_pickle", value=ast.Constant(value=True)):
-            yield "allow_pickle"
-
-
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ("import pickle", ["pickle"]),
-        ("from pickle import loads", ["pickle"]),
-        ("import yaml.loader", ["yaml.loader"]),
-        ("eval('1')", ["eval"]),
-        ("exec(open('x').read())", ["exec"]),
-        ("torch.load(path)", ["torch.load"]),
-        ("np.load(path, allow_pickle=True)", ["allow_pickle"]),
-        ("np.load(path, allow_pickle=False)", []),
-        ("model.eval()", []),
-        ("re.compile('x')", []),
-    ],
-)
-def test_the_scan_finds_what_it_is_for(code: str, found: list[str]) -> None:
-    assert [danger for node in ast.walk(ast.parse(code)) for danger in dangers(node)] == found
+def test_a_module_says_what_it_is(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), "has no docstring"

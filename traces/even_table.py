@@ -43,17 +43,36 @@ class EvenTable(Table):
         first_step: int,
         scratch: Path | None,
     ) -> None:
-        self._sizes = sizes
-        self._num_steps = num_steps
-        self._splits_at = (0, num_steps * sizes[0])  # the place at which each split begins
-        self.per_client = num_steps * sum(sizes)
-        rows = num_clients * self.per_client
+        rows = num_clients * num_steps * sum(sizes)
         layout = {
             "label": (np.min_scalar_type(images.num_labels), rows),
             "image": (np.min_scalar_type(len(images.pixels)), rows),
             "noise_start": (np.dtype(np.int32), rows),
         }
-        super().__init__(Columns(layout, scratch), num_clients, first_step, first_step + num_steps - 1)
+        self._lay(Columns(layout, scratch), num_clients, num_steps, sizes, first_step)
+
+    @classmethod
+    def over(
+        cls, columns: Columns, num_clients: int, num_steps: int, sizes: tuple[int, int], first_step: int
+    ) -> EvenTable:
+        """The table whose `columns` are there already."""
+        table = cls.__new__(cls)
+        table._lay(columns, num_clients, num_steps, sizes, first_step)
+        return table
+
+    @property
+    def shape(self) -> tuple[int, int, tuple[int, int], int]:
+        """What `over` needs besides the columns."""
+        return self.num_clients, self._num_steps, self._sizes, self.first_step
+
+    def _lay(
+        self, columns: Columns, num_clients: int, num_steps: int, sizes: tuple[int, int], first_step: int
+    ) -> None:
+        super().__init__(columns, num_clients, first_step, first_step + num_steps - 1)
+        self._sizes = sizes
+        self._num_steps = num_steps
+        self._splits_at = (0, num_steps * sizes[0])  # the place at which each split begins
+        self.per_client = num_steps * sum(sizes)
         self._stride = np.repeat(sizes, [num_steps * size for size in sizes])
         number = np.concatenate([np.tile(np.arange(size), num_steps) for size in sizes])
         self._start = (np.arange(self.per_client) - number) * num_clients + number

@@ -20,13 +20,16 @@ from traces.images import ImageSet
 MAX_BYTES = 2**31
 """No idx file we know comes near; a header that claims more is refused."""
 
+TRAIN, TEST = ("train",), ("t10k", "test")
+IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
+
 _UNSIGNED_BYTE = 0x08
 
 
 def read_idx_folder(folder: Path) -> ImageSet:
     """The published split of an idx folder: `train-*` is train, `t10k-*` (or `test-*`) is test."""
-    train_pixels, train_labels = _read_pair(folder, ("train",))
-    test_pixels, test_labels = _read_pair(folder, ("t10k", "test"))
+    train_pixels, train_labels = _read_pair(folder, TRAIN)
+    test_pixels, test_labels = _read_pair(folder, TEST)
     if train_pixels.shape[1:] != test_pixels.shape[1:]:
         raise DataFileError(
             folder, f"train images are {train_pixels.shape[1:]}, test images {test_pixels.shape[1:]}"
@@ -40,6 +43,11 @@ def read_idx_folder(folder: Path) -> ImageSet:
         train=np.arange(len(train_labels)),
         test=np.arange(len(train_labels), len(labels)),
     )
+
+
+def idx_files(folder: Path) -> list[Path]:
+    """The four files that `read_idx_folder` reads; DataFileError where there are not as many."""
+    return [_find(folder, prefixes, kind) for prefixes in (TRAIN, TEST) for kind in (IMAGES, LABELS)]
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
@@ -91,8 +99,8 @@ def _at_most(file: BufferedIOBase, size: int) -> bytes:
 
 
 def _read_pair(folder: Path, prefixes: tuple[str, ...]) -> tuple[np.ndarray, Ints]:
-    images_path = _find(folder, prefixes, "images-idx3-ubyte")
-    labels_path = _find(folder, prefixes, "labels-idx1-ubyte")
+    images_path = _find(folder, prefixes, IMAGES)
+    labels_path = _find(folder, prefixes, LABELS)
     pixels = read_idx(images_path, 3)
     labels = read_idx(labels_path, 1).astype(np.int64)
     if len(pixels) != len(labels):

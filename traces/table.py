@@ -31,6 +31,11 @@ class Table(ABC):
         self.first_step = first_step
         self.last_step = last_step
 
+    @property
+    def columns(self) -> Columns:
+        """Where `label`, `image` and `noise_start` lie, in the order in which they are stored."""
+        return self._columns
+
     def __len__(self) -> int:
         return len(self._columns["label"])
 

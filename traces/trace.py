@@ -6,7 +6,7 @@ What does is a `TraceStream`, a cursor over it.
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
+from copy import copy
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from emulator.errors import InputError
 from emulator.messages import SampleRanges
 from emulator.ports import Split
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, Arrivals
+from traces.flipped_labels import FlippedLabels
 from traces.images import ImageSet
+from traces.samples import NoisyImages
 from traces.table import CHUNK_ROWS, Table
 
 
@@ -53,8 +55,8 @@ class Trace:
         self.rounds_per_step = rounds_per_step
         self.noise = noise
         self._images = images
-        self._pixels = int(np.prod(images.shape))
-        self._normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
+        normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
+        self.samples = NoisyImages(images, noise, normal)
         self._refuse_clients_without_data()
 
     def __len__(self) -> int:
@@ -77,18 +79,10 @@ class Trace:
     def sample_shape(self) -> tuple[int, ...]:
         return self._images.shape
 
-    @cached_property
-    def _noise_windows(self) -> Floats32:
-        """(starts, pixels) of each start the stretch of the noise table behind it; views, not copies."""
-        return np.lib.stride_tricks.sliding_window_view(self._normal, self._pixels)
-
     def features(self, rows: Ints) -> Floats32:
         """(n, *sample_shape) the samples of table rows `rows`."""
-        samples = self._images.features(self.table.take("image", rows).astype(np.int64))
-        if self.noise > 0:
-            noise = self._noise_windows[self.table.take("noise_start", rows)]
-            samples += np.float32(self.noise) * noise.reshape(samples.shape)
-        return samples
+        starts = self.table.take("noise_start", rows) if self.noise > 0 else None
+        return self.samples.features(self.table.take("image", rows).astype(np.int64), starts)
 
     def labels(self, rows: Ints) -> Ints:
         """(n,) the labels of table rows `rows`."""
@@ -108,6 +102,17 @@ class Trace:
             oldest = max(oldest, first_step)
         newest = min(step, last_step) if last_step >= 0 else self.table.first_step - 1
         return self._arrivals(ids, "train", oldest, newest)
+
+    def with_flipped_labels(self, clients: Ints) -> Trace:
+        """This trace, where the training samples of `clients`, ascending, have label L - 1 - y instead of y.
+
+        The pixels, and all the table stores, are shared.
+        """
+        if len(clients) == 0:
+            return self
+        flipped = copy(self)
+        flipped.table = FlippedLabels(self.table, clients, self.num_labels)
+        return flipped
 
     def columns(self) -> Arrivals:
         """All columns, whole and in the order of the table: for traces that fit into memory."""

@@ -6,15 +6,24 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from coordinator.view import View
-from emulator.arrays import Floats32
+from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
 from emulator.plugins import Parameters
+from emulator.stateful import Stateful
 
 
-class Aggregator(ABC):
+class Aggregator(Stateful, ABC):
     """Base of aggregators; built with its own frozen parameters."""
 
     Parameters: ClassVar[type[Parameters]]
+
+    def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
+        """(M, n) what `aggregate` will mix the updates of n tasks by, once, if all of them are finite; None
+        where it does otherwise, or cannot say before they are trained.
+
+        Said beforehand, since executors elsewhere then send sums instead of updates, at once.
+        """
+        return None
 
     @abstractmethod
     def aggregate(self, updates: Updates, view: View) -> Floats32:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from coordinator.aggregators.base import Aggregator
 from coordinator.view import View
-from emulator.arrays import Floats32
+from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
 from emulator.plugins import Parameters
 
@@ -34,9 +34,19 @@ class FedAvg(Aggregator):
     def __init__(self, parameters: FedAvgParameters) -> None:
         self.parameters = parameters
 
+    def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats:
+        return mean_weights(model, num_samples, view, self.parameters.weighting)
+
     def aggregate(self, updates: Updates, view: View) -> Floats32:
-        by_samples = self.parameters.weighting == "samples"
-        share = updates.num_samples if by_samples else np.ones(len(updates))
-        weights = np.where(updates.model == view.model_ids[:, None], share, 0.0)  # (M, n)
-        weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+        weights = self.weights(updates.model, updates.num_samples, view)
         return (view.models + updates.mix(weights)).astype(np.float32)
+
+
+def mean_weights(
+    model: Ints, num_samples: Ints, view: View, weighting: Literal["samples", "uniform"]
+) -> Floats:
+    """(M, n) what each of n updates weighs in the mean of its model's; they sum to 1, or are all 0."""
+    share = num_samples if weighting == "samples" else np.ones(len(model))
+    weights = np.where(model == view.model_ids[:, None], share, 0.0)
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+    return weights

@@ -11,11 +11,12 @@ from coordinator.view import View
 from emulator.messages import InferencePlan
 from emulator.plugins import Parameters
 from emulator.ports import Segment
+from emulator.stateful import Stateful
 
 Representation = Literal["label"]
 
 
-class Clusterer(ABC):
+class Clusterer(Stateful, ABC):
     """Base of clusterers; built with its own frozen parameters.
 
     It is asked at three moments, and answers None for "as before".
@@ -23,7 +24,7 @@ class Clusterer(ABC):
 
     Parameters: ClassVar[type[Parameters]]
 
-    def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:  # noqa: B027
+    def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:
         """Asked before anything runs: ConfigurationError where this model or trace is none to work with.
 
         `layout` says where each tensor of a model lies; `knows_concepts` whether the trace has the truth.

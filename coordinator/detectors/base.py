@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from emulator.arrays import Bools, Floats
 from emulator.plugins import Parameters
+from emulator.stateful import Stateful
 
 
-class Detector(ABC):
+class Detector(Stateful, ABC):
     """Base of detectors; built with its own frozen parameters."""
 
     Parameters: ClassVar[type[Parameters]]

@@ -10,17 +10,18 @@ from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.messages import SampleRanges
 from emulator.plugins import Parameters
+from emulator.stateful import Stateful
 
 
-class Memory(ABC):
+class Memory(Stateful, ABC):
     """Base of memories; built with its own frozen parameters."""
 
     Parameters: ClassVar[type[Parameters]]
 
-    def remix(self, assignment: Assignment) -> None:  # noqa: B027  (most memories keep nothing by model)
+    def remix(self, assignment: Assignment) -> None:
         """The models change: what belongs to an old one passes to its heir."""
 
-    def claim(self, view: View) -> None:  # noqa: B027
+    def claim(self, view: View) -> None:
         """The newest arrivals of every client belong to its members of now."""
 
     @abstractmethod

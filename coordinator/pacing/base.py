@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache
 from typing import ClassVar, Literal
 
+from coordinator.shares import exact
 from emulator.arrays import Bools, Ints
 from emulator.plugins import Parameters
+from emulator.stateful import Stateful
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,10 @@ class CohortSize:
         """`over_commit` x `quota`, rounded."""
         if self.rounding == "down":
             return int(self.over_commit * quota)
-        return math.ceil(_exact(self.over_commit) * quota)
+        return math.ceil(exact(self.over_commit) * quota)
 
 
-@cache
-def _exact(number: float) -> Fraction:
-    """The decimal that `number` is written as."""
-    return Fraction(str(number))
-
-
-class Pacing(ABC):
+class Pacing(Stateful, ABC):
     """Base of pacings; built with its own frozen parameters and the cohort's size. Arrays are (lanes,)."""
 
     Parameters: ClassVar[type[Parameters]]

@@ -16,6 +16,7 @@ from coordinator.schedules.base import Schedule
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.plugins import Parameters
+from emulator.state_tree import Tree, as_tree, of_tree
 
 
 class AdaptiveLearningRateParameters(Parameters):
@@ -59,6 +60,13 @@ class AdaptiveLearningRate(Schedule):
         self.parameters = parameters
         self._averages: dict[int, _Averages] = {}
         self._step: int | None = None
+
+    def state(self) -> dict[str, Tree]:
+        return {**super().state(), "_averages": as_tree(self._averages)}
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        super().restore(state)
+        self._averages = {model: of_tree(_Averages, tree) for model, tree in state["_averages"].items()}
 
     def observe(self, view: View) -> None:
         due = self.parameters.every == "round" or view.step != self._step

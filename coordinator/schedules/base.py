@@ -9,9 +9,10 @@ from typing import ClassVar
 from coordinator.view import View
 from emulator.arrays import Floats, Ints
 from emulator.plugins import Parameters
+from emulator.stateful import Stateful
 
 
-class Schedule(ABC):
+class Schedule(Stateful, ABC):
     """Base of schedules; built with its own frozen parameters.
 
     `sets` names the settings it decides: `learning_rate`, `local_steps` or `batch_size`. No two schedules of
@@ -21,7 +22,7 @@ class Schedule(ABC):
     Parameters: ClassVar[type[Parameters]]
     sets: ClassVar[frozenset[str]]
 
-    def observe(self, view: View) -> None:  # noqa: B027  (many schedules watch nothing)
+    def observe(self, view: View) -> None:
         """A round's tasks are about to be frozen; `view.models` hold all that came back so far."""
 
     @abstractmethod

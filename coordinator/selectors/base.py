@@ -9,9 +9,10 @@ from coordinator.pool import Pool
 from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.plugins import Parameters
+from emulator.stateful import Stateful
 
 
-class Selector(ABC):
+class Selector(Stateful, ABC):
     """Base of selectors; built with its own frozen parameters."""
 
     Parameters: ClassVar[type[Parameters]]

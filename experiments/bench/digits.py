@@ -36,7 +36,13 @@ class Silence:
     def run(self, run: PlannedRun) -> Iterator[None]:
         yield
 
+    def going_on(self, run: PlannedRun, rounds: int) -> None:
+        pass
+
     def round_done(self, record: RoundRecord) -> None:
+        pass
+
+    def note(self, text: str) -> None:
         pass
 
     def skipped(self, run: PlannedRun) -> None:

@@ -105,13 +105,15 @@ class InstantExecutor:
     def initial(self, number: int) -> Floats32:
         return np.zeros(1, dtype=np.float32)
 
-    def train(self, tasks: TrainTasks, starts: Floats32) -> ArrayUpdates:
+    def train(
+        self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
+    ) -> ArrayUpdates:
         return ArrayUpdates(
             tasks.client,
             tasks.model,
             tasks.samples.counts(),
             tasks.settings["local_steps"].astype(np.int64),
-            np.zeros_like(starts),
+            np.zeros((len(tasks), 1), dtype=np.float32),
             {"loss": np.zeros(len(tasks))},
         )
 

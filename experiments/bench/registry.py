@@ -37,6 +37,12 @@ WORKLOADS: Mapping[str, Workload] = {
     "w2": Workload(
         "local training of a small convolutional network, 50 clients a round", "training", "measure_w2"
     ),
+    "w1-workers": Workload(
+        "w1 by two worker processes, and what they are told", "training", "measure_w1_workers"
+    ),
+    "w2-workers": Workload(
+        "w2 by two worker processes, and what they are told", "training", "measure_w2_workers"
+    ),
     "cohort-size": Workload(
         "training time against the number of clients a round, as w1", "training", "measure_cohort_sizes"
     ),
@@ -60,6 +66,11 @@ WORKLOADS: Mapping[str, Workload] = {
     "k2": Workload("one re-clustering of 1,000,000 clients x 10 labels", "clustering", "measure_million"),
     "memory": Workload(
         "what 1,000,000 devices with availability and histograms keep in memory", "memory", "measure_memory"
+    ),
+    "memory-growth": Workload(
+        "by how much the memory of a run of 2,000 rounds grows from round to round",
+        "memory",
+        "measure_growth",
     ),
     "streaming": Workload(
         "10,000 clients whose data arrives and expires, and training on it", "streaming", "measure_streaming"

@@ -121,12 +121,12 @@ class Streaming:
     def train(self) -> Measured:
         """Seconds of one wave; each call is another round and data step."""
         executor = self.executor()
-        starts = np.tile(executor.initial(0), (self.sizes.participants, 1))
+        models, start = executor.initial(0)[None, :], np.zeros(self.sizes.participants, dtype=np.int64)
         waves = self.waves()
 
         def measured() -> float:
             tasks = next(waves)
-            return timed(lambda: executor.train(tasks, starts))()
+            return timed(lambda: executor.train(tasks, models, start))()
 
         return measured
 

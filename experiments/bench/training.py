@@ -9,7 +9,7 @@ samples in memory, and its batches drawn.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -17,17 +17,23 @@ import numpy as np
 from emulator.arrays import Floats32, Ints
 from emulator.messages import SampleRanges, TrainTasks
 from emulator.seeding import RandomStreams
+from emulator.state_tree import as_tree
 from executor.executor import LocalExecutor
 from executor.models import MODELS
 from executor.models.base import ModelSpec
 from executor.parameters import ExecutorParameters
 from executor.plain_loop import PlainLoop
 from executor.rules import RULES
+from executor.workers.pool import Context, Pool
+from executor.workers.processes import WorkerProcess
+from executor.workers.remote import RemoteExecutor
 from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved, timed
 
 SEED = 4
 LEARNING_RATE = 0.05
+WORKER_MODULE = "experiments.bench.training_worker"
+MESSAGE_WAVES = 20
 PLAIN_LOOP = "a plain loop over the clients with torch.optim.SGD, 1 thread"
 
 
@@ -118,14 +124,62 @@ class Contest:
     def ours(self, clients: int, threads: int, waves: int = 1) -> Measured:
         """Seconds for one wave, in the mean over `waves` of them; each is another round."""
         executor = self.executor(threads)
-        starts = np.tile(self.start, (clients, 1))
+        models, start = self.start[None, :], np.zeros(clients, dtype=np.int64)
         rounds = count()
 
         def measured() -> float:
             ready = [wave(clients, self.schedule, next(rounds)) for _ in range(waves)]
-            return timed(lambda: [executor.train(tasks, starts) for tasks in ready])() / waves
+            return timed(lambda: [executor.train(tasks, models, start) for tasks in ready])() / waves
 
         return measured
+
+    def by_workers(self, clients: int, pool: Pool, waves: int = 1) -> Measured:
+        """Seconds for one wave, as `ours`, with the mean of its updates, which is what comes back of them."""
+        executor = self._remote(clients, pool)
+        models, start = self.start[None, :], np.zeros(clients, dtype=np.int64)
+        mean = np.full((1, clients), 1 / clients)
+        rounds = count()
+
+        def measured() -> float:
+            ready = [wave(clients, self.schedule, next(rounds)) for _ in range(waves)]
+            return (
+                timed(lambda: [executor.train(tasks, models, start, mean).mix(mean) for tasks in ready])()
+                / waves
+            )
+
+        return measured
+
+    def messages(self, clients: int, pool: Pool, waves: int) -> Measured:
+        """Seconds that the messages of one such wave take: the same, where nobody has a sample."""
+        empty = replace(self.schedule, samples=0)
+        executor = self._remote(clients, pool)
+        models, mean = np.stack([self.start, self.start]), np.full((1, clients), 1 / clients)
+        rounds = count()
+
+        def measured() -> float:
+            ready = [wave(clients, empty, next(rounds)) for _ in range(waves)]
+
+            def send_and_receive() -> None:
+                for number, tasks in enumerate(ready):
+                    models[1] = number  # other models every time, as in a run
+                    start = np.zeros(clients, dtype=np.int64)
+                    executor.train(tasks, models[:1] + models[1:], start, mean).mix(mean)
+
+            return timed(send_and_receive)() / waves
+
+        return measured
+
+    def _remote(self, clients: int, pool: Pool) -> RemoteExecutor:
+        body = {
+            "model": self.network.model,
+            "parameters": dict(self.network.parameters),
+            "sample_shape": self.network.sample_shape,
+            "num_labels": self.network.num_labels,
+            "clients": clients,
+            "schedule": as_tree(self.schedule),
+        }
+        context = Context("executor", pool.number(), body, prepares=True)
+        return RemoteExecutor(self.executor(1), pool, context, threads=1)
 
     def plain(self, clients: int) -> Measured:
         """Seconds for one wave of the plain loop, its batches at hand."""
@@ -148,6 +202,14 @@ def measure_w1(repeats: int, say: Say) -> list[Figure]:
 def measure_w2(repeats: int, say: Say) -> list[Figure]:
     targets = {1: Target("ratio", 1.05), 2: Target("ratio", 1.55)}
     return training_figures("w2", CONVOLUTIONAL, repeats, say, targets, warm_up=False)
+
+
+def measure_w1_workers(repeats: int, say: Say) -> list[Figure]:
+    return worker_figures("w1", DENSE, repeats, say, Target("ratio", 14.0), waves=8)
+
+
+def measure_w2_workers(repeats: int, say: Say) -> list[Figure]:
+    return worker_figures("w2", CONVOLUTIONAL, repeats, say, Target("ratio", 1.9), warm_up=False)
 
 
 def measure_cohort_sizes(repeats: int, say: Say) -> list[Figure]:
@@ -183,6 +245,63 @@ def training_figures(
         )
         for threads, target in targets.items()
     ]
+
+
+def worker_figures(
+    name: str,
+    network: Network,
+    repeats: int,
+    say: Say,
+    target: Target | None,
+    workers: int = 2,
+    clients: int = 50,
+    schedule: Schedule | None = None,
+    waves: int = 1,
+    warm_up: bool = True,
+) -> list[Figure]:
+    """Client updates per second by so many workers, and what a wave's messages cost in time and bytes."""
+    contest = Contest(network, clients, schedule or Schedule())
+    processes = [lambda: WorkerProcess(WORKER_MODULE)] * workers
+    with Pool(processes, timeout_s=600) as pool:
+        contenders = {
+            "workers": contest.by_workers(clients, pool, waves),
+            "plain": contest.plain(clients),
+        }
+        pool.wait_for_all()
+        contenders["workers"]()  # so that the workers are set up
+        found = interleaved(contenders, repeats, warm_up=warm_up, say=say)
+        waiting = contest.messages(clients, pool, MESSAGE_WAVES)
+        waiting()
+        moved = bytes_moved(pool)
+        messages = interleaved({"messages": waiting}, repeats, warm_up=False)["messages"]
+        moved_bytes = (bytes_moved(pool) - moved) / (repeats * MESSAGE_WAVES)
+    rate = figure(
+        f"{name}-{workers}-workers",
+        f"client updates through {workers} worker processes, and their mean, strategy "
+        f"{contest.executor(1).strategy}",
+        clients / found["workers"],
+        "clients/s",
+        better="higher",
+        threads=workers,
+        against=Reference(clients / found["plain"], PLAIN_LOOP),
+        target=target,
+    )
+    cost = figure(
+        f"{name}-{workers}-workers-messages",
+        f"messages of one wave of {clients} clients: {moved_bytes / 1000:.0f} kB, in the same wave without a "
+        f"step",
+        1000 * messages,
+        "ms",
+        better="lower",
+        threads=workers,
+    )
+    return [rate, cost]
+
+
+def bytes_moved(pool: Pool) -> int:
+    """Of all messages to and from the workers, so far."""
+    channels = [worker.channel for worker in pool.workers]
+    return sum(channel.sent_bytes + channel.received_bytes for channel in channels)
 
 
 def cohort_size_figures(

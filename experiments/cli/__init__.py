@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
 OUR_PACKAGES = ("emulator", "device_profiles", "traces", "coordinator", "executor", "experiments")
+
+MOST_SHOWN = 4000  # letters of an error, which may quote a file
 
 BAD_INPUT = 2  # as emulator.errors has them
 RUN_FAILED = 3
@@ -15,7 +19,10 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """The entry point `driftscale`: runs a command; an error of ours is one line and its exit code."""
+    """The entry point `driftscale`: runs a command; an error of ours is one line and its exit code.
+
+    Any other is a mistake of somebody's: its traceback, then a line.
+    """
     foreign = foreign_package()
     if foreign is not None:  # before anything is imported from it
         _end(foreign, BAD_INPUT)
@@ -30,6 +37,18 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except OSError as error:  # a full disk, a folder that may not be written: the run cannot go on
         _end(str(error), RUN_FAILED)
+    except MemoryError:
+        _end(
+            "out of memory; what is finished is kept, and the same command goes on with the rest", RUN_FAILED
+        )
+    except Exception as error:
+        with suppress(OSError):
+            traceback.print_exc()  # whoever mends it needs to know where
+        _end(
+            f"{type(error).__name__}: {error}: a mistake in driftscale or in a plug-in (see the traceback); "
+            f"what is finished is kept, and a run goes on from its last checkpoint",
+            RUN_FAILED,
+        )
 
 
 def foreign_package() -> str | None:
@@ -55,6 +74,11 @@ def _root(package: str) -> Path | None:
 
 
 def _end(problem: str, exit_code: int) -> NoReturn:
-    """One line, whatever the message holds."""
-    print(f"error: {' '.join(problem.splitlines())}", file=sys.stderr)
+    """One line, whatever the message holds: a terminal shows it and obeys none of it."""
+    line = "".join(
+        letter if letter.isprintable() else repr(letter)[1:-1] for letter in " ".join(problem.splitlines())
+    )
+    cut = line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN]} … ({len(line)} letters)"
+    with suppress(OSError):  # the terminal may be what is gone
+        print(f"error: {cut}", file=sys.stderr)
     sys.exit(exit_code)

@@ -62,6 +62,12 @@ def run(
     data: Data = None,
     out: Annotated[Path | None, typer.Option("--out", help="Run directory (default: runs/<name>).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete what the run directory holds.")] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", min=0, help="Train in so many processes beside this one; as executor.workers."
+        ),
+    ] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Run what is not finished yet, then summarise and report.
@@ -75,7 +81,8 @@ def run(
 
     chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
     run_it = run_all_of if config.is_dir() else run_one
-    run_it(RunCommand(config, settings or [], _parse_seeds(seeds), chosen, data, out, fresh, output))
+    asked = [*(settings or []), *([f"executor.workers={workers}"] if workers is not None else [])]
+    run_it(RunCommand(config, asked, _parse_seeds(seeds), chosen, data, out, fresh, output))
 
 
 @app.command()
@@ -169,6 +176,7 @@ def bench(
 def _parse_seeds(text: str | None) -> list[int] | None:
     """`0..9` (both ends included), `0,3,7`, or both: `0..2,5`."""
     from emulator.errors import ConfigurationError
+    from experiments.recorded import MOST_RUNS
 
     if text is None:
         return None
@@ -177,8 +185,8 @@ def _parse_seeds(text: str | None) -> list[int] | None:
         for part in text.split(","):
             first, _, last = part.partition("..")
             span = range(int(first), int(last or first) + 1)
-            if not span:
-                raise ValueError("runs backwards")
+            if not span or len(seeds) + len(span) > MOST_RUNS:
+                raise ValueError("runs backwards, or without end")
             seeds += span
     except ValueError as error:
         raise ConfigurationError(f"--seeds {text}: must be ranges such as 0..9, or a list 0,3,7") from error

@@ -57,11 +57,29 @@ def check_facts(experiment: Experiment, world: World) -> Facts:
         "device profile": world.profile.name,
         "model factor": _model_factors(experiment, world),
         **{f"availability: {name}": count for name, count in world.availability.facts.items()},
+        **_faults(experiment, world),
         "online at the start": int(world.availability.online(clients, 0.0).sum()),
         "client updates in all": experiment.round.participants
         * experiment.round.rounds
         * len(experiment.arm)
         * len(experiment.seeds),
+    }
+
+
+def _faults(experiment: Experiment, world: World) -> Facts:
+    """What is injected: as it is configured, and how many clients lie."""
+    from coordinator.faults import SCALED
+
+    settings = experiment.faults
+    corrupt = f"{settings.corrupt:g} ({settings.corruption})" if settings.corrupt else ""
+    chances = {"crash": settings.crash, "corrupt": corrupt, "loss": settings.loss}
+    liars: dict[str, list[str]] = {}
+    for each in world.faults.liars:
+        scale = f" (scale {each.scale:g})" if each.kind in SCALED else ""
+        liars.setdefault(each.kind, []).append(f"{len(each.clients)} clients{scale}")
+    return {
+        **{f"faults: {name}": chance for name, chance in chances.items() if chance},
+        **{f"faults: {kind}": ", ".join(found) for kind, found in liars.items()},
     }
 
 

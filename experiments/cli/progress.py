@@ -1,11 +1,15 @@
-"""How far a command has come: bars on a terminal, plain lines elsewhere."""
+"""How far a command has come: bars on a terminal, plain lines elsewhere.
+
+Nobody may be looking any more: a terminal that is gone stops no run.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import IO, Any, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -23,10 +27,30 @@ Earlier = Mapping[PlannedRun, float]
 """Wall seconds of the runs that were finished before."""
 
 
+class _Screen:
+    """The stream of a terminal; what can be written to it no more is lost."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class BarProgress(AbstractContextManager["BarProgress"]):
     """Two bars on a terminal: all runs, with the time that is left, and the rounds of the one at hand."""
 
     def __init__(self, runs: Sequence[PlannedRun], earlier_s: Earlier, console: Console) -> None:
+        console.file = cast(IO[str], _Screen(console.file))
         self._bars = Progress(
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=24),
@@ -66,6 +90,13 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         finally:
             self._left.end()
             self._bars.remove_task(self._rounds)
+
+    def going_on(self, run: PlannedRun, rounds: int) -> None:
+        """The run goes on where an earlier command left it, after so many rounds."""
+        assert self._rounds is not None
+        self._left.skip(rounds)
+        self._bars.update(self._rounds, completed=rounds)
+        self._bars.console.print(f"{self._names[run]}: going on from round {rounds}", markup=False)
 
     def round_done(self, record: RoundRecord) -> None:
         assert self._rounds is not None
@@ -119,6 +150,11 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         took = f"done in {time.perf_counter() - start:.1f} s"
         _say(f"[{self._done}/{self._pairs}] {self._name}: {took}; {_outlook(self._left)}")
 
+    def going_on(self, run: PlannedRun, rounds: int) -> None:
+        """The run goes on where an earlier command left it, after so many rounds."""
+        self._left.skip(rounds)
+        _say(f"{self._names[run]}: going on from round {rounds}")
+
     def round_done(self, record: RoundRecord) -> None:
         if record.accuracy is not None:
             self._accuracy = f", accuracy {record.accuracy:.1%}"
@@ -171,4 +207,5 @@ def _outlook(left: TimeLeft) -> str:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)

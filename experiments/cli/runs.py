@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.errors import InputError
+from emulator.errors import EmulatorError, InputError
+from executor.workers import ranks
 from experiments.cli.output import OutputFormat, print_json
 from experiments.cli.progress import make_progress
+from experiments.cli.signals import stop_on_signals
 from experiments.cli.tables import print_drift, print_path, print_summary, print_unfinished
 from experiments.config import load_experiment, locator
 from experiments.folder import load_folder, plan_folder, run_folder
+from experiments.locking import locked
+from experiments.rank import serve_rank
 from experiments.report.cells import how_far
 from experiments.results import write_results
 from experiments.run_directory import RunDirectory
@@ -20,7 +25,9 @@ from experiments.runner import Plan, plan_run, run_plan
 from experiments.summary import Summary
 from experiments.table import build_table, how_many_runs, recorded_name, write_table
 
-INTERRUPTED = "interrupted; finished runs are kept, the same command goes on with the rest"
+INTERRUPTED = (
+    "interrupted; finished runs are kept, the same command{} goes on with the rest, from the last checkpoint"
+)
 
 
 @dataclass(frozen=True)
@@ -38,47 +45,83 @@ class RunCommand:
 
 
 def run_one(asked: RunCommand) -> None:
-    """Run one configuration, then report."""
+    """Run one configuration, then report; what torchrun started besides is an executor."""
+    job = ranks.here()
+    if job is not None and job.is_executor:
+        serve_rank(job, asked.config, asked.data)
+        return
     experiment = load_experiment(asked.config, asked.settings, asked.seeds, asked.data)
     folder = asked.out or Path("runs") / experiment.name
-    plan = plan_run(
-        experiment,
-        folder,
-        asked.arms,
-        locator(asked.data, asked.config),
-        fresh=asked.fresh,
-        file=str(asked.config),
-    )
-    try:
-        with make_progress(
-            plan.runs(), plan.earlier_s(), quiet=asked.output is OutputFormat.JSON
-        ) as progress:
-            run_plan(plan, progress)
-    except KeyboardInterrupt:
-        _note(INTERRUPTED)
-        raise
-    finally:
-        # What is finished is summarised however the run ends.
-        if plan.directory.finished_pairs():
-            report_one(folder, asked.output)
+    locate = locator(asked.data, asked.config)
+    with locked(folder), _interruption_told(asked), stop_on_signals() as stop:
+        plan = plan_run(experiment, folder, asked.arms, locate, fresh=asked.fresh, file=str(asked.config))
+
+        def report() -> None:
+            if plan.directory.finished_pairs():
+                report_one(folder, asked.output)
+
+        with (
+            _reported(report),
+            make_progress(plan.runs(), plan.earlier_s(), quiet=asked.output is OutputFormat.JSON) as progress,
+        ):
+            run_plan(plan, progress, stop)
 
 
 def run_all_of(asked: RunCommand) -> None:
     """Run every configuration of a folder, then make their table."""
+    if ranks.here() is not None:
+        raise InputError(f"{asked.config}: is a folder; under torchrun, run one configuration at a time")
     members = load_folder(asked.config, asked.settings, asked.seeds, asked.arms, asked.data)
     name = asked.config.resolve().name
     target = asked.out or Path("runs") / name
-    plans = plan_folder(members, target, fresh=asked.fresh)
-    runs = [run for plan in plans for run in plan.runs()]
-    earlier_s = {run: wall_s for plan in plans for run, wall_s in plan.earlier_s().items()}
+    with ExitStack() as held:
+        for member in members:
+            held.enter_context(locked(target / member.experiment.name))
+        held.enter_context(_interruption_told(asked))
+        stop = held.enter_context(stop_on_signals())
+        plans = plan_folder(members, target, fresh=asked.fresh)
+        runs = [run for plan in plans for run in plan.runs()]
+        earlier_s = {run: wall_s for plan in plans for run, wall_s in plan.earlier_s().items()}
+
+        def report() -> None:
+            _report_table(target, [plan.directory for plan in plans], name, asked.output)
+
+        with (
+            _reported(report),
+            make_progress(runs, earlier_s, quiet=asked.output is OutputFormat.JSON) as progress,
+        ):
+            run_folder(plans, progress, _finish, stop)
+
+
+@contextmanager
+def _interruption_told(asked: RunCommand) -> Iterator[None]:
+    """Whoever interrupts is told how to go on."""
     try:
-        with make_progress(runs, earlier_s, quiet=asked.output is OutputFormat.JSON) as progress:
-            run_folder(plans, progress, _finish)
+        yield
     except KeyboardInterrupt:
-        _note(INTERRUPTED)
+        with suppress(OSError):  # the terminal may be what is gone
+            _note(INTERRUPTED.format(", without --fresh," if asked.fresh else ""))
         raise
-    finally:
-        _report_table(target, [plan.directory for plan in plans], name, asked.output)
+
+
+@contextmanager
+def _reported(report: Callable[[], None]) -> Iterator[None]:
+    """What is finished is summarised however the runs within it end; how they ended is what counts."""
+    try:
+        yield
+    except BaseException:
+        _report_if_possible(report)
+        raise
+    report()
+
+
+def _report_if_possible(report: Callable[[], None]) -> None:
+    """A full disk has no room for a report either."""
+    try:
+        report()
+    except (OSError, EmulatorError) as error:
+        with suppress(OSError):
+            _note(f"no report: {error}")
 
 
 def report_one(path: Path, output: OutputFormat) -> None:

@@ -7,8 +7,9 @@ a third party's, from its own tests:
         check_part(MySelector, MyParameters())
         check_selector(lambda: MySelector(MyParameters()))
 
-Parts have state, so a check takes a function that makes a fresh one. Knows no torch: what a model or a local
-rule must keep to is not here.
+Parts have state, so a check takes a function that makes a fresh one. Where two are played side by side, one
+is stored and put back before whatever is asked of it, as in a run that was interrupted. Knows no torch: what
+a model or a local rule must keep to is not here.
 """
 
 from experiments.contracts.clusterers import check_assignment, check_clusterer, check_plan
@@ -18,6 +19,7 @@ from experiments.contracts.parts import (
     check_detector,
     check_pacing,
     check_part,
+    check_robust_aggregator,
     check_schedule,
     check_selector,
 )
@@ -36,6 +38,7 @@ __all__ = [
     "check_part",
     "check_plan",
     "check_ranges",
+    "check_robust_aggregator",
     "check_schedule",
     "check_selector",
 ]

@@ -13,6 +13,7 @@ from coordinator.clusterers.base import Representation
 from coordinator.view import View
 from emulator.arrays import Floats
 from emulator.messages import Combine, InferencePlan
+from experiments.contracts.resumed import resumed
 from experiments.contracts.sameness import left_alone, same
 from experiments.contracts.world import NUM_LABELS, NUM_PARAMETERS, LittleWorld
 
@@ -108,8 +109,12 @@ def _stories() -> list[Floats]:
 
 
 def _play(make: Callable[[], Clusterer], labels: Floats, silent_step: int | None) -> None:
-    """Two fresh clusterers side by side, in equal worlds; one of them serves twice as often."""
-    twins = [(make(), LittleWorld(labels, silent_step=silent_step), times) for times in (1, 2)]
+    """Two fresh clusterers side by side, in equal worlds; one of them serves twice as often, and is stored
+    and put back all the time."""
+    twins = [
+        (clusterer, LittleWorld(labels, silent_step=silent_step), times)
+        for clusterer, times in ((make(), 1), (resumed(make), 2))
+    ]
     for step in range(len(labels)):
         for _ in range(ROUNDS_PER_STEP):
             answers = [_round(clusterer, world, step, times) for clusterer, world, times in twins]

@@ -12,6 +12,7 @@ from coordinator.memories import Memory
 from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.messages import SampleRanges
+from experiments.contracts.resumed import resumed
 from experiments.contracts.sameness import left_alone, same
 from experiments.contracts.world import NUM_LABELS, LittleWorld, initial
 
@@ -25,7 +26,7 @@ def check_memory(make: Callable[[], Memory]) -> None:
     Models are merged, dropped and added meanwhile, and samples expire.
     """
     shares = np.full((len(_history()), NUM_CLIENTS, NUM_LABELS), 1 / NUM_LABELS)
-    twins = [LittleWorld(shares, memory=make()) for _ in range(2)]
+    twins = [LittleWorld(shares, memory=memory) for memory in (make(), resumed(make))]
     for step, assignment in enumerate(_history()):
         answers = [_step(world, step, assignment) for world in twins]
         assert same(*answers), "two fresh memories answer equal histories differently"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,9 +14,10 @@ from coordinator.pacing import CohortSize, Pacing
 from coordinator.pool import Pool
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
-from emulator.arrays import Bools, Ints
+from emulator.arrays import Bools, Floats, Ints
 from emulator.messages import ArrayUpdates
 from emulator.plugins import Parameters
+from experiments.contracts.resumed import resumed
 from experiments.contracts.sameness import left_alone, same
 from experiments.contracts.world import NUM_LABELS, NUM_PARAMETERS, LittleWorld, initial, settled_view
 
@@ -50,7 +52,7 @@ def check_detector(make: Callable[[], Detector]) -> None:
     ]
     for first, second in pairs:
         answers = []
-        for detector in (make(), make()):
+        for detector in (make(), resumed(make)):
             with left_alone(first, second):
                 found = detector.detect(second, first)
             assert found.shape == (len(first),)
@@ -67,7 +69,7 @@ def check_selector(make: Callable[[], Selector]) -> None:
     lanes = [np.array([1, 4, 5, 9, 12]), np.array([0, 2]), np.zeros(0, dtype=np.int64), np.array([7])]
     for wanted in ([2, 2, 2, 1], [9, 0, 1, 1], [0, 0, 0, 0]):
         answers = []
-        for selector in (make(), make()):
+        for selector in (make(), resumed(make)):
             view = settled_view(num_clients=13, num_models=4)
             with left_alone(lanes, view):
                 chosen = selector.select(Pool(lanes, _but_five), np.array(wanted), view)
@@ -88,7 +90,7 @@ def _but_five(ids: Ints) -> Bools:
 
 def check_aggregator(make: Callable[[], Aggregator]) -> None:
     """Models without updates stay as they are; nothing handed in is changed; equal updates give equal
-    models."""
+    models; if it says beforehand what it will mix them by, it keeps its word."""
     view = settled_view(num_clients=4, num_models=3)
     delta = np.random.default_rng(1).normal(size=(3, NUM_PARAMETERS)).astype(np.float32)
     updates = ArrayUpdates(
@@ -104,7 +106,57 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
     assert models.shape == view.models.shape
     assert models.dtype == np.float32
     assert np.array_equal(models[1], view.models[1]), "a model without updates must stay as it is"
-    assert same(models, make().aggregate(updates, view))
+    twin = resumed(make)
+    assert same(models, twin.aggregate(updates, view))
+    said = make().weights(updates.model, updates.num_samples, view)
+    if said is not None:
+        mixed: list[Floats] = []
+
+        class Listening(ArrayUpdates):
+            def mix(self, weights: Floats) -> Floats:
+                mixed.append(weights)
+                return super().mix(weights)
+
+        make().aggregate(Listening(**vars(updates)), view)
+        assert len(mixed) == 1, "it says what it will mix the updates by, and mixes them otherwise than once"
+        assert same(mixed[0], said), f"it mixes by {mixed[0]}, having said {said}"
+    nothing = updates.take(np.zeros(0, dtype=np.int64))
+    assert np.array_equal(make().aggregate(nothing, view), view.models), "nothing came back: nothing changes"
+
+
+def check_robust_aggregator(make: Callable[[], Aggregator]) -> None:
+    """What `check_aggregator` does, and: one update of ten, however large, moves its model no further than a
+    small multiple of what the others say, and never another model; neither the order of the rows nor the
+    updates of clients without samples change anything but rounding."""
+    check_aggregator(make)
+    view = settled_view(num_clients=13, num_models=2)
+    honest = np.random.default_rng(2).normal(size=(12, NUM_PARAMETERS)).astype(np.float32)
+    updates = ArrayUpdates(
+        client=np.arange(12),
+        model=view.model_ids[[0] * 10 + [1] * 2],
+        num_samples=np.full(12, 5),
+        num_steps=np.full(12, 4),
+        delta=honest,
+        metrics={"loss": np.full(12, 0.5)},
+    )
+    before = make().aggregate(updates, view)
+    most = 2 * np.linalg.norm(honest, axis=1).max()
+    for size in (1e3, 1e6, 1e30):
+        wild = replace(updates, delta=honest.copy())
+        wild.delta[3] = size
+        models = make().aggregate(wild, view)
+        moved = np.linalg.norm(models[0].astype(np.float64) - view.models[0])
+        assert moved <= most, f"one update of ten, of size {size:g}, moves its model by {moved:.3g}"
+        assert np.array_equal(models[1], before[1]), "a wild update moves a model that is not its own"
+    order = np.random.default_rng(3).permutation(12)
+    turned = make().aggregate(updates.take(order), view)
+    assert np.allclose(turned, before, rtol=1e-5, atol=1e-6), "the order of the rows changes the models"
+    silent = replace(updates, num_samples=np.array([5] * 9 + [0] + [5] * 2))
+    loud = replace(silent, delta=honest.copy())
+    loud.delta[9] = 7.0
+    less = make().aggregate(silent.take(np.flatnonzero(silent.num_samples > 0)), view)
+    heard = make().aggregate(loud, view)
+    assert np.allclose(heard, less, rtol=1e-5, atol=1e-6), "an update without samples moves a model"
 
 
 def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
@@ -141,7 +193,7 @@ def check_schedule(make: Callable[[], Schedule]) -> None:
     client, model = np.array([0, 0, 1, 3]), np.array([0, 2, 1, 2])
     base = {name: np.full(4, value) for name, value in TASK_SETTINGS.items()}
     none = {name: values[:0] for name, values in base.items()}
-    twins = [(make(), _schedule_world()) for _ in range(2)]
+    twins = [(schedule, _schedule_world()) for schedule in (make(), resumed(make))]
     for round_ in range(4):
         answers = []
         for schedule, world in twins:

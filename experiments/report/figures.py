@@ -49,8 +49,9 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """The name as plotly's pseudo-HTML shows it verbatim."""
-        return html.escape(self.name)
+        """The name as plotly shows it verbatim, whose texts are pseudo-HTML, and some are templates too."""
+        # Of a quote's name plotly knows nothing, and outside an element it needs none.
+        return html.escape(self.name, quote=False).replace("%{", "%&#123;")
 
     @property
     def is_censored(self) -> bool:
@@ -214,7 +215,10 @@ def outcomes_figure(arms: Sequence[Arm]) -> go.Figure:
 
 def clustered_run(arm: Arm) -> FinishedRun | None:
     """The first seed's run in which there ever was more than one cluster."""
-    return next((run for run in arm.runs if any(len(record.clusters) > 1 for record in run.records)), None)
+    return next(
+        (run for run in arm.runs if num_clients(run) and any(len(one.clusters) > 1 for one in run.records)),
+        None,
+    )
 
 
 def num_clients(run: FinishedRun) -> int:

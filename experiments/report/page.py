@@ -11,10 +11,13 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from emulator.bounded import MOST_TOML_BYTES, read_text
+from emulator.checkpoints import write_durably
 from emulator.errors import InputError
 from experiments.report import figures
 from experiments.report.drift_section import drift_section
 from experiments.report.environment import template
+from experiments.report.faults_section import faults_section
 from experiments.report.figures import Arm
 from experiments.report.formats import (
     PickScale,
@@ -32,7 +35,7 @@ from experiments.report.formats import (
 from experiments.report.headline import drift_sentence, sentences
 from experiments.report.missing import missing_runs
 from experiments.report.what_was_run import lead, settings_of_run
-from experiments.run_directory import FinishedRun, RunDirectory, write_atomically
+from experiments.run_directory import FinishedRun, RunDirectory
 from experiments.summary import Summary, summarise_directory
 
 PLOT_CONFIG = {"displaylogo": False, "showSendToCloud": False, "responsive": True}
@@ -56,6 +59,12 @@ COSTS: Columns = (
     ("dropouts", "drop-outs", count_scale),
     ("moves", "moves", count_scale),
     ("global_reclusterings", "re-clusterings", count_scale),
+)
+FAULTS: Columns = (
+    ("crashed_visits", "crashed visits", count_scale),
+    ("rejected_updates", "updates dropped", count_scale),
+    ("dropouts", "drop-outs in all", count_scale),
+    ("abandoned", "abandoned", count_scale),
 )
 COMPARISONS = ("gain_pp", "mean_gain_pp", "speedup")  # say nothing of the reference arm
 
@@ -103,9 +112,11 @@ def write_report(directory: RunDirectory, runs: Sequence[FinishedRun] | None = N
         drift_sentence=drift_sentence(summary["finished"], reference_arm, experiment["report"]),
         sentences=sentences(arms, target),
         facts=settings_of_run(directory),
-        experiment_text=directory.experiment_path.read_text(encoding="utf-8"),
+        experiment_text=read_text(directory.experiment_path, MOST_TOML_BYTES),
         results=_table(arms, RESULTS),
         costs=_table(arms, COSTS),
+        faults=faults_section(experiment.get("faults", {}), arms[0].runs, summary["arms"]),
+        fault_counts=_table(arms, FAULTS),
         any_censored=any(arm.is_censored for arm in arms),
         undetermined=any(is_undetermined(arm.summary["speedup"]) for arm in arms),
         single_seed=any(arm.summary["seeds"] == 1 for arm in arms),
@@ -117,7 +128,7 @@ def write_report(directory: RunDirectory, runs: Sequence[FinishedRun] | None = N
         plots=plots,
         plotly_js=Markup(get_plotlyjs()),
     )
-    write_atomically(directory.report_path, page)
+    write_durably(directory.report_path, page)
     return directory.report_path
 
 
@@ -210,7 +221,7 @@ def _plots(arms: Sequence[Arm], window: int, scored: int | None) -> list[Plot]:
             "outcomes",
             "What became of the participants",
             "Kept: the update was absorbed. Abandoned: still out when enough others had arrived, or at the "
-            "deadline. Dropped out: went offline before its exchange was complete.",
+            "deadline. Dropped out: went offline, or crashed, before its exchange was complete.",
             figures.outcomes_figure(arms),
         ),
     ]

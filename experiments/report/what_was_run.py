@@ -24,7 +24,7 @@ def lead(experiment: Mapping[str, Any]) -> str:
     for section, key, noun in LEAD:
         value = experiment.get(section, {}).get(key)
         if value is not None:
-            facts.append(f"{value['kind'] if isinstance(value, Mapping) else value} {noun}")
+            facts.append(f"{value.get('kind', '?') if isinstance(value, Mapping) else value} {noun}")
     for noun, things in (("arm", experiment["arm"]), ("seed", experiment["seeds"])):
         facts.append(f"{len(things)} {noun}{'s' if len(things) > 1 else ''}")
     return " · ".join(facts)
@@ -42,6 +42,7 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
     facts += _arm_parts(experiment)
     if manifest is not None and "versions" in manifest:
         facts.append(("versions", _settings(manifest["versions"])))
+        facts += [("later versions", _settings(later)) for later in manifest.get("later_versions", [])]
     return facts
 
 

@@ -11,6 +11,7 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.single import Single
 from coordinator.view import ClaimedBy
+from emulator.errors import RunError
 from emulator.messages import InferencePlan
 from emulator.plugins import NoParameters
 from experiments import contracts
@@ -250,10 +251,10 @@ class Serving(Single):
     def __init__(self, plan) -> None:
         super().__init__(NOTHING)
         self.plan = plan
-        self.served = 0
+        self._served = 0
 
     def serve(self, view):
-        self.served += 1
+        self._served += 1
         return self.plan(self, view)
 
 
@@ -300,7 +301,7 @@ def plans():
 
     def moody(part, view):
         return replace(
-            InferencePlan.alike(view.members), combine="votes" if part.served % 2 else "probabilities"
+            InferencePlan.alike(view.members), combine="votes" if part._served % 2 else "probabilities"
         )
 
     return [
@@ -326,6 +327,34 @@ def test_clusterers_that_serve_against_a_rule_are_refused(plan, complaint):
         contracts.check_clusterer(lambda: Serving(plan))
 
 
+def test_clusterers_that_forget_when_they_are_stored_are_refused():
+    class Forgetful(Single):
+        """Moves everybody to another model in the second round, and counts rounds where nobody looks."""
+
+        def __init__(self, parameters):
+            super().__init__(parameters)
+            self.rounds = 0
+
+        def on_data(self, view):
+            self.rounds += 1
+            if view.assignment is None:
+                return Assignment.fresh(np.zeros(view.num_clients, dtype=np.int64), 2, view.initial(0))
+            return Assignment.moved(np.ones(view.num_clients, dtype=np.int64), 2) if self.rounds > 1 else None
+
+    with pytest.raises(AssertionError, match="answer equal views differently"):
+        contracts.check_clusterer(lambda: Forgetful(NOTHING))
+
+
+def test_clusterers_that_cannot_be_stored_are_refused():
+    class Closed(Single):
+        def __init__(self, parameters):
+            super().__init__(parameters)
+            self._secret = object()
+
+    with pytest.raises(RunError, match="_secret: a object cannot be stored"):
+        contracts.check_clusterer(lambda: Closed(NOTHING))
+
+
 def test_clients_without_a_model_need_not_be_served():
     class Some(Single):
         def on_data(self, view):
@@ -343,7 +372,7 @@ def test_clusterers_whose_answers_depend_on_being_measured_are_refused():
             first = super().on_data(view)
             if first is not None or view.round < 2:
                 return first
-            return replace(Assignment.moved(view.members, 1), reclustered=self.served > 2)
+            return replace(Assignment.moved(view.members, 1), reclustered=self._served > 2)
 
     with pytest.raises(AssertionError, match="answer equal views differently"):
         contracts.check_clusterer(lambda: Counting(lambda part, view: InferencePlan.alike(view.members)))

@@ -133,6 +133,20 @@ def test_aggregators_that_touch_a_model_without_updates_are_refused():
         contracts.check_aggregator(lambda: Drag(FedAvgParameters()))
 
 
+def test_aggregators_that_mix_otherwise_than_they_said_are_refused():
+    class Fickle(FedAvg):
+        def weights(self, model, num_samples, view):
+            self._asked = getattr(self, "_asked", 0) + 1
+            return super().weights(model, num_samples, view) / self._asked
+
+        def aggregate(self, updates, view):
+            self.weights(updates.model, updates.num_samples, view)
+            return super().aggregate(updates, view)
+
+    with pytest.raises(AssertionError, match="having said"):
+        contracts.check_aggregator(lambda: Fickle(FedAvgParameters()))
+
+
 def test_aggregators_that_aggregate_in_place_are_refused():
     class InPlace(FedAvg):
         def aggregate(self, updates, view):

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from coordinator.memories.held import Held, HeldParameters
+from emulator.messages import SampleRanges
+from emulator.state_tree import as_tree, of_tree
 from experiments import contracts
 
 
@@ -113,12 +115,14 @@ def test_memories_that_keep_expired_samples_are_refused():
     class Hoard(Held):
         """Goes on training on what each client held first."""
 
-        first = None
+        def __init__(self, parameters):
+            super().__init__(parameters)
+            self._first = None
 
         def _of(self, clients, view):
-            if self.first is None:
-                self.first = view.held(np.arange(view.num_clients))
-            return self.first.take(clients)
+            if self._first is None:
+                self._first = as_tree(view.held(np.arange(view.num_clients)))
+            return of_tree(SampleRanges, self._first).take(clients)
 
     with pytest.raises(AssertionError, match="does not hold"):
         contracts.check_memory(lambda: Hoard(HeldParameters()))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from coordinator.aggregators import AGGREGATORS
+from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
 from coordinator.clusterers import CLUSTERERS
 from coordinator.detectors import DETECTORS
 from coordinator.memories import MEMORIES
@@ -58,6 +59,12 @@ LEAST = {
 
 # Parameters that make a part decide otherwise than its defaults do.
 OTHERS = {
+    "aggregators": [
+        ("fedavg", {"weighting": "uniform"}),
+        ("krum", {"byzantine": 0.4, "keep": 3}),
+        ("norm_clip", {"max_norm": 0.5}),
+        ("trimmed_mean", {"trim": 0.4}),
+    ],
     "clusterers": [
         ("aue", {"num_models": 2, "weigh": "updates", "feddrift_aue_offbyone": True}),
         ("cfl", {"child_init": "initial", "eps1": 5.0, "eps2": 1e-6, "gamma": 0.0, "max_models": 3}),
@@ -143,6 +150,17 @@ def test_memories(make):
 @parts("aggregators")
 def test_aggregators(make):
     contracts.check_aggregator(make)
+
+
+@pytest.mark.parametrize("name", ["krum", "median", "norm_clip", "trimmed_mean"])
+def test_robust_aggregators(name):
+    part = AGGREGATORS.find(name)
+    contracts.check_robust_aggregator(lambda: part(part.Parameters()))
+
+
+def test_a_mean_is_no_robust_aggregator():
+    with pytest.raises(AssertionError, match="one update of ten, of size 1000, moves its model by"):
+        contracts.check_robust_aggregator(lambda: FedAvg(FedAvgParameters()))
 
 
 @parts("pacings")

@@ -36,6 +36,8 @@ def a_cohort() -> Cohort:
         quota=ints(1, 2, 0),
         start_s=100.0,
         asked_s=np.zeros(3),
+        crash_s=np.full(3, np.inf),
+        payload=Work.of(3, download_bytes=8, upload_bytes=8),
         work=Work.of(3, download_bytes=8, upload_bytes=8),
         phases=Phases(2 * seconds, 4 * seconds, 4 * seconds),
         tasks=tasks,
@@ -54,6 +56,8 @@ def cohort_of(lanes: Ints, quota: Ints) -> Cohort:
         quota=quota,
         start_s=100.0,
         asked_s=np.zeros(len(lanes)),
+        crash_s=np.full(len(lanes), np.inf),
+        payload=Work.of(len(lanes)),
         work=Work.of(len(lanes)),
         phases=Phases(*(np.ones(len(lanes)) for _ in range(3))),
         tasks=TrainTasks(nobody, nobody, nobody, nobody, SampleRanges.one_each(nobody, nobody), {}, round=0),
@@ -160,10 +164,10 @@ def test_the_tasks_that_are_kept_are_those_of_visits_that_came_back():
     cohort = a_cohort()
     cohort.end(ends((101.0, 3, 10, True), (110.0, 5, 11, False)), never)
     cohort.abandon(np.array([True, True, True]), 110.0)
-    tasks, starts = cohort.kept_tasks()
+    tasks, start = cohort.kept_tasks()
     assert tasks.client.tolist() == [5, 5]
     assert tasks.model.tolist() == [1, 2]
     assert tasks.settings["learning_rate"].tolist() == [2.0, 3.0]
     assert tasks.samples.rows(1).tolist() == [10, 11, 12, 13, 14]
     assert tasks.round == 6
-    assert starts.tolist() == [[1], [2]]
+    assert cohort.models[start].tolist() == [[1], [2]]

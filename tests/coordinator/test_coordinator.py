@@ -493,23 +493,66 @@ def test_a_client_of_two_models_makes_one_visit_that_costs_both():
     assert played.models == [[0.0], [-1.0]]
 
 
-@pytest.mark.parametrize("targets", [[1.0, math.nan], [math.inf, -math.inf]])
-def test_an_update_that_is_not_finite_ends_the_run_with_a_hint(targets):
-    population = Population(FakeExecutor(targets), rounds=2)
-    with pytest.raises(RunError, match=r"round 0: training diverged.*learning_rate than 0.1"):
+class Faulty(FakeExecutor):
+    """Client 1 sends `delta`, and says that its loss was `loss`."""
+
+    def __init__(self, delta, loss):
+        super().__init__([1.0, 1.0, 1.0])
+        self.faulty = delta, loss
+
+    def train(self, tasks, models, start, weights=None):
+        updates = super().train(tasks, models, start, weights)
+        delta, loss = updates.delta.copy(), updates.metrics["loss"].copy()
+        delta[tasks.client == 1], loss[tasks.client == 1] = self.faulty
+        return replace(updates, delta=delta, metrics={"loss": loss})
+
+
+NOT_FINITE = [(math.nan, 1.0), (-math.inf, 1.0), (0.5, math.inf), (0.5, math.nan)]
+
+
+@pytest.mark.parametrize(("delta", "loss"), NOT_FINITE)
+def test_an_update_that_is_not_finite_is_left_out_and_recorded(delta, loss):
+    played = Population(Faulty(delta, loss), rounds=2).play()
+    assert [record.rejected for record in played.records] == [[1], [1]]
+    assert played.records[0].kept == [0, 1, 2]
+    assert played.records[0].train_loss == 1.0
+    # Half of the way to 1, twice, as with the other two alone.
+    assert played.models == [[0.75]]
+
+
+@pytest.mark.parametrize(("delta", "loss"), NOT_FINITE)
+def test_or_it_ends_the_run_with_a_hint(delta, loss):
+    population = Population(Faulty(delta, loss), nonfinite_updates="stop")
+    with pytest.raises(RunError, match=r"round 0: the update of client 1 is not finite.*rate than 0.1"):
         population.play()
 
 
-@pytest.mark.parametrize(("delta", "loss"), [(math.nan, 1.0), (0.5, math.inf), (0.5, math.nan)])
-def test_either_an_update_or_a_loss_that_is_not_finite_is_divergence(delta, loss):
-    class Diverging(FakeExecutor):
-        def train(self, tasks, starts):
-            updates = super().train(tasks, starts)
-            losses = np.full(len(updates), loss)
-            return replace(updates, delta=np.full_like(updates.delta, delta), metrics={"loss": losses})
+class NanAtFirst(FakeExecutor):
+    """What comes back of the first `rounds` rounds is not a number."""
 
-    with pytest.raises(RunError, match="training diverged"):
-        Population(Diverging([1.0])).play()
+    def __init__(self, rounds):
+        super().__init__([1.0, 1.0])
+        self.rounds = rounds
+
+    def train(self, tasks, models, start, weights=None):
+        updates = super().train(tasks, models, start, weights)
+        delta = np.full_like(updates.delta, math.nan) if tasks.round < self.rounds else updates.delta
+        return replace(updates, delta=delta)
+
+
+def test_a_round_without_any_finite_update_leaves_the_models():
+    played = Population(NanAtFirst(2), rounds=3).play()
+    assert [record.rejected for record in played.records] == [[0, 1], [0, 1], []]
+    assert [record.train_loss for record in played.records] == [None, None, 1.0]
+    assert played.models == [[0.5]]
+
+
+def test_ten_such_rounds_in_a_row_are_divergence():
+    assert Population(NanAtFirst(9), rounds=11).play().models == [[0.75]]
+    with pytest.raises(
+        RunError, match="round 9: training diverged, in 10 rounds in a row no update was finite"
+    ):
+        Population(NanAtFirst(10), rounds=30).play()
 
 
 def test_a_participant_without_samples_is_no_divergence():

@@ -6,6 +6,7 @@ import numpy as np
 
 from coordinator.assignment import Assignment
 from coordinator.bank import ModelBank
+from coordinator.faults import no_faults
 from coordinator.questions import Questions
 from coordinator.view import Answers, Samples
 from emulator.arrays import Ints
@@ -37,6 +38,7 @@ class Asking:
             ledger=self.ledger,
             streams=RandomStreams(0),
             resolve=self.arrived,
+            faults=no_faults(3, 1, RandomStreams(0)),
         )
         self.questions.open_round(0)
         self.questions.open_moment(0.0)

@@ -52,6 +52,11 @@ def test_a_list_that_holds_anything_but_whole_numbers_is_refused(entries: list[o
         unpacked(entries, np.int64)
 
 
+def test_a_number_too_large_for_single_precision_is_refused() -> None:
+    with pytest.raises(ValueError, match="overflow"):
+        unpacked([0.5, 1e300], np.float32)
+
+
 @given(NUMBERS, NUMBERS, st.booleans())
 def test_whole_numbers_are_kept_to_the_last_digit(one: list[int], other: list[int], long: bool) -> None:
     size = PLAIN + 1 if long else 3

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,7 +49,7 @@ LINES = (
     b'"accuracy_std":null,"loss":null,"mean_client_distance":0.3333333333333333,'
     b'"unclustered_distance":1e-17,"scored_clients":3,"drift_cells":1,"accuracy_omitting_drift":0.75,'
     b'"serving":[0,2,-1],"download_bytes":1e+20,"upload_bytes":12.5,"control_bytes":0.0,"models_sent":12.0,'
-    b'"kmeans_clients":null,"silhouette_clients":null,"client_accuracy":null}\n'
+    b'"kmeans_clients":null,"silhouette_clients":null,"rejected":[],"crashed":[],"client_accuracy":null}\n'
 )
 HEADER = {"arm": "fielding", "seed": 0}
 
@@ -132,7 +133,10 @@ def test_records_differ_when_what_they_say_of_a_client_does() -> None:
 
 
 def test_a_log_from_before_the_newest_fields_can_be_read(tmp_path: Path) -> None:
-    older = LINES.replace(b',"kmeans_clients":null,"silhouette_clients":null,"client_accuracy":null', b"")
+    older = LINES.replace(
+        b',"kmeans_clients":null,"silhouette_clients":null,"rejected":[],"crashed":[],"client_accuracy":null',
+        b"",
+    )
     (tmp_path / "log.jsonl").write_bytes(older)
     assert read_log(tmp_path / "log.jsonl") == (HEADER, [RECORD])
 
@@ -155,6 +159,62 @@ def test_an_array_that_is_none_is_named(tmp_path: Path, members: bytes) -> None:
     (tmp_path / "log.jsonl").write_bytes(LINES.replace(b'"members":[0,2,0]', b'"members":' + members))
     with pytest.raises(DataFileError, match="row 2: damaged: members is no array"):
         read_log(tmp_path / "log.jsonl")
+
+
+def header_with(**facts: object) -> bytes:
+    return json.dumps({"kind": "run", **facts}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ({"num_clients": 0}, "num_clients must be a whole number from 1 to"),
+        ({"num_clients": 2**40}, "num_clients must be a whole number from 1 to"),
+        ({"concepts": [[0, 1]]}, "concepts must be a table"),
+        ({"concepts": [[0, 1], [0]]}, "concepts must be a table"),
+        ({"concepts": [[0, 1], [0, 1]], "num_clients": 3}, "concepts must have a column for each client"),
+        ({"scored_clients": [0, 1], "num_clients": 1}, "it has more than 1 entries"),
+    ],
+)
+def test_a_header_that_cannot_be_is_refused(tmp_path: Path, header: dict[str, object], problem: str) -> None:
+    (tmp_path / "log.jsonl").write_bytes(header_with(**header))
+    with pytest.raises(DataFileError, match=f"row 1: damaged: .*{problem}"):
+        read_log(tmp_path / "log.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (b'"round":3', b'"round":"3"', "round must be of kind int"),
+        (b'"round":3', b'"round":-3', "round = -3 must be at least 0"),
+        (b'"round":3', b'"round":true', "round must be of kind int"),
+        (b'"closed_s":20.0', b'"closed_s":1e999', "closed_s must be of kind float, and finite"),
+        (b'"closed_s":20.0', b'"closed_s":NaN', "NaN is no number"),
+        (b'"closed_s":20.0', b'"closed_s":9223372036854775807', "closed_s must be of kind float"),
+        (b'"kept":[1,7]', b'"kept":[1,7.5]', r"kept must be of kind list\[int\]"),
+        (b'"kept":[1,7]', b'"kept":[9223372036854775808]', "more than 64 bits"),
+        (b'"reclustered":false', b'"reclustered":0', "reclustered must be of kind bool"),
+        (b'"train_loss":0.1', b'"train_loss":"0.1"', "train_loss must be of kind float"),
+        (b'"step":1', b'"step":2', "step = 2: there are 2 data steps"),
+        (b'"members":[0,2,0]', b'"members":[0,2]', "members has 2 entries, of 3 clients"),
+        (b'"members":[0,2,0]', b'"members":[0,2,0,1]', "members is no array .it has more than 3 entries"),
+    ],
+)
+def test_a_record_that_cannot_be_is_refused(tmp_path: Path, old: bytes, new: bytes, problem: str) -> None:
+    header = header_with(num_clients=3, concepts=[[0, 0, 0], [0, 0, 1], [0, 1, 1]])
+    record = LINES.split(b"\n")[1] + b"\n"
+    (tmp_path / "log.jsonl").write_bytes(header + record)
+    assert read_log(tmp_path / "log.jsonl")[1] == [RECORD]
+    assert old in record
+    (tmp_path / "log.jsonl").write_bytes(header + record.replace(old, new))
+    with pytest.raises(DataFileError, match=f"row 2: .*{problem}"):
+        read_log(tmp_path / "log.jsonl")
+
+
+def test_members_stay_as_many_as_they_were(tmp_path: Path) -> None:
+    fewer = replace(RECORD, round=4, members=np.array([0, 2]), serving=None)
+    with pytest.raises(DataFileError, match="row 3: damaged: members has 2 entries, and had 3"):
+        read_log(written_to(tmp_path / "log.jsonl", RECORD, fewer))
 
 
 def test_abandoned_visits_are_those_neither_kept_nor_dropped() -> None:

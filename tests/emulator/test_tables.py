@@ -115,11 +115,14 @@ def test_a_missing_id_or_text_is_named_with_its_row(tmp_path: Path) -> None:
         assert refusal(lambda call=call: call("device")) == "table.parquet, row 2: device is missing"
 
 
-def test_a_nested_column_is_no_id(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"device": [[1], [1, 2]]}), tmp_path / "table.parquet")
-    table = read_table(tmp_path / "table.parquet")
-    assert "an id is a text or a number" in refusal(lambda: table.ids("device"))
-    assert "must hold numbers" in refusal(lambda: table.numbers("device"))
+@pytest.mark.parametrize(
+    ("cells", "name"), [([[1], [1, 2]], "device.list.element"), ([{"id": 1}], "device.id")]
+)
+def test_a_nested_column_is_refused_before_it_is_read(tmp_path: Path, cells: list[object], name: str) -> None:
+    pq.write_table(pa.table({"device": cells}), tmp_path / "table.parquet")
+    assert refusal(lambda: read_table(tmp_path / "table.parquet")) == (
+        f"table.parquet: column {name!r} is nested; a table has one value in each cell"
+    )
 
 
 def test_a_column_name_stands_once(tmp_path: Path) -> None:

@@ -28,6 +28,11 @@ def starts_of(trainer: LocalExecutor, n: int) -> np.ndarray:
     return np.tile(trainer.initial(0), (n, 1))
 
 
+def each(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A task for each row of `starts` (n, P)."""
+    return starts, np.arange(len(starts))
+
+
 def test_it_is_the_executor_of_the_port() -> None:
     port: Executor = executor(FakeReader())
     assert port.num_parameters == 28
@@ -52,12 +57,12 @@ def test_the_strategy_suits_the_model_unless_it_is_told(kind: str, strategy: str
 
 def test_updates_follow_the_tasks_whatever_order_they_were_trained_in() -> None:
     trainer = executor(FakeReader(), model("mlp"), chunk=2)
-    updates = trainer.train(UNEQUAL, starts_of(trainer, 3))
+    updates = trainer.train(UNEQUAL, *each(starts_of(trainer, 3)))
     assert updates.client.tolist() == [0, 1, 2]
     assert updates.num_samples.tolist() == [9, 3, 12]
     assert updates.num_steps.tolist() == [4, 1, 6]
     assert updates.delta.dtype == np.float32
-    alone = executor(FakeReader(), model("mlp"), strategy="loop").train(UNEQUAL, starts_of(trainer, 3))
+    alone = executor(FakeReader(), model("mlp"), strategy="loop").train(UNEQUAL, *each(starts_of(trainer, 3)))
     np.testing.assert_allclose(updates.delta, alone.delta, atol=1e-6)
     np.testing.assert_allclose(updates.metrics["loss"], alone.metrics["loss"], rtol=1e-6)
 
@@ -67,7 +72,7 @@ def test_training_repeats_to_the_bit(strategy: str) -> None:
     results = []
     for _ in range(2):
         trainer = executor(FakeReader(), model("mlp"), PROX, strategy=strategy)
-        updates = trainer.train(UNEQUAL, starts_of(trainer, 3))
+        updates = trainer.train(UNEQUAL, *each(starts_of(trainer, 3)))
         results.append(updates.delta.tobytes() + updates.metrics["loss"].tobytes())
     assert results[0] == results[1]
 
@@ -78,7 +83,7 @@ def test_two_full_batch_steps_of_fedprox_by_hand(strategy: str) -> None:
     reader = FakeReader()
     trainer = executor(reader, rules=[rule("fedprox", mu=2.0), rule("sgd")], strategy=strategy)
     start = starts_of(trainer, 1)
-    updates = trainer.train(wave([5], [2], batch_size=10, learning_rate=0.3), start)
+    updates = trainer.train(wave([5], [2], batch_size=10, learning_rate=0.3), *each(start))
 
     x, y = np.c_[reader.x[:5], np.ones(5)].astype(np.float64), np.eye(4)[reader.y[:5]]
     received = np.c_[start[0, :24].reshape(4, 6), start[0, 24:]].astype(np.float64)
@@ -100,15 +105,15 @@ def test_fedprox_shortens_the_update_and_fedscales_sign_lengthens_it() -> None:
         [rule("fedprox", mu=1.0, fedscale_sign=True), rule("sgd")],
     ):
         trainer = executor(FakeReader(), rules=rules)
-        norms.append(np.linalg.norm(trainer.train(wave([9], [8]), starts_of(trainer, 1)).delta))
+        norms.append(np.linalg.norm(trainer.train(wave([9], [8]), *each(starts_of(trainer, 1))).delta))
     assert norms == sorted(norms)
     assert norms[0] < norms[1] < norms[2]
 
 
 def test_an_empty_wave_and_a_client_without_samples_cost_nothing() -> None:
     trainer = executor(FakeReader())
-    assert trainer.train(wave([], []), starts_of(trainer, 0)).delta.shape == (0, 28)
-    updates = trainer.train(wave([0], [5]), starts_of(trainer, 1))
+    assert trainer.train(wave([], []), *each(starts_of(trainer, 0))).delta.shape == (0, 28)
+    updates = trainer.train(wave([0], [5]), *each(starts_of(trainer, 1)))
     assert not updates.delta.any()
     assert updates.num_steps.tolist() == [0]
     assert np.isnan(updates.metrics["loss"][0])
@@ -116,7 +121,7 @@ def test_an_empty_wave_and_a_client_without_samples_cost_nothing() -> None:
 
 def test_divergence_is_handed_back_not_hidden() -> None:
     trainer = executor(FakeReader())
-    updates = trainer.train(wave([9, 9], [4, 4], learning_rate=1e39), starts_of(trainer, 2))
+    updates = trainer.train(wave([9, 9], [4, 4], learning_rate=1e39), *each(starts_of(trainer, 2)))
     assert not np.isfinite(updates.delta).all()
 
 
@@ -151,7 +156,7 @@ def test_training_and_evaluation_leave_the_global_generators_alone() -> None:
     reader = FakeReader(sample_shape=(8, 8))
     for strategy in ("stacked", "loop"):
         trainer = executor(reader, model("cnn"), PROX, strategy=strategy)
-        trainer.train(UNEQUAL, starts_of(trainer, 3))
+        trainer.train(UNEQUAL, *each(starts_of(trainer, 3)))
         trainer.evaluate(starts_of(trainer, 1), SERVED_BY_0, UNEQUAL.samples)
     assert torch.equal(torch.get_rng_state(), torch_state)
     assert np.array_equal(np.random.get_state()[1], numpy_state[1])  # noqa: NPY002
@@ -163,7 +168,7 @@ def test_inputs_are_not_written_to() -> None:
     starts = starts_of(trainer, 3)
     starts.flags.writeable = False
     kept = starts.copy()
-    trainer.train(UNEQUAL, starts)
+    trainer.train(UNEQUAL, *each(starts))
     trainer.evaluate(starts, SERVED_BY_0, UNEQUAL.samples)
     assert np.array_equal(starts, kept)
 
@@ -190,7 +195,7 @@ def test_the_number_of_threads_changes_no_bit(spec: ModelSpec, rules: list[Local
         trainer = executor(reader, spec, rules, strategy=strategy, chunk=2, threads=threads)
         models = np.stack([trainer.initial(number) for number in range(2)])
         for _ in range(2):
-            updates = trainer.train(tasks, starts_of(trainer, 8))
+            updates = trainer.train(tasks, *each(starts_of(trainer, 8)))
             evaluation = trainer.evaluate(models, plan, wide)
             scores = trainer.score(models, wide, frozenset({"loss", "confusion"}))
             columns = (updates.delta, updates.metrics["loss"], *updates.state.values(), evaluation.loss)
@@ -231,7 +236,7 @@ class TornReader(FakeReader):
 def test_what_goes_wrong_in_a_thread_is_raised(threads: int) -> None:
     trainer = executor(TornReader(), chunk=1, threads=threads)
     with pytest.raises(OSError, match="row 20"):
-        trainer.train(wave([6] * 6, [2] * 6), starts_of(trainer, 6))
+        trainer.train(wave([6] * 6, [2] * 6), *each(starts_of(trainer, 6)))
 
 
 def test_a_model_that_is_not_fully_connected_is_refused_by_the_dense_strategy() -> None:
@@ -251,15 +256,15 @@ def test_what_the_solver_remembers_comes_back_in_the_order_of_the_tasks() -> Non
     trainer = executor(FakeReader(), rules=[rule("adam")], chunk=2)
     assert list(trainer.state) == ["adam.moment1", "adam.moment2", "adam.steps"]
     start = starts_of(trainer, 3)
-    first = trainer.train(UNEQUAL, start)
+    first = trainer.train(UNEQUAL, *each(start))
     assert first.state["adam.steps"].tolist() == [[4], [1], [6]]
     assert first.state["adam.moment1"].shape == (3, 28)
     assert first.state["adam.moment2"].dtype == np.float32
-    second = trainer.train(replace(UNEQUAL, state=first.state), start)
+    second = trainer.train(replace(UNEQUAL, state=first.state), *each(start))
     assert second.state["adam.steps"].tolist() == [[8], [2], [12]]
     for task in range(3):
         row = np.array([task])
-        alone = trainer.train(replace(UNEQUAL, state=first.state).take(row), start[row])
+        alone = trainer.train(replace(UNEQUAL, state=first.state).take(row), *each(start[row]))
         np.testing.assert_allclose(alone.delta[0], second.delta[task], rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(alone.state["adam.moment1"][0], second.state["adam.moment1"][task], 1e-4)
 
@@ -267,7 +272,7 @@ def test_what_the_solver_remembers_comes_back_in_the_order_of_the_tasks() -> Non
 def test_a_task_without_samples_keeps_what_is_remembered_of_it() -> None:
     trainer = executor(FakeReader(), rules=[rule("adam")])
     state = {"adam.moment1": np.full((1, 28), 3, np.float32), "adam.steps": np.full((1, 1), 7, np.float32)}
-    updates = trainer.train(replace(wave([0], [5]), state=state), starts_of(trainer, 1))
+    updates = trainer.train(replace(wave([0], [5]), state=state), *each(starts_of(trainer, 1)))
     assert np.array_equal(updates.state["adam.moment1"], state["adam.moment1"])
     assert updates.state["adam.steps"].tolist() == [[7]]
     assert not updates.state["adam.moment2"].any()
@@ -277,7 +282,7 @@ def test_a_solver_that_remembers_nothing_hands_nothing_back() -> None:
     for rules in (PROX, [rule("adam", keep="task")]):
         trainer = executor(FakeReader(), rules=rules)
         assert trainer.state == {}
-        assert trainer.train(UNEQUAL, starts_of(trainer, 3)).state == {}
+        assert trainer.train(UNEQUAL, *each(starts_of(trainer, 3))).state == {}
 
 
 def test_a_chain_without_optimiser_is_refused_when_the_executor_is_made() -> None:

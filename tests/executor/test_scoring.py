@@ -86,7 +86,7 @@ def test_how_samples_are_cut_changes_rounding_only(kind: str, monkeypatch: pytes
     models = np.stack([trainer.initial(number) for number in range(3)])
     samples = requests((0, 40), (40, 40), (30, 130), (7, 9))
     whole = columns(trainer.score(models, samples, EVERYTHING))
-    monkeypatch.setattr(scoring, "AT_ONCE", 30)
+    monkeypatch.setattr(scoring, "SLAB", 30)
     monkeypatch.setattr(prediction, "EVALUATION_BATCH", 7)
     monkeypatch.setattr(prediction, "ACTIVATIONS", 1)
     for cut, column in zip(columns(trainer.score(models, samples, EVERYTHING)), whole, strict=True):

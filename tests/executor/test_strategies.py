@@ -75,7 +75,7 @@ def train(
         starts[:, 0:64:3] = 0
     delta, loss = np.zeros(starts.shape), np.zeros(len(tasks))
     state: dict[str, Floats] = {}
-    whole = Wave(tasks, starts, reader, STREAMS, dtype)
+    whole = Wave(tasks, starts, np.arange(len(starts)), reader, STREAMS, dtype)
     for members in whole.cut(chunk):
         cohort = whole.cohort(members)
         trained = strategy.train(cohort)
@@ -313,7 +313,7 @@ def test_cohorts_are_sorted_by_steps_and_hold_one_batch_size() -> None:
     tasks = wave(counts=[5] * 5, steps=[1, 3, 2, 3, 2], batch_size=[4, 4, 2, 4, 4])
     reader = FakeReader()
     starts = np.zeros((5, 28), dtype=np.float32)
-    whole = Wave(tasks, starts, reader, STREAMS)
+    whole = Wave(tasks, starts, np.arange(len(starts)), reader, STREAMS)
     assert [members.tolist() for members in whole.cut(3)] == [[2], [1, 3], [4, 0]]
     formed = [whole.cohort(members) for members in whole.cut(3)]
     assert [cohort.active.tolist() for cohort in formed] == [[1, 1], [2, 2, 2], [2, 1]]
@@ -327,7 +327,7 @@ def test_cohorts_are_sorted_by_steps_and_hold_one_batch_size() -> None:
 @given(st.integers(0, 40), st.integers(1, 12))
 def test_a_group_is_cut_into_as_few_cohorts_as_the_chunk_allows_and_those_evenly(n: int, chunk: int) -> None:
     starts = np.zeros((n, 28), dtype=np.float32)
-    whole = Wave(wave([3] * n, [1] * n), starts, FakeReader(), STREAMS)
+    whole = Wave(wave([3] * n, [1] * n), starts, np.arange(len(starts)), FakeReader(), STREAMS)
     sizes = [len(members) for members in whole.cut(chunk)]
     assert sum(sizes) == n
     assert len(sizes) == -(-n // chunk)

@@ -206,6 +206,9 @@ class Story:
 
     def __exit__(self, *error: object) -> None: ...
 
+    def going_on(self, run: PlannedRun, rounds: int) -> None:
+        self.told.append(("going on", run.arm, run.seed, rounds))
+
     def round_done(self, record: RoundRecord) -> None:
         self.rounds += 1
 

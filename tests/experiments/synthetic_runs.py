@@ -73,6 +73,7 @@ def a_drifting_run(
         a_record(
             step,
             step=step,
+            members=np.zeros(2, dtype=np.int64) if step == 0 else None,
             accuracy=accuracy / 2,
             accuracy_omitting_drift=accuracy,
             scored_clients=2,

@@ -66,6 +66,7 @@ def test_what_a_configuration_leaves_out_has_the_documented_defaults() -> None:
         "min_online": 1,
         "max_wait_days": 30.0,
         "evaluate_every": 1,
+        "nonfinite_updates": "drop",
         "log_client_accuracy": False,
     }
     [arm] = resolved["arm"]
@@ -320,14 +321,14 @@ def test_a_bad_setting_is_one_line(config: Path, setting: str, rule: str) -> Non
     [
         (
             {"rond": {}},
-            "x.toml: unknown key 'rond'; choices: arm, devices, executor, name, parts, report, round, seeds, "
-            "trace, training; did you mean 'round'?",
+            "x.toml: unknown key 'rond'; choices: arm, checkpoint, devices, executor, faults, name, parts, "
+            "report, round, seeds, trace, training; did you mean 'round'?",
         ),
         (
             {"round": {"partcipants": 3}},
             "x.toml: round: unknown key 'partcipants'; choices: evaluate_clients, evaluate_every, "
-            "log_client_accuracy, max_wait_days, min_online, over_commit, participants, rounds; "
-            "did you mean 'participants'?",
+            "log_client_accuracy, max_wait_days, min_online, nonfinite_updates, over_commit, participants, "
+            "rounds; did you mean 'participants'?",
         ),
         (
             {"trace": {"source": "digitz"}},
@@ -592,3 +593,8 @@ def test_another_kind_by_set_leaves_the_parameters_of_the_last_one_behind(tmp_pa
     [_, fielding] = load_experiment(config, ["arm.fielding.clusterer.kind=static"]).arm
     assert fielding.clusterer.kind == "static"
     assert fielding.clusterer.parameters.max_clusters == 10
+
+
+def test_nccl_is_refused_as_there_is_nothing_it_could_move() -> None:
+    with pytest.raises(ConfigurationError, match=r"executor.backend = 'nccl': .* compute on processors"):
+        small(executor={"backend": "nccl"})

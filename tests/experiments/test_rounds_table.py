@@ -4,10 +4,12 @@ import pyarrow.parquet as pq
 from experiments.rounds_table import write_rounds_table
 from tests.experiments.synthetic_runs import a_run
 
+FAULTY = {"kept": [0], "crashed": [3], "rejected": [0, 1]}
+
 
 def test_every_round_of_every_run_is_a_row(tmp_path):
     path = tmp_path / "rounds.parquet"
-    write_rounds_table(path, [a_run("global", 0, [0.25, None]), a_run("fielding", 1, [0.5], kept=[0])])
+    write_rounds_table(path, [a_run("global", 0, [0.25, None]), a_run("fielding", 1, [0.5], **FAULTY)])
     rows = pq.read_table(path).to_pylist()
     assert [(row["arm"], row["seed"], row["round"], row["accuracy"]) for row in rows] == [
         ("global", 0, 0, 0.25),
@@ -16,6 +18,7 @@ def test_every_round_of_every_run_is_a_row(tmp_path):
     ]
     assert [row["num_kept"] for row in rows] == [3, 3, 1]
     assert [row["num_abandoned"] for row in rows] == [0, 0, 2]
+    assert [(row["num_crashed"], row["num_rejected"]) for row in rows] == [(0, 0), (0, 0), (1, 2)]
 
 
 def test_columns_keep_their_types_when_nothing_was_measured_or_run(tmp_path):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -20,6 +21,7 @@ from emulator.messages import Work
 from experiments import runner
 from experiments.build import World, build_world
 from experiments.config import Arm, Experiment, load_experiment, locator, parse_experiment
+from experiments.report.what_was_run import settings_of_run
 from experiments.run_directory import RunDirectory
 from experiments.runner import check, plan_run, run_plan
 from tests.experiments.small import (
@@ -250,11 +252,56 @@ def test_fresh_deletes_only_what_a_run_wrote(tmp_path: Path) -> None:
     assert (out / "notes.md").read_text() == "precious"
 
 
-def test_fresh_refuses_a_folder_that_is_no_run_directory(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("precious")
+def test_fresh_refuses_runs_of_an_unknown_configuration(tmp_path: Path) -> None:
+    play(small(), tmp_path)
+    (tmp_path / "experiment.toml").unlink()
+    before = logs(tmp_path)
     with pytest.raises(InputError, match="not a run directory"):
         play(small(), tmp_path, fresh=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+    assert logs(tmp_path) == before
+
+
+@pytest.mark.parametrize("left", [[], ["notes.md"], [".lock", ".experiment.toml.999999999"]])
+def test_fresh_runs_in_a_folder_without_runs_whatever_else_is_in_it(left: list[str], tmp_path: Path) -> None:
+    """As one killed between the deletion of the old runs and the first file of the new ones leaves it."""
+    out = tmp_path / "run"
+    out.mkdir()
+    for name in left:
+        (out / name).write_text("")
+    story = play(small(), out, fresh=True)
+    assert ("run", "global", 0) in story.told
+    assert (out / "notes.md").exists() == ("notes.md" in left)
+
+
+class Killed(BaseException):
+    """Nothing is done any more, not even cleared away."""
+
+
+@pytest.mark.parametrize("deletions", range(1, 8))
+def test_fresh_killed_while_it_deletes_leaves_no_run_that_says_done_and_is_not_whole(
+    deletions: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    play(small(), out)
+    whole, unlink, left = logs(out), os.unlink, deletions
+
+    def dying(*asked: Any, **named: Any) -> None:
+        nonlocal left
+        if left == 0:
+            raise Killed
+        left -= 1
+        unlink(*asked, **named)
+
+    with monkeypatch.context() as dead:
+        dead.setattr(os, "unlink", dying)
+        with pytest.raises(Killed):
+            RunDirectory(out).clear()
+    for done in out.glob("*/seed-*/DONE"):
+        assert {path.name for path in done.parent.iterdir()} == {"DONE", "log.jsonl", "timing.json"}
+    plan = plan_run(small(), out, None, locator(None, None), fresh=False)
+    assert len(plan.earlier_s()) in (0, 1)
+    run_plan(plan, Story())
+    assert logs(out) == whole
 
 
 def test_fresh_deletes_nothing_when_the_new_run_cannot_be_built(tmp_path: Path) -> None:
@@ -460,9 +507,47 @@ def test_a_table_that_changed_since_its_runs_finished_is_refused(tmp_path: Path)
     (tmp_path / "profile.csv").write_text(DEVICES)
     play(experiment, tmp_path / "out", tmp_path, arms=["global"])
     (tmp_path / "profile.csv").write_text(DEVICES.replace("a,0.01,", "a,0.03,"))
-    with pytest.raises(ConfigurationError, match="the fleet of seed 0 is not the one its finished runs"):
+    with pytest.raises(
+        InputError, match=r"profile\.csv: has changed since the runs in this directory were begun"
+    ):
+        play(experiment, tmp_path / "out", tmp_path)
+    (tmp_path / "profile.csv").unlink()
+    with pytest.raises(InputError, match=r"^profile\.csv: not found"):
         play(experiment, tmp_path / "out", tmp_path)
     assert RunDirectory(tmp_path / "out").is_done("global", 0)
+
+
+def test_a_world_that_is_drawn_otherwise_than_that_of_earlier_runs_is_refused(tmp_path: Path) -> None:
+    play(small(), tmp_path, arms=["global"])
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    manifest["sha256"]["0"]["fleet"] = "0" * 64
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(
+        ConfigurationError, match="the fleet of seed 0 is not the one its runs were begun with"
+    ):
+        play(small(), tmp_path)
+    manifest["sha256"]["0"] = "none"
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"manifest\.json: 0 must be a table"):
+        play(small(), tmp_path)
+
+
+def test_the_manifest_says_which_files_were_read(tmp_path: Path) -> None:
+    write_idx_folder(tmp_path / "images")
+    (tmp_path / "images" / "notes.txt").write_text("nobody reads me")
+    table = write_label_trace(tmp_path / "labels.csv")
+    play(parse_experiment(replay(), "replay"), tmp_path / "run", tmp_path)
+    files = RunDirectory(tmp_path / "run").manifest()["files"]
+    assert sorted(files) == [
+        *(
+            f"images/{half}-{kind}-ubyte"
+            for half in ("t10k", "train")
+            for kind in ("images-idx3", "labels-idx1")
+        ),
+        "labels.csv",
+    ]
+    content = table.read_bytes()
+    assert files["labels.csv"] == {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def test_a_run_that_never_absorbs_an_update_is_no_result(tmp_path: Path) -> None:
@@ -472,6 +557,85 @@ def test_a_run_that_never_absorbs_an_update_is_no_result(tmp_path: Path) -> None
     directory = RunDirectory(tmp_path / "out")
     assert not directory.finished_pairs()
     assert "no update was absorbed in any of 4 rounds" in (directory.failure("global", 0) or "")
+
+
+def test_updates_that_are_not_finite_are_told_of_at_the_end_of_their_run(tmp_path: Path) -> None:
+    story = play(small(faults={"corrupt": 0.3}), tmp_path / "out", arms=["global"])
+    [note] = [str(told[1]) for told in story.told if told[0] == "note"]
+    records = RunDirectory(tmp_path / "out").read_run("global", 0).records
+    rejected = sum(len(record.rejected) for record in records)
+    assert note.startswith(f"global, seed 0: {rejected} times clients sent updates that were not finite")
+
+
+def test_a_run_whose_clients_train_several_models_has_learnt_if_any_of_their_updates_was_finite(
+    tmp_path: Path,
+) -> None:
+    masked = {"model": {"kind": "masked", "inner": "linear"}}
+    arms = [{"name": "kue", "clusterer": "kue", "training": masked}]
+    play(small(faults={"corrupt": 0.5}, arm=arms, round={"rounds": 3}), tmp_path / "out")
+    records = RunDirectory(tmp_path / "out").read_run("kue", 0).records
+    # Each client has an update that is not finite, and others that are.
+    assert all(record.rejected == record.kept for record in records)
+    assert all(record.train_loss is not None for record in records)
+
+
+def test_a_run_of_which_every_update_was_corrupted_says_what_may_help(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"^2 of 2 runs failed"):
+        play(small(faults={"corrupt": 1.0}, round={"rounds": 2}), tmp_path / "out")
+    reason = RunDirectory(tmp_path / "out").failure("global", 0) or ""
+    assert "no update was absorbed in any of 2 rounds, 6 times clients sent some that were not" in reason
+    assert "a lower training.learning_rate or fewer faults.corrupt may help" in reason
+
+
+def test_a_failed_arm_is_mended_beside_a_finished_one_which_still_binds(tmp_path: Path) -> None:
+    def experiment(weight_decay: float, steps: int = 2) -> Experiment:
+        mended = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": weight_decay}]}
+        return small(arm=[{"name": "global", "training": {"local_steps": steps}}, mended])
+
+    with pytest.raises(RunError, match="1 of 2 runs failed"):
+        play(experiment(1e38), tmp_path / "out")
+    assert play(experiment(0.0), tmp_path / "out").told == [("skipped", "global", 0), ("run", "bad", 0)]
+    assert RunDirectory(tmp_path / "out").failure("bad", 0) is None
+    for other in (experiment(0.5), experiment(0.0, steps=5)):
+        with pytest.raises(ConfigurationError, match=r"arm\..* was"):
+            play(other, tmp_path / "out")
+
+
+def test_a_run_that_fails_before_it_has_a_folder_is_marked_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ConfigurationError("rank 1 has another trace")
+
+    monkeypatch.setattr("experiments.crew.Crew.executor", refuse)
+    with pytest.raises(RunError, match="2 of 2 runs failed"):
+        play(small(), tmp_path / "out")
+    assert RunDirectory(tmp_path / "out").failure("global", 0) == "rank 1 has another trace"
+
+
+def test_without_a_manifest_it_is_said_that_files_are_not_compared(tmp_path: Path) -> None:
+    play(small(), tmp_path / "out", arms=["global"])
+    (tmp_path / "out" / "manifest.json").unlink()
+    story = play(small(), tmp_path / "out")
+    [note] = [str(told[1]) for told in story.told if told[0] == "note"]
+    assert "without its manifest.json nobody knows which files the runs in it were begun with" in note
+    assert not [told for told in play(small(), tmp_path / "out").told if told[0] == "note"]
+
+
+def test_the_manifest_keeps_the_first_versions_and_adds_later_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(small(), tmp_path / "out")
+    first = RunDirectory(tmp_path / "out").manifest()["versions"]
+    with monkeypatch.context() as later:
+        later.setattr(runner, "_version", lambda package: "99")
+        for seeds in ([0, 1], [0, 1, 2]):
+            play(small(seeds=seeds), tmp_path / "out")
+    play(small(seeds=[0, 1, 2, 3]), tmp_path / "out")
+    manifest = RunDirectory(tmp_path / "out").manifest()
+    assert manifest["versions"] == first
+    assert [later["torch"] for later in manifest["later_versions"]] == ["99"]
+    assert "99" in dict(settings_of_run(RunDirectory(tmp_path / "out")))["later versions"]
 
 
 def test_a_run_that_diverges_in_its_last_evaluation_is_marked_failed(tmp_path: Path) -> None:
@@ -502,3 +666,12 @@ def test_finished_runs_of_an_unknown_configuration_are_not_adopted(tmp_path: Pat
     RunDirectory(tmp_path / "out").experiment_path.unlink()
     with pytest.raises(InputError, match=r"no experiment\.toml that says of what"):
         play(small(), tmp_path / "out")
+
+
+def test_checkpoints_of_an_unknown_configuration_are_not_adopted(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path / "out")
+    directory.start("global", 0)
+    directory.checkpoints("global", 0).write(3, {"round": 3})
+    with pytest.raises(InputError, match=r"no experiment\.toml that says of what"):
+        play(small(), tmp_path / "out")
+    assert len(directory.checkpoints("global", 0).files()) == 1

@@ -27,6 +27,8 @@ FIGURES = [
     "moves",
     "dropouts",
     "abandoned",
+    "crashed_visits",
+    "rejected_updates",
     "relative_models_sent",
 ]
 
@@ -90,6 +92,8 @@ def test_figures_are_those_worked_out_by_hand(two_arms):
         "moves": [8, 0],
         "dropouts": [4, 4],
         "abandoned": [0, 0],
+        "crashed_visits": [0, 0],
+        "rejected_updates": [0, 0],
         "relative_models_sent": [1.0, 1.0],
     }
     assert fielding["speedup"]["mean"] == pytest.approx(8**0.5)

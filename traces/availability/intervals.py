@@ -125,7 +125,7 @@ def _match_devices(windows: TableFile, devices: TableFile) -> Ints:
     unknown = np.flatnonzero(in_order[device] != asked)
     if len(unknown):
         row = int(unknown[0])
-        problem = f"{asked_name} {ids[1][row].as_py()!r} is not in {devices.path}"
+        problem = f"{asked_name} {windows.values(asked_name)[row]!r} is not in {devices.path}"
         raise DataFileError(windows.path, problem, row=row + 1)
     return device
 

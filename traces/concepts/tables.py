@@ -6,6 +6,8 @@ them. Label noise, where there is any, is already in such a file, and features a
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
@@ -36,8 +38,8 @@ class TablesParameters(Parameters):
     @field_validator("features")
     @classmethod
     def _each_once(cls, features: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        for name in features or ():
-            if (features or ()).count(name) > 1:
+        for name, times in Counter(features or ()).items():
+            if times > 1:
                 raise ValueError(f"column {name!r} stands twice; every feature is named once")
         return features
 

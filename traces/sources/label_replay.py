@@ -24,8 +24,9 @@ from traces.trace import Trace
 
 _MICROSECONDS_PER_DAY = 86_400 * 1_000_000
 
-MAX_CELLS = 2**27
-"""Cells (groups x windows x labels) of the table of counts: one gibibyte."""
+MAX_CELLS = 2**24
+"""Cells (groups x windows x labels) of the table of counts, a hundred times those of a virus's variants by
+country and week: 128 MiB, of which there are a few copies while the empty ones are filled."""
 
 
 class LabelReplayParameters(StreamParameters):
@@ -114,6 +115,10 @@ def read_label_counts(table: TableFile, parameters: LabelReplayParameters) -> Fl
     weight = np.ones(len(table))
     if parameters.count is not None:
         weight = table.numbers(parameters.count, at_least=0)
+        with np.errstate(over="ignore"):
+            total = float(weight.sum())
+        if not math.isfinite(total):
+            raise DataFileError(table.path, f"the sum of {parameters.count} is larger than any number")
     days = _days(table, parameters.time)
     labels = np.array(table.texts(parameters.label))
     used = _used_rows(table, parameters, labels, days)
@@ -178,8 +183,9 @@ def _days(table: TableFile, name: str) -> Floats:
 
 def _used_rows(table: TableFile, parameters: LabelReplayParameters, labels: np.ndarray, days: Floats) -> Ints:
     """Rows of a label that is not excluded, between since and until."""
+    known = set(labels.tolist())
     for name in parameters.exclude:
-        if name not in labels:
+        if name not in known:
             raise DataFileError(
                 table.path, f"exclude = {name!r}: no such label in column {parameters.label!r}"
             )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -16,6 +18,7 @@ from experiments.bench.training import (
     cohort_size_figures,
     training_figures,
     wave,
+    worker_figures,
 )
 
 SMALL = Schedule(samples=12, steps=3, batch_size=5)
@@ -30,7 +33,7 @@ def ignore(text: str) -> None:
 def test_the_plain_loop_and_the_executor_make_the_same_updates(network: Network) -> None:
     contest = Contest(network, 3, SMALL)
     tasks = wave(3, SMALL, round_=2)
-    ours = contest.executor(1).train(tasks, np.tile(contest.start, (3, 1)))
+    ours = contest.executor(1).train(tasks, contest.start[None, :], np.zeros(3, dtype=np.int64))
     loop = PlainLoop(contest.reader, network.spec(), contest.streams)
     loop.load(tasks)
     updates, losses = loop.train(contest.start)
@@ -85,3 +88,11 @@ def test_cohort_sizes_lie_on_one_curve() -> None:
         ("cohort-1", "training", 1),
         ("cohort-4", "training", 4),
     ]
+
+
+def test_workers_have_a_figure_and_so_have_their_messages() -> None:
+    schedule = Schedule(samples=12, steps=3, batch_size=5)
+    rate, cost = worker_figures("w0", TINY, 1, ignore, None, workers=1, clients=3, schedule=schedule)
+    assert (rate.name, rate.threads, rate.against) == ("w0-1-workers", 1, PLAIN_LOOP)
+    assert (cost.name, cost.unit, cost.better) == ("w0-1-workers-messages", "ms", "lower")
+    assert re.match(r"messages of one wave of 3 clients: \d+ kB", cost.about)

@@ -10,11 +10,13 @@ import pytest
 from emulator.errors import RunError
 from executor.plain_loop import PlainLoop
 from experiments.bench.digits import Silence, digits_figures
-from experiments.bench.memory import probe
+from experiments.bench.growth_probe import Watching
+from experiments.bench.memory import after_first_quarter, growth_figures, probe, slope
 from experiments.bench.memory_probe import BUILD, resident_bytes
 from experiments.bench.shipped import shipped_experiment
 from experiments.bench.streaming import Streaming, StreamSizes, recounted, streaming_figures
 from experiments.planned_run import PlannedRun
+from tests.experiments.synthetic_runs import a_record
 
 SIZES = StreamSizes(clients=40, steps=3, participants=4)
 
@@ -46,7 +48,7 @@ def test_both_train_what_clients_hold_at_their_step(streaming: Streaming) -> Non
     start = executor.initial(0)
     loop = PlainLoop(streaming.trace, streaming.model(), streaming.streams)
     for tasks in islice(streaming.waves(), 2):
-        ours = executor.train(tasks, np.tile(start, (SIZES.participants, 1)))
+        ours = executor.train(tasks, start[None, :], np.zeros(SIZES.participants, dtype=np.int64))
         loop.load(tasks)
         np.testing.assert_allclose(loop.train(start)[0], ours.delta, atol=1e-6)
 
@@ -83,5 +85,31 @@ def test_the_probe_builds_a_fleet_then_a_run_and_objects() -> None:
 def test_a_process_of_its_own_tells_the_bytes_it_added() -> None:
     found = probe("objects", 20_000)
     assert found["objects"] > 20_000 * 100
-    with pytest.raises(RunError, match="the process that measures 'nothing' failed: KeyError"):
+    with pytest.raises(RunError, match="the process that measures 'memory_probe nothing 1' failed: KeyError"):
         probe("nothing", 1)
+
+
+def test_the_slope_is_that_of_the_rounds_after_the_first_quarter() -> None:
+    seen = [(number, 1000 + 7 * number if number > 25 else 0) for number in range(1, 101)]
+    assert after_first_quarter(seen)[0] == (26, 1182)
+    assert slope(after_first_quarter(seen)) == pytest.approx(7.0)
+
+
+def test_a_step_that_is_taken_once_is_no_slope() -> None:
+    assert slope([(number, 10**6 if number > 30 else 0) for number in range(1, 101)]) == 0
+
+
+def test_memory_is_looked_at_so_many_times_in_a_run_however_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("experiments.bench.growth_probe.SAMPLES", 4)
+    watching = Watching(8)
+    for number in range(8):
+        watching.round_done(a_record(number))
+    assert [number for number, _ in watching.seen] == [2, 4, 6, 8]
+    assert all(resident > 1e6 for _, resident in watching.seen)
+
+
+@pytest.mark.slow
+def test_growth_is_bytes_per_round_of_a_run_in_a_process_of_its_own() -> None:
+    growth, grown = growth_figures(12, 1, ignore)
+    assert (growth.name, growth.unit, growth.better) == ("memory-growth", "B/round", "lower")
+    assert (grown.name, grown.unit, grown.better) == ("memory-grown", "kB", "lower")

@@ -37,7 +37,7 @@ def assert_names(message: str, *parts: str) -> None:
     ("setting", "parts"),
     [
         ("round.roundz=4", ("small.toml", "round", "'roundz'", "choices: ", "did you mean 'rounds'?")),
-        ("rouns.rounds=4", ("small.toml", "'rouns'", "choices: arm, devices", "did you mean 'round'?")),
+        ("rouns.rounds=4", ("small.toml", "'rouns'", "choices: arm, checkpoint", "did you mean 'round'?")),
         ("arm.global.clusterer=ifca2", ("small.toml", "arm.global.clusterer = 'ifca2'", "fielding, ifca")),
         ("arm.global.selector=oorrt", ("small.toml", "arm.global.selector = 'oorrt'", "choices: random")),
         ("parts.aggregator=mean", ("small.toml", "parts.aggregator = 'mean'", "choices: fedavg")),
@@ -75,7 +75,6 @@ def test_a_wrong_key_name_or_number_ends_with_2_and_one_line(
         (["--seeds=-3"], ("seeds.0 = -3", "greater than or equal to 0")),
         (["--data", "nowhere"], ("nowhere", "no such folder", "--data")),
         (["--out", "small.toml"], ("small.toml", "is a file; a run directory is a folder")),
-        (["--out", ".", "--fresh"], (".", "not a run directory", "experiment.toml")),
     ],
 )
 def test_a_wrong_option_ends_with_2_and_one_line(
@@ -461,14 +460,14 @@ def test_a_failing_arm_ends_with_3_and_the_others_are_summarised(
     ]
     assert "error: 1 of 2 runs failed (bad, seed 0); finished runs are kept in runs/small" in ended.err
     assert ended.err.count("training diverged") == 1
-    assert "bad, seed 0: FAILED: round 0" in ended.err
+    assert "bad, seed 0: FAILED: training diverged: no update was absorbed in any of 4 rounds" in ended.err
     assert "time to accuracy, against global" in ended.out
     assert "small: 1 finished, 1 failed" in ended.out
     assert "small: 1 finished, 1 failed" in driftscale("report", "runs/small").out
     run = tmp_path / "runs" / "small"
     assert (run / "summary.json").exists()
     assert (run / "report.html").exists()
-    assert (run / "bad/seed-0/FAILED").read_text().startswith("round 0: training diverged")
+    assert (run / "bad/seed-0/FAILED").read_text().startswith("training diverged")
 
 
 def test_without_its_reference_arm_a_run_ends_well_and_says_why_there_is_no_report(
@@ -501,3 +500,18 @@ def test_a_folder_that_cannot_be_written_is_one_line(driftscale: Driftscale, tmp
     ended = driftscale("run", write_small(tmp_path), "--out", "file/run")
     assert ended.code == 2
     assert "file/run" in ended.error
+
+
+def test_a_file_that_changed_half_way_ends_with_2_and_the_summary_of_what_is_finished(
+    driftscale: Driftscale, tmp_path: Path
+) -> None:
+    (tmp_path / "devices.csv").write_text(DEVICES)
+    config = write_small(tmp_path, devices={"profile": "devices.csv"})
+    assert driftscale("run", config).code == 0
+    (tmp_path / "devices.csv").write_text(DEVICES.replace("a,0.01,", "a,0.03,"))
+    ended = driftscale("run", config, "--seeds", "0..1")
+    assert ended.code == 2
+    *_, last = ended.err.splitlines()
+    assert last.startswith("error: ")
+    assert "devices.csv: has changed since the runs in this directory were begun with it" in last
+    assert ended.out.startswith("small: time to accuracy")

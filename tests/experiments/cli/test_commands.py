@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from coordinator.clusterers.fielding import Fielding
+from coordinator.view import View
 from experiments.cli import tables
 from experiments.cli.progress import BarProgress, LineProgress
+from experiments.locking import locked
 from experiments.planned_run import PlannedRun
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_small
@@ -77,6 +81,17 @@ def test_a_report_says_the_same_as_the_run_before(driftscale: Driftscale, config
     assert Path("runs/small/report.html").exists()
     as_json = driftscale("report", "runs/small", "--format", "json")
     assert json.loads(as_json.out) == json.loads(Path("runs/small/summary.json").read_text())
+
+
+def test_a_report_can_be_made_while_a_process_runs_into_the_directory(
+    driftscale: Driftscale, config: Path
+) -> None:
+    driftscale("run", config, "--seeds", "0", "--arms", "global")
+    with locked(Path("runs/small")):
+        assert driftscale("report", "runs/small").code == 0
+        refused = driftscale("run", config)
+    assert refused.code == 2
+    assert "runs/small: another process (process " in refused.err
 
 
 def test_progress_is_plain_lines_on_stderr_where_there_is_no_terminal(
@@ -211,6 +226,57 @@ def test_lines_show_a_few_rounds_of_each_run_however_long_it_is(capsys: pytest.C
     assert shares == ["12% of all", "25% of all", "37% of all", "50% of all", "50% of all"]
     assert all(line.endswith(" s left") for line in lines[:5])
     assert lines[5] == "[2/2] static, seed 0: FAILED: nobody was online"
+
+
+class Gone(io.StringIO):
+    """A terminal that was closed, or a pipe that nobody reads any more."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_bars_on_a_terminal_that_is_gone_are_nobodys_reason_to_stop() -> None:
+    runs = [PlannedRun("x", "global", 0, 4)]
+    bars = BarProgress(runs, {}, Console(width=120, file=Gone(), force_terminal=True))
+    with bars, bars.run(runs[0]):
+        bars.going_on(runs[0], 1)
+        bars.note("something went wrong")
+        bars.round_done(a_record(1))
+        bars._bars.refresh()
+
+
+def test_lines_that_nobody_reads_are_nobodys_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [PlannedRun("x", "global", 0, 1)]
+    with monkeypatch.context() as gone, LineProgress(runs, {}) as progress:
+        gone.setattr("sys.stderr", Gone())
+        with progress.run(runs[0]):
+            progress.round_done(a_record(0))
+        progress.note("something went wrong")
+
+
+def test_a_mistake_in_a_part_keeps_its_traceback_ends_with_3_and_the_run_goes_on(
+    driftscale: Driftscale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = write_small(tmp_path, checkpoint={"every_rounds": 1})
+    plain = Fielding.on_data
+
+    def wrong(self: Fielding, view: View) -> Any:
+        if view.round == 3:
+            raise ZeroDivisionError("a plug-in divides by 0")
+        return plain(self, view)
+
+    with monkeypatch.context() as mistaken:
+        mistaken.setattr(Fielding, "on_data", wrong)
+        ended = driftscale("run", config, "--out", "out")
+    assert ended.code == 3
+    assert "Traceback (most recent call last)" in ended.err
+    assert "in wrong" in ended.err
+    last = ended.err.splitlines()[-1]
+    assert last.startswith("error: ZeroDivisionError: a plug-in divides by 0: a mistake in driftscale")
+    assert "global" in ended.out  # what is finished is reported
+    again = driftscale("run", config, "--out", "out")
+    assert again.code == 0
+    assert "fielding, seed 0: going on from round 3" in again.err
 
 
 # -- check --------------------------------------------------------------------------------------------------

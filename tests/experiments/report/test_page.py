@@ -40,6 +40,12 @@ def test_names_are_shown_and_never_run(tmp_path):
     assert "&lt;img src=x onerror=alert(1)&gt;" in page
 
 
+def test_a_log_that_never_says_where_clients_belong_has_no_map(tmp_path):
+    directory = a_directory(tmp_path, ["global"], [0])
+    store(directory, a_run("global", 0, [0.25, 0.5], clusters=[0, 1], members=None))
+    assert "Which cluster each client was in" not in written(directory)
+
+
 def test_plotly_is_inlined_once_and_may_fetch_nothing(tmp_path):
     page = written(realistic_directory(tmp_path, seeds=1, rounds=20, clients=12))
     assert page.count("plotly.js v") == 1

@@ -28,18 +28,27 @@ class Page(HTMLParser):
         super().__init__()
         self.announced = self.plots = self.drawings = 0
         self.images = 0
+        self.title = self.text = ""
+        self._element = ""
         self.references: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
         classes = attributes.get("class", "").split()
+        self._element = tag
         if tag == "body":
             self.announced = int(attributes["data-plots"])
         self.plots += "js-plotly-plot" in classes
         self.drawings += "cartesianlayer" in classes
         self.images += tag == "img"
         self.references += [attributes[name] for name in ("src", "href", "xlink:href") if name in attributes]
+
+    def handle_data(self, data: str) -> None:
+        if self._element == "title" and not self.title:
+            self.title = data
+        if self._element == "text":  # of a drawing
+            self.text += data
 
 
 def opened(report, profile):
@@ -67,3 +76,17 @@ def test_hostile_names_and_bare_runs_are_drawn_too(tmp_path):
     assert console == []
     assert page.announced == page.plots == page.drawings == 4
     assert page.images == 0
+
+
+def test_names_that_would_end_a_script_or_fill_a_template_run_nothing(tmp_path):
+    name = "</script><script>document.title='run'</script>\u2028{{7*7}}"
+    arm = "\"'><img src=x onerror=alert(1)>%{x}&lt;<script>"
+    directory = a_directory(tmp_path / "run", ["global", arm], [0], name=name)
+    for each in directory.arms():
+        store(directory, a_run(each, 0, [0.25, 0.5], clusters=[0, 1]))
+    page, console = opened(write_report(directory), tmp_path / "profile")
+    assert console == []
+    assert page.announced == page.plots == page.drawings == 6
+    assert page.images == 0
+    assert page.title.startswith(name)
+    assert arm in page.text  # in a legend, as it was given

@@ -66,8 +66,9 @@ def a_page(tmp_path, clients=2, **changes):
             run = a_drifting_run(arm, seed, [0.5, 0.75], [[0, 0], [0, 5]], models_sent=models)
             if clients > 2:
                 run.header["concepts"] = [[0] * clients] * 3
+                all_alike = np.zeros(clients, dtype=np.int64)
                 run.records[:] = [
-                    replace(record, serving=np.zeros(clients, dtype=np.int64)) for record in run.records
+                    replace(record, serving=all_alike, members=all_alike) for record in run.records
                 ]
             store(directory, run)
     return write_report(directory).read_text(encoding="utf-8")

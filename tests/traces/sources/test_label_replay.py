@@ -238,7 +238,7 @@ def test_a_table_of_counts_larger_than_its_bound_is_refused_before_it_is_made(fo
         *[(f"i{k}", 0, "a", 1) for k in range(9)],
     ]
     message = refusal(folder, rows, window_days=1.0)
-    assert "11 groups x 10000001 windows x 3 labels are more than 134217728 cells" in message
+    assert "11 groups x 10000001 windows x 3 labels are more than 16777216 cells" in message
 
 
 def test_clients_beyond_what_a_trace_may_hold_are_refused(folder: Path) -> None:

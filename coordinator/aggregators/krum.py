@@ -1,0 +1,71 @@
+"""The updates that have the nearest neighbours, and nothing of the others."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.aggregators.base import Aggregator
+from coordinator.shares import exact
+from coordinator.view import View
+from emulator.arrays import Floats, Floats32, Ints
+from emulator.messages import Updates
+from emulator.plugins import Parameters
+
+
+class KrumParameters(Parameters):
+    """How many are feared, and how many are believed."""
+
+    byzantine: float = Field(
+        0.2, ge=0, lt=0.5, description="share of a model's updates that may be false, rounded up"
+    )
+    keep: int = Field(1, ge=1, description="updates whose mean is taken: 1 is Krum, more is Multi-Krum")
+
+
+class Krum(Aggregator):
+    """A model moves by the update nearest to its neighbours, or by the mean of the `keep` nearest ones.
+
+    Of n updates, f of which may be false, each has the score s_c = sum of |update_c - update_d|^2 over the
+    n - f - 2 others d nearest to it; model += mean of the `keep` updates with the smallest scores, all alike.
+    Of equal scores the lower client id comes first. Updates of clients without samples are left out.
+
+    f = ceil(`byzantine` n), but at most floor((n - 3) / 2): the guarantee needs n >= 2 f + 3, and a cluster
+    too small for what is feared is held to the largest number that it can withstand, which is 0 below five
+    updates. At most n - f updates are kept. With one or two updates there are no neighbours, and all scores
+    are 0.
+
+    Blanchard, El Mhamdi, Guerraoui and Stainer, "Machine Learning with Adversaries: Byzantine Tolerant
+    Gradient Descent", NIPS 2017, section 4; there f is a number, and all n workers answer each time.
+    """
+
+    Parameters = KrumParameters
+
+    def __init__(self, parameters: KrumParameters) -> None:
+        self.parameters = parameters
+
+    def aggregate(self, updates: Updates, view: View) -> Floats32:
+        weights = np.zeros((len(view.model_ids), len(updates)))
+        sampled = updates.num_samples > 0
+        for row, model in enumerate(view.model_ids.tolist()):
+            own = np.flatnonzero((updates.model == model) & sampled)
+            if len(own) > 0:
+                chosen = own[self._chosen(updates.take(own).gram(), updates.client[own])]
+                weights[row, chosen] = 1 / len(chosen)
+        return (view.models + updates.mix(weights)).astype(np.float32)
+
+    def _chosen(self, inner: Floats, clients: Ints) -> Ints:
+        """Which of n updates, with inner products `inner` (n, n), are kept."""
+        count = len(clients)
+        feared = math.ceil(exact(self.parameters.byzantine) * count)
+        byzantine = max(0, min(feared, (count - 3) // 2))
+        neighbours = max(0, count - byzantine - 2)
+        squares = np.diag(inner)
+        # Rounding can take the distance of two equal updates below 0.
+        distances = np.maximum(squares[:, None] + squares[None, :] - 2 * inner, 0.0)
+        np.fill_diagonal(distances, np.inf)  # nobody is a neighbour of its own
+        distances.sort(axis=1)
+        scores = distances[:, :neighbours].sum(axis=1)
+        order = np.lexsort((clients, scores))
+        return order[: min(self.parameters.keep, count - byzantine)]

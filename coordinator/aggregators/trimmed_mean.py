@@ -1,0 +1,55 @@
+"""The coordinate-wise trimmed mean of what came back."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.aggregators.by_coordinate import ByCoordinate
+from coordinator.shares import exact
+from emulator.arrays import Floats, Floats32
+from emulator.plugins import Parameters
+
+
+class TrimmedMeanParameters(Parameters):
+    """How much is left out."""
+
+    trim: float = Field(
+        0.1, ge=0, lt=0.5, description="share of the updates left out at each end, of each parameter"
+    )
+
+
+class TrimmedMean(ByCoordinate):
+    """Each parameter moves by the mean of the updates without the largest and the smallest, all alike.
+
+    model_k += mean of what is left of update_c,k over c without its floor(trim n) smallest and as many
+    largest values. It withstands as many false updates as are left out at one end.
+
+    Yin, Chen, Ramchandran and Bartlett, "Byzantine-Robust Distributed Learning: Towards Optimal Statistical
+    Rates", ICML 2018, Definition 2: there `trim` n is taken to be a whole number, and the mean is of
+    gradients. Here it is rounded down: of fewer than 1 / `trim` updates, as small clusters have, none is left
+    out.
+    """
+
+    Parameters = TrimmedMeanParameters
+
+    def __init__(self, parameters: TrimmedMeanParameters) -> None:
+        self.parameters = parameters
+
+    def centre(self, values: Floats32) -> Floats:
+        """(c,) the trimmed mean of each column of `values` (n, c), which are reordered in place.
+
+        >>> trimmed = TrimmedMean(TrimmedMeanParameters(trim=0.25))
+        >>> trimmed.centre(np.array([[1, 9], [2, 5], [100, 7], [3, 8]], dtype=np.float32))
+        array([2.5, 7.5])
+        """
+        cut = math.floor(exact(self.parameters.trim) * len(values))
+        # Sorted, so that the sum too is the same whatever the order of the rows.
+        values.sort(axis=0)
+        kept = values[cut : len(values) - cut]
+        total = np.zeros(values.shape[1])
+        for row in kept:
+            total += row
+        return total / len(kept)

@@ -1,0 +1,89 @@
+"""What happens when the memory is too small for what was put together: a clear error, or two halves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import torch
+
+from emulator.arrays import Ints
+from emulator.errors import ResumableError
+
+CPU_ALLOCATOR = "can't allocate memory"  # torch has a kind of its own only for the memory of accelerators
+
+Policy = Literal["stop", "halve"]
+
+
+class Fitting:
+    """Does jobs on the members of a cohort. One for which there is no memory ends as a ResumableError, or is
+    done on two halves, as `policy` says; `halved` counts these."""
+
+    def __init__(self, policy: Policy, chunk: int) -> None:
+        self.halved = 0
+        self._policy = policy
+        self._chunk = chunk
+        self._counting = threading.Lock()
+
+    def run(self, job: Callable[[Ints], None], members: Ints) -> None:
+        """Do the `job`, which must not mind that it was begun before."""
+        problem = _attempt(job, members)
+        if problem is None:
+            return
+        # What was attempted is freed by now.
+        if self._policy == "stop" or len(members) == 1:
+            raise ResumableError(_advice(problem, len(members), self._chunk, self._policy))
+        with self._counting:
+            self.halved += 1
+        middle = len(members) // 2
+        self.run(job, members[:middle])
+        self.run(job, members[middle:])
+
+
+@contextmanager
+def out_of_memory_named(doing: str) -> Iterator[None]:
+    """Within it, running out of memory is a ResumableError that says so."""
+    problem = None
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out_of_memory(error):
+            raise
+        problem = _first_line(error)
+    if problem is not None:
+        raise ResumableError(f"out of memory while {doing} ({problem}); give it more, and it goes on")
+
+
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Whether `error` is numpy's, torch's or Python's way to say so."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and CPU_ALLOCATOR in str(error)
+
+
+def _attempt(job: Callable[[Ints], None], members: Ints) -> str | None:
+    """None when the job is done; else what was said when memory ran out."""
+    try:
+        job(members)
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out_of_memory(error):
+            raise
+        return _first_line(error)
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _advice(problem: str, clients: int, chunk: int, policy: Policy) -> str:
+    if clients == 1:
+        return f"out of memory while training a client alone ({problem}); give it more, and it goes on"
+    assert policy == "stop"
+    return (
+        f"out of memory while training {clients} clients side by side, executor.chunk = {chunk} ({problem}); "
+        f'give it more, or set executor.on_out_of_memory = "halve", and it goes on; a smaller '
+        f"executor.chunk begins anew"
+    )

@@ -1,0 +1,60 @@
+"""What becomes of an update between training and arrival: false clients change theirs, bad links spoil them.
+
+A pure function of the task and the seed: who trains it, and beside whom, changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from emulator.arrays import Floats32, Ints
+from emulator.messages import TrainTasks
+from emulator.seeding import RandomStreams
+
+SPOILT_SHARE = 0.01
+"""The share of an update's numbers that corruption hits; one is always hit."""
+
+WORD_BITS = 32
+
+
+def tamper(delta: Floats32, tasks: TrainTasks, members: Ints, streams: RandomStreams) -> None:
+    """Change the rows `members` of `delta` (n, P), updates as they were trained, as `tasks.tampering` says.
+
+    A false client acts first, then its link. The streams are ("noise", round, client, model) and
+    ("corruption", round, client, model).
+    """
+    columns = tasks.tampering
+    for task in members.tolist() if columns else ():
+        own = {name: float(column[task]) for name, column in columns.items()}
+        key = (tasks.round, int(tasks.client[task]), int(tasks.model[task]))
+        update = delta[task]
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found where it arrives
+            if own.get("scale", 1.0) != 1:
+                update *= np.float32(own["scale"])
+            if own.get("noise", 0.0) > 0:
+                _add_noise(update, own["noise"], streams.generator("noise", *key))
+        if own.get("nan", 0.0) > 0:
+            update[_hit(update, streams.generator("corruption", *key))] = np.nan
+        if own.get("bits", 0.0) > 0:
+            _flip_bits(update, streams.generator("corruption", *key))
+
+
+def _add_noise(update: Floats32, scale: float, rng: np.random.Generator) -> None:
+    """Gaussian noise whose norm is about `scale` times that of `update` (P,)."""
+    norm = math.sqrt(np.square(update, dtype=np.float64).sum())
+    deviation = scale * norm / math.sqrt(len(update))
+    update += np.float32(deviation) * rng.standard_normal(len(update), dtype=np.float32)
+
+
+def _flip_bits(update: Floats32, rng: np.random.Generator) -> None:
+    """One bit, drawn from all of them, of each word that is hit."""
+    places = _hit(update, rng)
+    bits = rng.integers(0, WORD_BITS, len(places), dtype=np.uint32)
+    update.view(np.uint32)[places] ^= np.uint32(1) << bits
+
+
+def _hit(update: Floats32, rng: np.random.Generator) -> Ints:
+    """Which numbers of `update` (P,) are hit, each once."""
+    return rng.choice(len(update), max(1, round(SPOILT_SHARE * len(update))), replace=False)

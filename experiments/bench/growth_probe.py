@@ -1,0 +1,57 @@
+"""`python -m experiments.bench.growth_probe ROUNDS`: prints the resident bytes after each of some of them.
+
+This is a run as a user has it: with its log, and a checkpoint now and then.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from emulator.runlog import RoundRecord
+from experiments.bench.digits import Silence
+from experiments.bench.memory_probe import resident_bytes
+from experiments.bench.shipped import shipped_experiment
+from experiments.config import locator
+from experiments.runner import plan_run, run_plan
+
+ARM = "fielding"
+CLIENTS = 60
+SAMPLES = 100
+"""How many times resident memory is looked at."""
+
+
+class Watching(Silence):
+    """Looks at the memory; `seen` are pairs (round, resident bytes)."""
+
+    def __init__(self, rounds: int) -> None:
+        self.seen: list[tuple[int, int]] = []
+        self._every = max(1, rounds // SAMPLES)
+
+    def round_done(self, record: RoundRecord) -> None:
+        if (record.round + 1) % self._every == 0:
+            gc.collect()
+            self.seen.append((record.round + 1, resident_bytes()))
+
+
+def main(rounds: int) -> None:
+    """Run the digits experiment for so many rounds, with few clients: its trace is drawn as a whole."""
+    experiment = shipped_experiment(
+        "digits",
+        f"round.rounds={rounds}",
+        f"trace.clients={CLIENTS}",
+        f"checkpoint.every_rounds={max(1, rounds // 20)}",
+    )
+    watching = Watching(rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        run_plan(
+            plan_run(experiment, Path(folder) / "run", [ARM], locator(None, None), fresh=False), watching
+        )
+    print(json.dumps(watching.seen))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,6 @@
+"""`python -m experiments.cli`, for starters such as torchrun that take a module."""
+
+from experiments.cli import main
+
+if __name__ == "__main__":
+    main()

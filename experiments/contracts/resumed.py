@@ -1,0 +1,36 @@
+"""A part that is stored and put back into a fresh one before anything is asked of it: it must not show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from emulator.state_tree import from_bytes, to_bytes
+from emulator.stateful import Stateful
+
+Part = TypeVar("Part", bound=Stateful)
+
+
+def resumed(make: Callable[[], Part]) -> Part:
+    """Stands in for a part that `make` makes: every call goes to a fresh one in the state of the last."""
+    return cast(Part, _Resumed(make))
+
+
+class _Resumed:
+    def __init__(self, make: Callable[[], Stateful]) -> None:
+        self._make = make
+        self._stored = to_bytes(make().state())
+
+    def __getattr__(self, name: str) -> Any:
+        part = self._make()
+        part.restore(from_bytes(self._stored))
+        found = getattr(part, name)
+        if not callable(found):
+            return found
+
+        def call(*asked: Any, **named: Any) -> Any:
+            answer = found(*asked, **named)
+            self._stored = to_bytes(part.state())
+            return answer
+
+        return call

@@ -1,0 +1,75 @@
+"""One process at a time in a run directory. The lock is the kernel's: a killed process holds none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import getpid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emulator.checkpoints import make_folder
+from emulator.errors import InputError
+from experiments.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Within it no other process runs into `path`, which is made a folder where there is none.
+
+    InputError when another one does, or when nothing can be written there. A folder that is still no run
+    directory at the end is left as it was found.
+    """
+    from filelock import FileLock, Timeout
+
+    directory = RunDirectory(path)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file; a run directory is a folder")
+    is_new = not path.exists()
+    try:
+        make_folder(path)
+    except OSError as error:
+        raise InputError(f"--out {path}: cannot be made a folder ({error.strerror})") from error
+    lock_path = directory.lock_path
+    # Where locks are not implemented, one that outlives its process is no substitute.
+    lock = FileLock(lock_path, blocking=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+        lock_path.write_text(f"{getpid()}\n", encoding="utf-8")
+    except Timeout as error:
+        raise InputError(
+            f"{path}: another process{_pid(lock_path)} is running into this directory; wait for it, or take "
+            f"another --out"
+        ) from error
+    except OSError as error:
+        _let_go(lock, directory, is_new)
+        raise InputError(f"--out {path}: cannot be written in ({error.strerror})") from error
+    try:
+        yield
+    finally:
+        _let_go(lock, directory, is_new)
+
+
+def _let_go(lock: FileLock, directory: RunDirectory, is_new: bool) -> None:
+    """Release the lock, and take away what was made for it where there is no run directory."""
+    try:
+        if directory.path.is_dir() and not directory.experiment_path.is_file():
+            directory.lock_path.unlink(missing_ok=True)  # while it is held: nobody else holds a deleted one
+            if is_new and not any(directory.path.iterdir()):
+                directory.path.rmdir()
+    except OSError:
+        pass  # a disk that may only be read keeps it
+    finally:
+        lock.release()
+
+
+def _pid(lock_path: Path) -> str:
+    """` (process 4711)`, where the holder has said who it is."""
+    try:
+        text = lock_path.read_text(encoding="utf-8")[:20].strip()
+    except (OSError, ValueError):
+        return ""
+    return f" (process {text})" if text.isdecimal() else ""

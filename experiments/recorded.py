@@ -1,0 +1,108 @@
+"""What the files of a run directory must be, so that a report of them need not ask again.
+
+A run directory may come from somebody else, from an older version, or with plug-ins that are not installed
+here: its configuration is read as it stands, and only what a report uses is looked at. ValueError says what
+is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from coordinator.faults import FaultParameters
+from emulator.bounded import has_controls
+
+MOST_RUNS = 2**17
+"""Arms x seeds of one experiment."""
+
+MOST_NAME_BYTES = 255
+"""Of an arm, which is the name of a folder too."""
+
+LISTS = ("seeds", "arm")
+
+
+def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
+    """ValueError for a configuration that has a name, seeds, arms and a report, but not as we write them."""
+    num_runs = len(experiment["seeds"]) * len(experiment["arm"])
+    if num_runs > MOST_RUNS:
+        raise ValueError(f"has {num_runs} runs; an experiment has at most {MOST_RUNS}")
+    for key, value in experiment.items():
+        if key not in (*LISTS, "name") and not isinstance(value, Mapping):
+            raise ValueError(f"{key} must be a table")
+    if not isinstance(experiment["name"], str):
+        raise ValueError("name must be a text")
+    for arm in experiment["arm"]:
+        if len(arm["name"].encode()) > MOST_NAME_BYTES:
+            raise ValueError(f"the name of an arm has more than {MOST_NAME_BYTES} bytes")
+    for name in (experiment["name"], *(arm["name"] for arm in experiment["arm"])):
+        if has_controls(name):
+            raise ValueError(f"name = {name!r}: has characters that nobody can read")
+    for arm in experiment["arm"]:
+        if not isinstance(arm.get("training", {}), Mapping):
+            raise ValueError("training of an arm must be a table")
+    report = experiment["report"]
+    window, target = report["window"], report.get("target")
+    if type(window) is not int or window < 1:
+        raise ValueError("report.window must be a whole number, at least 1")
+    if target is not None and not (is_finite(target) and 0 < target <= 1):
+        raise ValueError("report.target must be a number above 0, at most 1")
+    clients = experiment.get("round", {}).get("evaluate_clients")
+    if clients is not None and type(clients) is not int:
+        raise ValueError("round.evaluate_clients must be a whole number")
+    _refuse_unreadable_published(report.get("published", {}))
+    try:
+        FaultParameters.model_validate(experiment.get("faults", {}))
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        raise ValueError(
+            f"faults{_inside(problem['loc'])}: {problem['msg'].removeprefix('Value error, ')}"
+        ) from error
+
+
+def refuse_unreadable_finished(finished: Any) -> None:
+    """ValueError unless `finished` of a summary is as `experiments.drift_figures` writes it."""
+    if not isinstance(finished, Mapping) or not isinstance(finished.get("arms"), Mapping):
+        raise ValueError("finished must be an object with the figures of arms")
+    for key in ("steps", "scored_steps"):
+        if key not in finished or not (finished[key] is None or type(finished[key]) is int):
+            raise ValueError(f"finished.{key} must be a whole number or null")
+    for arm in finished["arms"].values():
+        for figure in FIGURES:
+            per_seed = arm.get(figure, {}).get("per_seed") if isinstance(arm, Mapping) else None
+            if not isinstance(per_seed, list) or not all(
+                value is None or is_finite(value) for value in per_seed
+            ):
+                raise ValueError(f"finished.arms: each arm must have {figure}.per_seed, numbers or nulls")
+
+
+FIGURES = (
+    "accuracy_omitting_drift",
+    "accuracy_including_drift",
+    "models_sent",
+    "relative_models_sent",
+)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether it is a number, and neither NaN nor infinite."""
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _inside(keys: tuple[str | int, ...]) -> str:
+    return "".join(f".{key}" for key in keys)
+
+
+def _refuse_unreadable_published(published: Any) -> None:
+    rule = "report.published must have tables of an arm's mean, or of its mean and standard deviation"
+    if not isinstance(published, Mapping):
+        raise ValueError(rule)
+    for figure in published.values():
+        if not isinstance(figure, Mapping):
+            raise ValueError(rule)
+        for values in figure.values():
+            if not isinstance(values, list) or not 1 <= len(values) <= 2 or not all(map(is_finite, values)):
+                raise ValueError(rule)

@@ -1,0 +1,73 @@
+"""The files that worlds are made of: which were read, and that they are still what they were."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from emulator.errors import DataFileError
+from experiments.config import Locate
+from traces.idx import idx_files
+
+BLOCK_BYTES = 2**20
+
+Identity = Mapping[str, Any]
+"""`size` in bytes and `sha256` of a file."""
+
+
+class SourceFiles:
+    """A `Locate` that takes down each file it finds, before anybody reads it.
+
+    `known` are those of an earlier world of the same runs: DataFileError names one that has changed since, or
+    is gone. Files go by their path in the configuration.
+    """
+
+    def __init__(self, locate: Locate, known: Mapping[str, Identity]) -> None:
+        self._locate = locate
+        self._known = dict(known)  # and those of this process's first world
+        self.found: dict[str, Identity] = {}
+
+    def __call__(self, path: str) -> Path:
+        place = self._locate(path)
+        files = {path: place} if place.is_file() else {f"{path}/{file.name}": file for file in _inside(place)}
+        gone = sorted(name for name in self._known if name.startswith(f"{path}/") and name not in files)
+        if gone:
+            file = place / gone[0].removeprefix(f"{path}/")
+            raise DataFileError(file, "is gone; the runs in this directory were begun with it")
+        for name, file in files.items():
+            found = _identity(file)
+            known = self._known.setdefault(name, found)
+            if found != known:
+                raise DataFileError(
+                    file,
+                    f"has changed since the runs in this directory were begun with it: {_told(known)} then, "
+                    f"{_told(found)} now; put it back, take another --out, or --fresh to begin them again",
+                )
+            self.found[name] = found
+        return place
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The files of `folder` that are read: the four of images in idx, else all that lie in it."""
+    try:
+        return idx_files(folder)
+    except DataFileError:  # another format, of a source that came with a plug-in
+        return sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+
+
+def _identity(file: Path) -> Identity:
+    state, size = hashlib.sha256(), 0
+    try:
+        with file.open("rb") as content:
+            while block := content.read(BLOCK_BYTES):
+                state.update(block)
+                size += len(block)
+    except OSError as error:
+        raise DataFileError(file, f"cannot be read ({error.strerror})") from error
+    return {"size": size, "sha256": state.hexdigest()}
+
+
+def _told(identity: Identity) -> str:
+    return f"{identity['size']} bytes of sha256 {identity['sha256'][:12]}"

@@ -1,0 +1,82 @@
+"""A run that is stored between any two of its steps, and gone on with, is the run that was never stopped."""
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.clusterers.feddrift_eager import FedDriftEager
+from coordinator.memories.claimed import Claimed, ClaimedParameters
+from coordinator.schedules.adaptive_lr import AdaptiveLearningRate
+from emulator.emulation import Emulation
+from emulator.errors import DataFileError
+from emulator.messages import StateSpec
+from emulator.runlog import RunLog
+from emulator.state_tree import from_bytes, to_bytes
+from tests.golden.test_repeatability import a_population
+
+HEADER = {"arm": "a", "seed": 5}
+
+
+def eager():
+    """Questions, claims, and a rate that follows the models."""
+    population = a_population()
+    population.clusterer = FedDriftEager(FedDriftEager.Parameters())
+    population.memory = Claimed(ClaimedParameters())
+    population.schedules = (AdaptiveLearningRate(AdaptiveLearningRate.Parameters()),)
+    return population
+
+
+def remembering():
+    """Solvers that count the tasks of each pair."""
+    population = a_population()
+    population.executor.state = {"times": StateSpec("scalar")}
+    return population
+
+
+POPULATIONS = {
+    "lanes close on their own": a_population,
+    "lanes close together": lambda: a_population("pooled"),
+    "clients are asked": eager,
+    "solvers remember": remembering,
+}
+
+
+def stored(emulation, log):
+    return to_bytes({"emulation": emulation.state(), "log": log.state()})
+
+
+@pytest.mark.parametrize("make", POPULATIONS.values(), ids=POPULATIONS)
+def test_a_run_stored_after_any_step_ends_with_the_same_log(make, tmp_path: Path):
+    whole = tmp_path / "whole.jsonl"
+    checkpoints = []
+    with RunLog(whole, HEADER) as log:
+        emulation = Emulation(make().coordinator(), log)
+        checkpoints.append(stored(emulation, log))
+        checkpoints.extend(stored(emulation, log) for _ in emulation.steps())
+    assert len(checkpoints) > 40
+    for checkpoint in checkpoints:
+        # What was logged after the checkpoint is there, as it is after a kill.
+        path = tmp_path / "again.jsonl"
+        path.write_bytes(whole.read_bytes())
+        state = from_bytes(checkpoint)
+        with RunLog(path, HEADER, state["log"]) as log:
+            assert path.stat().st_size == state["log"]["bytes"]
+            emulation = Emulation(make().coordinator(), log)
+            emulation.restore(state["emulation"])
+            assert stored(emulation, log) == checkpoint
+            emulation.run()
+        assert path.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize("damage", ["shorter", "other", "another header"])
+def test_a_log_that_is_not_what_was_written_is_not_gone_on_with(damage, tmp_path: Path):
+    path = tmp_path / "log.jsonl"
+    with RunLog(path, HEADER) as log:
+        emulation = Emulation(a_population().coordinator(), log)
+        emulation.run()
+        state = log.state()
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] if damage == "shorter" else content.replace(b"0.1", b"0.2", 1))
+    header = {**HEADER, "seed": 6} if damage == "another header" else HEADER
+    with pytest.raises(DataFileError, match=f"damaged: its first {len(content)} bytes"):
+        RunLog(path, header, state)

@@ -1,0 +1,50 @@
+"""The worlds of the rows, drawn once for all tests; a run that is stopped after some steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from experiments.build import World, build_world
+from experiments.config import locator
+from tests.reliability.rows import AVAILABILITY, row
+from tests.reliability.stops import Stopped
+
+WorldOf = Callable[[str], World]
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the rows' files."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "availability.csv").write_text(AVAILABILITY)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def world_of(data: Path) -> WorldOf:
+    @cache
+    def world_of(name: str) -> World:
+        return build_world(row(name), 0, locator(data, None))
+
+    return world_of
+
+
+@pytest.fixture(scope="session")
+def whole_log(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
+    """The log of a row that was never stopped."""
+
+    @cache
+    def whole_log(name: str) -> bytes:
+        return Stopped(row(name), world_of(name), tmp_path_factory.mktemp("whole")).play()
+
+    return whole_log
+
+
+@pytest.fixture
+def stopped(world_of: WorldOf, tmp_path: Path) -> Callable[[str], Stopped]:
+    """A row that is to be stopped."""
+    return lambda name: Stopped(row(name), world_of(name), tmp_path / name)

@@ -1,0 +1,146 @@
+"""Runs with state: every pacing, and every part that remembers something from round to round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.config import Experiment, parse_experiment
+from tests.experiments.small import SMALL, merged
+
+PHONES: Mapping[str, Any] = merged(
+    SMALL,
+    {
+        "trace": {"clients": 16, "drift": {"kind": "label_mix", "move_probability": 0.3}},
+        "devices": {"profile": "smartphones"},
+        "round": {"rounds": 16, "participants": 5, "over_commit": 1.6},
+    },
+)
+"""Sixteen phones, of which half drift at every step: lanes close at different times, stragglers are left."""
+
+CONCEPTS: Mapping[str, Any] = {
+    "name": "concepts",
+    "seeds": [0],
+    "trace": {
+        "source": "concepts",
+        "concepts": "sine",
+        "pattern": ["00000", "00110", "01111", "11011", "10011", "00101"],
+        "samples_per_step": 40,
+        "rounds_per_step": 3,
+    },
+    "devices": {"profile": "uniform", "availability": "always", "model_factor": 1},
+    "training": {
+        "model": {"kind": "mlp", "hidden": [4]},
+        "local_steps": 10,
+        "batch_size": 10,
+        "learning_rate": 0.05,
+    },
+    "round": {"rounds": 15, "participants": 5, "over_commit": 1, "evaluate_every": 3},
+    "report": {"window": 1},
+    "parts": {"solver": [{"kind": "adam", "amsgrad": True}]},
+}
+"""Five clients that move between two concepts, with a solver that remembers."""
+
+MASKED = {"model": {"kind": "masked", "inner": {"kind": "mlp", "hidden": [4]}}}
+
+ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    # pacings
+    "lane": (PHONES, {"clusterer": {"kind": "fielding", "max_clusters": 3}}),
+    "pooled": (
+        PHONES,
+        {"clusterer": {"kind": "fielding", "max_clusters": 3}, "pacing": {"kind": "sync", "close": "pooled"}},
+    ),
+    "deadline": (
+        PHONES,
+        {"clusterer": {"kind": "fielding", "max_clusters": 3}, "pacing": {"kind": "sync", "deadline_s": 1.5}},
+    ),
+    # clusterers
+    "single": (PHONES, {}),
+    "static": (PHONES, {"clusterer": {"kind": "static", "max_clusters": 3}}),
+    "fielding-from-the-last": (
+        PHONES,
+        {
+            "clusterer": {
+                "kind": "fielding",
+                "max_clusters": 3,
+                "threshold": 0.05,
+                "shift_from": "last_global",
+            }
+        },
+    ),
+    "ifca": (CONCEPTS, {"clusterer": {"kind": "ifca", "num_models": 3, "metric": "loss"}}),
+    "ifca-by-step": (CONCEPTS, {"clusterer": {"kind": "ifca", "choose": "step"}, "memory": "claimed"}),
+    "cfl": (CONCEPTS, {"clusterer": {"kind": "cfl", "eps1": 10.0, "eps2": 0.001, "min_size": 2}}),
+    "feddrift": (CONCEPTS, {"clusterer": {"kind": "feddrift", "delta": 0.05}, "memory": "claimed"}),
+    "feddrift-c": (CONCEPTS, {"clusterer": {"kind": "feddrift_c", "delta": 0.05}, "memory": "claimed"}),
+    "feddrift-eager": (
+        CONCEPTS,
+        {
+            "clusterer": {"kind": "feddrift_eager", "delta": 0.05},
+            "memory": {"kind": "claimed", "window": 2},
+        },
+    ),
+    "driftsurf": (CONCEPTS, {"clusterer": {"kind": "driftsurf", "delta": 0.05}, "memory": "claimed"}),
+    "aue": (CONCEPTS, {"clusterer": "aue", "memory": "claimed"}),
+    "aue-pc": (CONCEPTS, {"clusterer": {"kind": "aue_pc", "weigh": "updates"}, "memory": "claimed"}),
+    "kue": (
+        CONCEPTS,
+        {
+            "clusterer": {"kind": "kue", "num_models": 4},
+            "memory": {"kind": "held", "window": 1, "bootstrap": True},
+            "training": MASKED,
+        },
+    ),
+    "oracle": (CONCEPTS, {"clusterer": "oracle", "memory": "claimed"}),
+    # memories, schedules, solvers
+    "held-with-weights": (CONCEPTS, {"memory": {"kind": "held", "weighting": "exponential"}}),
+    "adaptive-lr": (CONCEPTS, {"schedules": ["adaptive_lr"], "solver": ["sgd"]}),
+    "momentum": (CONCEPTS, {"solver": [{"kind": "sgd", "momentum": 0.9}]}),
+    "adam-by-step": (CONCEPTS, {"solver": [{"kind": "adam", "keep": "step"}], "memory": "claimed"}),
+    # surroundings
+    "faulty": (
+        merged(
+            PHONES,
+            {
+                "faults": {
+                    "crash": 0.2,
+                    "corrupt": 0.2,
+                    "loss": 0.1,
+                    "byzantine": [
+                        {"kind": kind, "share": 0.2} for kind in ("noise", "misreport", "label_flip")
+                    ],
+                }
+            },
+        ),
+        {"clusterer": {"kind": "fielding", "max_clusters": 3}, "aggregator": "trimmed_mean"},
+    ),
+    "away": (
+        merged(
+            PHONES,
+            {
+                "devices": {"availability": "availability.csv"},
+                "round": {"evaluate_clients": 7, "min_online": 3},
+            },
+        ),
+        {"clusterer": {"kind": "fielding", "max_clusters": 3}},
+    ),
+}
+
+
+AVAILABILITY = """\
+device_id,start_s,end_s,period_s
+a,0,5,6
+b,0,2,6
+b,3,6,6
+c,1,5.5,6
+d,0,6,6
+e,0.5,4.5,6
+"""
+"""The table of the row `away`: in visits of a second, many drop out."""
+
+
+def row(name: str, **changes: Any) -> Experiment:
+    """The experiment of that name: one arm, called after it."""
+    table, arm = ARMS[name]
+    own = {"name": name, "arm": [{"name": name, **arm}]}
+    return parse_experiment(merged(merged(table, own), changes), name)

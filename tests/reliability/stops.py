@@ -1,0 +1,94 @@
+"""Stops without a process: a run that is stored, dropped, and gone on with by fresh objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from executor.executor import LocalExecutor
+from executor.workers.remote import RemoteExecutor
+from experiments.attempt import Attempt
+from experiments.build import World, build_emulation, build_executor, run_header
+from experiments.config import Experiment
+from experiments.run_directory import RunDirectory
+
+END = object()
+
+TORN = b'{"kind":"round","round":99,"participa'
+"""What a killed process may leave behind the last whole line."""
+
+
+class Stopped:
+    """The one arm of `experiment` in `world`, into `path`. `notes` are what its attempts complained of."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        world: World,
+        path: Path,
+        executor: Callable[[], LocalExecutor | RemoteExecutor] | None = None,
+    ) -> None:
+        self.experiment, self.world = experiment, world
+        self.directory = RunDirectory(path)
+        self.arm = experiment.arm[0]
+        self._executor = executor or (lambda: build_executor(experiment, self.arm, world))
+        self.notes: list[str] = []
+        self.resumes = 0
+
+    def attempt(self, observer: Callable[[Any], None] = lambda record: None) -> Attempt:
+        """A fresh one, as another process would make it."""
+        executor = self._executor()
+        return Attempt(
+            self.directory,
+            self.arm.name,
+            self.seed,
+            self.experiment.checkpoint,
+            header=run_header(self.experiment, self.arm, self.world, executor),
+            build=lambda log, observers, stopwatch: build_emulation(
+                self.experiment, self.arm, self.world, executor, log, observers, stopwatch
+            ),
+            observer=observer,
+            halved=lambda: executor.halved_cohorts,
+            note=self.notes.append,
+        )
+
+    @property
+    def seed(self) -> int:
+        return self.world.streams.seed
+
+    @property
+    def log_path(self) -> Path:
+        return self.directory.log_path(self.arm.name, self.seed)
+
+    @property
+    def log(self) -> bytes:
+        return self.log_path.read_bytes()
+
+    def play(self) -> bytes:
+        """Without a stop; the log."""
+        with self.attempt() as attempt:
+            attempt.emulation.run()
+        return self.log
+
+    def play_with_stops(self, steps: Callable[[], int], lost: Callable[[], int] = lambda: 0) -> bytes:
+        """Stored after `steps()` steps, dropped after `lost()` more with a torn line at the end of the log,
+        and gone on with, again and again; the log."""
+        for number in count():
+            with self.attempt() as attempt:
+                assert (attempt.stored is None) == (number == 0), self.notes
+                self.resumes += number > 0
+                playing = attempt.emulation.steps()
+                if not _made(steps(), playing):
+                    return self.log
+                attempt.store()
+                _made(lost(), playing)
+            with self.log_path.open("ab") as log:
+                log.write(TORN)
+        raise AssertionError("unreachable")
+
+
+def _made(steps: int, playing: Iterator[None]) -> bool:
+    """Make so many steps; whether there were as many."""
+    return all(next(playing, END) is not END for _ in range(steps))

@@ -1,0 +1,392 @@
+"""Checkpoints through the runner: when they are made, what they bind, and what happens to damaged ones."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.clusterers.single import Single
+from coordinator.view import View
+from emulator.errors import CheckpointError, ConfigurationError, ResumableError, RunError
+from experiments.config import Experiment, locator
+from experiments.run_directory import RunDirectory
+from experiments.runner import plan_run, run_plan
+from experiments.stop import Stop
+from tests.experiments.small import Story, small
+
+ROUNDS = 12
+EVERY_ROUND: dict[str, Any] = {"checkpoint": {"every_rounds": 1}, "round": {"rounds": ROUNDS}}
+
+
+class AfterRounds(Stop):
+    """Asks by itself once the story has heard of so many rounds."""
+
+    def __init__(self, story: Story, rounds: int) -> None:
+        super().__init__()
+        self._story, self._rounds = story, rounds
+
+    @property
+    def asked(self) -> bool:
+        return self._story.rounds >= self._rounds
+
+    @asked.setter
+    def asked(self, value: bool) -> None:
+        """Nobody else asks."""
+
+
+def play(experiment: Experiment, out: Path, stop_after: int | None = None, **options: Any) -> Story:
+    """Run the arm `fielding` into `out`, up to a stop after so many rounds; what was told."""
+    story = Story()
+    plan = plan_run(experiment, out, ["fielding"], locator(None, None), fresh=options.get("fresh", False))
+    stop = Stop() if stop_after is None else AfterRounds(story, stop_after)
+    try:
+        run_plan(plan, story, stop)
+    except KeyboardInterrupt:
+        assert stop_after is not None
+    return story
+
+
+def log_of(out: Path) -> bytes:
+    return RunDirectory(out).log_path("fielding", 0).read_bytes()
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> bytes:
+    play(small(**EVERY_ROUND), tmp_path / "whole")
+    return log_of(tmp_path / "whole")
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """A directory in which a run was stopped after six rounds."""
+    play(small(**EVERY_ROUND), tmp_path / "out", stop_after=6)
+    return tmp_path / "out"
+
+
+def checkpoints(out: Path) -> list[Path]:
+    return RunDirectory(out).checkpoints("fielding", 0).files()
+
+
+def rounds_of(out: Path) -> list[int]:
+    return [int(file.name.split("-")[1]) for file in checkpoints(out)]
+
+
+# -- when ---------------------------------------------------------------------------------------------------
+
+
+def test_an_unfinished_run_is_gone_on_with_and_says_from_where(out: Path, whole: bytes) -> None:
+    story = play(small(**EVERY_ROUND), out)
+    assert story.told == [("run", "fielding", 0), ("going on", "fielding", 0, 6)]
+    assert story.rounds == ROUNDS - 6
+    assert log_of(out) == whole
+    timing = RunDirectory(out).read_timing("fielding", 0)
+    assert timing["resumed"] == 1
+
+
+def test_the_last_two_are_kept_and_none_once_it_is_done(out: Path) -> None:
+    assert rounds_of(out) == [6, 5]
+    play(small(**EVERY_ROUND), out)
+    assert not RunDirectory(out).checkpoints("fielding", 0).path.exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"), [({"every_rounds": 4}, [5, 4]), ({}, [5]), ({"every_s": 1e-9}, [5, 4])]
+)
+def test_they_are_made_by_rounds_or_by_wall_time_and_at_a_stop(
+    settings: dict[str, Any], expected: list[int], tmp_path: Path
+) -> None:
+    play(small(checkpoint=settings, round={"rounds": ROUNDS}), tmp_path / "out", stop_after=5)
+    assert rounds_of(tmp_path / "out") == expected
+
+
+def test_wall_times_add_up_over_attempts(out: Path) -> None:
+    play(small(**EVERY_ROUND), out)
+    timing = RunDirectory(out).read_timing("fielding", 0)
+    assert timing["wall_s"] > timing["train_s"] + timing["evaluate_s"]
+
+
+def test_a_run_that_was_stopped_in_its_last_step_is_only_marked_done(tmp_path: Path, whole: bytes) -> None:
+    play(small(**EVERY_ROUND), tmp_path / "out", stop_after=ROUNDS)
+    assert not RunDirectory(tmp_path / "out").is_done("fielding", 0)
+    assert play(small(**EVERY_ROUND), tmp_path / "out").rounds == 0
+    assert RunDirectory(tmp_path / "out").is_done("fielding", 0)
+    assert log_of(tmp_path / "out") == whole
+
+
+def test_what_is_left_of_checkpoints_behind_done_is_swept_up(out: Path) -> None:
+    [newest, _] = checkpoints(out)
+    content = newest.read_bytes()
+    play(small(**EVERY_ROUND), out)
+    newest.parent.mkdir()
+    newest.write_bytes(content)
+    assert play(small(**EVERY_ROUND), out).told == [("skipped", "fielding", 0)]
+    assert not newest.parent.exists()
+
+
+def test_torn_files_of_a_killed_process_are_swept_up(out: Path) -> None:
+    folder = RunDirectory(out).seed_path("fielding", 0)
+    nobody = 999_999_999
+    torn = [out / f".manifest.json.{nobody}", folder / f".timing.json.{nobody}"]
+    torn.append(folder / "checkpoint" / f".round-000006-x.{nobody}")
+    others = [out / ".notes", out / f".summary.json.{os.getpid()}"]  # of somebody who makes a report
+    for file in [*torn, *others]:
+        file.touch()
+    play(small(**EVERY_ROUND), out)
+    assert not any(file.exists() for file in torn)
+    assert all(file.exists() for file in others)
+
+
+# -- what they bind -----------------------------------------------------------------------------------------
+
+
+def test_another_configuration_is_refused_and_what_differs_is_shown(out: Path) -> None:
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    changed = small(
+        checkpoint={"every_rounds": 1},
+        round={"rounds": 20, "participants": 4},
+        trace={"noise": 0.5},
+        training={"local_steps": 3},
+    )
+    with pytest.raises(ConfigurationError) as refused:
+        play(changed, out)
+    for difference in (
+        "trace.noise was 0.0, is 0.5",
+        "round.rounds was 12, is 20",
+        "round.participants was 3, is 4",
+    ):
+        assert difference in str(refused.value)
+    assert "and 1 more" in str(refused.value)  # local_steps, of the arm that has begun
+    assert "--fresh" in str(refused.value)
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
+
+
+def test_when_it_is_stored_and_what_happens_without_memory_binds_nobody(out: Path, whole: bytes) -> None:
+    story = play(
+        small(
+            round={"rounds": ROUNDS},
+            checkpoint={"every_s": 5.0},
+            executor={"threads": 2, "on_out_of_memory": "halve"},
+        ),
+        out,
+    )
+    assert ("going on", "fielding", 0, 6) in story.told
+    assert log_of(out) == whole
+
+
+def test_fresh_starts_over(out: Path, whole: bytes) -> None:
+    story = play(small(**EVERY_ROUND), out, fresh=True)
+    assert story.rounds == ROUNDS
+    assert log_of(out) == whole
+
+
+def test_a_run_that_failed_starts_over(tmp_path: Path) -> None:
+    bad = {"name": "fielding", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}
+    failing = small(checkpoint={"every_rounds": 1}, arm=[{"name": "global"}, bad])
+    for _ in range(2):
+        with pytest.raises(Exception, match="1 of 1 runs failed"):
+            play(failing, tmp_path / "out")
+        assert RunDirectory(tmp_path / "out").failure("fielding", 0)
+        assert checkpoints(tmp_path / "out") == []
+
+
+# -- damage -------------------------------------------------------------------------------------------------
+
+
+def truncated(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def bit_flipped(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 4
+    file.write_bytes(content)
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def of_another_time(file: Path) -> None:
+    """A good file that is not what its name says."""
+    file.write_bytes(checkpoints(file.parents[3])[1].read_bytes())
+
+
+DAMAGES = [truncated, bit_flipped, emptied, of_another_time]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_newest_one_is_reported_and_the_older_used(
+    damage: Callable[[Path], None], out: Path, whole: bytes
+) -> None:
+    newest, _ = checkpoints(out)
+    damage(newest)
+    story = play(small(**EVERY_ROUND), out, stop_after=2)
+    [(_, note), *_] = [told for told in story.told if told[0] == "note"]
+    assert str(newest) in str(note)
+    assert "damaged" in str(note)
+    assert ("going on", "fielding", 0, 5) in story.told
+    assert not newest.exists()
+    assert rounds_of(out) == [7, 6]
+    play(small(**EVERY_ROUND), out)
+    assert log_of(out) == whole
+
+
+@pytest.mark.parametrize("damage", DAMAGES[:3])
+def test_when_none_is_good_the_run_starts_over_and_says_so(
+    damage: Callable[[Path], None], out: Path, whole: bytes
+) -> None:
+    for file in checkpoints(out):
+        damage(file)
+    story = play(small(**EVERY_ROUND), out)
+    notes = [str(told[1]) for told in story.told if told[0] == "note"]
+    assert len(notes) == 3
+    assert notes[-1] == "fielding, seed 0: no checkpoint is good, starting over"
+    assert story.rounds == ROUNDS
+    assert log_of(out) == whole
+
+
+def test_a_damaged_log_is_reported_and_what_can_be_kept_of_it_is(out: Path, whole: bytes) -> None:
+    log = RunDirectory(out).log_path("fielding", 0)
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:6]))  # the header and five rounds; the sixth is lost
+    story = play(small(**EVERY_ROUND), out)
+    [note] = [str(told[1]) for told in story.told if told[0] == "note"]
+    assert str(log) in note
+    assert ("going on", "fielding", 0, 5) in story.told
+    assert log_of(out) == whole
+
+
+@pytest.mark.parametrize(("method", "of"), [("read_bytes", "round-"), ("open", "log.jsonl")])
+def test_what_cannot_be_read_is_kept_and_gone_on_with_once_it_can(
+    method: str, of: str, out: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, before = getattr(Path, method), rounds_of(out)
+    plan = plan_run(small(**EVERY_ROUND), out, ["fielding"], locator(None, None), fresh=False)
+
+    def failing(self: Path, *asked: Any, **named: Any) -> Any:
+        if of in self.name:
+            raise OSError(errno.EIO, "Input/output error")
+        return plain(self, *asked, **named)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, method, failing)
+        with pytest.raises(ResumableError) as stopped:
+            run_plan(plan, Story())
+    message = str(stopped.value)
+    assert message.startswith("fielding, seed 0 stopped in round ")
+    assert "Input/output error" in message
+    assert of in message
+    assert "It goes on from its last checkpoint, round 6, when the command is given again" in message
+    assert rounds_of(out) == before
+    assert ("going on", "fielding", 0, 6) in play(small(**EVERY_ROUND), out).told
+    assert log_of(out) == whole
+
+
+@pytest.mark.parametrize("gone", ["log", "first byte"])
+def test_without_its_log_a_run_starts_over(gone: str, out: Path, whole: bytes) -> None:
+    log = RunDirectory(out).log_path("fielding", 0)
+    content = log.read_bytes()
+    log.unlink() if gone == "log" else log.write_bytes(b"[" + content[1:])
+    story = play(small(**EVERY_ROUND), out)
+    assert story.rounds == ROUNDS
+    assert [told for told in story.told if told[0] == "note"][-1][1] == (
+        "fielding, seed 0: no checkpoint is good, starting over"
+    )
+    assert log_of(out) == whole
+
+
+def refused(out: Path, arm: str = "fielding") -> str:
+    """Why the run is not gone on with: in one line, and nothing of it is touched."""
+    before = {file: file.read_bytes() for file in out.glob("*/seed-*/**/*") if file.is_file()}
+    plan = plan_run(small(**EVERY_ROUND), out, [arm], locator(None, None), fresh=False)
+    with pytest.raises(CheckpointError) as raised:
+        run_plan(plan, Story())
+    assert {file: file.read_bytes() for file in out.glob("*/seed-*/**/*") if file.is_file()} == before
+    message = str(raised.value)
+    assert "\n" not in message
+    assert message.startswith(f"{arm}, seed 0: {out}")
+    assert message.endswith("--fresh begins anew")
+    return message
+
+
+def test_one_of_another_format_is_refused_and_kept(
+    out: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as another:
+        another.setattr("experiments.attempt.FORMAT", 2)
+        assert "by this version: its format is 1, this version of driftscale has 2" in refused(out)
+    play(small(**EVERY_ROUND), out)
+    assert log_of(out) == whole
+
+
+def test_one_of_another_run_is_refused_and_kept(out: Path) -> None:
+    other = RunDirectory(out).checkpoints("global", 0)
+    other.path.mkdir(parents=True)
+    for file in checkpoints(out):
+        file.rename(other.path / file.name)
+    assert "it is of another run: {'arm': 'fielding', 'seed': 0}" in refused(out, "global")
+
+
+@pytest.mark.parametrize("problem", [ValueError("no such clusters"), KeyError("_since"), TypeError("None")])
+def test_one_whose_state_a_part_refuses_is_kept(
+    problem: Exception, out: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from coordinator.clusterers.fielding import Fielding
+
+    def refuse(self: Fielding, state: object) -> None:
+        raise problem
+
+    with monkeypatch.context() as another:
+        another.setattr(Fielding, "restore", refuse)
+        assert str(problem) in refused(out)
+    play(small(**EVERY_ROUND), out)
+    assert log_of(out) == whole
+
+
+def test_a_part_that_makes_an_attribute_late_is_named_when_it_is_stored_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Single.on_data
+
+    def late(self: Single, view: View) -> Any:
+        self._late = view.round  # type: ignore[attr-defined]
+        return plain(self, view)
+
+    monkeypatch.setattr(Single, "on_data", late)
+    plan = plan_run(small(**EVERY_ROUND), tmp_path / "out", ["global"], locator(None, None), fresh=False)
+    with pytest.raises(RunError, match="1 of 1 runs failed"):
+        run_plan(plan, Story())
+    assert RunDirectory(tmp_path / "out").failure("global", 0) == (
+        "the clusterer cannot be stored: its attribute _late is not made by __init__, or was deleted"
+    )
+
+
+def test_failed_is_never_beside_checkpoints_and_a_failed_run_starts_over(
+    out: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = RunDirectory(out)
+    files = [(file, file.read_bytes()) for file in checkpoints(out)]
+    directory.mark_failed("fielding", 0, "why")
+    assert checkpoints(out) == []
+    directory.checkpoints("fielding", 0).path.mkdir()  # as after a power failure
+    for file, content in files:
+        file.write_bytes(content)
+    assert directory.begun_pairs() == []
+    story = play(small(**EVERY_ROUND), out)
+    assert story.told == [("run", "fielding", 0)]
+    assert directory.failure("fielding", 0) is None
+    assert log_of(out) == whole
+
+
+def test_other_versions_of_what_computes_are_said(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("experiments.attempt.version", lambda name: "99")
+    story = play(small(**EVERY_ROUND), out)
+    [note] = [str(told[1]) for told in story.told if told[0] == "note"]
+    assert "begun with torch 2" in note
+    assert "(now 99)" in note
+    assert "results may differ by rounding" in note

@@ -1,0 +1,213 @@
+"""A disk that is full, may not be written, or is gone: the run can be gone on with, and the line says so."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.errors import InputError, ResumableError
+from emulator.runlog import RoundRecord
+from experiments.config import Experiment, locator
+from experiments.locking import locked
+from experiments.run_directory import RunDirectory
+from experiments.runner import plan_run, run_plan
+from tests.experiments.small import Story, small, write_small
+from tests.reliability.kills import Killing, results
+
+EVERY_ROUND: dict[str, Any] = {"checkpoint": {"every_rounds": 1}, "round": {"rounds": 60}}
+
+
+class Acting(Story):
+    """Does something once so many rounds are done."""
+
+    def __init__(self, after: int, act: Callable[[], object]) -> None:
+        super().__init__()
+        self._after, self._act = after, act
+
+    def round_done(self, record: RoundRecord) -> None:
+        super().round_done(record)
+        if self.rounds == self._after:
+            self._act()
+
+
+def play(experiment: Experiment, out: Path, story: Story | None = None) -> Story:
+    story = story or Story()
+    run_plan(plan_run(experiment, out, None, locator(None, None), fresh=False), story)
+    return story
+
+
+def logs(out: Path) -> list[bytes]:
+    return [log.read_bytes() for log in sorted(out.glob("*/seed-*/log.jsonl"))]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    out = tmp_path_factory.mktemp("whole") / "out"
+    play(small(**EVERY_ROUND), out)
+    return logs(out)
+
+
+@contextmanager
+def largest_file(num_bytes: int) -> Iterator[None]:
+    """Within it this process may write no larger file; nothing but the run under test writes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("limit", "file", "kept"),
+    [(20_000, r"log\.jsonl", True), (4_000, "checkpoint", False)],
+    ids=["the log", "the checkpoint"],
+)
+def test_a_file_that_grows_too_large_stops_the_run_which_goes_on_when_there_is_room(
+    limit: int, file: str, kept: bool, tmp_path: Path, whole: list[bytes]
+) -> None:
+    with largest_file(limit), pytest.raises(ResumableError) as stopped:
+        play(small(**EVERY_ROUND), tmp_path / "out")
+    message = str(stopped.value)
+    assert "\n" not in message
+    assert message.startswith("global, seed 0 stopped in round ")
+    assert file.replace("\\", "") in message
+    assert "File too large" in message
+    assert ("It goes on from its last checkpoint, round" if kept else "It begins again when") in message
+    directory = RunDirectory(tmp_path / "out")
+    assert not directory.is_done("global", 0)
+    assert directory.failure("global", 0) is None
+    story = play(small(**EVERY_ROUND), tmp_path / "out")
+    assert any(told[0] == "going on" for told in story.told) == kept
+    assert logs(tmp_path / "out") == whole
+
+
+def test_no_other_run_is_tried_on_a_full_disk(tmp_path: Path) -> None:
+    story = Story()
+    with largest_file(20_000), pytest.raises(ResumableError):
+        play(small(**EVERY_ROUND), tmp_path / "out", story)
+    assert story.told == [("run", "global", 0)]
+
+
+def test_a_directory_that_vanishes_stops_the_run_and_is_never_marked_done(
+    tmp_path: Path, whole: list[bytes]
+) -> None:
+    out = tmp_path / "out"
+    story = Acting(5, lambda: shutil.rmtree(out))
+    with pytest.raises(ResumableError, match=r"checkpoint.*: No such file or directory"):
+        play(small(**EVERY_ROUND), out, story)
+    assert not out.exists()
+    play(small(**EVERY_ROUND), out)
+    assert logs(out) == whole
+
+
+def test_a_folder_that_vanishes_with_no_checkpoint_to_write_is_no_result_either(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    story = Acting(3, lambda: shutil.rmtree(out / "global"))
+    with pytest.raises(ResumableError, match=r"It begins again when"):
+        play(small(), out, story)
+    assert not (out / "global").exists()
+
+
+# -- a small disk of its own --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of one megabyte, where this process may mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    if (
+        mount is None
+        or subprocess.run(
+            [mount, "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True, check=False
+        ).returncode
+    ):
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(folder: Path, leave: int) -> Path:
+    """A file that leaves so many bytes of the disk."""
+    ballast = folder / "ballast"
+    ballast.write_bytes(bytes(shutil.disk_usage(folder).free - leave))
+    return ballast
+
+
+@pytest.mark.parametrize("leave", [0, 4096, 40_960])
+def test_a_disk_that_fills_stops_the_run_which_goes_on_when_there_is_room(
+    leave: int, disk: Path, whole: list[bytes]
+) -> None:
+    out = disk / "out"
+    story = Acting(7, lambda: fill(disk, leave))
+    with pytest.raises(
+        ResumableError, match=r"No space left on device\. It goes on from its last checkpoint"
+    ):
+        play(small(**EVERY_ROUND), out, story)
+    (disk / "ballast").unlink()
+    story = play(small(**EVERY_ROUND), out)
+    assert story.told[1][0] == "going on"
+    assert logs(out) == whole
+
+
+def test_a_disk_that_is_full_from_the_start_or_read_only_is_refused(disk: Path) -> None:
+    ballast = fill(disk, 0)
+    with pytest.raises(InputError, match=r"--out .*: cannot be .* \(No space left"), locked(disk / "out"):
+        play(small(), disk / "out")
+    assert not (disk / "out").exists()
+    ballast.unlink()
+    (disk / "there").mkdir()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    for out, problem in (("out", "made a folder"), ("there", "written in")):
+        refusal = rf"--out .*{out}: cannot be {problem} \(Read-only file system\)"
+        with pytest.raises(InputError, match=refusal), locked(disk / out):
+            pytest.fail("locked")
+
+
+def test_a_disk_that_becomes_read_only_stops_the_run(disk: Path, whole: list[bytes]) -> None:
+    out = disk / "out"
+
+    def protect() -> None:
+        # A file that is open for writing keeps a mount from being read-only, unless it is forced.
+        subprocess.run(["mount", "-o", "remount,ro,size=1", str(disk)], capture_output=True, check=False)
+        shutil.rmtree(out / "global" / "seed-0" / "checkpoint")
+        (out / "global" / "seed-0" / "checkpoint").write_text("a file where a folder was")
+
+    with pytest.raises(ResumableError, match="global, seed 0 stopped in round 7"):
+        play(small(**EVERY_ROUND), out, Acting(7, protect))
+
+
+# -- through the command line -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_command_ends_with_3_one_line_and_what_is_finished(tmp_path: Path) -> None:
+    config = write_small(
+        tmp_path,
+        **EVERY_ROUND,
+        arm=[{"name": "a"}, {"name": "b", "training": {"model": {"kind": "mlp", "hidden": [512]}}}],
+    )
+    killing = Killing(config, tmp_path / "out")
+    # The models of the second arm do not fit into so small a file.
+    with killing.start(largest_file_bytes=110_000) as process:
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 3, said
+    assert "Traceback" not in said
+    *_, before, last = said.splitlines()
+    assert before.startswith(f"no report: [Errno 27] File too large: '{tmp_path / 'out'}")
+    assert last.startswith("error: b, seed 0 stopped in round ")
+    assert "File too large" in last
+    assert RunDirectory(tmp_path / "out").finished_pairs() == [("a", 0)]
+    killing.finish()
+    assert set(results(tmp_path / "out")["summary"]["arms"]) == {"a", "b"}

@@ -1,0 +1,86 @@
+"""Damaged and hostile files end in one error of ours, or well: some fresh ones, and all that were once found.
+
+`fuzz_readers.py` beside this is the long run, in processes of their own.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from emulator.errors import EmulatorError
+from tests.reliability.mutations import made
+from tests.reliability.readers import READERS
+
+INPUTS = 100  # of each reader
+MOST_S = 60.0
+CORPUS = sorted(file for file in Path(__file__).with_name("corpus").glob("*/*") if file.is_file())
+NUMBERS = range(6)  # of an input, by which readers take turns in how they read it
+
+
+@pytest.fixture(autouse=True)
+def no_hang() -> Iterator[None]:
+    """Ends the whole process, and says where it was, when a test takes minutes."""
+    faulthandler.dump_traceback_later(2 * MOST_S, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_valid_file_is_read(tmp_path: Path, name: str) -> None:
+    reader = READERS[name]
+    reader.read(reader.prepare(tmp_path), reader.seeds[0], 1)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path: Path, name: str) -> None:
+    reader = READERS[name]
+    surroundings = reader.prepare(tmp_path)
+    refused = 0
+    for number in range(1, INPUTS + 1):
+        try:
+            reader.read(surroundings, made(reader, f"7/{name}/{number}"), number)
+        except EmulatorError as error:
+            refused += bool(str(error))
+    assert refused > INPUTS / 4  # they are damaged indeed
+
+
+@pytest.mark.parametrize("file", CORPUS, ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_what_was_once_found_is_found_no_more(tmp_path: Path, file: Path) -> None:
+    reader = READERS[file.parent.name]
+    surroundings = reader.prepare(tmp_path)
+    for number in NUMBERS:
+        with suppress(EmulatorError):
+            reader.read(surroundings, file.read_bytes(), number)
+
+
+def test_the_corpus_is_of_readers_that_there_are() -> None:
+    assert CORPUS
+    assert {file.parent.name for file in CORPUS} <= set(READERS)
+
+
+def test_an_input_is_made_of_its_key_alone() -> None:
+    for name, reader in READERS.items():
+        assert [made(reader, f"0/{name}/{number}") for number in range(20)] == [
+            made(reader, f"0/{name}/{number}") for number in range(20)
+        ]
+
+
+def test_the_long_run_counts_what_it_does_and_saves_nothing_where_it_finds_nothing(tmp_path: Path) -> None:
+    script = Path(__file__).with_name("fuzz_readers.py")
+    arguments = ["--inputs", "40", "--reader", "idx", "--save", str(tmp_path / "found")]
+    done = subprocess.run(
+        [sys.executable, script, *arguments], capture_output=True, text=True, timeout=MOST_S, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "40 inputs, 0 findings" in done.stdout
+    [_, line, _] = done.stdout.splitlines()
+    reader, inputs, accepted, refused, *_ = line.split()
+    assert (reader, int(inputs), int(accepted) + int(refused)) == ("idx", 40, 40)
+    assert not (tmp_path / "found").exists()

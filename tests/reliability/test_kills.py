@@ -1,0 +1,59 @@
+"""kill -9, through the command line: nothing is lost but wall time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomli_w
+
+from experiments.config import load_experiment, locator
+from experiments.results import write_results
+from experiments.runner import plan_run, run_plan
+from tests.experiments.small import Story
+from tests.reliability.kills import Killing, results
+from tests.reliability.rows import ARMS, row
+
+SHORT = ("lane", "feddrift")
+SWEEP = [
+    *(pytest.param(name, 2) for name in SHORT),
+    *(pytest.param(name, 4, marks=pytest.mark.sweep) for name in ARMS),
+]
+LONGER = {"lane": 60, "pooled": 60, "deadline": 60, "away": 60, "static": 60}
+"""Rounds of phones, who may go on for ever; the concepts of the others end after as many steps."""
+
+
+@pytest.fixture
+def killing(data: Path, tmp_path: Path) -> Callable[[str], tuple[Killing, Path, dict[str, object]]]:
+    """A row to be killed, where it will be, and the results of one that is not."""
+
+    def killing(name: str) -> tuple[Killing, Path, dict[str, object]]:
+        experiment = row(name, seeds=[0, 1], round={"rounds": 60} if name in LONGER else {})
+        config = tmp_path / f"{name}.toml"
+        config.write_text(tomli_w.dumps(experiment.resolved()))
+        whole = tmp_path / "whole"
+        plan = plan_run(load_experiment(config), whole, None, locator(data, None), fresh=False)
+        run_plan(plan, Story())
+        write_results(plan.directory)
+        out = tmp_path / "killed"
+        return Killing(config, out, "--data", str(data)), out, results(whole)
+
+    return killing
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "times"), SWEEP)
+def test_a_run_that_is_killed_at_random_ends_as_if_it_never_had_been(
+    name: str, times: int, killing: Callable[[str], tuple[Killing, Path, dict[str, object]]]
+) -> None:
+    killed, out, whole = killing(name)
+    lines = sum(log.count(b"\n") for path, log in whole.items() if path.endswith("log.jsonl"))  # type: ignore[attr-defined]
+    killed.kill_at_random(times, lines, np.random.default_rng([times, *name.encode()]))
+    assert not any("Traceback" in said or "cannot go on" in said for said in killed.stderr)
+    print(f"{name}: {killed.kills} kills")
+    assert killed.kills >= times - times // 4  # of those that are killed at any moment, one may be done
+    found = results(out)
+    assert [file for file in found.pop("files") if file != ".lock"] == whole.pop("files")
+    assert found == whole

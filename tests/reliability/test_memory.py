@@ -1,0 +1,158 @@
+"""Memory that runs out in a cohort: the run stops and can go on, or trains it in halves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from emulator.errors import ResumableError
+from executor.dense import DenseCohort
+from experiments.config import Experiment, locator
+from experiments.run_directory import RunDirectory
+from experiments.runner import plan_run, run_plan
+from tests.experiments.small import Story, small, write_small
+from tests.reliability.kills import ROOT, Killing
+
+ROUNDS = 6
+
+
+def experiment(policy: str) -> Experiment:
+    return small(
+        round={"rounds": ROUNDS, "participants": 8, "over_commit": 1},
+        checkpoint={"every_rounds": 1},
+        executor={"strategy": "dense", "on_out_of_memory": policy},
+        arm=[{"name": "global"}, {"name": "other"}],
+    )
+
+
+def play(policy: str, out: Path) -> Story:
+    story = Story()
+    run_plan(plan_run(experiment(policy), out, None, locator(None, None), fresh=False), story)
+    return story
+
+
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """From the third wave on no more than three clients can be trained side by side; what was tried."""
+    tried: list[int] = []
+    train = DenseCohort.train
+
+    def train_if_it_fits(self: DenseCohort, cohort: Any) -> Any:
+        tried.append(len(cohort))
+        if len(tried) > 2 and len(cohort) > 3:
+            raise torch.OutOfMemoryError("no room")
+        return train(self, cohort)
+
+    monkeypatch.setattr(DenseCohort, "train", train_if_it_fits)
+    return tried
+
+
+def test_without_leave_to_halve_the_run_stops_and_goes_on_when_there_is_memory(
+    tmp_path: Path, little_memory: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ResumableError) as stopped:
+        play("stop", tmp_path / "out")
+    message = str(stopped.value)
+    assert message.startswith(
+        "global, seed 0 stopped in round 2: out of memory while training 8 clients side by side"
+    )
+    assert "executor.chunk = 25" in message
+    assert 'executor.on_out_of_memory = "halve"' in message
+    assert message.endswith("It goes on from its last checkpoint, round 2, when the command is given again")
+    assert RunDirectory(tmp_path / "out").failure("global", 0) is None
+    monkeypatch.undo()
+    story = play("stop", tmp_path / "out")
+    assert story.told[:2] == [("run", "global", 0), ("going on", "global", 0, 2)]
+    play("stop", tmp_path / "whole")
+    logs = [RunDirectory(tmp_path / out).log_path("global", 0).read_bytes() for out in ("out", "whole")]
+    assert logs[0] == logs[1]
+
+
+def test_a_run_that_stopped_for_memory_may_go_on_in_halves_which_is_said_and_counted(
+    tmp_path: Path, little_memory: list[int]
+) -> None:
+    with pytest.raises(ResumableError):
+        play("stop", tmp_path / "out")
+    story = play("halve", tmp_path / "out")
+    assert little_memory[3:10] == [8, 4, 2, 2, 4, 2, 2]
+    directory = RunDirectory(tmp_path / "out")
+    assert directory.read_timing("global", 0)["halved_cohorts"] == 3 * (ROUNDS - 2)
+    assert directory.read_timing("other", 0)["halved_cohorts"] == 3 * ROUNDS
+    assert (
+        "note",
+        f"global, seed 0: {3 * (ROUNDS - 2)} cohorts were trained in halves, for want of memory; that may "
+        f"have changed results by rounding",
+    ) in story.told
+
+
+def test_memory_that_runs_out_anywhere_else_stops_the_run_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr("experiments.attempt.Attempt.append", fail)
+    with pytest.raises(ResumableError, match=r"stopped in round 0: out of memory\. It begins again when"):
+        play("stop", tmp_path / "out")
+
+
+MEASURE = """
+import resource, sys
+from pathlib import Path
+sys.argv = ["driftscale", *sys.argv[1:]]
+from experiments.cli import main
+try:
+    main()
+finally:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    print("ADDRESS SPACE", pages * resource.getpagesize(), file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def address_space(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """Bytes of address space that a process takes which has run something small."""
+    if sys.platform != "linux":
+        pytest.skip("address space is limited, and measured, on Linux")
+    folder = tmp_path_factory.mktemp("small")
+    arguments = ["run", str(write_small(folder)), "--out", str(folder / "out")]
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return int(done.stderr.split("ADDRESS SPACE")[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["stop", "halve"])
+def test_a_process_with_too_little_memory_for_a_cohort_does_as_it_is_told(
+    policy: str, tmp_path: Path, address_space: int
+) -> None:
+    # All the batches of 15 clients are 1.5 GB, of two of them 0.2 GB.
+    config = write_small(
+        tmp_path,
+        trace={"clients": 20, "samples_per_step": 500},
+        training={"model": "linear", "local_steps": 800, "batch_size": 500},
+        round={"rounds": 1, "participants": 15, "over_commit": 1},
+        arm=[{"name": "global"}],
+        executor={"on_out_of_memory": policy},
+    )
+    killing = Killing(config, tmp_path / "out")
+    with killing.start(memory_bytes=address_space + 200 * 2**20) as process:
+        _, said = process.communicate(timeout=120)
+    assert "Traceback" not in said
+    if policy == "halve":
+        assert process.returncode == 0, said
+        assert "cohorts were trained in halves, for want of memory" in said
+        return
+    assert process.returncode == 3, said
+    last = said.splitlines()[-1]
+    assert last.startswith(
+        "error: global, seed 0 stopped in round 0: out of memory while training 15 clients"
+    )
+    assert "executor.chunk = 25" in last
+    assert last.endswith("It begins again when the command is given again")

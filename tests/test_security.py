@@ -1,0 +1,333 @@
+"""What SECURITY.md promises: what never stands in a module, and what a configuration cannot reach."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from device_profiles import read_profile
+from emulator.errors import DataFileError, InputError
+from experiments.cli import OUR_PACKAGES, main
+from experiments.config import load_experiment, locator
+from experiments.run_directory import RunDirectory
+from tests.experiments.small import DEVICES, write_idx_folder, write_small
+from tests.experiments.synthetic_runs import a_directory, a_run, store
+from tests.reliability.readers import MIXTURE, beside_the_mixture
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = sorted(path for package in OUR_PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+LICENSED = {ROOT / "device_profiles" / "fedscale.py": {"pickle", "pickletools"}}
+"""The one importer of pickles: it lets through only what makes numbers, and scans the file before."""
+
+# -- what never stands in a module --------------------------------------------------------------------------
+
+RUNS_DATA = {
+    *("pickle", "_pickle", "cPickle", "pickletools", "shelve", "marshal", "dill", "cloudpickle", "joblib"),
+    *("yaml", "ruamel", "jsonpickle", "code", "codeop", "xmlrpc"),
+}
+"""Modules that make code of data; who needs one of them has to be licensed above."""
+
+BUILTINS = {"eval", "exec", "compile", "__import__"}
+CALLS = {
+    *("torch.load", "torch.save", "torch.jit.load", "torch.hub.load", "torch.package.PackageImporter"),
+    *("pandas.read_pickle", "os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput"),
+    *("numpy.lib.format.read_array", "runpy.run_path", "runpy.run_module"),
+    *("multiprocessing.connection.Client", "multiprocessing.connection.Listener"),
+}
+"""Functions that run data or a shell's command; `exec*` and `spawn*` of `os` are looked for beside them."""
+
+OF_OBJECTS = ("_object", "_object_list")
+"""Ends of the names of collectives that pickle what they send, as `torch.distributed.gather_object` does."""
+
+
+def dangers(tree: ast.AST) -> list[str]:
+    """What in a module could run the data that it reads, by the names that things have outside."""
+    known = dict(_names(tree))
+    return [found for node in ast.walk(tree) for found in _dangers(node, known)]
+
+
+def _names(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """(name here, name outside) of all that is imported anywhere in the module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+
+
+def _dangers(node: ast.AST, known: dict[str, str]) -> Iterator[str]:
+    match node:
+        case ast.Import(names=names):
+            yield from (alias.name for alias in names if alias.name.split(".")[0] in RUNS_DATA)
+        case ast.ImportFrom(module=str(module)) if module.split(".")[0] in RUNS_DATA:
+            yield module
+        case ast.Name(id=name) if name in BUILTINS and name not in known:
+            yield name
+        case ast.Attribute() | ast.Name():
+            name = _outside(node, known)
+            pickles = name.startswith("torch.distributed.") and name.endswith(OF_OBJECTS)
+            if pickles or name in CALLS or name.startswith(("os.exec", "os.spawn", "builtins.")):
+                yield name
+        case ast.keyword(arg="allow_pickle" | "shell" as name, value=value) if not _is_false(value):
+            yield name
+        case ast.keyword(arg=None, value=ast.Dict(keys=keys, values=values)):
+            for key, value in zip(keys, values, strict=True):
+                if (
+                    isinstance(key, ast.Constant)
+                    and key.value in ("allow_pickle", "shell")
+                    and not _is_false(value)
+                ):
+                    yield str(key.value)
+
+
+def _outside(node: ast.expr, known: dict[str, str]) -> str:
+    """`torch.load` for `t.load` where `import torch as t` stands; empty for what was not imported."""
+    match node:
+        case ast.Name(id=name):
+            return known.get(name, "")
+        case ast.Attribute(value=value, attr=attribute):
+            owner = _outside(value, known)
+            return f"{owner}.{attribute}" if owner else ""
+    return ""
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def test_the_scan_sees_every_package() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in MODULES} == set(OUR_PACKAGES)
+    assert len(MODULES) > 80
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_runs_no_data(path: Path) -> None:
+    found = set(dangers(ast.parse(path.read_text(encoding="utf-8"))))
+    assert found <= LICENSED.get(path, set())
+
+
+def test_the_license_is_needed() -> None:
+    for path, licensed in LICENSED.items():
+        assert licensed <= set(dangers(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import pickle", ["pickle"]),
+        ("import cPickle as p", ["cPickle"]),
+        ("from pickle import loads", ["pickle"]),
+        ("def f():\n    from dill import load", ["dill"]),
+        ("import joblib; joblib.load(p)", ["joblib"]),
+        ("from joblib import load", ["joblib"]),
+        ("import shelve", ["shelve"]),
+        ("import marshal", ["marshal"]),
+        ("import yaml.loader", ["yaml.loader"]),
+        ("from yaml import safe_load", ["yaml"]),
+        ("eval('1')", ["eval"]),
+        ("exec(open('x').read())", ["exec"]),
+        ("list(map(eval, texts))", ["eval"]),
+        ("__import__(name)", ["__import__"]),
+        ("import builtins; builtins.eval('1')", ["builtins.eval"]),
+        ("import torch; torch.load(path)", ["torch.load"]),
+        ("import torch as t; t.load(path, weights_only=True)", ["torch.load"]),
+        ("from torch import load as read; read(path)", ["torch.load"]),
+        ("import torch; torch.save(x, path)", ["torch.save"]),
+        (
+            "import torch.distributed as dist; dist.broadcast_object_list(x)",
+            ["torch.distributed.broadcast_object_list"],
+        ),
+        (
+            "from torch import distributed; distributed.all_gather_object(a, b)",
+            ["torch.distributed.all_gather_object"],
+        ),
+        ("import numpy as np; np.load(path, allow_pickle=True)", ["allow_pickle"]),
+        ("np.load(path, allow_pickle=trusted)", ["allow_pickle"]),
+        ("np.load(path, **{'allow_pickle': True})", ["allow_pickle"]),
+        ("np.load(path, allow_pickle=False)", []),
+        ("import os; os.system('ls')", ["os.system"]),
+        ("from os import system; system('ls')", ["os.system"]),
+        ("import os; os.execvp(a, b)", ["os.execvp"]),
+        ("import subprocess; subprocess.run('ls', shell=True)", ["shell"]),
+        ("import subprocess; subprocess.run(['ls'])", []),
+        ("model.eval()", []),
+        ("re.compile('x')", []),
+        ("import torch; model.load(path)", []),
+    ],
+)
+def test_the_scan_finds_what_it_is_for(code: str, found: list[str]) -> None:
+    assert dangers(ast.parse(code)) == found
+
+
+# -- paths of a configuration -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three roots, each with a table, and a secret beside them; the present folder is `work`."""
+    for name in ("work", "data", "configs", "elsewhere"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.csv").write_text(DEVICES, encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("HOME", str(tmp_path / "elsewhere"))
+    return tmp_path
+
+
+def test_the_roots_are_the_present_folder_the_data_and_the_configuration(places: Path) -> None:
+    locate = locator(places / "data", places / "configs" / "c.toml")
+    assert locate("work.csv") == Path("work.csv")
+    assert locate("data.csv") == places / "data" / "data.csv"
+    assert locate("configs.csv") == places / "configs" / "configs.csv"
+    assert locate(str(places / "data" / "data.csv")) == places / "data" / "data.csv"
+    # Up and down again is no way out.
+    assert locate("../data/data.csv") == Path("../data/data.csv")
+
+
+@pytest.mark.parametrize(
+    "way", ["up", "absolute", "home", "link", "folder behind a link", "link in a folder"]
+)
+def test_a_path_that_leads_out_of_every_root_is_refused(places: Path, way: str) -> None:
+    secret = places / "elsewhere" / "elsewhere.csv"
+    Path("link.csv").symlink_to(secret)
+    Path("folder").symlink_to(secret.parent)
+    Path("images").mkdir()
+    (Path("images") / "train-labels-idx1-ubyte").symlink_to(secret)
+    path = {
+        "up": "../elsewhere/elsewhere.csv",
+        "absolute": str(secret),
+        "home": "~/elsewhere.csv",
+        "link": "link.csv",
+        "folder behind a link": "folder/elsewhere.csv",
+        "link in a folder": "images",
+    }[way]
+    with pytest.raises(DataFileError) as refused:
+        locator(places / "data", places / "configs" / "c.toml")(path)
+    roots = ", ".join(str(places / name) for name in ("work", "data", "configs"))
+    assert str(refused.value) == (
+        f"{path}: leads to {secret}; a configuration may read what is in {roots}; "
+        "--data names a folder to read from"
+    )
+    assert locator(secret.parent, None)(path)  # whoever names the folder may read from it
+
+
+def test_of_two_files_of_that_name_the_one_inside_is_taken(places: Path) -> None:
+    Path("t.csv").symlink_to(places / "elsewhere" / "elsewhere.csv")
+    (places / "data" / "t.csv").write_text(DEVICES, encoding="utf-8")
+    assert locator(places / "data", None)("t.csv") == places / "data" / "t.csv"
+
+
+@pytest.mark.parametrize("path", ["~nobody-of-that-name/x.csv", "a\0b.csv", "a" * 5000 + ".csv"])
+def test_a_path_that_is_none_is_one_line(path: str) -> None:
+    with pytest.raises(DataFileError, match=r"is no path|not found"):
+        locator(None, None)(path)
+
+
+def test_a_trace_source_outside_is_refused_and_not_taken_for_a_misspelt_name(places: Path) -> None:
+    write_idx_folder(places / "elsewhere" / "letters")
+    config = write_small(places / "configs", trace={"source": "../elsewhere/letters"})
+    with pytest.raises(DataFileError, match=r"letters: leads to .*; a configuration may read what is in"):
+        load_experiment(config)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_what_is_no_regular_file_is_refused_and_never_waited_for(tmp_path: Path, kind: str) -> None:
+    from emulator.tables import read_table
+
+    path = Path("/dev/zero")
+    if kind == "pipe":
+        path = tmp_path / "x"
+        os.mkfifo(path)
+    if kind == "folder":
+        path = tmp_path / "x"
+        path.mkdir()
+    for suffix, read in (
+        (".toml", load_experiment),
+        (".toml", read_profile),
+        (".csv", read_table),
+        (".parquet", read_table),
+    ):
+        link = tmp_path / f"link{suffix}"
+        link.unlink(missing_ok=True)
+        link.symlink_to(path)
+        with pytest.raises(InputError):
+            read(link)  # type: ignore[operator]
+
+
+def test_a_configuration_cannot_name_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "devices.csv")
+    with pytest.raises(DataFileError, match=r"devices\.csv: is neither a file nor a folder"):
+        locator(tmp_path, None)("devices.csv")
+
+
+# -- what a terminal is shown --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "shown"), [("\x1b[2J\x9b1m", "\\x1b[2J\\x9b1m"), ("a\u202eb", "a\\u202eb")])
+def test_an_error_shows_control_characters_and_obeys_none(
+    name: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["driftscale", "profiles", "check", f"{name}.csv"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"error: {shown}.csv: no such file\n"
+
+
+def test_an_error_that_quotes_a_whole_file_is_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["driftscale", "parts", "x" * 100_000])
+    with pytest.raises(SystemExit):
+        main()
+    error = capsys.readouterr().err
+    assert len(error) < 5000
+    assert error.endswith(" letters)\n")
+
+
+@pytest.mark.parametrize("key", ["name", "reference_model", "source"])
+def test_a_profile_cannot_bring_what_a_terminal_obeys(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(tomli_w.dumps({**MIXTURE, key: "a\x1b[2J"}), encoding="utf-8")
+    beside_the_mixture(tmp_path)
+    with pytest.raises(DataFileError, match=f"{key}: has characters that nobody can read"):
+        read_profile(path)
+    path.write_text(tomli_w.dumps(MIXTURE), encoding="utf-8")
+    assert read_profile(path)
+
+
+# -- names that become folders ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["..", ".", "", "../x", "a/b", "/tmp/x", "a\\b", "a\0", "~", "-x", "a b", "a\n", "a" * 256]
+)
+def test_an_experiment_or_an_arm_cannot_be_called_after_a_path(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="name"):
+        load_experiment(write_small(tmp_path, name=name))
+    with pytest.raises(InputError, match=r"arm|name"):
+        load_experiment(write_small(tmp_path, arm=[{"name": name}]))
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "../x", "a/b", "/etc", "a\0"])
+def test_an_arm_of_a_run_directory_cannot_lead_out_of_it(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=r"must serve as the name of a folder|nobody can read"):
+        a_directory(tmp_path, [name], [0]).finished_runs()
+
+
+def test_what_lies_behind_a_link_is_not_deleted_with_a_run_directory(tmp_path: Path) -> None:
+    other = a_directory(tmp_path / "other", ["global"], [0])
+    store(other, a_run("global", 0, [0.5]))
+    directory = a_directory(tmp_path / "run", ["global"], [0])
+    (directory.path / "global").symlink_to(other.path / "global")
+    with pytest.raises(InputError, match="a link leads there"):
+        RunDirectory(directory.path).clear()
+    assert other.is_done("global", 0)

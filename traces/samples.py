@@ -1,0 +1,33 @@
+"""Samples: images, and the sensor noise that is added to them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from emulator.arrays import Floats32, Ints
+from traces.images import ImageSet
+
+
+class NoisyImages:
+    """`images` plus `noise` times a stretch of `normal`, one shared table of standard normal numbers."""
+
+    def __init__(self, images: ImageSet, noise: float, normal: Floats32) -> None:
+        self.images = images
+        self.noise = noise
+        self.normal = normal
+
+    @cached_property
+    def _noise_windows(self) -> Floats32:
+        """(starts, pixels) of each start the stretch of the noise table behind it; views, not copies."""
+        return np.lib.stride_tricks.sliding_window_view(self.normal, prod(self.images.shape))
+
+    def features(self, image: Ints, noise_start: Ints | None) -> Floats32:
+        """(n, *shape) of n samples, which image each one is and where its noise begins, if there is noise."""
+        samples = self.images.features(image)
+        if noise_start is not None:
+            noise = self._noise_windows[noise_start]
+            samples += np.float32(self.noise) * noise.reshape(samples.shape)
+        return samples
