@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Trace-driven emulation of federated learning at fleet scale, under data drift.",
-    epilog="Exit codes: 0 done, 2 bad input, 3 a run failed, 130 interrupted.",
+    epilog="Exit codes: 0 done, 2 bad input, 3 a run failed or was stopped, 130 interrupted and resumable.",
 )
 app.add_typer(profiles.app, name="profiles")
 
@@ -72,7 +72,9 @@ def run(
 ) -> None:
     """Run what is not finished yet, then summarise and report.
 
-    A finished (arm, seed) in the run directory is kept. More --seeds, and more arms, are added to it.
+    A finished (arm, seed) in the run directory is kept, and an unfinished one goes on from its last
+    checkpoint. More --seeds, and more arms, are added to it. Ctrl-C stores the run first; once more stops at
+    once.
 
     Of a folder every configuration is run, each into a run directory of its own under --out (default:
     runs/<folder>), and one table is made over all of them.
