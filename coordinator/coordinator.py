@@ -19,6 +19,7 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.bank import ModelBank
 from coordinator.cohort import Cohort
+from coordinator.divergence import Divergence
 from coordinator.faults import Faults, no_faults
 from coordinator.lanes import Lanes
 from coordinator.measurement import NOT_MEASURED, Measurement, measure, scored_clients
@@ -28,10 +29,11 @@ from coordinator.progress import RoundProgress
 from coordinator.questions import Questions
 from coordinator.reports import Reports
 from coordinator.solver_state import SolverState
+from coordinator.stored_parts import StoredParts
 from coordinator.tasks import task_settings, visit_work
 from coordinator.view import View
 from coordinator.window import Window
-from emulator.arrays import NO_IDS, Bools, Floats32, Ints
+from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
 from emulator.events import DispatchDue, Event, RoundDeadline, RoundOpened
 from emulator.in_flight import VisitEnds
@@ -41,19 +43,14 @@ from emulator.messages import (
     BYTES_PER_PARAMETER,
     BYTES_PER_REPORTED_NUMBER,
     TrainTasks,
-    Updates,
     Work,
 )
 from emulator.ports import Availability, Executor, Reaction, SampleStream
 from emulator.runlog import RoundRecord
 from emulator.seeding import RandomStreams
 from emulator.state_tree import Tree, as_tree, of_tree
-from emulator.stateful import Stateful
 
 SECONDS_PER_DAY = 86_400.0
-
-FRUITLESS_ROUNDS = 10
-"""After so many rounds in a row without a single finite update there is nothing to be hoped for."""
 
 
 class SynchronousCoordinator:
@@ -107,10 +104,26 @@ class SynchronousCoordinator:
         self._lanes: Lanes | None = None  # of the present assignment, once they were asked for
         self._cohort: Cohort | None = None
         self._visits_opened = 0
-        self._fruitless = 0  # rounds in a row, up to now, whose updates were all not finite
         self._finished = False
-        # Of each part, when it was made: what another that is made alike can be given.
-        self._remembered = {name: frozenset(part.remembered) for name, part in self._stateful().items()}
+        corrupts = self._faults.parameters.corrupt > 0
+        self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
+        self._stored = StoredParts(
+            {
+                "bank": self.bank,
+                "ledger": self.ledger,
+                "reports": self._reports,
+                "solver_state": self._solver_state,
+                "questions": self._questions,
+                "divergence": self._divergence,
+                "clusterer": parts.clusterer,
+                "selector": parts.selector,
+                "memory": parts.memory,
+                "aggregator": parts.aggregator,
+                "pacing": parts.pacing,
+                **{f"detector {name}": detector for name, detector in parts.detectors.items()},
+                **{f"schedule {number}": schedule for number, schedule in enumerate(parts.schedules)},
+            }
+        )
 
     @property
     def finished(self) -> bool:
@@ -119,25 +132,16 @@ class SynchronousCoordinator:
     def state(self) -> dict[str, Tree]:
         """All that the rest of the run depends on; with the world and the configuration it is everything.
 
-        RunError names a part with an attribute that it did not have when it was made: it could not be put
-        back.
+        RunError names a part that cannot be stored.
         """
-        for name, part in self._stateful().items():
-            for other in sorted(self._remembered[name].symmetric_difference(part.remembered)):
-                raise RunError(
-                    f"the {name} cannot be stored: its attribute {other} is not made by "
-                    f"__init__, or was deleted"
-                )
-        cohort = None if self._cohort is None else self._cohort.state()
         return {
             "round": as_tree(self._round),
             "renewed": self._window.round,
             "assignment": None if self._window.assignment is None else as_tree(self._window.assignment),
-            "cohort": cohort,
+            "cohort": None if self._cohort is None else self._cohort.state(),
             "visits_opened": self._visits_opened,
-            "fruitless": self._fruitless,
             "finished": self._finished,
-            **{name: part.state() for name, part in self._stateful().items()},
+            "parts": self._stored.state(),
         }
 
     def restore(self, state: Mapping[str, Tree]) -> None:
@@ -150,27 +154,7 @@ class SynchronousCoordinator:
             self._stream.advance_to_round(self._window.round)
         self._cohort = None if state["cohort"] is None else Cohort.of_state(state["cohort"])
         self._visits_opened, self._finished = state["visits_opened"], state["finished"]
-        self._fruitless = state["fruitless"]
-        for name, part in self._stateful().items():
-            part.restore(state[name])
-
-    def _stateful(self) -> dict[str, Stateful]:
-        """All that keeps its own state, by name."""
-        parts = self.parts
-        return {
-            "bank": self.bank,
-            "ledger": self.ledger,
-            "reports": self._reports,
-            "solver_state": self._solver_state,
-            "questions": self._questions,
-            "clusterer": parts.clusterer,
-            "selector": parts.selector,
-            "memory": parts.memory,
-            "aggregator": parts.aggregator,
-            "pacing": parts.pacing,
-            **{f"detector {name}": detector for name, detector in parts.detectors.items()},
-            **{f"schedule {number}": schedule for number, schedule in enumerate(parts.schedules)},
-        }
+        self._stored.restore(state["parts"])
 
     def start(self) -> Reaction:
         """The first round opens at virtual time 0."""
@@ -382,7 +366,8 @@ class SynchronousCoordinator:
         if not tasks.samples.counts().any():
             return None
         weights = self.parts.aggregator.weights(tasks.model, tasks.samples.counts(), self._view())
-        updates = self._usable(self._executor.train(tasks, cohort.models, start, weights))
+        trained = self._executor.train(tasks, cohort.models, start, weights)
+        updates, self._round.rejected = self._divergence.usable(self._round.number, trained)
         with_samples = np.flatnonzero(updates.num_samples > 0)
         if len(with_samples) == 0:
             return None
@@ -390,32 +375,11 @@ class SynchronousCoordinator:
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error in a moment
             models = self.parts.aggregator.aggregate(updates, self._view(**news))
             train_loss = float(updates.metrics["loss"][with_samples].mean())
-        self._refuse_divergence(models, train_loss)
+        self._divergence.refuse(self._round.number, models, train_loss)
         self.bank.publish(models, updated=(self.bank.ids[:, None] == updates.model).any(axis=1))
         self._solver_state.commit(updates)
         self._apply(self.parts.clusterer.on_updates(self._view(**news)))
         return train_loss
-
-    def _usable(self, updates: Updates) -> Updates:
-        """Those that are finite, and whose losses are; RunError for others if the settings say so."""
-        trained = updates.num_samples > 0
-        sound = updates.finite & (~trained | np.isfinite(updates.metrics["loss"]))
-        self._fruitless = 0 if sound[trained].any() else self._fruitless + 1
-        if sound.all():
-            return updates
-        self._round.rejected = np.unique(updates.client[~sound]).tolist()
-        if self.settings.nonfinite_updates == "stop":
-            raise RunError(
-                f"round {self._round.number}: the update of client {self._round.rejected[0]} is not finite "
-                f"(of {len(self._round.rejected)} of {len(np.unique(updates.client))} clients), and "
-                f'round.nonfinite_updates = "stop"; {self._hint()}'
-            )
-        if self._fruitless == FRUITLESS_ROUNDS:
-            raise RunError(
-                f"round {self._round.number}: training diverged, in {FRUITLESS_ROUNDS} rounds in a row no "
-                f"update was finite; {self._hint()}"
-            )
-        return updates.take(np.flatnonzero(sound))
 
     def _record(self, cohort: Cohort, train_loss: float | None, now_s: float) -> RoundRecord:
         return self._round.record(
@@ -448,20 +412,8 @@ class SynchronousCoordinator:
             self.scored_clients,
             of_each=settings.log_client_accuracy,
         )
-        self._refuse_divergence(measured.loss or 0.0)
+        self._divergence.refuse(number, measured.loss or 0.0)
         return measured
-
-    def _refuse_divergence(self, *values: float | Floats32) -> None:
-        """RunError unless everything is finite."""
-        if not all(np.isfinite(value).all() for value in values):
-            raise RunError(
-                f"round {self._round.number}: training diverged, a model or a loss is not finite; "
-                f"{self._hint()}"
-            )
-
-    def _hint(self) -> str:
-        fewer = " or fewer faults.corrupt" if self._faults.parameters.corrupt > 0 else ""
-        return f"a lower training.learning_rate than {self.settings.learning_rate:g}{fewer} may help"
 
     # -- shared ---------------------------------------------------------------------------------------------
 

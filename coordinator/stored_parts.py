@@ -1,0 +1,33 @@
+"""The state of several parts together, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from emulator.errors import RunError
+from emulator.state_tree import Tree
+from emulator.stateful import Stateful
+
+
+class StoredParts:
+    """Takes the state of all of `parts`, and puts it back; to be made when they are new."""
+
+    def __init__(self, parts: Mapping[str, Stateful]) -> None:
+        self._parts = parts
+        # Of each part, when it was made: what another that is made alike can be given.
+        self._remembered = {name: frozenset(part.remembered) for name, part in parts.items()}
+
+    def state(self) -> dict[str, Tree]:
+        """RunError names a part with an attribute that it did not have when it was made: it could not be put
+        back."""
+        for name, part in self._parts.items():
+            for other in sorted(self._remembered[name].symmetric_difference(part.remembered)):
+                raise RunError(
+                    f"the {name} cannot be stored: its attribute {other} is not made by __init__, or was "
+                    f"deleted"
+                )
+        return {name: part.state() for name, part in self._parts.items()}
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        for name, part in self._parts.items():
+            part.restore(state[name])
