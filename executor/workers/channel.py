@@ -8,14 +8,16 @@ its own, so that one that is lost breaks nobody else's.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch._C._distributed_c10d import ProcessGroup, ProcessGroupGloo, Store
 
 from emulator.state_tree import Tree, from_bytes, to_bytes
+
+if TYPE_CHECKING:  # not every torch has it, and runs without workers need none
+    from torch._C._distributed_c10d import ProcessGroup, Store
 
 MOST_BYTES = 2**33
 """Of one message. What a length claims is looked at before so much is allocated."""
@@ -98,6 +100,8 @@ def connect(store: Store, rank: int, *, loopback: bool) -> Channel:
     `loopback`, which both ends say alike: listen on the loopback interface alone. Else it is on the one that
     torch.distributed takes, which GLOO_SOCKET_IFNAME names.
     """
+    from torch._C._distributed_c10d import ProcessGroupGloo
+
     options = ProcessGroupGloo._Options()  # type: ignore[attr-defined]
     options._timeout = timedelta(seconds=CONNECT_S)
     options._threads = 1
@@ -113,7 +117,7 @@ def connect(store: Store, rank: int, *, loopback: bool) -> Channel:
         raise LostError(_first_line(error)) from error
     # It has the verbs of a `ProcessGroup`, though to torch it is only what one is made of.
     peer = WORKER if rank == COORDINATOR else COORDINATOR
-    return Channel(cast(ProcessGroup, group), peer, NEAR_FRAME_BYTES if loopback else FAR_FRAME_BYTES)
+    return Channel(cast("ProcessGroup", group), peer, NEAR_FRAME_BYTES if loopback else FAR_FRAME_BYTES)
 
 
 def _limit(timeout_s: float | None) -> timedelta:

@@ -11,11 +11,13 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-
-from torch._C._distributed_c10d import PrefixStore, Store
+from typing import TYPE_CHECKING
 
 from emulator.errors import ConfigurationError, ResumableError
 from executor.workers.channel import COORDINATOR, WORKER, Channel, LostError, connect
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
 
 FAREWELL_S = 30.0  # for a rank to be done with what nobody waits for any more
 
@@ -60,6 +62,8 @@ class Job:
     def channel(self, store: Store, executor: int) -> Channel:
         """One end of the channel between the coordinator and the rank `executor`; LostError where the other
         never comes."""
+        from torch._C._distributed_c10d import PrefixStore
+
         own = PrefixStore(f"driftscale/{self.attempt}/{executor}", store)
         return connect(own, WORKER if self.is_executor else COORDINATOR, loopback=self.on_loopback)
 
