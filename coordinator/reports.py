@@ -22,6 +22,10 @@ class Reports(Stateful):
         # When a client with news may be online, at the earliest; inf = no news.
         self._due_s = np.full(num_clients, np.inf)
 
+    @property
+    def remembered(self) -> list[str]:
+        return list(vars(self))
+
     def state(self) -> dict[str, Tree]:
         """`latest` is None before the first report."""
         return {"latest": self.latest if self.latest.flags.writeable else None, "due_s": self._due_s}

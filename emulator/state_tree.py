@@ -107,7 +107,9 @@ def _written(tree: Tree, place: str, arrays: dict[str, npt.NDArray[Any]]) -> Any
     if isinstance(tree, Mapping) and all(isinstance(key, str) or type(key) is int for key in tree):
         pairs = [[key, _written(item, f"{place}/{key}", arrays)] for key, item in tree.items()]
         return {"dict": pairs}
-    kinds = "None, bool, int, float, str, arrays of numbers, lists, tuples and dicts"
+    kinds = (
+        "None, bool, int, float, str, arrays of numbers, lists, tuples, and dicts whose keys are str or int"
+    )
     raise RunError(f"state{place}: a {type(tree).__name__} cannot be stored; a state is made of {kinds}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from emulator.state_tree import Tree
 
@@ -20,6 +21,15 @@ class Stateful:
     def remembered(self) -> Sequence[str]:
         """The attributes that are its state."""
         return [name for name in vars(self) if name.startswith("_")]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Its public attributes that are no state: they stay as `__init__` made them."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not name.startswith("_") and name not in self.remembered
+        }
 
     def state(self) -> dict[str, Tree]:
         """All that what it does from now on depends on."""

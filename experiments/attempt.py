@@ -45,6 +45,7 @@ class Tally:
     rejected: int = 0  # clients, over all rounds, of whom an update was not finite
     resumed: int = 0
     halved_cohorts: int = 0
+    lost_workers: int = 0
     wall_s: float = 0.0
     cpu_s: float = 0.0
     peak_memory_bytes: float = 0.0
@@ -52,7 +53,7 @@ class Tally:
 
     def timing(self) -> dict[str, float]:
         """As `timing.json` has it; what never happened is left out."""
-        rare = {name: getattr(self, name) for name in ("resumed", "halved_cohorts")}
+        rare = {name: getattr(self, name) for name in ("resumed", "halved_cohorts", "lost_workers")}
         return {
             "wall_s": self.wall_s,
             **self.spent_s,
@@ -66,7 +67,8 @@ class Attempt:
     """A run at work; a context in which its log is open. OSError says which file could not be written.
 
     `note` is told of checkpoints that are no good, in one line each. `stored` is the round of the last good
-    one, None without any. `halved` says how many cohorts the executor has halved.
+    one, None without any. `halved` says how many cohorts the executor has halved, `lost`
+    how many workers were lost in this attempt.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Attempt:
         build: Build,
         observer: Observer,
         halved: Callable[[], int],
+        lost: Callable[[], int],
         note: Callable[[str], None],
     ) -> None:
         self._directory, self._arm, self._seed = directory, arm, seed
@@ -89,6 +92,7 @@ class Attempt:
         self._build = build
         self._observer = observer
         self._halved = halved
+        self._lost = lost
         self._note = note
         self.stored: int | None = None
         self.tally = Tally()
@@ -192,6 +196,8 @@ class Attempt:
         self.stored, self.tally.rounds = None, 0
         if damaged:
             self._note(f"{self._name}: no checkpoint is good, starting over")
+        elif self._directory.log_path(self._arm, self._seed).is_file():
+            self._note(f"{self._name}: was begun and left no checkpoint, starting over")
         return False
 
     @contextmanager
@@ -242,6 +248,7 @@ class Attempt:
         self.tally.cpu_s = self._earlier.cpu_s + time.process_time() - self._start_cpu_s
         self.tally.peak_memory_bytes = max(self._earlier.peak_memory_bytes, _peak_memory_bytes())
         self.tally.halved_cohorts = self._earlier.halved_cohorts + self._halved()
+        self.tally.lost_workers = self._earlier.lost_workers + self._lost()
         self.tally.spent_s = dict(self._stopwatch.seconds)
 
 

@@ -51,6 +51,12 @@ class Crew:
         """None where all is done in this process."""
         return self._pool
 
+    def lost_since_now(self) -> Callable[[], int]:
+        """How many workers are lost from now on, whenever it is asked."""
+        pool = self._pool
+        before = 0 if pool is None else pool.lost
+        return lambda: 0 if pool is None else pool.lost - before
+
     def hire(self) -> None:
         """Start the workers, if any are asked for and none are there; they come up while others go on."""
         if self._hired:

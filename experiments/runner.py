@@ -209,6 +209,7 @@ def run_one(plan: Plan, run: PlannedRun, world: World, progress: Progress, stop:
         ),
         observer=progress.round_done,
         halved=lambda: executor.halved_cohorts,
+        lost=crew.lost_since_now(),
         note=progress.note,
     )
     try:
@@ -276,6 +277,10 @@ def _tell_of_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> No
         progress.note(
             f"{name}: {tally.rejected} times clients sent updates that were not finite; they were left out "
             f"(see `rejected` in its log)"
+        )
+    if tally.lost_workers:
+        progress.note(
+            f"{name}: {tally.lost_workers} workers were lost and replaced; their work was done again"
         )
     if tally.halved_cohorts:
         progress.note(

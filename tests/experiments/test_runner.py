@@ -186,7 +186,11 @@ def test_an_attempt_that_did_not_end_is_done_again_from_its_start(tmp_path: Path
     log = folder / "log.jsonl"
     log.write_bytes(log.read_bytes()[:1000])
     (folder / ".timing.json.123").touch()
-    assert play(small(), out).told == [("run", "global", 0), ("skipped", "fielding", 0)]
+    assert play(small(), out).told == [
+        ("run", "global", 0),
+        ("note", "global, seed 0: was begun and left no checkpoint, starting over"),
+        ("skipped", "fielding", 0),
+    ]
     assert logs(out) == whole
     assert sorted(path.name for path in folder.iterdir()) == ["DONE", "log.jsonl", "timing.json"]
 

@@ -51,6 +51,7 @@ class Stopped:
             ),
             observer=observer,
             halved=lambda: executor.halved_cohorts,
+            lost=lambda: 0,
             note=self.notes.append,
         )
 

@@ -73,6 +73,8 @@ def run(tmp_path: Path, name: str, workers: int, kill: int = 0, **changes: objec
     run_plan(plan, killing)
     logs = b"".join(plan.directory.log_path(arm.name, 0).read_bytes() for arm in experiment.arm)
     assert killing.killed == kill
+    lost = [told for told in killing.told if "workers were lost and replaced" in str(told)]
+    assert bool(lost) == (kill > 0)
     return logs, [str(path.name) for path in (tmp_path / name).iterdir()]
 
 
