@@ -16,8 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from emulator.runlog import RoundRecord
+from experiments.formats import time_scale
 from experiments.planned_run import PlannedRun
-from experiments.report.formats import time_scale
 from experiments.time_left import TimeLeft
 
 PLAIN_LINES_PER_RUN = 4

@@ -12,8 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from experiments.report.cells import NOTHING, how_far, scored_steps
-from experiments.report.formats import (
+from experiments.formats import (
     PickScale,
     bytes_scale,
     count_scale,
@@ -24,6 +23,7 @@ from experiments.report.formats import (
     show_speedup,
     time_scale,
 )
+from experiments.report.cells import NOTHING, how_far, scored_steps
 from experiments.report.table_page import TITLES, accuracy_cell, columns_with_drift, models_cell
 
 Figures = tuple[tuple[str, str, PickScale], ...]  # heading, figure of the summary, how it is written

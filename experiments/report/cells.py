@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.report.formats import NOT_MEASURED
+from experiments.formats import NOT_MEASURED
 
 NOTHING = "-"
 

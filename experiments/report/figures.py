@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 
 from emulator.arrays import Floats, Ints
 from emulator.runlog import RoundRecord
-from experiments.report.formats import time_unit
+from experiments.formats import time_unit
 from experiments.run_directory import FinishedRun
 from experiments.time_to_accuracy import accuracy_curve
 

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.comparison import compare
-from experiments.report.cells import mean_and_std, scored_steps
-from experiments.report.figures import Arm
-from experiments.report.formats import (
+from experiments.formats import (
     UNDETERMINED,
     factor_scale,
     is_undetermined,
@@ -16,6 +14,8 @@ from experiments.report.formats import (
     points_scale,
     show_estimate,
 )
+from experiments.report.cells import mean_and_std, scored_steps
+from experiments.report.figures import Arm
 
 OMITTING = "accuracy_omitting_drift"
 

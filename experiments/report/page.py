@@ -14,12 +14,7 @@ from plotly.offline import get_plotlyjs
 from emulator.bounded import MOST_TOML_BYTES, read_text
 from emulator.checkpoints import write_durably
 from emulator.errors import InputError
-from experiments.report import figures
-from experiments.report.drift_section import drift_section
-from experiments.report.environment import template
-from experiments.report.faults_section import faults_section
-from experiments.report.figures import Arm
-from experiments.report.formats import (
+from experiments.formats import (
     PickScale,
     Scale,
     bytes_scale,
@@ -32,6 +27,11 @@ from experiments.report.formats import (
     show_speedup,
     time_scale,
 )
+from experiments.report import figures
+from experiments.report.drift_section import drift_section
+from experiments.report.environment import template
+from experiments.report.faults_section import faults_section
+from experiments.report.figures import Arm
 from experiments.report.headline import drift_sentence, sentences
 from experiments.report.missing import missing_runs
 from experiments.report.what_was_run import lead, settings_of_run

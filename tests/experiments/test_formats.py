@@ -1,6 +1,6 @@
 import pytest
 
-from experiments.report.formats import (
+from experiments.formats import (
     bytes_scale,
     count_scale,
     factor_scale,
