@@ -14,6 +14,9 @@ import numpy as np
 
 from emulator.arrays import Floats
 
+FEWEST_SEEDS = 3
+"""Under three seeds there is no interval: two values say next to nothing of their spread."""
+
 
 @dataclass(frozen=True)
 class Estimate:
