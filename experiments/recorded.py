@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -21,6 +21,11 @@ MOST_RUNS = 2**17
 
 MOST_NAME_BYTES = 255
 """Of an arm, which is the name of a folder too."""
+
+REFERENCE = "reference"
+
+Target = float | Literal["reference"]
+"""An accuracy, or the reference arm's own at the horizon, seed by seed."""
 
 LISTS = ("seeds", "arm")
 

@@ -134,15 +134,15 @@ def _summarise_arm(
     target: float | None,
 ) -> dict[str, Any]:
     """One arm; `bases` are the reference arm's runs for the seed of each run, `reference` their curves."""
-    targets = [base.final if target is None else target for base in reference]
+    targets = [_final(base) if target is None else target for base in reference]
     times = [curve.time_to(goal) for curve, goal in zip(curves, targets, strict=True)]
     reference_times = [base.time_to(goal) for base, goal in zip(reference, targets, strict=True)]
-    final = [curve.final for curve in curves]
+    final = [_final(curve) for curve in curves]
     means = [float(np.mean(curve.accuracy)) for curve in curves]
     figures: dict[str, Estimate] = {
         "target_accuracy": mean_estimate(targets),
         "final_accuracy": mean_estimate(final),
-        "gain_pp": difference_estimate(final, [base.final for base in reference], scale=100.0),
+        "gain_pp": difference_estimate(final, [_final(base) for base in reference], scale=100.0),
         "mean_accuracy": mean_estimate(means),
         "mean_gain_pp": difference_estimate(
             means, [float(np.mean(base.accuracy)) for base in reference], scale=100.0
@@ -166,6 +166,12 @@ def _summarise_arm(
             [record.round for record in run.records if record.reclustered] for run in runs
         ],
     }
+
+
+def _final(curve: AccuracyCurve) -> float:
+    final = curve.final()
+    assert final is not None
+    return final
 
 
 def _mean_client_distance(records: Sequence[RoundRecord]) -> float | None:

@@ -1,6 +1,6 @@
-"""How long a run takes to reach an accuracy, in virtual seconds.
+"""What one run's accuracy comes to by a horizon of virtual time, with a target accuracy and without.
 
-Owns the definition of time-to-accuracy; knows nothing of files, arms or intervals.
+Owns the definitions; knows nothing of files, arms or intervals. Nothing after the horizon counts.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from emulator.arrays import Floats
 from emulator.errors import InputError
+from experiments.medians import Bounds
 from experiments.run_directory import FinishedRun
 
 
@@ -47,26 +48,84 @@ def time_to_accuracy(
 
 @dataclass(frozen=True)
 class AccuracyCurve:
-    """The evaluations of a run, in order. Arrays of shape (n_evaluations,), n at least 1."""
+    """The evaluations of a run, in order: arrays of shape (n_evaluations,), n at least 1.
+
+    Between two evaluations the accuracy is the earlier one's; before the first it is unknown.
+    """
 
     times_s: Floats
     accuracy: Floats
     smoothed: Floats
-    end_s: float
+    end_s: float = math.nan  # of the run
 
-    @property
-    def final(self) -> float:
-        return float(self.smoothed[-1])
+    def mean_accuracy(self, from_s: float, horizon_s: float) -> float | None:
+        """The accuracy averaged over virtual time, from `from_s` to the horizon.
+
+        It equals the share of that time at or above a target, averaged over all targets from 0 to 1. None
+        where that time is empty, or starts before the first evaluation.
+        """
+        if not self.times_s[0] <= from_s < horizon_s:
+            return None
+        durations_s = self._durations_s(from_s, horizon_s)
+        return math.fsum(durations_s * self.accuracy) / (horizon_s - from_s)
+
+    def time_below_s(self, target: float, horizon_s: float, from_s: float = 0.0) -> float:
+        """The time from `from_s` to the horizon that is not at or above `target`; nor is it known to be
+        before the first evaluation. Exactly all of it where no evaluation by the horizon is."""
+        durations_s = self._durations_s(from_s, horizon_s)
+        return (horizon_s - from_s) - math.fsum(durations_s[self.accuracy >= target])
 
     def time_to(self, target: float) -> tuple[float, bool]:
         """`time_to_accuracy` of this run."""
         return time_to_accuracy(self.times_s, self.smoothed, target, self.end_s)
 
+    def final(self, horizon_s: float = math.inf) -> float | None:
+        """The smoothed accuracy at the horizon; None before the first evaluation."""
+        count = self._count(horizon_s)
+        return float(self.smoothed[count - 1]) if count else None
+
+    def held_from(self, target: float, horizon_s: float) -> Bounds:
+        """When the smoothed accuracy is at or above `target` and stays there up to the horizon.
+
+        Where it does not, later than the horizon; from the first evaluation on, no later than that.
+        Source: Fielding's "consistently surpasses" (section 6); "at" the target counts, so that a run holds
+        its own final accuracy.
+        """
+        reached = self.smoothed[: self._count(horizon_s)] >= target
+        missed = np.flatnonzero(~reached)
+        return self._instant(int(missed[-1]) + 1 if len(missed) else 0, len(reached), horizon_s)
+
+    def first_reached(self, target: float, horizon_s: float) -> Bounds:
+        """When the smoothed accuracy is at or above `target` for the first time, known as in `held_from`."""
+        reached = self.smoothed[: self._count(horizon_s)] >= target
+        first = int(np.argmax(reached)) if reached.any() else len(reached)
+        return self._instant(first, len(reached), horizon_s)
+
+    def _instant(self, position: int, count: int, horizon_s: float) -> Bounds:
+        """The instant of the evaluation at `position`, of `count` by the horizon, as far as it is known."""
+        if position == count:
+            return Bounds(horizon_s, math.inf)
+        time_s = float(self.times_s[position])
+        return Bounds(0.0 if position == 0 else time_s, time_s)
+
+    def _count(self, horizon_s: float) -> int:
+        return int(np.searchsorted(self.times_s, horizon_s, side="right"))
+
+    def _durations_s(self, from_s: float, until_s: float) -> Floats:
+        """(n_evaluations,) for how long each evaluation's accuracy holds between these instants."""
+        edges = np.clip(np.append(self.times_s, np.inf), from_s, until_s)
+        return np.diff(edges)
+
 
 def accuracy_curve(run: FinishedRun, window: int) -> AccuracyCurve:
-    """The curve of a run; an evaluation counts when its round closed. InputError when there is none."""
+    """The curve of a run; an evaluation counts when its round closed.
+
+    InputError when there is none, or rounds closed in another order than they stand in.
+    """
     evaluated = [(record.closed_s, record.accuracy) for record in run.records if record.accuracy is not None]
     if not evaluated:
         raise InputError(f"arm {run.arm!r}, seed {run.seed}: no round was evaluated")
     times_s, accuracy = np.array(evaluated, dtype=np.float64).T
+    if (np.diff(times_s) < 0).any():
+        raise InputError(f"arm {run.arm!r}, seed {run.seed}: its log is damaged, rounds close out of order")
     return AccuracyCurve(times_s, accuracy, smooth(accuracy, window), run.records[-1].closed_s)
