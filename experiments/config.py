@@ -25,7 +25,15 @@ from emulator.bounded import is_file, read_toml, toml_document
 from emulator.errors import ConfigurationError, DataFileError
 from emulator.plugins import ChoiceOf, Chosen, Parameters, Registry, alone_is_a_list
 from executor.parameters import ExecutorParameters
-from experiments.recorded import MOST_NAME_BYTES, MOST_RUNS
+from experiments.recorded import (
+    LONGEST_S,
+    MOST_NAME_BYTES,
+    MOST_RUNS,
+    MOST_TARGETS,
+    REFERENCE,
+    Target,
+    is_target,
+)
 from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
 
@@ -143,14 +151,55 @@ class Published(Parameters):
     accuracy_including_drift: dict[str, PublishedValue] = Field(default_factory=dict)
 
 
+def _target_accuracy(value: Any) -> Any:
+    if not is_target(value):
+        raise ValueError(f'must be an accuracy above 0, at most 1, or "{REFERENCE}"')
+    return value
+
+
+TargetAccuracy = Annotated[float | Literal["reference"], BeforeValidator(_target_accuracy)]
+
+
 class Report(Parameters):
     """How accuracy becomes time-to-accuracy, and what it is held against."""
 
     window: int = Field(5, ge=1, description="evaluations in the trailing mean")
-    target: float | None = Field(
-        None, gt=0, le=1, description="target accuracy; without it, the reference arm's final one, by seed"
+    horizon_s: float | None = Field(
+        None,
+        gt=0,
+        le=LONGEST_S,
+        description="virtual seconds that are compared; without it, as far as every run goes",
+    )
+    targets: tuple[TargetAccuracy, ...] = Field(
+        (),
+        max_length=MOST_TARGETS,
+        description='accuracies that are timed; "reference" is that of the first arm at the horizon, by seed',
     )
     published: Published | None = Field(None, description="published values, shown beside ours")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_one_target(cls, values: Any) -> Any:
+        """`target`, of which there was one before there were `targets`, is a list of one."""
+        if not isinstance(values, Mapping) or "target" not in values:
+            return values
+        if "targets" in values:
+            raise ValueError("target is an earlier name of targets; give targets alone")
+        try:
+            targets = [_target_accuracy(values["target"])]
+        except ValueError as error:
+            raise ValueError(f"target = {values['target']!r}: {error}") from error
+        return {
+            "targets": targets,
+            **{key: value for key, value in values.items() if key != "target"},
+        }
+
+    @field_validator("targets")
+    @classmethod
+    def _targets_differ(cls, targets: tuple[Target, ...]) -> tuple[Target, ...]:
+        if len(set(targets)) < len(targets):
+            raise ValueError("every target may stand once")
+        return targets
 
 
 class PartsRow(Parameters):

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.drift_accuracy import accuracy_including_drift, accuracy_omitting_drift, last_evaluations
@@ -17,9 +17,11 @@ from experiments.intervals import amount_estimate, mean_estimate, ratio_estimate
 from experiments.run_directory import FinishedRun
 
 
-def drift_figures(arms: Mapping[str, Mapping[int, FinishedRun]], reference_arm: str) -> dict[str, Any]:
-    """`arms` has the runs of each arm by seed, each with at least one round."""
-    runs = [run for by_seed in arms.values() for run in by_seed.values()]
+def drift_figures(runs: Sequence[FinishedRun], reference_arm: str) -> dict[str, Any]:
+    """Of all these runs, each with at least one round; arms stand in the order of their first run."""
+    arms: dict[str, dict[int, FinishedRun]] = {}
+    for run in runs:
+        arms.setdefault(run.arm, {})[run.seed] = run
     known = [len(run.header["concepts"]) - 1 for run in runs if "concepts" in run.header]
     scored = [len(last_evaluations(run.records)) for run in runs if _knows_concepts(run)]
     reference = arms.get(reference_arm, {})

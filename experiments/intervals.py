@@ -12,27 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from emulator.arrays import Floats
-
 FEWEST_SEEDS = 3
 """Under three seeds there is no interval: two values say next to nothing of their spread."""
-
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure of an arm. `ci95` is None for a single seed; `mean` too where a seed has no value."""
+    """A figure of an arm. `ci95` is None under three seeds; `mean` too where a seed has no value."""
 
     mean: float | None
-    ci95: tuple[float, float] | None
+    ci95: Interval | None
     per_seed: list[float | None]
 
     def as_json(self) -> dict[str, Any]:
         """As `summary.json` has it."""
-        ci95 = None if self.ci95 is None else list(self.ci95)
-        return {"mean": self.mean, "ci95": ci95, "per_seed": self.per_seed}
+        return {"mean": self.mean, "ci95": _listed(self.ci95), "per_seed": self.per_seed}
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ def mean_estimate(per_seed: Sequence[float | None]) -> Estimate:
     values = [value for value in per_seed if value is not None]
     if len(values) < len(per_seed) or not values:
         return Estimate(None, None, list(per_seed))
-    return Estimate(*_mean_and_interval(np.array(values)), list(per_seed))
+    return Estimate(float(np.mean(values)), _t_interval(values, 0.975), list(per_seed))
 
 
 def amount_estimate(per_seed: Sequence[float | None]) -> Estimate:
@@ -61,11 +57,6 @@ def amount_estimate(per_seed: Sequence[float | None]) -> Estimate:
         return estimate
     low, high = estimate.ci95
     return Estimate(estimate.mean, (max(low, 0.0), high), estimate.per_seed)
-
-
-def difference_estimate(values: Sequence[float], reference: Sequence[float], scale: float = 1.0) -> Estimate:
-    """The mean of `scale` x (value - reference), paired by position."""
-    return mean_estimate([scale * (value - base) for value, base in zip(values, reference, strict=True)])
 
 
 def gain_estimate(
@@ -99,17 +90,6 @@ def ratio_estimate(numerators: Sequence[float], denominators: Sequence[float]) -
     mean = None if logs.mean is None else math.exp(logs.mean)
     ci95 = None if logs.ci95 is None else (math.exp(logs.ci95[0]), math.exp(logs.ci95[1]))
     return Estimate(mean, ci95, list(ratios))
-
-
-def _mean_and_interval(values: Floats) -> tuple[float, tuple[float, float] | None]:
-    mean = float(np.mean(values))
-    if len(values) == 1:
-        return mean, None
-    # Imported late, and from scipy.special: scipy.stats takes most of a second for the same quantile.
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(len(values) - 1, 0.975) * np.std(values, ddof=1) / math.sqrt(len(values)))
-    return mean, (mean - half, mean + half)
 
 
 def _t_interval(values: Sequence[float], quantile: float) -> Interval | None:

@@ -22,6 +22,12 @@ MOST_RUNS = 2**17
 MOST_NAME_BYTES = 255
 """Of an arm, which is the name of a folder too."""
 
+MOST_TARGETS = 20
+"""Accuracies that one report times: each has a table of its own."""
+
+LONGEST_S = 1e12
+"""Of virtual time: some thirty thousand years."""
+
 REFERENCE = "reference"
 
 Target = float | Literal["reference"]
@@ -50,11 +56,17 @@ def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
         if not isinstance(arm.get("training", {}), Mapping):
             raise ValueError("training of an arm must be a table")
     report = experiment["report"]
-    window, target = report["window"], report.get("target")
+    window, horizon_s = report["window"], report.get("horizon_s")
     if type(window) is not int or window < 1:
         raise ValueError("report.window must be a whole number, at least 1")
-    if target is not None and not (is_finite(target) and 0 < target <= 1):
-        raise ValueError("report.target must be a number above 0, at most 1")
+    if horizon_s is not None and not (is_finite(horizon_s) and 0 < horizon_s <= LONGEST_S):
+        raise ValueError(f"report.horizon_s must be a number above 0, at most {LONGEST_S:g}")
+    targets = recorded_targets(report)
+    if not isinstance(targets, list) or len(targets) > MOST_TARGETS or not all(map(is_target, targets)):
+        raise ValueError(
+            f"report.targets must be a list of at most {MOST_TARGETS} numbers above 0, at most 1, "
+            f'or "{REFERENCE}"'
+        )
     clients = experiment.get("round", {}).get("evaluate_clients")
     if clients is not None and type(clients) is not int:
         raise ValueError("round.evaluate_clients must be a whole number")
@@ -66,6 +78,16 @@ def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
         raise ValueError(
             f"faults{_inside(problem['loc'])}: {problem['msg'].removeprefix('Value error, ')}"
         ) from error
+
+
+def recorded_targets(report: Mapping[str, Any]) -> list[Target]:
+    """The targets of a recorded `[report]`; an earlier version had one `target`."""
+    return report["targets"] if "targets" in report else [report["target"]] if "target" in report else []
+
+
+def is_target(value: Any) -> bool:
+    """Whether it is an accuracy above 0, at most 1, or stands for the reference arm's."""
+    return value == REFERENCE or (is_finite(value) and 0 < value <= 1)
 
 
 def refuse_unreadable_finished(finished: Any) -> None:

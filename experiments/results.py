@@ -16,6 +16,6 @@ def write_results(directory: RunDirectory) -> Summary:
     runs = directory.finished_runs()
     summary = write_summary(directory, runs)
     write_rounds_table(directory.rounds_path, runs)
-    if summary["arms"]:
+    if summary.accuracy:
         write_report(directory, runs)
     return summary

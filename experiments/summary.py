@@ -1,28 +1,35 @@
 """`summary.json`: what every arm comes to, and how it compares with the reference arm.
 
     version, name, reference_arm, window
-    finished                          figures of every finished run, see drift_figures.py
-    arms.<arm>
-        seeds, reached                    how many, and how many of them reached the target
-        seed_ids, censored_seeds          in the order of every `per_seed`; those that did not reach it
-        <figure> {mean, ci95, per_seed}   ci95 [low, high] is null for one seed, mean where none was measured
-        reclustering_rounds               a list of rounds for each seed
+    horizon        the stretch of virtual time that counts: `start_s`, `horizon_s`, `asked_s`, `set_by`
+                   {arm, seed} (null where it is the one asked for), `longest_s`, `event_rounds`, `steps` by
+                   arm, `widest_gap_s`, `warnings`
+    arms.<arm>     seeds, seed_ids (in the order of every `per_seed`), and the figures of `AccuracyRow` and
+                   `CostRow`, each {mean, ci95, per_seed}
+    targets        a list of {target, accuracy, arms}, where arms.<arm> has the figures of `TargetRow`, each
+                   {median, interval, level, per_seed}
+    finished       figures of every finished run, see drift_figures.py
 
-Figures are in the units of their names; accuracies and distances have none, `_pp` is percentage points.
-`accuracy_omitting_drift` and `accuracy_including_drift` are test-then-train: means over clients and data
-steps, by the last evaluation of each step, without the cells that drift and with them; null where the trace
-does not know its concepts. `models_sent` counts whole models either way, `relative_models_sent` against those
-of the reference arm. `crashed_visits` are among the `dropouts`; `rejected_updates` counts the clients whose
-update was not finite, over all rounds. Version 2 added the four above, version 3 `finished`; figures may be
-added within a version, as the last two were.
-In `arms` an arm is measured on the seeds that the reference arm has finished too, so that all comparisons are
-paired; arms that share no seed with it are left out, which are all while it has finished none.
+A mean's `ci95` is Student's t over seeds; a gain has `ci95_joint` too, which holds for all arms at once. A
+median, and each of its seeds, is {low, high, status}: a number that is known has status "=" and low = high;
+one after the horizon has no upper bound (null, ">="), one before the first evaluation lies above 0 ("<=").
+`level` is the true level of `interval`. Under three seeds there are no intervals. A comparison with the
+reference arm is null for that arm itself; `gain_after_drift_pp` and `below_after_drift` are null unless a
+mass event is before the horizon in every run; and a figure is null where it was not measured.
+
+Figures are in the units of their names; accuracies, shares and distances have none, `_pp` is percentage
+points. Nothing after the horizon counts, but for `virtual_time_s` and `wall_s`, which are of whole runs, and
+`finished`, which is by data step. `crashed_visits` are among the `dropouts`; `rejected_updates` counts the
+clients whose update was not finite. An arm is measured on the seeds that the reference arm has finished too,
+so that all comparisons are paired; arms that share no seed with it are left out, which are all while it has
+finished none.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -30,38 +37,90 @@ import numpy as np
 from emulator.checkpoints import write_durably
 from emulator.errors import InputError
 from emulator.runlog import RoundRecord
-from experiments.drift_accuracy import accuracy_including_drift, accuracy_omitting_drift
-from experiments.drift_figures import drift_figures
-from experiments.intervals import (
-    Estimate,
-    amount_estimate,
-    difference_estimate,
-    mean_estimate,
-    ratio_estimate,
+from experiments.accuracy_tables import (
+    AccuracyRow,
+    Comparison,
+    MeasuredRun,
+    TargetRow,
+    TargetTable,
+    accuracy_rows,
+    comparisons,
+    target_table,
 )
+from experiments.drift_figures import drift_figures
+from experiments.horizon import Horizon, common_horizon, event_rounds
+from experiments.intervals import Estimate, amount_estimate
+from experiments.medians import MedianEstimate
+from experiments.recorded import Target, recorded_targets
 from experiments.run_directory import FinishedRun, RunDirectory
-from experiments.time_to_accuracy import AccuracyCurve, accuracy_curve
+from experiments.time_to_accuracy import accuracy_curve
 
-SUMMARY_VERSION = 3
+SUMMARY_VERSION = 4
 
-Summary = dict[str, Any]
 
-TOTALS: dict[str, Callable[[FinishedRun], float | None]] = {
-    "global_reclusterings": lambda run: sum(record.reclustered for record in run.records),
-    "mean_client_distance": lambda run: _mean_client_distance(run.records),
-    "virtual_time_s": lambda run: run.records[-1].closed_s,
-    "wall_s": lambda run: run.timing["wall_s"],
-    "download_bytes": lambda run: run.records[-1].download_bytes,
-    "upload_bytes": lambda run: run.records[-1].upload_bytes,
-    "control_bytes": lambda run: run.records[-1].control_bytes,
-    "models_sent": lambda run: run.records[-1].models_sent,
-    "moves": lambda run: sum(record.moved for record in run.records),
-    "dropouts": lambda run: sum(len(record.dropped) for record in run.records),
-    "abandoned": lambda run: sum(record.abandoned for record in run.records),
-    "crashed_visits": lambda run: sum(len(record.crashed) for record in run.records),
-    "rejected_updates": lambda run: sum(len(record.rejected) for record in run.records),
-}
-"""Figures that need one run alone."""
+@dataclass(frozen=True)
+class CostRow:
+    """What an arm cost by the horizon, per run."""
+
+    arm: str
+    rounds: Estimate
+    global_reclusterings: Estimate
+    mean_client_distance: Estimate
+    download_bytes: Estimate
+    upload_bytes: Estimate
+    control_bytes: Estimate
+    models_sent: Estimate
+    moves: Estimate
+    dropouts: Estimate
+    abandoned: Estimate
+    crashed_visits: Estimate
+    rejected_updates: Estimate
+    virtual_time_s: Estimate
+    wall_s: Estimate
+    reclustering_rounds: list[list[int]]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Rows stand in the order of the arms; there are none where the reference arm has no finished run."""
+
+    name: str
+    reference_arm: str
+    window: int
+    horizon: Horizon
+    compared: list[Comparison]
+    accuracy: list[AccuracyRow]
+    targets: list[TargetTable]
+    costs: list[CostRow]
+    finished: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """As `summary.json` has it."""
+        return {
+            "version": SUMMARY_VERSION,
+            "name": self.name,
+            "reference_arm": self.reference_arm,
+            "window": self.window,
+            "horizon": self.horizon.as_json(),
+            "arms": {
+                arm.arm: {
+                    "seeds": len(arm.runs),
+                    "seed_ids": arm.seed_ids,
+                    **_figures(row),
+                    **_figures(cost),
+                }
+                for arm, row, cost in zip(self.compared, self.accuracy, self.costs, strict=True)
+            },
+            "targets": [
+                {
+                    "target": table.target,
+                    "accuracy": table.accuracy.as_json(),
+                    "arms": {row.arm: _figures(row) for row in table.rows},
+                }
+                for table in self.targets
+            ],
+            "finished": self.finished,
+        }
 
 
 def summarise(
@@ -70,51 +129,45 @@ def summarise(
     name: str,
     window: int,
     reference_arm: str,
-    target: float | None = None,
+    targets: Sequence[Target] = (),
+    horizon_s: float | None = None,
+    event_rounds: Sequence[int] = (),
 ) -> Summary:
     """The summary of finished runs; arms stand in the order of their first run.
 
-    The target is `target` or, seed by seed, the final smoothed accuracy of `reference_arm`. InputError when
+    `horizon_s` is the one asked for, `event_rounds` those of the mass events, in order. InputError when
     there is no run, or one was never evaluated.
     """
     if not runs:
         raise InputError(f"{name}: there is no finished run to summarise")
-    arms: dict[str, dict[int, FinishedRun]] = {}
-    for run in runs:
-        arms.setdefault(run.arm, {})[run.seed] = run
-    curves = {(run.arm, run.seed): accuracy_curve(run, window) for run in runs}
-    reference = {seed: curve for (arm, seed), curve in curves.items() if arm == reference_arm}
-    summaries = {}
-    for arm, by_seed in arms.items():
-        shared = [run for seed, run in by_seed.items() if seed in reference]
-        if shared:
-            bases = [arms[reference_arm][run.seed] for run in shared]
-            summaries[arm] = _summarise_arm(
-                shared,
-                bases,
-                [curves[arm, run.seed] for run in shared],
-                [reference[run.seed] for run in shared],
-                target,
-            )
-    return {
-        "version": SUMMARY_VERSION,
-        "name": name,
-        "reference_arm": reference_arm,
-        "window": window,
-        "arms": summaries,
-        "finished": drift_figures(arms, reference_arm),
-    }
+    measured = [MeasuredRun(run, accuracy_curve(run, window)) for run in runs]
+    horizon = common_horizon(
+        runs, [item.curve for item in measured], asked_s=horizon_s, event_rounds=event_rounds
+    )
+    compared = comparisons(measured, reference_arm)
+    return Summary(
+        name=name,
+        reference_arm=reference_arm,
+        window=window,
+        horizon=horizon,
+        compared=compared,
+        accuracy=accuracy_rows(compared, horizon),
+        targets=[target_table(target, compared, horizon) for target in targets] if compared else [],
+        costs=[_cost_row(arm, horizon) for arm in compared],
+        finished=drift_figures(runs, reference_arm),
+    )
 
 
 def write_summary(directory: RunDirectory, runs: Sequence[FinishedRun]) -> Summary:
     """Summarise `runs` as the directory's configuration says, and write `summary.json`."""
     summary = summarise_directory(directory, runs)
-    write_durably(directory.summary_path, json.dumps(summary, allow_nan=False, indent=2) + "\n")
+    content = json.dumps(summary.as_json(), allow_nan=False, indent=2) + "\n"
+    write_durably(directory.summary_path, content)
     return summary
 
 
 def summarise_directory(directory: RunDirectory, runs: Sequence[FinishedRun]) -> Summary:
-    """Summarise `runs` with the window and the target of the directory's configuration."""
+    """Summarise `runs` with what `[report]` of the directory's configuration says."""
     experiment = directory.experiment()
     report = experiment["report"]
     return summarise(
@@ -122,59 +175,54 @@ def summarise_directory(directory: RunDirectory, runs: Sequence[FinishedRun]) ->
         name=experiment["name"],
         window=report["window"],
         reference_arm=directory.arms()[0],
-        target=report.get("target"),
+        targets=recorded_targets(report),
+        horizon_s=report.get("horizon_s"),
+        event_rounds=event_rounds(experiment),
     )
 
 
-def _summarise_arm(
-    runs: Sequence[FinishedRun],
-    bases: Sequence[FinishedRun],
-    curves: Sequence[AccuracyCurve],
-    reference: Sequence[AccuracyCurve],
-    target: float | None,
-) -> dict[str, Any]:
-    """One arm; `bases` are the reference arm's runs for the seed of each run, `reference` their curves."""
-    targets = [_final(base) if target is None else target for base in reference]
-    times = [curve.time_to(goal) for curve, goal in zip(curves, targets, strict=True)]
-    reference_times = [base.time_to(goal) for base, goal in zip(reference, targets, strict=True)]
-    final = [_final(curve) for curve in curves]
-    means = [float(np.mean(curve.accuracy)) for curve in curves]
-    figures: dict[str, Estimate] = {
-        "target_accuracy": mean_estimate(targets),
-        "final_accuracy": mean_estimate(final),
-        "gain_pp": difference_estimate(final, [_final(base) for base in reference], scale=100.0),
-        "mean_accuracy": mean_estimate(means),
-        "mean_gain_pp": difference_estimate(
-            means, [float(np.mean(base.accuracy)) for base in reference], scale=100.0
-        ),
-        "accuracy_omitting_drift": mean_estimate([accuracy_omitting_drift(run.records) for run in runs]),
-        "accuracy_including_drift": mean_estimate([accuracy_including_drift(run.records) for run in runs]),
-        "tta_s": amount_estimate([time_s for time_s, _ in times]),
-        "speedup": ratio_estimate([time_s for time_s, _ in reference_times], [time_s for time_s, _ in times]),
-        **{figure: amount_estimate([total(run) for run in runs]) for figure, total in TOTALS.items()},
-        "relative_models_sent": ratio_estimate(
-            [run.records[-1].models_sent for run in runs], [base.records[-1].models_sent for base in bases]
-        ),
-    }
-    return {
-        "seeds": len(runs),
-        "reached": sum(reached for _, reached in times),
-        "seed_ids": [run.seed for run in runs],
-        "censored_seeds": [run.seed for run, (_, reached) in zip(runs, times, strict=True) if not reached],
-        **{figure: estimate.as_json() for figure, estimate in figures.items()},
-        "reclustering_rounds": [
-            [record.round for record in run.records if record.reclustered] for run in runs
+def _cost_row(arm: Comparison, horizon: Horizon) -> CostRow:
+    by_run = [horizon.records(run) for run in arm.runs]
+
+    def last(figure: str) -> Estimate:
+        """Of a figure that counts from the start of the run."""
+        return amount_estimate([getattr(records[-1], figure) if records else 0.0 for records in by_run])
+
+    def total(counts: Sequence[Sequence[int]]) -> Estimate:
+        return amount_estimate([float(sum(of_rounds)) for of_rounds in counts])
+
+    return CostRow(
+        arm=arm.arm,
+        rounds=total([[1 for _ in records] for records in by_run]),
+        global_reclusterings=total([[record.reclustered for record in records] for records in by_run]),
+        mean_client_distance=amount_estimate([_mean_client_distance(records) for records in by_run]),
+        download_bytes=last("download_bytes"),
+        upload_bytes=last("upload_bytes"),
+        control_bytes=last("control_bytes"),
+        models_sent=last("models_sent"),
+        moves=total([[record.moved for record in records] for records in by_run]),
+        dropouts=total([[len(record.dropped) for record in records] for records in by_run]),
+        abandoned=total([[record.abandoned for record in records] for records in by_run]),
+        crashed_visits=total([[len(record.crashed) for record in records] for records in by_run]),
+        rejected_updates=total([[len(record.rejected) for record in records] for records in by_run]),
+        virtual_time_s=amount_estimate([run.records[-1].closed_s for run in arm.runs]),
+        wall_s=amount_estimate([run.timing["wall_s"] for run in arm.runs]),
+        reclustering_rounds=[
+            [record.round for record in records if record.reclustered] for records in by_run
         ],
-    }
-
-
-def _final(curve: AccuracyCurve) -> float:
-    final = curve.final()
-    assert final is not None
-    return final
+    )
 
 
 def _mean_client_distance(records: Sequence[RoundRecord]) -> float | None:
     """The mean over the rounds where it was measured; None where it never was."""
     measured = [r.mean_client_distance for r in records if r.mean_client_distance is not None]
     return float(np.mean(measured)) if measured else None
+
+
+def _figures(row: AccuracyRow | TargetRow | CostRow) -> dict[str, Any]:
+    """A row as `summary.json` has it: its figures by name."""
+    values = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "arm"}
+    return {
+        name: value.as_json() if isinstance(value, Estimate | MedianEstimate) else value
+        for name, value in values.items()
+    }

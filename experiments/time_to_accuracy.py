@@ -29,23 +29,6 @@ def smooth(accuracy: Floats, window: int) -> Floats:
     return np.array([math.fsum(span) / len(span) for span in spans])
 
 
-def time_to_accuracy(
-    times_s: Floats, smoothed: Floats, target: float, end_s: float | None = None
-) -> tuple[float, bool]:
-    """(time_s, reached): when the smoothed accuracy is at or above `target` and stays there to the end.
-
-    `times_s` and `smoothed` have shape (n_evaluations,), n at least 1. A run that does not end at or above
-    the target is censored: (`end_s`, False), where `end_s` is the run's end (by default its last evaluation).
-    Source: Fielding's "consistently surpasses"; we count "at" the target as reached, so
-    that a method compared with itself reaches its own final accuracy.
-    """
-    below = np.flatnonzero(smoothed < target)
-    first = int(below[-1]) + 1 if len(below) else 0
-    if first == len(smoothed):
-        return float(times_s[-1] if end_s is None else end_s), False
-    return float(times_s[first]), True
-
-
 @dataclass(frozen=True)
 class AccuracyCurve:
     """The evaluations of a run, in order: arrays of shape (n_evaluations,), n at least 1.
@@ -56,7 +39,6 @@ class AccuracyCurve:
     times_s: Floats
     accuracy: Floats
     smoothed: Floats
-    end_s: float = math.nan  # of the run
 
     def mean_accuracy(self, from_s: float, horizon_s: float) -> float | None:
         """The accuracy averaged over virtual time, from `from_s` to the horizon.
@@ -75,11 +57,7 @@ class AccuracyCurve:
         durations_s = self._durations_s(from_s, horizon_s)
         return (horizon_s - from_s) - math.fsum(durations_s[self.accuracy >= target])
 
-    def time_to(self, target: float) -> tuple[float, bool]:
-        """`time_to_accuracy` of this run."""
-        return time_to_accuracy(self.times_s, self.smoothed, target, self.end_s)
-
-    def final(self, horizon_s: float = math.inf) -> float | None:
+    def final(self, horizon_s: float) -> float | None:
         """The smoothed accuracy at the horizon; None before the first evaluation."""
         count = self._count(horizon_s)
         return float(self.smoothed[count - 1]) if count else None
@@ -128,4 +106,4 @@ def accuracy_curve(run: FinishedRun, window: int) -> AccuracyCurve:
     times_s, accuracy = np.array(evaluated, dtype=np.float64).T
     if (np.diff(times_s) < 0).any():
         raise InputError(f"arm {run.arm!r}, seed {run.seed}: its log is damaged, rounds close out of order")
-    return AccuracyCurve(times_s, accuracy, smooth(accuracy, window), run.records[-1].closed_s)
+    return AccuracyCurve(times_s, accuracy, smooth(accuracy, window))

@@ -131,15 +131,15 @@ def report_one(path: Path, output: OutputFormat) -> None:
         raise InputError(f"{path}: no run is finished: {how_far(how_many_runs(directory))}")
     summary = _write_results(directory)
     if output is OutputFormat.JSON:
-        print_json(summary)
+        print_json(summary.as_json())
         return
-    table = build_table(summary["name"], [directory])
-    if summary["finished"]["scored_steps"] is not None:
+    table = build_table(summary.name, [directory])
+    if summary.finished["scored_steps"] is not None:
         print_drift(table)
-    if summary["arms"]:
+    if summary.accuracy:
         print_summary(summary)
     print_unfinished(table)
-    if summary["arms"]:
+    if summary.accuracy:
         print_path("report", directory.report_path)
 
 
@@ -169,8 +169,8 @@ def _finish(plan: Plan) -> None:
 def _write_results(directory: RunDirectory) -> Summary:
     """Says so where the runs that have finished cannot be compared with the reference arm."""
     summary = write_results(directory)
-    if not summary["arms"]:
-        reference = summary["reference_arm"]
+    if not summary.accuracy:
+        reference = summary.reference_arm
         _note(f"no report: {directory.path} has no finished run of the reference arm {reference!r}")
     return summary
 

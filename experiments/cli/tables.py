@@ -4,97 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from experiments.formats import (
-    PickScale,
-    bytes_scale,
-    count_scale,
-    factor_scale,
-    percent_scale,
-    points_scale,
-    show_estimate,
-    show_speedup,
-    time_scale,
-)
+from experiments.formats import Cell
 from experiments.report.cells import NOTHING, how_far, scored_steps
+from experiments.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
+from experiments.report.notes import (
+    HOW_TO_SET_A_TARGET,
+    accuracy_note,
+    as_warning,
+    few_seeds_note,
+    horizon_note,
+    target_note,
+)
 from experiments.report.table_page import TITLES, accuracy_cell, columns_with_drift, models_cell
+from experiments.summary import Summary
 
-Figures = tuple[tuple[str, str, PickScale], ...]  # heading, figure of the summary, how it is written
-
-RESULTS: Figures = (
-    ("final\naccuracy", "final_accuracy", percent_scale),
-    ("\ngain", "gain_pp", points_scale),
-    ("\nTTA", "tta_s", time_scale),
-    ("\nspeed-up", "speedup", factor_scale),
-)
-COSTS: Figures = (
-    ("global\nre-clusterings", "global_reclusterings", count_scale),
-    ("\ndown", "download_bytes", bytes_scale),
-    ("\nup", "upload_bytes", bytes_scale),
-    ("virtual\ntime", "virtual_time_s", time_scale),
-    ("wall\ntime", "wall_s", time_scale),
-)
 WIDTH_WITHOUT_TERMINAL = 140
+GAP = 3  # between columns: two of padding, and one of the box
 
 
-def print_summary(summary: dict[str, Any]) -> None:
-    """The time-to-accuracy table; what it cost is a table of its own where there is no room beside."""
-    console = _console()
-    console.print(
-        Text(f"{summary['name']}: time to accuracy, against {summary['reference_arm']}", style="italic")
-    )
-    whole = _figures_table(summary, RESULTS, COSTS)
-    unbounded = console.options.update(width=10 * WIDTH_WITHOUT_TERMINAL)
-    if Measurement.get(console, unbounded, whole).maximum <= console.width:
-        console.print(whole)
-    else:
-        console.print(_figures_table(summary, RESULTS, ()))
-        console.print()
-        console.print(_figures_table(summary, (), COSTS))
-    console.print(
-        Text(
-            "mean over seeds, [95 % interval]; "
-            "* some seed never got there: its time is counted up to the end of the run",
-            style="dim",
-        )
-    )
+def print_summary(summary: Summary) -> None:
+    """What arms come to without a target, then a table for each target, then what they cost."""
+    console, reference_arm = _console(), summary.reference_arm
+    for note in (horizon_note(summary), *map(as_warning, summary.horizon.warnings())):
+        _note(console, note)
+    title = f"{summary.name}: accuracy over virtual time, against {reference_arm}"
+    _print_figures(console, title, text_table(ACCURACY, summary.accuracy, in_terminal=True))
+    _note(console, accuracy_note(summary))
+    for table in summary.targets:
+        title = f"{summary.name}: time to {target_name(table, reference_arm)}, against {reference_arm}"
+        _print_figures(console, title, text_table(TARGET, table.rows, in_terminal=True))
+    _note(console, target_note(summary) if summary.targets else HOW_TO_SET_A_TARGET)
+    costs = text_table(COSTS, summary.costs, in_terminal=True)
+    _print_figures(console, f"{summary.name}: cost, mean over seeds", costs.without_intervals())
+    if few_seeds := few_seeds_note(summary):
+        _note(console, few_seeds)
 
 
 def print_path(what: str, path: Path) -> None:
     """Where something was written, on one line however long."""
     _console().print(Text(f"{what}: {path}"), soft_wrap=True)
-
-
-def _figures_table(summary: dict[str, Any], results: Figures, costs: Figures) -> Table:
-    """A row per arm; `results` with their intervals and how many seeds got there, `costs` without."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("\narm", overflow="fold")
-    for title, _, _ in results:
-        table.add_column(title, justify="right", overflow="fold")
-    if results:
-        table.add_column("\nreached", justify="right")
-    for title, _, _ in costs:
-        table.add_column(title, justify="right", overflow="fold")
-    for name, arm in summary["arms"].items():
-        cells = [name]
-        for _, key, scale in results:
-            show = show_speedup if key == "speedup" else show_estimate
-            mean, interval = show(arm[key], scale(arm[key]["mean"] or 0.0))
-            mark = "*" if key in ("tta_s", "speedup") and arm["reached"] < arm["seeds"] else ""
-            cells.append(f"{mean}{mark}\n{interval}")
-        if results:
-            cells.append(f"{arm['reached']}/{arm['seeds']}")
-        for _, key, scale in costs:
-            cells.append(show_estimate(arm[key], scale(arm[key]["mean"] or 0.0))[0])
-        table.add_row(*map(Text, cells))
-    return table
 
 
 def print_unfinished(table: dict[str, Any]) -> None:
@@ -136,6 +92,56 @@ def print_drift(table: dict[str, Any]) -> None:
 def _console() -> Console:
     console = Console()
     return console if console.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
+
+
+def _note(console: Console, text: str) -> None:
+    console.print(Text(text, style="dim"))
+    console.print()
+
+
+def _print_figures(console: Console, title: str, shown: TextTable) -> None:
+    """A row per arm, each figure over its interval; in as many tables as the terminal is too narrow for."""
+    console.print(Text(title, style="italic"))
+    headings = [
+        fill(heading, _width(shown, place), break_on_hyphens=False)
+        for place, heading in enumerate(shown.headings)
+    ]
+    for columns in _fitting(shown, console.width):
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
+        above = max(headings[place].count("\n") for place in columns)
+        table.add_column(above * "\n" + "arm", overflow="fold")
+        for place in columns:
+            missing = above - headings[place].count("\n")
+            table.add_column(Text(missing * "\n" + headings[place]), justify="right", overflow="fold")
+        for arm, cells in shown.rows:
+            table.add_row(*map(Text, (arm, *("\n".join(_lines(cells[place])) for place in columns))))
+        console.print(table)
+        console.print()
+
+
+def _fitting(shown: TextTable, width: int) -> list[list[int]]:
+    """The columns of each table, so that none is wider than `width` as long as a single column fits."""
+    arm_width = max((len(arm) for arm, _ in shown.rows), default=0)
+    tables: list[list[int]] = []
+    left = 0
+    for place in range(len(shown.headings)):
+        needed = _width(shown, place) + GAP
+        if not tables or needed > left:
+            tables.append([])
+            left = width - arm_width - GAP
+        tables[-1].append(place)
+        left -= needed
+    return tables
+
+
+def _width(shown: TextTable, place: int) -> int:
+    """Of a column whose heading may be broken between words, and its cells nowhere."""
+    cells = [len(line) for _, cells in shown.rows for line in _lines(cells[place])]
+    return max(*cells, *map(len, shown.headings[place].split()))
+
+
+def _lines(cell: Cell) -> list[str]:
+    return [cell.figure, cell.interval] if cell.interval else [cell.figure]
 
 
 def _print_by_arm(

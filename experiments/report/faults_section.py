@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.run_directory import FinishedRun
-
-COUNTS = ("crashed_visits", "rejected_updates")
-"""Figures of the summary that only faults make."""
+from experiments.summary import CostRow
 
 SENDS = {
     "sign_flip": "send -{scale:g} times their update",
@@ -23,12 +21,12 @@ SPOILS = {
 
 
 def faults_section(
-    faults: Mapping[str, Any], runs: Sequence[FinishedRun], arms: Mapping[str, Mapping[str, Any]]
+    faults: Mapping[str, Any], runs: Sequence[FinishedRun], costs: Sequence[CostRow]
 ) -> list[str] | None:
     """Sentences on the table `faults` of the configuration; None where nothing was injected and nothing of
-    the kind happened. `arms` are those of the summary."""
+    the kind happened. `costs` are those of the summary."""
     injected = _injected(faults, runs)
-    happened = any(arm[figure]["mean"] for arm in arms.values() for figure in COUNTS)
+    happened = any(row.crashed_visits.mean or row.rejected_updates.mean for row in costs)
     if not injected and not happened:
         return None
     return injected or ["No faults were injected: what was dropped came of the training itself."]

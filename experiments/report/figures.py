@@ -7,6 +7,7 @@ or of many clients stays small. Nothing here is random: the same rounds give the
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +17,15 @@ import plotly.graph_objects as go
 
 from emulator.arrays import Floats, Ints
 from emulator.runlog import RoundRecord
+from experiments.accuracy_tables import TargetRow, TargetTable
 from experiments.formats import time_unit
+from experiments.horizon import Horizon
+from experiments.medians import Bounds, MedianEstimate
 from experiments.run_directory import FinishedRun
-from experiments.time_to_accuracy import accuracy_curve
+from experiments.time_to_accuracy import AccuracyCurve
 
 MAX_POINTS = 400
+MAX_SEED_POINTS = 150  # of a single seed's thin line
 
 # Okabe and Ito's colours, told apart by colour-blind readers; the reference arm has the grey.
 REFERENCE_COLOUR = "#555555"
@@ -34,17 +39,18 @@ CLUSTER_COLOURS = (
 OUTCOME_COLOURS = {"kept": "#009E73", "abandoned": "#B8C4CC", "dropped out": "#D55E00"}
 INK = "#1f2933"
 GRID = "#e4e7eb"
+EVENT_COLOUR = "#E69F00"
 
 Curve = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
 class Arm:
-    """An arm that has something to draw: the runs that count, its entry in the summary, its place."""
+    """An arm that has something to draw: the runs that count, their curves, and its place."""
 
     name: str
     runs: Sequence[FinishedRun]
-    summary: dict[str, Any]
+    curves: Sequence[AccuracyCurve]
     place: int
 
     @property
@@ -52,17 +58,6 @@ class Arm:
         """The name as plotly shows it verbatim, whose texts are pseudo-HTML, and some are templates too."""
         # Of a quote's name plotly knows nothing, and outside an element it needs none.
         return html.escape(self.name, quote=False).replace("%{", "%&#123;")
-
-    @property
-    def is_censored(self) -> bool:
-        """Whether a seed never reached the target, so that its time is the run's end."""
-        return bool(self.summary["censored_seeds"])
-
-    def is_bounded_by(self, reference: Arm) -> bool:
-        """Whether a censored time, its own or the reference's, is in the speed-up over `reference`."""
-        return self.is_censored or bool(
-            set(reference.summary["censored_seeds"]) & set(self.summary["seed_ids"])
-        )
 
     @property
     def colour(self) -> str:
@@ -79,31 +74,104 @@ def colour_of_place(place: int) -> str:
     return REFERENCE_COLOUR if place == 0 else ARM_COLOURS[(place - 1) % len(ARM_COLOURS)]
 
 
-def accuracy_figure(arms: Sequence[Arm], window: int) -> go.Figure:
-    """Smoothed accuracy (%) against virtual time: mean and range over seeds, the target, mean TTA."""
-    seconds, unit = time_unit(max(arm.summary["virtual_time_s"]["mean"] for arm in arms))
+def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[float]) -> go.Figure:
+    """Smoothed accuracy (%) against virtual time: thick lines for means over seeds, thin ones for seeds; the
+    start and the end of the comparison, mass events, and targets."""
+    seconds, unit = time_unit(horizon.longest_s)
     figure = _figure(460, x_title=f"virtual time ({unit})", y_title="mean client accuracy (%)")
     for arm in arms:
-        curves = [accuracy_curve(run, window) for run in arm.runs]
-        _add_spread(figure, arm, [(curve.times_s / seconds, 100 * curve.smoothed) for curve in curves])
+        curves = [(curve.times_s / seconds, 100 * curve.smoothed) for curve in arm.curves]
+        for x, y in curves if len(curves) > 1 else []:
+            drawn = _thin(len(x), MAX_SEED_POINTS)
+            figure.add_scatter(
+                x=x[drawn],
+                y=y[drawn],
+                mode="lines",
+                line={**arm.line, "width": 0.8},
+                opacity=0.45,
+                **_quiet(arm),
+            )
+        grid, mean, _, _ = _spread(curves)
+        figure.add_scatter(x=grid, y=mean, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line)
     figure.update_xaxes(rangemode="tozero")
-    target = 100 * arms[0].summary["target_accuracy"]["mean"]
-    figure.add_hline(y=target, line={"color": INK, "width": 1.2, "dash": "dash"})
-    beside = {"x": 1, "xref": "x domain", "xanchor": "left", "xshift": 6, "align": "left"}
-    figure.add_annotation(y=target, text=f"target<br>{target:.1f} %", showarrow=False, **beside)
-    figure.update_layout(margin={"r": 80})
-    for arm in arms:
-        tta_s = arm.summary["tta_s"]["mean"]
-        symbol = "diamond-open" if arm.is_censored else "diamond"
-        figure.add_scatter(
-            x=[tta_s / seconds],
-            y=[100 * arm.summary["target_accuracy"]["mean"]],
-            mode="markers",
-            marker={"symbol": symbol, "size": 12, "color": arm.colour, "line": {"width": 1.5, "color": INK}},
-            hovertemplate=f"{arm.label}: TTA %{{x:.3g}} {unit}<extra></extra>",
-            legendgroup=arm.name,
-            showlegend=False,
+    for first_s, last_s in _event_spans(arms, horizon):
+        figure.add_vrect(
+            x0=first_s / seconds,
+            x1=last_s / seconds,
+            line={"color": EVENT_COLOUR, "width": 1},
+            fillcolor=EVENT_COLOUR,
+            opacity=0.35,
+            annotation={"text": "mass event", "textangle": -90, "font": {"size": 12}},
+            annotation_position="bottom right",
         )
+    for time_s, text in ((horizon.start_s, "start"), (horizon.horizon_s, "horizon")):
+        figure.add_vline(
+            x=time_s / seconds,
+            line={"color": INK, "width": 1.2, "dash": "dot"},
+            annotation={"text": text, "textangle": -90, "font": {"size": 12}},
+            annotation_position="bottom right",
+        )
+    for target in targets:
+        figure.add_hline(y=100 * target, line={"color": INK, "width": 1.2, "dash": "dash"})
+        figure.add_annotation(
+            x=1,
+            xref="x domain",
+            xanchor="left",
+            xshift=6,
+            align="left",
+            y=100 * target,
+            text=f"target<br>{100 * target:.1f} %",
+            showarrow=False,
+        )
+    figure.update_layout(margin={"r": 80})
+    return figure
+
+
+def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Horizon) -> go.Figure:
+    """The time below a target against the target: medians over seeds in the band of their intervals."""
+    seconds, unit = time_unit(horizon.horizon_s)
+    figure = _figure(420, x_title="target accuracy (%)", y_title=f"time below the target ({unit})")
+    for arm in arms:
+        estimates = [row.time_below_s for row in _rows_of(arm, tables)]
+        _add_medians(figure, arm, tables, estimates, seconds)
+        y = [estimate.median.low / seconds for estimate in estimates]
+        figure.add_scatter(
+            x=_targets(tables), y=y, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line
+        )
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> go.Figure:
+    """The speed-up to a target against the target, on a logarithmic axis: lines where the median is known,
+    triangles that point up where it is a lower bound, down where it is an upper one."""
+    figure = _figure(420, x_title="target accuracy (%)", y_title="speed-up")
+    for arm in arms[1:]:
+        estimates = [row.speedup for row in _rows_of(arm, tables) if row.speedup is not None]
+        _add_medians(figure, arm, tables, estimates, 1.0)
+        medians = [estimate.median for estimate in estimates]
+        known = [bounds.low if bounds.status == "=" else None for bounds in medians]
+        figure.add_scatter(
+            x=_targets(tables), y=known, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line
+        )
+        for status, symbol in ((">=", "triangle-up"), ("<=", "triangle-down")):
+            bounded = [
+                (x, bounds.low if status == ">=" else bounds.high)
+                for x, bounds in zip(_targets(tables), medians, strict=True)
+                if bounds.status == status
+            ]
+            if bounded:
+                figure.add_scatter(
+                    x=[x for x, _ in bounded],
+                    y=[y for _, y in bounded],
+                    mode="markers",
+                    marker={"symbol": symbol, "size": 7, "color": arm.colour},
+                    hovertemplate=f"{arm.label}: {status} %{{y:.3g}}x<extra></extra>",
+                    legendgroup=arm.name,
+                    showlegend=False,
+                )
+    figure.add_hline(y=1, line={"color": INK, "width": 1.2, "dash": "dash"})
+    figure.update_yaxes(type="log")
     return figure
 
 
@@ -116,7 +184,8 @@ def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
         if not curves:
             continue
         grid, mean = _add_spread(figure, arm, curves)
-        rounds, counts = np.unique(np.concatenate(arm.summary["reclustering_rounds"]), return_counts=True)
+        reclustered = [record.round for run in arm.runs for record in run.records if record.reclustered]
+        rounds, counts = np.unique(np.array(reclustered, dtype=np.int64), return_counts=True)
         if len(rounds):
             figure.add_scatter(
                 x=rounds,
@@ -272,6 +341,80 @@ def _spread(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
     return grid, held.mean(axis=0), held.min(axis=0), held.max(axis=0)
 
 
+def _add_medians(
+    figure: go.Figure,
+    arm: Arm,
+    tables: Sequence[TargetTable],
+    estimates: Sequence[MedianEstimate],
+    divisor: float,
+) -> None:
+    """The intervals of medians as a band, broken off where one has no finite bounds; dots for few seeds."""
+    x = _targets(tables)
+    for stretch in _stretches([_is_finite(estimate.interval) for estimate in estimates]):
+        intervals = [estimates[place].interval for place in stretch]
+        lows = [interval.low / divisor for interval in intervals if interval is not None]
+        highs = [interval.high / divisor for interval in intervals if interval is not None]
+        shared = {"x": [x[place] for place in stretch], "mode": "lines", **_quiet(arm)}
+        figure.add_scatter(y=lows, line={"width": 0}, **shared)
+        figure.add_scatter(
+            y=highs, line={"width": 0}, fill="tonexty", fillcolor=_translucent(arm.colour), **shared
+        )
+    dots = [
+        (x[place], seed.low / divisor)
+        for place, estimate in enumerate(estimates)
+        if estimate.interval is None and len(estimate.per_seed) > 1
+        for seed in estimate.per_seed
+        if seed.status == "="
+    ]
+    if dots:
+        figure.add_scatter(
+            x=[place for place, _ in dots],
+            y=[value for _, value in dots],
+            mode="markers",
+            marker={"size": 3, "color": arm.colour},
+            **_quiet(arm),
+        )
+
+
+def _stretches(present: Sequence[bool]) -> list[list[int]]:
+    """
+    >>> _stretches([True, True, False, True])
+    [[0, 1], [3]]
+    """
+    found: list[list[int]] = []
+    for place, is_present in enumerate(present):
+        if is_present and place and present[place - 1]:
+            found[-1].append(place)
+        elif is_present:
+            found.append([place])
+    return found
+
+
+def _is_finite(bounds: Bounds | None) -> bool:
+    """Whether it can be drawn, on a logarithmic axis too."""
+    return bounds is not None and bounds.low >= 0 and math.isfinite(bounds.high)
+
+
+def _rows_of(arm: Arm, tables: Sequence[TargetTable]) -> list[TargetRow]:
+    return [next(row for row in table.rows if row.arm == arm.name) for table in tables]
+
+
+def _targets(tables: Sequence[TargetTable]) -> list[float]:
+    return [100 * float(table.target) for table in tables]
+
+
+def _quiet(arm: Arm) -> dict[str, Any]:
+    return {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False}
+
+
+def _event_spans(arms: Sequence[Arm], horizon: Horizon) -> list[tuple[float, float]]:
+    """From when to when each mass event fell in the runs, which open its round at instants of their own."""
+    by_run = [horizon.events_s(run) for arm in arms for run in arm.runs]
+    most = max((len(events_s) for events_s in by_run), default=0)
+    of_each = [[events_s[number] for events_s in by_run if number < len(events_s)] for number in range(most)]
+    return [(min(events_s), max(events_s)) for events_s in of_each]
+
+
 def _by_round(runs: Sequence[FinishedRun], value: Callable[[RoundRecord], float | None]) -> list[Curve]:
     """(rounds, values) of each run that has any."""
     curves = []
@@ -296,9 +439,9 @@ def _memberships(run: FinishedRun, clients: Ints) -> tuple[Ints, Ints]:
     return rounds, np.stack(labels, axis=1)
 
 
-def _thin(count: int) -> Ints:
-    """At most MAX_POINTS positions in [0, count), evenly spread, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, MAX_POINTS)).round().astype(np.int64))
+def _thin(count: int, most: int = MAX_POINTS) -> Ints:
+    """At most `most` positions in [0, count), evenly spread, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
 def _durations(runs: Sequence[FinishedRun]) -> Floats:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from experiments.accuracy_tables import AccuracyRow
 from experiments.comparison import compare
-from experiments.formats import (
-    UNDETERMINED,
-    factor_scale,
-    is_undetermined,
-    percent_scale,
-    points_scale,
-    show_estimate,
-)
+from experiments.formats import percent_scale, points_scale, show_estimate
+from experiments.intervals import Gain
 from experiments.report.cells import mean_and_std, scored_steps
-from experiments.report.figures import Arm
+from experiments.summary import Summary
 
 OMITTING = "accuracy_omitting_drift"
 
@@ -47,76 +42,42 @@ def _beside_published(cell: Mapping[str, Any]) -> str:
     return f"{mean_and_std(cell)} %{published}"
 
 
-def sentences(arms: Sequence[Arm], target: float | None) -> list[str]:
-    """A sentence for each arm but the first, the reference; the highest final accuracy comes first.
-
-    `target` is the configured target accuracy, None when it is the reference's own final accuracy.
-    """
-    reference, *others = arms
+def sentences(summary: Summary) -> list[str]:
+    """A sentence for each arm but the first, the reference; the largest gain comes first."""
+    reference, *others = summary.accuracy
     if not others:
-        final = _percent(reference.summary["final_accuracy"])
-        return [f"{reference.name} ends at {final}; no other arm has finished a seed to compare with it."]
-    others.sort(key=lambda arm: -arm.summary["final_accuracy"]["mean"])
-    return [
-        f"{arm.name} {_speed_clause(arm, reference, target)} and {_gain_clause(arm, reference)}."
-        for arm in others
-    ]
+        final = show_estimate(reference.final_accuracy, percent_scale(0.0)).figure
+        return [f"{reference.arm} ends at {final}; no other arm has finished a seed to compare with it."]
+    if any(row.gain_pp is None or row.gain_pp.mean is None for row in others):
+        return ["The runs have no stretch of virtual time in common: nothing can be compared."]
+    return [_gain_sentence(row, reference.arm) for row in sorted(others, key=_gain, reverse=True)]
 
 
-def _speed_clause(arm: Arm, reference: Arm, target: float | None) -> str:
-    summary = arm.summary
-    seeds, reached, speedup = summary["seeds"], summary["reached"], summary["speedup"]
-    accuracy = _percent(summary["target_accuracy"])
-    goal = (
-        f"{reference.name}'s final accuracy ({accuracy})" if target is None else f"the target of {accuracy}"
+def _gain(row: AccuracyRow) -> float:
+    assert row.gain_pp is not None
+    assert row.gain_pp.mean is not None
+    return row.gain_pp.mean
+
+
+def _gain_sentence(row: AccuracyRow, reference_arm: str) -> str:
+    assert row.gain_pp is not None
+    mean = show_estimate(row.mean_accuracy, percent_scale(0.0)).figure
+    sentence = f"{row.arm} has a mean accuracy of {mean}, {_beside(row.gain_pp)} {reference_arm}"
+    after = row.gain_after_drift_pp
+    return (
+        f"{sentence}, and {_beside(after)} it after the mass event." if after is not None else f"{sentence}."
     )
-    if reached == 0:
-        return f"never reaches {goal}" + (f" in any of {seeds} seeds" if seeds > 1 else "")
-    if speedup["mean"] is None:
-        return f"reaches {goal} in {reached} of {seeds} seeds"
-    if reached < seeds:
-        return f"reaches {goal} in {reached} of {seeds} seeds (speed-up {_factor(speedup)}, censored)"
-    if arm.is_bounded_by(reference):
-        at_least = f"speed-up at least {_factor(speedup)}"
-        return f"reaches {goal}, which {reference.name} does not in every seed ({at_least})"
-    if speedup["ci95"] is not None and speedup["ci95"][0] <= 1 <= speedup["ci95"][1]:
-        return f"reaches {goal} neither measurably sooner nor later (speed-up {_factor(speedup)})"
-    if is_undetermined(speedup):
-        takes = "reaches {} sooner" if speedup["mean"] >= 1 else "takes longer to reach {}"
-        return f"{takes.format(goal)}, by an undetermined factor"
-    if speedup["mean"] >= 1:
-        return f"reaches {goal} {_factor(speedup)} sooner"
-    return f"takes {_factor(_inverse(speedup))} as long to reach {goal}"
 
 
-def _gain_clause(arm: Arm, reference: Arm) -> str:
-    gain = arm.summary["gain_pp"]
-    direction = "higher" if gain["mean"] >= 0 else "lower"
-    ends = f"ends {abs(gain['mean']):.1f} pp {direction} than {reference.name}"
-    if gain["ci95"] is None:
-        return f"{ends} (one seed: no interval)"
-    low, high = gain["ci95"]
-    if low <= 0 <= high:
-        points = " ".join(show_estimate(gain, points_scale(gain["mean"])))
-        return f"ends neither measurably higher nor lower than {reference.name} ({points})"
-    near, far = sorted((abs(low), abs(high)))
-    return f"{ends} [{near:.1f}, {far:.1f}]"
-
-
-def _percent(estimate: Mapping[str, Any]) -> str:
-    return show_estimate(estimate, percent_scale(estimate["mean"]))[0]
-
-
-def _factor(estimate: Mapping[str, Any]) -> str:
-    mean, interval = show_estimate(estimate, factor_scale(estimate["mean"]))
-    if is_undetermined(estimate):
-        return f"{mean} [{UNDETERMINED}]"
-    return f"{mean} {interval}".strip()
-
-
-def _inverse(estimate: Mapping[str, Any]) -> dict[str, Any]:
-    ci95 = estimate["ci95"]
-    return {
-        "mean": 1 / estimate["mean"],
-        "ci95": None if ci95 is None else [1 / ci95[1], 1 / ci95[0]],
-    }
+def _beside(gain: Gain) -> str:
+    """How it compares with the reference arm."""
+    assert gain.mean is not None
+    scale = points_scale(gain.mean)
+    if gain.ci95 is not None and gain.ci95[0] <= 0 <= gain.ci95[1]:
+        shown = show_estimate(gain, scale)
+        return f"neither measurably above nor below ({shown.figure} {shown.interval})"
+    direction = "above" if gain.mean >= 0 else "below"
+    if gain.ci95 is None:
+        return f"{abs(gain.mean):.1f} pp (no interval: under three seeds) {direction}"
+    near, far = sorted(map(abs, gain.ci95))
+    return f"{abs(gain.mean):.1f} pp [{near:.1f}, {far:.1f}] {direction}"

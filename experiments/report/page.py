@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
@@ -14,59 +14,30 @@ from plotly.offline import get_plotlyjs
 from emulator.bounded import MOST_TOML_BYTES, read_text
 from emulator.checkpoints import write_durably
 from emulator.errors import InputError
-from experiments.formats import (
-    PickScale,
-    Scale,
-    bytes_scale,
-    count_scale,
-    factor_scale,
-    is_undetermined,
-    percent_scale,
-    points_scale,
-    show_estimate,
-    show_speedup,
-    time_scale,
-)
+from experiments.accuracy_tables import TargetTable, target_table
+from experiments.formats import points_scale
 from experiments.report import figures
+from experiments.report.columns import ACCURACY, COSTS, FAULTS, TARGET, target_name, text_table
 from experiments.report.drift_section import drift_section
 from experiments.report.environment import template
 from experiments.report.faults_section import faults_section
 from experiments.report.figures import Arm
 from experiments.report.headline import drift_sentence, sentences
 from experiments.report.missing import missing_runs
+from experiments.report.notes import (
+    HOW_TO_SET_A_TARGET,
+    accuracy_note,
+    as_warning,
+    few_seeds_note,
+    horizon_note,
+    target_note,
+)
 from experiments.report.what_was_run import lead, settings_of_run
 from experiments.run_directory import FinishedRun, RunDirectory
 from experiments.summary import Summary, summarise_directory
 
+MOST_DRAWN_TARGETS = 50
 PLOT_CONFIG = {"displaylogo": False, "showSendToCloud": False, "responsive": True}
-
-Columns = tuple[tuple[str, str, PickScale], ...]  # figure of the summary, heading, how it is written
-
-RESULTS: Columns = (
-    ("final_accuracy", "final accuracy", percent_scale),
-    ("gain_pp", "gain", points_scale),
-    ("mean_accuracy", "mean accuracy", percent_scale),
-    ("mean_gain_pp", "mean gain", points_scale),
-    ("tta_s", "TTA", time_scale),
-    ("speedup", "speed-up", factor_scale),
-)
-COSTS: Columns = (
-    ("virtual_time_s", "virtual time", time_scale),
-    ("wall_s", "wall time", time_scale),
-    ("download_bytes", "download", bytes_scale),
-    ("upload_bytes", "upload", bytes_scale),
-    ("control_bytes", "control", bytes_scale),
-    ("dropouts", "drop-outs", count_scale),
-    ("moves", "moves", count_scale),
-    ("global_reclusterings", "re-clusterings", count_scale),
-)
-FAULTS: Columns = (
-    ("crashed_visits", "crashed visits", count_scale),
-    ("rejected_updates", "updates dropped", count_scale),
-    ("dropouts", "drop-outs in all", count_scale),
-    ("abandoned", "abandoned", count_scale),
-)
-COMPARISONS = ("gain_pp", "mean_gain_pp", "speedup")  # say nothing of the reference arm
 
 
 @dataclass(frozen=True)
@@ -99,87 +70,77 @@ def write_report(directory: RunDirectory, runs: Sequence[FinishedRun] | None = N
     """
     runs = directory.finished_runs() if runs is None else runs
     summary = summarise_directory(directory, runs)
-    reference_arm = summary["reference_arm"]
-    if not summary["arms"]:
-        raise InputError(f"{directory.path}: the reference arm {reference_arm!r} has no finished run")
-    experiment = directory.experiment()
-    arms = _arms(directory.arms(), runs, summary)
-    plots = _plots(arms, summary["window"], experiment.get("round", {}).get("evaluate_clients"))
-    target = _configured_target(directory)
+    if not summary.accuracy:
+        raise InputError(f"{directory.path}: the reference arm {summary.reference_arm!r} has no finished run")
+    experiment, order = directory.experiment(), directory.arms()
+    arms = [Arm(arm.arm, arm.runs, arm.curves, order.index(arm.arm)) for arm in summary.compared]
+    colours = {arm.name: arm.colour for arm in arms}
     page = template("report_page.html").render(
-        name=summary["name"],
+        name=summary.name,
+        reference_arm=summary.reference_arm,
         lead=lead(experiment),
-        drift_sentence=drift_sentence(summary["finished"], reference_arm, experiment["report"]),
-        sentences=sentences(arms, target),
+        drift_sentence=drift_sentence(summary.finished, summary.reference_arm, experiment["report"]),
+        sentences=sentences(summary),
+        horizon_note=horizon_note(summary),
+        warnings=[as_warning(text) for text in summary.horizon.warnings()],
         facts=settings_of_run(directory),
         experiment_text=read_text(directory.experiment_path, MOST_TOML_BYTES),
-        results=_table(arms, RESULTS),
-        costs=_table(arms, COSTS),
-        faults=faults_section(experiment.get("faults", {}), arms[0].runs, summary["arms"]),
-        fault_counts=_table(arms, FAULTS),
-        any_censored=any(arm.is_censored for arm in arms),
-        undetermined=any(is_undetermined(arm.summary["speedup"]) for arm in arms),
-        single_seed=any(arm.summary["seeds"] == 1 for arm in arms),
-        reference_arm=reference_arm,
-        target=None if target is None else percent_scale(target)(target),
-        window=summary["window"],
+        colours=colours,
+        accuracy=text_table(ACCURACY, summary.accuracy),
+        accuracy_note=accuracy_note(summary),
+        joint_note=_joint_note(summary),
+        targets=[
+            (target_name(table, summary.reference_arm), text_table(TARGET, table.rows))
+            for table in summary.targets
+        ],
+        target_note=target_note(summary) if summary.targets else HOW_TO_SET_A_TARGET,
+        few_seeds_note=few_seeds_note(summary),
+        costs=text_table(COSTS, summary.costs),
+        faults=faults_section(experiment.get("faults", {}), arms[0].runs, summary.costs),
+        fault_counts=text_table(FAULTS, summary.costs),
         missing=missing_runs(directory, {(run.arm, run.seed) for arm in arms for run in arm.runs}),
-        drift=drift_section(directory.arms(), summary["finished"], runs, experiment["report"]),
-        plots=plots,
+        drift=drift_section(order, summary.finished, runs, experiment["report"]),
+        plots=_plots(arms, summary, experiment.get("round", {}).get("evaluate_clients")),
         plotly_js=Markup(get_plotlyjs()),
     )
     write_durably(directory.report_path, page)
     return directory.report_path
 
 
-def _table(arms: Sequence[Arm], columns: Columns) -> dict[str, Any]:
-    """Headings and rows; a cell is (mean, interval, flagged). A column has one unit, its largest mean's."""
-    scales = {}
-    for figure, _, pick_scale in columns:
-        means = [arm.summary[figure]["mean"] for arm in arms]
-        scales[figure] = pick_scale(max((mean for mean in means if mean is not None), default=0.0))
-    return {
-        "headings": [heading for _, heading, _ in columns],
-        "rows": [
-            {
-                "name": arm.name,
-                "colour": arm.colour,
-                "reached": f"{arm.summary['reached']} of {arm.summary['seeds']}",
-                "cells": [_cell(arm, arms[0], figure, scale) for figure, scale in scales.items()],
-            }
-            for arm in arms
-        ],
-    }
+def _joint_note(summary: Summary) -> str:
+    """The intervals of the gains that hold for all arms at once; empty for a single comparison."""
+    gains = [(row.arm, row.gain_pp) for row in summary.accuracy if row.gain_pp is not None]
+    if len(gains) < 2 or any(gain.ci95_joint is None for _, gain in gains):
+        return ""
+    shown = [
+        f"{arm} [{points_scale(0.0).bare(gain.ci95_joint[0])}, {points_scale(0.0).bare(gain.ci95_joint[1])}]"
+        for arm, gain in gains
+        if gain.ci95_joint is not None
+    ]
+    return f"Intervals of the gains that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}."
 
 
-def _cell(arm: Arm, reference: Arm, figure: str, scale: Scale) -> tuple[str, str, bool]:
-    if arm is reference and figure in COMPARISONS:
-        return "reference", "", False
-    flagged = (figure == "tta_s" and arm.is_censored) or (
-        figure == "speedup" and arm.is_bounded_by(reference)
+def _every_target(summary: Summary) -> list[TargetTable]:
+    """Tables of targets over the accuracies that any run has by the horizon, a percentage point apart."""
+    seen = np.concatenate(
+        [
+            curve.accuracy[curve.times_s <= summary.horizon.horizon_s]
+            for arm in summary.compared
+            for curve in arm.curves
+        ]
     )
-    show = show_speedup if figure == "speedup" else show_estimate
-    return (*show(arm.summary[figure], scale), flagged)
+    if not len(seen):
+        return []
+    first, last = max(1, int(100 * seen.min())), min(100, int(100 * seen.max()) + 1)
+    step = 1 + (last - first) // MOST_DRAWN_TARGETS
+    return [
+        target_table(percent / 100, summary.compared, summary.horizon)
+        for percent in range(first, last + 1, step)
+    ]
 
 
-def _arms(order: Sequence[str], runs: Sequence[FinishedRun], summary: Summary) -> list[Arm]:
-    """The arms that the summary has, in the configured order, with the runs that count in it."""
-    arms = []
-    for place, name in enumerate(order):
-        if name in summary["arms"]:
-            figures_of_arm = summary["arms"][name]
-            paired = [run for run in runs if run.arm == name and run.seed in figures_of_arm["seed_ids"]]
-            arms.append(Arm(name, paired, figures_of_arm, place))
-    return arms
-
-
-def _configured_target(directory: RunDirectory) -> float | None:
-    target: float | None = directory.experiment()["report"].get("target")
-    return target
-
-
-def _plots(arms: Sequence[Arm], window: int, scored: int | None) -> list[Plot]:
-    seeds = max(arm.summary["seeds"] for arm in arms)
+def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Plot]:
+    seeds = max(len(arm.runs) for arm in arms)
     band = (
         f"Lines are means over {seeds} seeds as far as all of them go, bands the range of the seeds. "
         if seeds > 1
@@ -193,11 +154,15 @@ def _plots(arms: Sequence[Arm], window: int, scored: int | None) -> list[Plot]:
             "accuracy",
             "Accuracy against virtual time",
             f"Every client's accuracy on its own held-out data, averaged over {some} and over the last "
-            f"{window} evaluations. {band}The further left a line crosses the dashed target for good, the "
-            "better. A diamond is an arm's mean time-to-accuracy, hollow where a seed never got there and "
-            "count with the end of their run.",
-            figures.accuracy_figure(arms, window),
+            f"{summary.window} evaluations. Thick lines are means over {seeds} seeds as far as all of them "
+            "go, thin ones the seeds. Arms are compared from the first dotted line to the second, the "
+            "horizon; "
+            "an orange band is when a mass event fell in the runs, dashed lines are the targets.",
+            figures.accuracy_figure(
+                arms, summary.horizon, [goal for table in summary.targets if (goal := table.accuracy.mean)]
+            ),
         ),
+        *_target_plots(arms, summary),
         Plot(
             "heterogeneity",
             "How different are clients that share a model?",
@@ -223,6 +188,37 @@ def _plots(arms: Sequence[Arm], window: int, scored: int | None) -> list[Plot]:
             "Kept: the update was absorbed. Abandoned: still out when enough others had arrived, or at the "
             "deadline. Dropped out: went offline, or crashed, before its exchange was complete.",
             figures.outcomes_figure(arms),
+        ),
+    ]
+
+
+def _target_plots(arms: Sequence[Arm], summary: Summary) -> list[Plot]:
+    """The tables of targets, drawn for every target."""
+    tables = _every_target(summary)
+    if not tables or len(arms) < 2:
+        return []
+    level = tables[0].rows[0].time_below_s.level
+    band = (
+        "dots are seeds"
+        if level is None
+        else f"bands their intervals ({100 * level:.1f} % for the first arm)"
+    )
+    return [
+        Plot(
+            "below",
+            "Time below a target, for every target",
+            f"How long accuracy, unsmoothed, was below a target by the horizon; lower is better. Lines are "
+            f"medians over seeds, {band}.",
+            figures.below_figure(arms, tables, summary.horizon),
+        ),
+        Plot(
+            "speedups",
+            "Speed-up to a target, for every target",
+            f"How many times sooner than {arms[0].name} an arm holds a target up to the horizon, on a "
+            f"logarithmic axis; above 1 is sooner. Lines are medians over seeds, {band}. Triangles that "
+            "point up are lower bounds, those that point down upper ones; where nothing is drawn it is "
+            "undetermined.",
+            figures.speedup_figure(arms, tables),
         ),
     ]
 

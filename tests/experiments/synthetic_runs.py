@@ -101,7 +101,7 @@ def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes
             "clients": 200,
             "rounds_per_step": 10,
             "retain_rounds": 50,
-            "drift": {"kind": "label_mix", "mass_events": [75], "share": 0.8},
+            "drift": {"kind": "label_mix", "events": [{"round": 75, "share": 0.8, "mixes": 4}]},
         },
         "devices": {"profile": "smartphones", "availability": "diurnal", "model_factor": 1},
         "training": {"model": "mlp", "local_steps": 20, "batch_size": 20, "learning_rate": 0.05},

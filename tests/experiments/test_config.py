@@ -16,6 +16,8 @@ from experiments.config import Experiment, load_experiment, locator, parse_exper
 from tests.experiments.small import WINDOWS, merged, small, small_table, write_idx_folder, write_small
 
 SHIPPED = sorted((Path(experiments.__file__).parent / "configs").rglob("*.toml"))
+TARGET_RULE = 'must be an accuracy above 0, at most 1, or "reference"'
+
 MINIMAL = {
     "name": "m",
     "trace": "digits",
@@ -58,7 +60,7 @@ def test_what_a_configuration_leaves_out_has_the_documented_defaults() -> None:
         "time_model": "driftscale",
         "model_factor": "flops",
     }
-    assert resolved["report"] == {"window": 5}
+    assert resolved["report"] == {"window": 5, "targets": []}
     assert resolved["round"] | {"rounds": 1, "participants": 1} == {
         "rounds": 1,
         "participants": 1,
@@ -252,7 +254,9 @@ def test_arms_that_are_no_list_of_tables_are_refused_with_and_without_parts(arm:
         ("training.model.kind=mlp", ("training", "model", "kind"), "mlp"),
         ('training.model={kind="mlp", hidden=[8]}', ("training", "model", "hidden"), [8]),
         ("devices.model_factor=flops", ("devices", "model_factor"), "flops"),
-        ("report.target=0.5", ("report", "target"), 0.5),
+        ("report.target=0.5", ("report", "targets"), [0.5]),
+        ('report.targets=[0.5, "reference"]', ("report", "targets"), [0.5, "reference"]),
+        ("report.horizon_s=3600", ("report", "horizon_s"), 3600.0),
         (" round.rounds = 7", ("round", "rounds"), 7),
     ],
 )
@@ -401,7 +405,17 @@ def test_an_unknown_name_lists_the_choices_with_file_and_key_in_one_line(
         ({"devices": {"time_model": "wall"}}, "devices.time_model = 'wall': input should be 'driftscale' or"),
         ({"trace": {"clients": 0}}, "trace.clients = 0: input should be greater than or equal to 1"),
         ({"trace": {"noise": -1}}, "trace.noise = -1: input should be greater than or equal to 0"),
-        ({"report": {"target": 1.5}}, "report.target = 1.5: input should be less than or equal to 1"),
+        ({"report": {"target": 1.5}}, f"report: target = 1.5: {TARGET_RULE}"),
+        ({"report": {"target": 0.5, "targets": [0.5]}}, "report: target is an earlier name of targets"),
+        ({"report": {"targets": [0.5, 0]}}, f"report.targets.1 = 0: {TARGET_RULE}"),
+        ({"report": {"targets": [True]}}, f"report.targets.0 = True: {TARGET_RULE}"),
+        ({"report": {"targets": ["best"]}}, f"report.targets.0 = 'best': {TARGET_RULE}"),
+        ({"report": {"targets": [0.5, 0.5]}}, "report.targets: every target may stand once"),
+        (
+            {"report": {"targets": [n / 100 for n in range(1, 22)]}},
+            "report.targets: tuple should have at most",
+        ),
+        ({"report": {"horizon_s": 0}}, "report.horizon_s = 0: input should be greater than 0"),
         ({"executor": {"strategy": "fast"}}, "executor.strategy = 'fast': input should be 'auto', 'stacked'"),
         ({"seeds": []}, "seeds: must not be empty"),
         ({"seeds": 3}, "seeds = 3: must be a list"),
@@ -523,7 +537,7 @@ def test_the_defaults_and_what_is_unusual_survive_a_round_trip_too() -> None:
         parts={"pacing": {"kind": "sync", "deadline_s": 12.5}},
         trace={"drift": {"kind": "label_mix", "events": [{"round": 2, "share": 0.5}]}},
         devices={"availability": "w.csv", "model_factor": "flops"},
-        report={"target": 0.5},
+        report={"targets": [0.5, "reference"], "horizon_s": 7200.0},
     )
     assert_survives_a_round_trip(unusual)
 

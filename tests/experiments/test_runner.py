@@ -225,7 +225,7 @@ def test_how_it_is_reported_may_change(tmp_path: Path) -> None:
     out = tmp_path / "run"
     play(small(), out)
     play(small(report={"window": 2}), out)
-    assert RunDirectory(out).experiment()["report"] == {"window": 2}
+    assert RunDirectory(out).experiment()["report"] == {"window": 2, "targets": []}
 
 
 def test_a_configuration_that_never_finished_a_run_binds_nobody(tmp_path: Path) -> None:

@@ -184,8 +184,8 @@ def test_an_experiment_without_concepts_has_models_sent_and_no_such_accuracy(fol
 
 def test_a_summary_of_another_version_is_refused(folder):
     path = folder / "sine" / "summary.json"
-    path.write_text(path.read_text().replace('"version": 3', '"version": 1'))
-    with pytest.raises(DataFileError, match="summary of version 1, not 3; driftscale report"):
+    path.write_text(path.read_text().replace('"version": 4', '"version": 1'))
+    with pytest.raises(DataFileError, match="summary of version 1, not 4; driftscale report"):
         build_table("x", run_directories(folder))
 
 

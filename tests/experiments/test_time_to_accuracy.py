@@ -5,7 +5,7 @@ import pytest
 
 from emulator.errors import InputError
 from experiments.medians import Bounds, exactly
-from experiments.time_to_accuracy import AccuracyCurve, accuracy_curve, smooth, time_to_accuracy
+from experiments.time_to_accuracy import AccuracyCurve, accuracy_curve, smooth
 from tests.experiments.synthetic_runs import a_run
 
 NEVER = math.inf
@@ -151,38 +151,3 @@ def test_a_run_that_is_not_evaluated_by_the_horizon_has_reached_nothing():
 
 def test_the_final_accuracy_is_the_smoothed_one_at_the_horizon():
     assert a_curve([0.2, 0.4, 0.8], smoothed=[0.2, 0.3, 0.6]).final(29.0) == 0.3
-
-
-# -- time to accuracy, by the end of a run ------------------------------------------------------------------
-
-TIMES_S = np.array([10.0, 20.0, 30.0, 40.0, 50.0])
-
-
-def test_one_client_reaches_its_target_at_the_round_worked_out_by_hand():
-    # One client whose rounds take 10 s: means of two are 0.2, 0.3, 0.5, 0.65, 0.7; from 30 s on at least 0.5.
-    run = a_run("global", 0, [0.2, 0.4, 0.6, 0.7, 0.7])
-    assert accuracy_curve(run, 2).time_to(0.5) == (30.0, True)
-
-
-def test_an_accuracy_that_falls_back_counts_only_from_where_it_stays():
-    smoothed = np.array([0.2, 0.8, 0.4, 0.6, 0.7])
-    assert time_to_accuracy(TIMES_S, smoothed, 0.5) == (40.0, True)
-
-
-def test_exactly_at_the_target_is_reached():
-    assert time_to_accuracy(TIMES_S, np.array([0.1, 0.5, 0.5, 0.5, 0.5]), 0.5) == (20.0, True)
-
-
-def test_above_from_the_first_evaluation_is_reached_there():
-    assert time_to_accuracy(TIMES_S, np.full(5, 0.9), 0.5) == (10.0, True)
-
-
-def test_a_run_that_ends_below_the_target_is_censored_at_its_end():
-    smoothed = np.array([0.2, 0.8, 0.9, 0.9, 0.4])
-    assert time_to_accuracy(TIMES_S, smoothed, 0.5) == (50.0, False)
-    assert time_to_accuracy(TIMES_S, smoothed, 0.5, end_s=57.5) == (57.5, False)
-
-
-def test_a_censored_run_ends_with_its_last_round_evaluated_or_not():
-    run = a_run("global", 0, [0.1, 0.2, None])
-    assert accuracy_curve(run, 1).time_to(0.5) == (30.0, False)

@@ -1,7 +1,10 @@
 """One client, by hand: what a visit costs, when rounds end, how long an accuracy takes."""
 
+import math
+
 import pytest
 
+from experiments.medians import Bounds, exactly
 from experiments.run_directory import FinishedRun
 from experiments.time_to_accuracy import accuracy_curve
 from tests.fakes import FakeExecutor, Population, a_fleet
@@ -48,18 +51,18 @@ def test_the_model_goes_half_of_the_way_to_its_target_each_round():
 
 
 @pytest.mark.parametrize(
-    ("target", "window", "time_s", "reached"),
+    ("target", "window", "known"),
     [
-        (0.5, 1, 41.0, True),  # the first evaluation is at the target
-        (0.85, 1, 123.0, True),  # 0.875 in the third round
-        (0.85, 2, 164.0, True),  # means of two: 0.5, 0.625, 0.8125, 0.90625 in the fourth
-        (0.95, 2, 205.0, True),  # (0.9375 + 0.96875) / 2 = 0.953125 in the last
-        (0.96, 2, 205.0, False),  # never: censored at the end
+        (0.5, 1, Bounds(0.0, 41.0)),  # the first evaluation is at the target
+        (0.85, 1, exactly(123.0)),  # 0.875 in the third round
+        (0.85, 2, exactly(164.0)),  # means of two: 0.5, 0.625, 0.8125, 0.90625 in the fourth
+        (0.95, 2, exactly(205.0)),  # (0.9375 + 0.96875) / 2 = 0.953125 in the last
+        (0.96, 2, Bounds(205.0, math.inf)),  # never: censored at the end
     ],
 )
-def test_time_to_accuracy_to_the_digit(target, window, time_s, reached):
+def test_time_to_accuracy_to_the_digit(target, window, known):
     run = FinishedRun("global", 0, {}, one_client().play().records, {})
-    assert accuracy_curve(run, window).time_to(target) == (time_s, reached)
+    assert accuracy_curve(run, window).held_from(target, 205.0) == known
 
 
 def test_evaluating_every_second_round_dates_accuracy_to_the_rounds_that_were_evaluated():
@@ -67,7 +70,7 @@ def test_evaluating_every_second_round_dates_accuracy_to_the_rounds_that_were_ev
     # The last round is always evaluated.
     assert [record.accuracy for record in records] == [None, 0.75, None, 0.9375, 0.96875]
     run = FinishedRun("global", 0, {}, records, {})
-    assert accuracy_curve(run, 1).time_to(0.85) == (164.0, True)
+    assert accuracy_curve(run, 1).held_from(0.85, 205.0) == exactly(164.0)
 
 
 def test_a_heavier_model_stretches_the_compute_alone():

@@ -405,11 +405,15 @@ def read_fedscale(folder: Path, file: Path, number: int) -> None:
 # -- run directories ----------------------------------------------------------------------------------------
 
 
+REPORT = {"window": 1, "horizon_s": 25.0, "targets": [0.3, "reference"]}
+TRACE = {"source": "concepts", "drift": {"events": [{"round": 1}]}}
+
+
 def a_drifting_directory(folder: Path) -> None:
     """Two arms over a trace that knows its concepts; what is read is put in place of the first arm's log."""
     from tests.experiments.synthetic_runs import a_directory, a_drifting_run, store
 
-    directory = a_directory(folder / "run", ["global", "fielding"], [0])
+    directory = a_directory(folder / "run", ["global", "fielding"], [0], report=REPORT, trace=TRACE)
     for arm in ("global", "fielding"):
         store(directory, a_drifting_run(arm, 0, [0.5, 0.75], [[0, 0], [0, 1]]))
     directory.manifest_path.write_text('{"versions": {"python": "3.11"}}', encoding="utf-8")
@@ -497,14 +501,14 @@ def in_a_directory(place: str) -> Callable[[Path, Path, int], None]:
         (directory.path / place).write_bytes(file.read_bytes())
         runs = directory.finished_runs()
         summary = summarise_directory(directory, runs)
-        json.dumps(summary, allow_nan=False)
+        json.dumps(summary.as_json(), allow_nan=False)
         rounds_table(runs)
         report = directory.experiment()
         lead(report)
-        drift_section(directory.arms(), summary["finished"], runs, report["report"])
+        drift_section(directory.arms(), summary.finished, runs, report["report"])
         settings_of_run(directory)
         build_table("table", [directory])
-        if number % 40 == 0 and summary["arms"]:
+        if number % 40 == 0 and summary.accuracy:
             write_report(directory, runs)
 
     return read
@@ -517,7 +521,7 @@ def experiment_document() -> dict[str, Any]:
     from tests.experiments.synthetic_runs import a_directory
 
     with tempfile.TemporaryDirectory() as folder:
-        directory = a_directory(Path(folder), ["global", "fielding"], [0])
+        directory = a_directory(Path(folder), ["global", "fielding"], [0], report=REPORT, trace=TRACE)
         return tomllib.loads(directory.experiment_path.read_text(encoding="utf-8"))
 
 
@@ -533,7 +537,7 @@ MANIFEST = {
 }
 TIMING = {"wall_s": 2.0, "train_s": 1.0, "peak_memory_bytes": 1e8}
 SUMMARY = {
-    "version": 3,
+    "version": 4,
     "finished": {
         "steps": 2,
         "scored_steps": 2,

@@ -461,7 +461,7 @@ def test_a_failing_arm_ends_with_3_and_the_others_are_summarised(
     assert "error: 1 of 2 runs failed (bad, seed 0); finished runs are kept in runs/small" in ended.err
     assert ended.err.count("training diverged") == 1
     assert "bad, seed 0: FAILED: training diverged: no update was absorbed in any of 4 rounds" in ended.err
-    assert "time to accuracy, against global" in ended.out
+    assert "accuracy over virtual time, against global" in ended.out
     assert "small: 1 finished, 1 failed" in ended.out
     assert "small: 1 finished, 1 failed" in driftscale("report", "runs/small").out
     run = tmp_path / "runs" / "small"
@@ -514,4 +514,4 @@ def test_a_file_that_changed_half_way_ends_with_2_and_the_summary_of_what_is_fin
     *_, last = ended.err.splitlines()
     assert last.startswith("error: ")
     assert "devices.csv: has changed since the runs in this directory were begun with it" in last
-    assert ended.out.startswith("small: time to accuracy")
+    assert "small: accuracy over virtual time" in ended.out

@@ -116,7 +116,8 @@ def test_one_experiment_whose_trace_knows_its_concepts_shows_the_same_before_its
         "beta: Accuracy (%), omitting drift cells",
         "beta: Accuracy (%), including drift cells",
         "beta: models sent",
-        "beta: time to accuracy, against oblivious",
+        "beta: accuracy over virtual time, against oblivious",
+        "beta: cost, mean over seeds",
     ]
     assert lines[-1] == "report: runs/beta/report.html"
 

@@ -1,16 +1,18 @@
 from experiments.report import write_report
 from experiments.report.faults_section import faults_section
+from experiments.summary import summarise
 from tests.experiments.synthetic_runs import a_directory, a_run, store
 
 
-def arms_with(**means):
-    figures = {"crashed_visits": 0.0, "rejected_updates": 0.0, **means}
-    return {"global": {figure: {"mean": mean} for figure, mean in figures.items()}}
+def costs_with(**changes):
+    """The costs of a run in whose only round `changes` happened."""
+    run = a_run("global", 0, [0.5], **changes)
+    return summarise([run], name="x", window=1, reference_arm="global").costs
 
 
 def test_where_all_went_well_there_is_nothing_to_say():
-    assert faults_section({}, [], arms_with()) is None
-    assert faults_section({"crash": 0.0, "loss": 0.0, "byzantine": []}, [], arms_with()) is None
+    assert faults_section({}, [], costs_with()) is None
+    assert faults_section({"crash": 0.0, "loss": 0.0, "byzantine": []}, [], costs_with()) is None
 
 
 def test_what_was_injected_is_said_in_words():
@@ -23,7 +25,7 @@ def test_what_was_injected_is_said_in_words():
     faults = {"crash": 0.02, "corrupt": 0.015, "corruption": "bits", "loss": 0.01, "byzantine": byzantine}
     run = a_run("global", 0, [0.5])
     run.header["num_clients"] = 2000
-    assert faults_section(faults, [run], arms_with()) == [
+    assert faults_section(faults, [run], costs_with()) == [
         "20 % of the 2,000 clients send -4 times their update.",
         "10 % of the 2,000 clients add noise to their update, 2.5 times as long as it is.",
         "5 % of the 2,000 clients train on turned labels.",
@@ -35,7 +37,7 @@ def test_what_was_injected_is_said_in_words():
 
 
 def test_updates_that_were_dropped_without_any_fault_are_said_to_be_of_the_training():
-    [sentence] = faults_section({}, [], arms_with(rejected_updates=0.5))
+    [sentence] = faults_section({}, [], costs_with(rejected=[1]))
     assert sentence.startswith("No faults were injected")
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 
+from experiments.accuracy_tables import target_table
 from experiments.report import figures
 from experiments.report.figures import MAX_POINTS, Arm
 from experiments.run_directory import FinishedRun
@@ -7,12 +8,12 @@ from experiments.summary import summarise
 from tests.experiments.synthetic_runs import TIMING, a_record, a_run
 
 
-def drawn_arms(runs, window=1):
-    summary = summarise(runs, name="x", window=window, reference_arm=runs[0].arm)
-    return [
-        Arm(name, [run for run in runs if run.arm == name], summary["arms"][name], place)
-        for place, name in enumerate(summary["arms"])
-    ]
+def a_summary(runs, **settings):
+    return summarise(runs, **{"name": "x", "window": 1, "reference_arm": runs[0].arm, **settings})
+
+
+def drawn_arms(summary):
+    return [Arm(arm.arm, arm.runs, arm.curves, place) for place, arm in enumerate(summary.compared)]
 
 
 def a_clustered_run(memberships, **changes):
@@ -28,14 +29,68 @@ def traces(figure, kind):
     return [trace for trace in figure.data if trace.type == kind]
 
 
-def test_an_accuracy_line_is_the_mean_over_seeds_in_a_band_of_their_range():
-    runs = [a_run("global", 0, [0.25, 0.5]), a_run("global", 1, [0.75, 1.0])]
-    low, high, mean, tta = traces(figures.accuracy_figure(drawn_arms(runs), 1), "scatter")
+def test_accuracy_is_a_thick_line_for_the_mean_and_a_thin_one_for_each_seed():
+    summary = a_summary([a_run("global", 0, [0.25, 0.5]), a_run("global", 1, [0.75, 1.0])])
+    first, second, mean = traces(figures.accuracy_figure(drawn_arms(summary), summary.horizon, []), "scatter")
     assert mean.x.tolist() == [10, 20]
-    assert low.y.tolist() == [25, 50]
-    assert high.y.tolist() == [75, 100]
+    assert first.y.tolist() == [25, 50]
+    assert second.y.tolist() == [75, 100]
     assert mean.y.tolist() == [50, 75]
-    assert tta.marker.symbol == "diamond"
+    assert first.line.width < mean.line.width
+    assert [trace.showlegend for trace in (first, second, mean)] == [False, False, None]
+
+
+def test_start_horizon_events_and_targets_are_marked():
+    summary = a_summary(
+        [a_run("global", 0, [0.25, 0.5, 0.5, 0.5]), a_run("fielding", 0, [None, 0.5, 0.5, 0.5])],
+        horizon_s=35.0,
+        event_rounds=[2],
+    )
+    figure = figures.accuracy_figure(drawn_arms(summary), summary.horizon, [0.4])
+    assert {note.text for note in figure.layout.annotations} == {
+        *("start", "horizon", "mass event", "target<br>40.0 %")
+    }
+    spans = [(shape.x0, shape.x1, shape.y0) for shape in figure.layout.shapes]
+    assert spans == [(20, 20, 0), (20, 20, 0), (35, 35, 0), (0, 1, 40)]
+
+
+def target_tables(summary, *targets):
+    return [target_table(target, summary.compared, summary.horizon) for target in targets]
+
+
+def test_time_below_is_drawn_against_every_target_in_the_band_of_its_interval():
+    seeds = [[0.25, 0.5, 0.5], [0.25, 0.25, 0.5], [0.25, 0.25, 0.25]]
+    summary = a_summary([a_run("global", seed, accuracy) for seed, accuracy in enumerate(seeds)])
+    figure = figures.below_figure(drawn_arms(summary), target_tables(summary, 0.2, 0.5), summary.horizon)
+    low, high, median = traces(figure, "scatter")
+    assert list(median.x) == [20, 50]
+    assert list(median.y) == [10, 30]
+    assert list(low.y) == [10, 20]
+    assert list(high.y) == [10, 30]
+
+
+def test_speed_ups_that_are_only_bounded_point_where_they_may_lie():
+    runs = [a_run("global", seed, [0.25, 0.5, 0.5, 0.75]) for seed in range(3)]
+    runs += [a_run("fielding", seed, [0.25, 0.75, 0.75, 0.8]) for seed in range(3)]
+    runs += [a_run("slow", seed, [0.25, 0.25, 0.25, 0.5]) for seed in range(3)]
+    summary = a_summary(runs)
+    figure = figures.speedup_figure(drawn_arms(summary), target_tables(summary, 0.5, 0.75, 0.8))
+    lines = {trace.name: list(trace.y) for trace in traces(figure, "scatter") if trace.name}
+    assert lines == {"fielding": [1.0, 2.0, None], "slow": [0.5, None, None]}
+    marks = [
+        (trace.marker.symbol, list(trace.x), list(trace.y))
+        for trace in traces(figure, "scatter")
+        if trace.mode == "markers"
+    ]
+    assert marks == [("triangle-up", [80], [1.0]), ("triangle-down", [75], [1.0])]
+
+
+def test_two_seeds_are_dots_and_no_band():
+    summary = a_summary([a_run("global", 0, [0.25, 0.5, 0.5]), a_run("global", 1, [0.25, 0.25, 0.5])])
+    figure = figures.below_figure(drawn_arms(summary), target_tables(summary, 0.5), summary.horizon)
+    dots, median = traces(figure, "scatter")
+    assert list(dots.y) == [20, 30]
+    assert list(median.y) == [25]
 
 
 def test_seeds_of_different_speed_share_a_grid_where_all_of_them_run():
@@ -46,24 +101,15 @@ def test_seeds_of_different_speed_share_a_grid_where_all_of_them_run():
     assert mean.tolist() == [0.5, 1.5, 2.5]
 
 
-def test_one_seed_has_no_band():
-    assert len(traces(figures.accuracy_figure(drawn_arms([a_run("global", 0, [0.5])]), 1), "scatter")) == 2
-
-
-def test_a_censored_arm_has_a_hollow_diamond():
-    runs = [a_run("global", 0, [0.5, 0.5]), a_run("slow", 0, [0.25, 0.25])]
-    diamonds = [
-        trace.marker.symbol
-        for trace in traces(figures.accuracy_figure(drawn_arms(runs), 1), "scatter")
-        if trace.mode == "markers"
-    ]
-    assert diamonds == ["diamond", "diamond-open"]
+def test_one_seed_is_one_line():
+    summary = a_summary([a_run("global", 0, [0.5])])
+    assert len(traces(figures.accuracy_figure(drawn_arms(summary), summary.horizon, []), "scatter")) == 1
 
 
 def test_global_reclusterings_are_marked_in_both_pictures():
     run = a_clustered_run([[0, 1], None, [1, 0]])
     run.records[2] = a_record(2, members=np.array([1, 0]), clusters=[0, 1], reclustered=True)
-    heterogeneity = figures.heterogeneity_figure(drawn_arms([run]))
+    heterogeneity = figures.heterogeneity_figure(drawn_arms(a_summary([run])))
     (marks,) = [trace for trace in traces(heterogeneity, "scatter") if trace.mode == "markers"]
     assert marks.x.tolist() == [2]
     assert [shape.x0 for shape in figures.membership_figure(run).layout.shapes] == [1.5]
@@ -71,7 +117,7 @@ def test_global_reclusterings_are_marked_in_both_pictures():
 
 def test_distances_that_were_never_measured_draw_no_line():
     run = a_run("global", 0, [0.5], mean_client_distance=None, unclustered_distance=None)
-    assert not figures.heterogeneity_figure(drawn_arms([run])).data
+    assert not figures.heterogeneity_figure(drawn_arms(a_summary([run]))).data
 
 
 def test_the_map_sorts_clients_by_their_sequence_and_holds_memberships_until_they_change():
@@ -102,14 +148,14 @@ def test_the_map_of_many_clients_and_rounds_is_thinned():
 
 
 def test_an_arm_of_one_cluster_has_no_map():
-    (arm,) = drawn_arms([a_run("global", 0, [0.5])])
+    (arm,) = drawn_arms(a_summary([a_run("global", 0, [0.5])]))
     assert figures.clustered_run(arm) is None
 
 
 def test_outcomes_are_means_per_round():
     run = a_run("global", 0, [0.5, 0.5])
     run.records[1] = a_record(1, kept=[0], dropped=[])
-    bars = traces(figures.outcomes_figure(drawn_arms([run])), "bar")
+    bars = traces(figures.outcomes_figure(drawn_arms(a_summary([run]))), "bar")
     assert {bar.name: list(bar.x) for bar in bars} == {
         "kept": [2.0],
         "abandoned": [1.5],
@@ -118,6 +164,6 @@ def test_outcomes_are_means_per_round():
 
 
 def test_every_arm_looks_different_and_the_reference_is_grey():
-    arms = [Arm(f"arm {place}", [], {}, place) for place in range(25)]
+    arms = [Arm(f"arm {place}", [], [], place) for place in range(25)]
     assert arms[0].colour == figures.REFERENCE_COLOUR
     assert len({(arm.line["color"], arm.line["dash"]) for arm in arms}) == 25

@@ -1,86 +1,68 @@
-from experiments.report.figures import Arm
 from experiments.report.headline import drift_sentence, sentences
 from experiments.summary import summarise
 from tests.experiments.synthetic_runs import a_drifting_run, a_run
 
 
-def headline(runs, target=None):
+def headline(runs, **settings):
     """The sentences for runs of "global" and others, with accuracies as they are logged."""
-    summary = summarise(runs, name="x", window=1, reference_arm="global", target=target)
-    arms = [Arm(name, [], summary["arms"][name], place) for place, name in enumerate(summary["arms"])]
-    return sentences(arms, target)
+    return sentences(summarise(runs, name="x", window=1, reference_arm="global", **settings))
 
 
-GLOBAL = [a_run("global", seed, [0.1, 0.2, 0.3, 0.5]) for seed in (0, 1)]
+def an_arm(name, *ends, start=0.25):
+    """A seed for each of `ends`, which its accuracy is at for half the time."""
+    return [a_run(name, seed, [start, end, end]) for seed, end in enumerate(ends)]
 
 
-def test_a_clear_win_is_said_plainly():
-    fielding = [a_run("fielding", seed, [0.4, 0.5, 0.5, 0.6]) for seed in (0, 1)]
-    assert headline(GLOBAL + fielding) == [
-        "fielding reaches global's final accuracy (50.0 %) 2.00x [2.00, 2.00] sooner "
-        "and ends 10.0 pp higher than global [10.0, 10.0]."
+GLOBAL = an_arm("global", 0.5, 0.5, 0.5)
+
+
+def test_a_clear_gain_is_said_plainly():
+    assert headline(GLOBAL + an_arm("fielding", 0.7, 0.7, 0.7)) == [
+        "fielding has a mean accuracy of 47.5 %, 10.0 pp [10.0, 10.0] above global."
     ]
 
 
 def test_a_loss_is_said_as_plainly():
-    fast = [a_run("global", seed, [0.5, 0.5, 0.5, 0.5]) for seed in (0, 1)]
-    slow = [a_run("slow", seed, [0.4, 0.4, 0.4, 0.5]) for seed in (0, 1)]
-    assert headline(fast + slow) == [
-        "slow takes 4.00x [4.00, 4.00] as long to reach global's final accuracy (50.0 %) "
-        "and ends neither measurably higher nor lower than global (+0.0 pp [+0.0, +0.0])."
+    assert headline(GLOBAL + an_arm("slow", 0.4, 0.4, 0.4)) == [
+        "slow has a mean accuracy of 32.5 %, 5.0 pp [5.0, 5.0] below global."
     ]
 
 
 def test_an_interval_around_no_difference_claims_none():
-    other = [a_run("other", 0, [0.5, 0.5, 0.5, 0.6]), a_run("other", 1, [0.1, 0.2, 0.2, 0.5])]
-    (said,) = headline(GLOBAL + other)
-    assert "reaches global's final accuracy (50.0 %) neither measurably sooner nor later" in said
-    assert "ends neither measurably higher nor lower than global (+5.0 pp [-58.5, +68.5])" in said
-
-
-def test_a_censored_seed_is_said():
-    other = [a_run("other", 0, [0.5, 0.5, 0.5, 0.5]), a_run("other", 1, [0.1, 0.2, 0.2, 0.4])]
-    (said,) = headline(GLOBAL + other)
-    assert "reaches global's final accuracy (50.0 %) in 1 of 2 seeds (speed-up 2.00x" in said
-    assert ", censored)" in said
-
-
-def test_an_arm_that_never_gets_there_gets_no_speed_up():
-    other = [a_run("other", seed, [0.1, 0.2, 0.2, 0.4]) for seed in (0, 1)]
-    assert headline(GLOBAL + other) == [
-        "other never reaches global's final accuracy (50.0 %) in any of 2 seeds "
-        "and ends 10.0 pp lower than global [10.0, 10.0]."
+    # Gains of 5, 0 and -4 pp: 0.33, and 4.303 * 4.509 / sqrt(3) = 11.2 either way.
+    assert headline(GLOBAL + an_arm("other", 0.6, 0.5, 0.42)) == [
+        "other has a mean accuracy of 37.8 %, "
+        "neither measurably above nor below (+0.3 pp [-10.9, +11.5]) global."
     ]
 
 
-def test_a_censored_reference_makes_the_speed_up_a_lower_bound():
-    other = [a_run("other", seed, [0.4, 0.6, 0.6, 0.6]) for seed in (0, 1)]
-    (said,) = headline(GLOBAL + other, target=0.6)
-    assert said.startswith(
-        "other reaches the target of 60.0 %, which global does not in every seed (speed-up at least 2.00x"
-    )
-
-
-def test_one_seed_is_said_to_have_no_interval():
-    assert headline([GLOBAL[0], a_run("other", 0, [0.1, 0.6, 0.6, 0.6])]) == [
-        "other reaches global's final accuracy (50.0 %) 2.00x sooner "
-        "and ends 10.0 pp higher than global (one seed: no interval)."
+def test_the_gain_after_a_mass_event_is_said_beside_the_whole():
+    runs = [a_run("global", seed, [0.5, 0.5, 0.25, 0.25, 0.25]) for seed in range(3)]
+    runs += [a_run("fielding", seed, [0.5, 0.5, 0.25, 0.75, 0.75]) for seed in range(3)]
+    assert headline(runs, event_rounds=[2]) == [
+        "fielding has a mean accuracy of 50.0 %, 12.5 pp [12.5, 12.5] above global, "
+        "and 16.7 pp [16.7, 16.7] above it after the mass event."
     ]
 
 
-def test_the_highest_final_accuracy_comes_first():
-    low, high = a_run("low", 0, [0.5, 0.5, 0.5, 0.55]), a_run("high", 0, [0.5, 0.5, 0.5, 0.6])
-    assert [said.split()[0] for said in headline([GLOBAL[0], low, high])] == ["high", "low"]
+def test_under_three_seeds_there_is_said_to_be_no_interval():
+    assert headline(GLOBAL[:2] + an_arm("other", 0.7, 0.7)) == [
+        "other has a mean accuracy of 47.5 %, 10.0 pp (no interval: under three seeds) above global."
+    ]
+
+
+def test_the_largest_gain_comes_first():
+    runs = GLOBAL + an_arm("low", 0.55, 0.55, 0.55) + an_arm("high", 0.6, 0.6, 0.6)
+    assert [said.split()[0] for said in headline(runs)] == ["high", "low"]
 
 
 def test_a_reference_arm_alone_is_compared_with_nothing():
     assert headline(GLOBAL) == ["global ends at 50.0 %; no other arm has finished a seed to compare with it."]
 
 
-def test_a_speed_up_whose_interval_is_wider_than_a_factor_100_is_undetermined():
-    others = [a_run("other", 0, [0.5, 0.5, 0.5, 0.5]), a_run("other", 1, [0.1, 0.5, 0.5, 0.5])]
-    (said,) = headline(GLOBAL + others)  # 4x and 2x: [0.03, 231]
-    assert "neither measurably sooner nor later (speed-up 2.83x [undetermined])" in said
+def test_runs_with_no_time_in_common_are_not_compared():
+    runs = [a_run("global", 0, [0.5]), a_run("late", 0, [None, None, 0.5])]
+    assert headline(runs) == ["The runs have no stretch of virtual time in common: nothing can be compared."]
 
 
 # -- where the trace knows its concepts ---------------------------------------------------------------------
@@ -89,7 +71,7 @@ def test_a_speed_up_whose_interval_is_wider_than_a_factor_100_is_undetermined():
 def drift_headline(runs, published=None, reference_arm="global"):
     summary = summarise(runs, name="x", window=1, reference_arm=reference_arm)
     report = {"published": {"accuracy_omitting_drift": published or {}}}
-    return drift_sentence(summary["finished"], reference_arm, report)
+    return drift_sentence(summary.finished, reference_arm, report)
 
 
 def drifting_arm(name, *shares):

@@ -129,6 +129,6 @@ def test_what_plotly_is_handed_is_escaped_for_its_own_html_and_its_templates(tmp
     assert names
     # What groups the lines of a legend is never shown.
     shown = [text for text in names if text != "second <b>%{x}"]
-    assert any("TTA" in text for text in shown)
+    assert any("re-clustered" in text for text in shown)
     for text in shown:
         assert "second &lt;b&gt;%&#123;x}" in text

@@ -1,3 +1,5 @@
+import html
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -26,8 +28,8 @@ def test_the_same_files_give_the_same_bytes(tmp_path):
 
 def test_the_page_says_how_many_plots_it_has(tmp_path):
     page = written(realistic_directory(tmp_path, seeds=2, rounds=20, clients=12))
-    assert '<body data-plots="6">' in page
-    assert body(page).count("Plotly.newPlot(") == 6
+    assert '<body data-plots="8">' in page
+    assert body(page).count("Plotly.newPlot(") == 8
 
 
 def test_names_are_shown_and_never_run(tmp_path):
@@ -56,7 +58,7 @@ def test_what_was_run_is_told(tmp_path):
     directory = realistic_directory(tmp_path, seeds=2, rounds=20, clients=12)
     page = body(written(directory))
     assert "digits trace · 200 clients · smartphones devices" in page
-    assert "drift label_mix (mass_events 75, share 0.8)" in page
+    assert "drift label_mix (events round 75, share 0.8, mixes 4)" in page
     assert "clusterer fielding (representation label, threshold 0.3333)" in page
     assert "driftscale 0.1.0 · python 3.11" in page
 
@@ -74,22 +76,50 @@ def test_runs_that_do_not_count_are_named_with_their_reason(tmp_path):
     assert "static: seeds 0, 1 not finished" in page
 
 
-def test_a_censored_arm_is_flagged_and_explained(tmp_path):
-    directory = a_directory(tmp_path, ["global", "slow"], [0])
-    store(directory, a_run("global", 0, [0.5, 0.5]))
-    store(directory, a_run("slow", 0, [0.25, 0.25]))
-    page = body(written(directory))
-    assert page.count("&nbsp;*") == 2  # of TTA and speed-up
-    assert "* Some seeds never reached the target" in page
+def a_page_of(tmp_path, accuracies, **report):
+    """The page's text, of runs of three seeds with these accuracies."""
+    directory = a_directory(tmp_path, list(accuracies), [0, 1, 2], report={"window": 1, **report})
+    for arm, values in accuracies.items():
+        for seed in directory.seeds():
+            store(directory, a_run(arm, seed, values))
+    return " ".join(html.unescape(re.sub("<[^>]+>", " ", body(written(directory)))).split())
 
 
-def test_a_reference_that_misses_a_configured_target_flags_the_speed_ups_it_enters(tmp_path):
-    directory = a_directory(tmp_path, ["global", "fast"], [0], report={"window": 1, "target": 0.7})
-    store(directory, a_run("global", 0, [0.5, 0.5]))
-    store(directory, a_run("fast", 0, [0.5, 0.75]))
-    page = body(written(directory))
-    assert page.count("&nbsp;*") == 2  # global's TTA and fast's speed-up
-    assert "The target is 70.0 %, as configured." in " ".join(page.split())
+def test_without_a_target_the_page_says_how_to_set_one_and_has_no_table_of_times(tmp_path):
+    page = a_page_of(tmp_path, {"global": [0.25, 0.5], "fielding": [0.5, 0.5]})
+    assert "No target accuracy is set. report.targets = [0.5] in the configuration" in page
+    assert "held from" not in page
+
+
+def test_the_page_has_a_table_for_each_target_with_the_signs_of_what_is_known(tmp_path):
+    page = a_page_of(
+        tmp_path, {"global": [0.25, 0.25, 0.5], "slow": [0.25, 0.25, 0.25]}, targets=[0.5, "reference"]
+    )
+    assert "Target: 50.0 %" in page
+    assert "Target: global's accuracy at the horizon (50.0 %)" in page
+    columns = "arm time below saved first reached held from speed-up held"
+    assert page.count(columns) == 2
+    assert (
+        "slow 30.0 s [30.0, 30.0] undetermined >= 30.0 s [30.0, inf) >= 30.0 s [30.0, inf) <= 1.00x [0, 1.00]"
+        in page
+    )
+    assert "moves with the horizon" in page
+
+
+def test_what_was_compared_stands_before_the_tables_with_its_warnings(tmp_path):
+    page = a_page_of(tmp_path, {"global": [0.25, 0.5], "fielding": [0.5, 0.5]}, horizon_s=3_600.0)
+    assert "Compared up to 20.0 s of virtual time (global, seed 0, ended there)" in page
+    assert "Warning: the horizon is 20.0 s, not the 60.0 min of report.horizon_s" in page
+    assert page.index("Compared up to") < page.index("Accuracy over time")
+
+
+def test_joint_intervals_are_given_where_several_arms_are_compared(tmp_path):
+    accuracies = {"global": [0.25, 0.5], "one": [0.5, 0.5], "two": [0.75, 0.5]}
+    assert (
+        "hold for all arms at once (Bonferroni, 95 %): one [+25.0, +25.0], two [+50.0, +50.0]"
+        in a_page_of(tmp_path, accuracies)
+    )
+    assert "2 comparisons, each interval at its own level" in a_page_of(tmp_path, accuracies)
 
 
 def test_a_directory_without_a_finished_reference_has_no_report(tmp_path):

@@ -62,7 +62,7 @@ def test_every_plot_is_drawn_without_an_error_and_without_a_host(tmp_path):
     report = write_report(realistic_directory(tmp_path / "run", seeds=2, rounds=30, clients=40))
     page, console = opened(report, tmp_path / "profile")
     assert console == []
-    assert page.announced == page.plots == page.drawings == 6
+    assert page.announced == page.plots == page.drawings == 8
     assert [reference for reference in page.references if not reference.startswith(("data:", "#"))] == []
     assert "@import" not in report.read_text(encoding="utf-8").split("<script>")[0]
 
@@ -74,7 +74,7 @@ def test_hostile_names_and_bare_runs_are_drawn_too(tmp_path):
         store(directory, a_run(arm, 0, [0.5], mean_client_distance=None, unclustered_distance=None))
     page, console = opened(write_report(directory), tmp_path / "profile")
     assert console == []
-    assert page.announced == page.plots == page.drawings == 4
+    assert page.announced == page.plots == page.drawings == 6
     assert page.images == 0
 
 
@@ -86,7 +86,7 @@ def test_names_that_would_end_a_script_or_fill_a_template_run_nothing(tmp_path):
         store(directory, a_run(each, 0, [0.25, 0.5], clusters=[0, 1]))
     page, console = opened(write_report(directory), tmp_path / "profile")
     assert console == []
-    assert page.announced == page.plots == page.drawings == 6
+    assert page.announced == page.plots == page.drawings == 8
     assert page.images == 0
     assert page.title.startswith(name)
     assert arm in page.text  # in a legend, as it was given
