@@ -7,10 +7,10 @@ while clients move, the paper's prose holds them still; we follow the prose, so 
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer, Representation
@@ -19,12 +19,22 @@ from coordinator.view import View
 from emulator.arrays import Floats
 
 
+def _number_or_never(value: Any) -> Any:
+    if isinstance(value, str) and value != "never":
+        raise ValueError('must be a number, or "never"')
+    return value
+
+
 class FieldingParameters(PartitionParameters):
     """When a drift is too large to be followed by moves."""
 
     representation: Literal["label"] = Field("label", description="what clients report: a label histogram")
-    threshold: float = Field(
-        1 / 3, ge=0, description="re-cluster when a centre moved this share of the mean centre distance"
+    threshold: Annotated[
+        Annotated[float, Field(ge=0)] | Literal["never"], BeforeValidator(_number_or_never)
+    ] = Field(
+        1 / 3,
+        description="re-cluster when a centre moved this share of the mean centre distance; 0: at every "
+        'drift; "never": clients only move, one by one',
     )
     shift_from: Literal["previous", "last_global"] = Field(
         "previous",
@@ -72,15 +82,19 @@ class Fielding(Clusterer):
     def _moved_too_far(self, centers: Floats, reports: Floats) -> bool:
         """Whether some centre's shift reaches threshold x the mean distance between centres.
 
-        With a single centre there is no such mean: it is too far when reports are no longer identical.
+        With a single centre there is no such mean: it is too far when reports are no longer identical. With
+        the threshold "never", no shift is too far.
         """
+        threshold = self.parameters.threshold
+        if threshold == "never":
+            return False
         if len(centers) == 1:
             return bool((reports != reports[0]).any())
         origin = self._centers if self.parameters.shift_from == "previous" else self._last_global
         assert origin is not None
         shift = np.abs(centers - origin).sum(axis=1).max()
         mean_distance = np.mean([np.abs(a - b).sum() for a, b in combinations(centers, 2)])
-        return bool(shift >= self.parameters.threshold * mean_distance)
+        return bool(shift >= threshold * mean_distance)
 
     def _partition(self, view: View) -> Partition:
         found = partition(view.reports, self.parameters, view.rng("clustering"))

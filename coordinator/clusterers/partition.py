@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from coordinator.assignment import Fit
 from coordinator.clusterers.silhouette import silhouettes
@@ -22,6 +23,12 @@ TIE = 1e-9
 class PartitionParameters(Parameters):
     """How clients are clustered globally (Fielding, algorithm 3)."""
 
+    min_clusters: int = Field(
+        1,
+        ge=1,
+        description="smallest k that is tried, from 2 on; with fewer different reports, each of them is a "
+        "cluster. 1: a single cluster where the silhouettes cannot be computed",
+    )
     max_clusters: int = Field(10, ge=2, description="largest k that is tried; at most clients - 1")
     starts: int = Field(10, ge=1, description="k-means++ starts for each k; the best inertia wins")
     kmeans_clients: int = Field(
@@ -37,6 +44,14 @@ class PartitionParameters(Parameters):
         "subsample of so many; the log says how many it was",
     )
 
+    @model_validator(mode="after")
+    def _bounds_are_in_order(self) -> Self:
+        if self.min_clusters > self.max_clusters:
+            raise ValueError(
+                f"min_clusters = {self.min_clusters} must not be above max_clusters = {self.max_clusters}"
+            )
+        return self
+
 
 @dataclass(frozen=True)
 class Partition:
@@ -48,9 +63,11 @@ class Partition:
 
 
 def partition(reports: Floats, parameters: PartitionParameters, generator: np.random.Generator) -> Partition:
-    """Cluster `reports` (N, D): for k = 2 .. max_clusters, k-means centres, every client to the L1-nearest
-    one, and the k of the largest mean L1 silhouette, the smallest of equals. Identical reports are one
-    cluster.
+    """Cluster `reports` (N, D): for each k up to max_clusters, k-means centres, every client to the
+    L1-nearest one, and the k of the largest mean L1 silhouette, the smallest of equals. Identical reports are
+    one cluster.
+
+    k starts at min_clusters, or at 2. With no more different reports than that, each of them is a cluster.
     """
     fitted = scored = reports
     if len(reports) > min(parameters.kmeans_clients, parameters.silhouette_clients):
@@ -69,19 +86,21 @@ def _centers(
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
-    distinct = first_distinct(fitted, max(3, parameters.max_clusters))
-    if len(distinct) <= 2:
+    fewest = max(2, parameters.min_clusters)
+    distinct = first_distinct(fitted, parameters.max_clusters + 1)
+    if len(distinct) <= fewest:
         return distinct
     candidates: list[Floats] = []
     # NOTE: one thread: scikit-learn's threads change the order of sums, and so the last digits.
     with threadpool_limits(1):
-        for k in range(2, min(parameters.max_clusters, len(distinct), len(fitted) - 1) + 1):
+        for k in range(fewest, min(parameters.max_clusters, len(distinct), len(fitted) - 1) + 1):
             seed = int(generator.integers(2**31))
             found = KMeans(k, n_init=parameters.starts, random_state=seed).fit(fitted)
             candidates.append(found.cluster_centers_)
     scores = silhouettes(scored, [nearest(scored, centers) for centers in candidates])
     if np.isnan(scores).all():
-        return distinct[:1]  # the subsample cannot tell, so everybody stays together
+        # The subsample cannot tell: the fewest clusters that are allowed.
+        return distinct[:1] if parameters.min_clusters == 1 else candidates[0]
     return candidates[int(np.flatnonzero(scores >= np.nanmax(scores) - TIE)[0])]
 
 

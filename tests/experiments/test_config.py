@@ -356,7 +356,8 @@ def test_a_bad_setting_is_one_line(config: Path, setting: str, rule: str) -> Non
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "treshold": 1}}]},
             "x.toml: arm.a.clusterer: unknown key 'treshold'; choices: kmeans_clients, max_clusters, "
-            "representation, shift_from, silhouette_clients, starts, threshold; did you mean 'threshold'?",
+            "min_clusters, representation, shift_from, silhouette_clients, starts, threshold; did you mean "
+            "'threshold'?",
         ),
         (
             {"arm": [{"name": "a", "solver": ["fedproxy"]}]},
@@ -398,6 +399,14 @@ def test_an_unknown_name_lists_the_choices_with_file_and_key_in_one_line(
             "training.model.hidden.0 = 0: input should",
         ),
         ({"devices": {"model_factor": 0}}, "devices.model_factor = 0: input should be greater than 0"),
+        (
+            {"parts": {"clusterer": {"kind": "fielding", "threshold": "nevr"}}},
+            "parts.clusterer.threshold = 'nevr': must be a number, or \"never\"",
+        ),
+        (
+            {"parts": {"clusterer": {"kind": "fielding", "min_clusters": 11}}},
+            "parts.clusterer: min_clusters = 11 must not be above max_clusters = 10",
+        ),
         (
             {"devices": {"model_factor": "flop"}},
             "devices.model_factor = 'flop': must be a number, or \"flops\"",

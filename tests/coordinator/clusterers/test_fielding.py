@@ -187,6 +187,54 @@ def test_moves_without_a_reclustering_leave_last_global_where_it_was():
 
 
 @pytest.mark.parametrize("shift_from", ["previous", "last_global"])
+def test_a_threshold_of_never_follows_every_drift_by_moves(shift_from):
+    story = two_clusters(threshold="never", shift_from=shift_from)
+    turned = story.drift({0: [0, 1, 0], 1: [0, 1, 0], 2: [0, 1, 0], 3: [1, 0, 0], 4: [1, 0, 0], 5: [1, 0, 0]})
+    assert turned is not None
+    assert not turned.reclustered
+    assert story.lanes == [1, 1, 1, 0, 0, 0]
+    gone = story.drift({client: [0, 0, 1] for client in range(6)})
+    assert gone is None or not gone.reclustered
+    assert len(set(story.lanes)) <= 2
+
+
+def test_a_single_cluster_stays_one_if_the_threshold_is_never():
+    story = Story(one_hot(0, 0, 0, 0, of=2), threshold="never")
+    assert story.drift({3: [0, 1]}) is None
+    assert story.lanes == [0] * 4
+
+
+def test_a_threshold_of_zero_reclusters_at_every_drift_even_of_a_report_that_is_what_it_was():
+    story = two_clusters(threshold=0)
+    for _ in range(3):
+        answer = story.drift({0: [1, 0, 0]})
+        assert answer is not None
+        assert answer.reclustered
+    assert story.drift({}) is None
+
+
+@pytest.mark.parametrize(
+    ("threshold", "problem"),
+    [
+        ("nevr", 'must be a number, or "never"'),
+        (-0.1, "greater than or equal to 0"),
+        ("0.5", "must be a number"),
+    ],
+)
+def test_a_threshold_is_a_number_or_never(threshold, problem):
+    with pytest.raises(ValueError, match=problem):
+        FieldingParameters(threshold=threshold)
+
+
+def test_clients_can_begin_in_more_clusters_than_stand_out():
+    # Two clear groups, in each of which no two report the same.
+    reports = [[1 - client / 100, client / 100, 0] for client in range(4)]
+    reports += [[0, client / 100, 1 - client / 100] for client in range(4)]
+    assert max(Story(reports).lanes) == 1
+    assert max(Story(reports, min_clusters=6).lanes) == 5
+
+
+@pytest.mark.parametrize("shift_from", ["previous", "last_global"])
 def test_a_single_cluster_is_split_as_soon_as_reports_differ(shift_from):
     story = Story(one_hot(0, 0, 0, 0, of=2), shift_from=shift_from, threshold=NEVER)
     assert story.lanes == [0] * 4

@@ -258,6 +258,48 @@ def test_an_empty_cluster_keeps_the_centre_it_had():
 
 
 def test_parameters_have_bounds():
-    for bad in ({"max_clusters": 1}, {"starts": 0}, {"silhouette_clients": 9}, {"kmeans_clients": 9}):
+    for bad in (
+        {"min_clusters": 0},
+        {"max_clusters": 1},
+        {"starts": 0},
+        {"silhouette_clients": 9},
+        {"kmeans_clients": 9},
+    ):
         with pytest.raises(ValueError, match="greater than or equal"):
             PartitionParameters(**bad)
+
+
+def test_no_k_below_the_fewest_is_tried():
+    reports, _ = groups(3, each=8)
+    for fewest in (1, 2, 3):
+        assert len(found(reports, PartitionParameters(min_clusters=fewest)).centers) == 3
+    assert len(found(reports, PartitionParameters(min_clusters=5, max_clusters=5)).centers) == 5
+
+
+@pytest.mark.parametrize("fewest", [2, 3, 4, 10])
+def test_with_no_more_different_reports_than_the_fewest_each_is_a_cluster(fewest):
+    reports = one_hot(2, 0, 2, 0, 0, of=3)
+    assert found(reports, PartitionParameters(min_clusters=fewest)).members.tolist() == [0, 1, 0, 1, 1]
+    assert found(reports[:1], PartitionParameters(min_clusters=fewest)).members.tolist() == [0]
+
+
+def test_as_many_clusters_as_clients_is_one_each():
+    reports = np.eye(5)
+    for most in (5, 9):
+        answer = found(reports, PartitionParameters(min_clusters=5, max_clusters=most))
+        assert answer.members.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_subsample_that_cannot_tell_leaves_the_fewest_clusters():
+    # 400 clients that are alike, and three that are in no subsample of ten with these seeds.
+    reports = np.concatenate([np.tile([1.0, 0, 0, 0], (400, 1)), np.eye(4)[1:]])
+    for seed in range(4):
+        assert len(found(reports, PartitionParameters(silhouette_clients=10), seed).centers) == 1
+        few = PartitionParameters(silhouette_clients=10, min_clusters=3)
+        assert len(found(reports, few, seed).centers) == 3
+
+
+def test_the_fewest_clusters_may_not_be_above_the_most():
+    assert PartitionParameters(min_clusters=3, max_clusters=3).min_clusters == 3
+    with pytest.raises(ValueError, match="min_clusters = 4 must not be above max_clusters = 3"):
+        PartitionParameters(min_clusters=4, max_clusters=3)
