@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +15,15 @@ from emulator.state_tree import Tree, as_tree, of_tree
 
 Full = Callable[[Ints, Ints], Bools]
 """Which lanes have all they need: `quota` (lanes,) and visits back (..., lanes) to (..., lanes)."""
+
+
+@dataclass(frozen=True)
+class Picked:
+    """Participants of a round, ascending, whose visits have not begun; the lane of each; quotas (lanes,)."""
+
+    clients: Ints
+    lanes: Ints
+    quota: Ints
 
 
 class Cohort:

@@ -1,7 +1,7 @@
 """The one coordinator: a state machine that answers events with events.
 
-A round is three procedures, called by events: `_renew` (data arrived), `_dispatch` (participants are picked),
-`_absorb` (updates came back). It holds no clock and does no I/O. Time passes only through the events it
+A round is four procedures, called by events: `_renew` (data arrived), `_dispatch` (participants are picked),
+`_send_out` (their visits begin), `_absorb` (updates came back). It holds no clock and does no I/O. Time passes only through the events it
 schedules; what it decides, its parts decide.
 
 Visits of abandoned and dropped clients cost no real compute: tasks are frozen at dispatch, nothing that
@@ -18,7 +18,7 @@ import numpy as np
 
 from coordinator.assignment import Assignment
 from coordinator.bank import ModelBank
-from coordinator.cohort import Cohort
+from coordinator.cohort import Cohort, Picked
 from coordinator.divergence import Divergence
 from coordinator.faults import Faults, no_faults
 from coordinator.lanes import Lanes
@@ -35,7 +35,7 @@ from coordinator.view import View
 from coordinator.window import Window
 from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
-from emulator.events import DispatchDue, Event, RoundDeadline, RoundOpened
+from emulator.events import CohortDue, DispatchDue, Event, RoundDeadline, RoundOpened
 from emulator.in_flight import VisitEnds
 from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
@@ -102,6 +102,7 @@ class SynchronousCoordinator:
         )
         self._round = RoundProgress(0, 0.0)
         self._lanes: Lanes | None = None  # of the present assignment, once they were asked for
+        self._picked: Picked | None = None  # who is sent out once the selector's questions are answered
         self._cohort: Cohort | None = None
         self._visits_opened = 0
         self._finished = False
@@ -138,6 +139,7 @@ class SynchronousCoordinator:
             "round": as_tree(self._round),
             "renewed": self._window.round,
             "assignment": None if self._window.assignment is None else as_tree(self._window.assignment),
+            "picked": None if self._picked is None else as_tree(self._picked),
             "cohort": None if self._cohort is None else self._cohort.state(),
             "visits_opened": self._visits_opened,
             "finished": self._finished,
@@ -152,6 +154,7 @@ class SynchronousCoordinator:
             self._window.assignment = of_tree(Assignment, state["assignment"])
             # What a stream has counted follows from where it is.
             self._stream.advance_to_round(self._window.round)
+        self._picked = None if state["picked"] is None else of_tree(Picked, state["picked"])
         self._cohort = None if state["cohort"] is None else Cohort.of_state(state["cohort"])
         self._visits_opened, self._finished = state["visits_opened"], state["finished"]
         self._stored.restore(state["parts"])
@@ -169,6 +172,8 @@ class SynchronousCoordinator:
                 return self._renew(now_s)
             case DispatchDue():
                 return self._dispatch(now_s)
+            case CohortDue(round=number):
+                return self._cohort_due(number, now_s)
             case RoundDeadline(round=number):
                 return self._deadline_passed(number, now_s)
         raise RunError(f"round {self._round.number}: the coordinator knows no {event}")
@@ -182,8 +187,8 @@ class SynchronousCoordinator:
         return count, Reaction() if closed_s is None else self._absorb(self._cohort, closed_s)
 
     def _awaits(self, number: int) -> bool:
-        """Whether round `number` is the present one, and its cohort has not been sent out yet."""
-        return number == self._round.number and self._cohort is None
+        """Whether round `number` is the present one, and its participants have not been picked yet."""
+        return number == self._round.number and self._picked is None and self._cohort is None
 
     # -- renew: data arrived ------------------------------------------------------------------------------
 
@@ -246,7 +251,10 @@ class SynchronousCoordinator:
     # -- dispatch: participants are picked ------------------------------------------------------------------
 
     def _dispatch(self, now_s: float) -> Reaction:
-        """Send a cohort out, or wait until enough clients are online."""
+        """Pick participants, or wait until enough clients are online.
+
+        They are sent out when the slowest answer to what the selector asked is in.
+        """
         lanes = self._current_lanes()
         quota = self.parts.pacing.quota(lanes.sizes)
         asked = [ids if quota[row] > 0 else NO_IDS for row, ids in enumerate(lanes.ids)]
@@ -258,14 +266,25 @@ class SynchronousCoordinator:
             return self._wait(np.concatenate([NO_IDS, *asked]), needed, now_s)
 
         wanted = self.parts.pacing.wanted(quota)
+        self._questions.open_moment(now_s)
         chosen = self.parts.selector.select(pool, wanted, self._view())
         if len(chosen) == 0:
             raise RunError(f"round {self._round.number}: the selector chose none of the clients online")
-        self._cohort = self._open_cohort(chosen, lanes.lane[chosen], quota, now_s)
+        self._picked = Picked(chosen, lanes.lane[chosen], quota)
+        return Reaction([(now_s + self._questions.slowest_s, CohortDue(self._round.number))])
+
+    def _cohort_due(self, number: int, now_s: float) -> Reaction:
+        """The visits of those picked begin; whoever went offline meanwhile drops out at once."""
+        picked = self._picked
+        if picked is None or number != self._round.number:
+            return Reaction()
+        self._picked = None
+        self._cohort = self._open_cohort(picked, now_s)
         return self._send_out(self._cohort)
 
-    def _open_cohort(self, clients: Ints, lanes: Ints, quota: Ints, now_s: float) -> Cohort:
-        """Freeze the tasks of `clients` and work out what their visits cost."""
+    def _open_cohort(self, picked: Picked, now_s: float) -> Cohort:
+        """Freeze the tasks of those picked and work out what their visits cost."""
+        clients = picked.clients
         self._questions.open_moment(now_s)
         view = self._view(participants=clients)
         assigned = self.parts.clusterer.on_participants(view)
@@ -284,8 +303,8 @@ class SynchronousCoordinator:
         cohort = Cohort(
             first_visit=self._visits_opened,
             clients=clients,
-            lanes=lanes,
-            quota=quota,
+            lanes=picked.lanes,
+            quota=picked.quota,
             start_s=now_s,
             asked_s=asked_s,
             crash_s=self._faults.crash_s(self._round.number, clients, now_s, busy_s),
@@ -312,7 +331,12 @@ class SynchronousCoordinator:
 
     def _send_out(self, cohort: Cohort) -> Reaction:
         """When each visit is due, or its client drops out before that; and the round's deadline."""
-        offline_s = self._availability.next_offline_s(cohort.clients, cohort.start_s)
+        clients, start_s = cohort.clients, cohort.start_s
+        offline_s = np.where(
+            self._availability.online(clients, start_s),
+            self._availability.next_offline_s(clients, start_s),
+            start_s,
+        )
         deadline_s = self.parts.pacing.deadline_s
         if deadline_s is None:
             return Reaction(visits=cohort.ends(offline_s))

@@ -36,13 +36,21 @@ class RoundOpened(Event):
 
 @dataclass(frozen=True)
 class DispatchDue(Event):
-    """The reports of `round` are in: participants are picked and sent out."""
+    """The reports of `round` are in: participants are picked."""
 
     priority: ClassVar[int] = 2
     round: int
 
 
+@dataclass(frozen=True)
+class CohortDue(Event):
+    """The questions of `round`'s selector are answered: the visits of those picked begin."""
+
+    priority: ClassVar[int] = 3
+    round: int
+
+
 EVENTS: Mapping[str, type[Event]] = {
-    kind.__name__: kind for kind in (RoundDeadline, RoundOpened, DispatchDue)
+    kind.__name__: kind for kind in (RoundDeadline, RoundOpened, DispatchDue, CohortDue)
 }
 """Those that can be stored, by name."""

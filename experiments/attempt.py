@@ -26,7 +26,7 @@ from experiments.config import Checkpoint
 from experiments.run_directory import RunDirectory
 from experiments.stopwatch import Stopwatch
 
-FORMAT = 1
+FORMAT = 2
 """Of what a checkpoint holds; another one cannot be gone on from."""
 
 ROUNDING = ("torch", "numpy", "scipy", "scikit-learn")

@@ -19,4 +19,7 @@ class Selector(Stateful, ABC):
 
     @abstractmethod
     def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
-        """Ids, ascending and distinct: of each lane, `wanted` (lanes,) clients, or all there are."""
+        """Ids, ascending and distinct: of each lane, `wanted` (lanes,) clients, or all there are.
+
+        What it asks clients through `view` delays the visits until the slowest answer.
+        """

@@ -12,7 +12,7 @@ from coordinator.memories.held import Held, HeldParameters
 from coordinator.pacing.sync import SyncParameters
 from emulator.emulation import Emulation
 from emulator.errors import RunError
-from emulator.events import DispatchDue, Event, RoundDeadline, RoundOpened
+from emulator.events import CohortDue, DispatchDue, Event, RoundDeadline, RoundOpened
 from emulator.in_flight import VisitEnds
 from emulator.messages import InferencePlan
 from emulator.ports import Coordinator, Executor, Reaction, SampleStream
@@ -397,12 +397,16 @@ def test_pooled_lanes_close_together_on_the_participants_in_all():
 def test_a_round_is_opened_and_sent_out_once_and_only_in_its_turn():
     coordinator = Population(FakeExecutor([1.0] * 2), rounds=3).coordinator()
     coordinator.start()
-    for event in (RoundOpened(1), DispatchDue(2)):
-        assert not coordinator.handle(event, 0.0).events
+    for event in (RoundOpened(1), DispatchDue(2), CohortDue(0), CohortDue(3)):
+        assert coordinator.handle(event, 0.0) == Reaction()
     coordinator.handle(RoundOpened(0), 0.0)
-    assert len(coordinator.handle(DispatchDue(0), 0.0).visits) == 2
-    for event in (RoundOpened(0), DispatchDue(0)):
-        assert not coordinator.handle(event, 0.5).events  # its cohort is out
+    assert coordinator.handle(CohortDue(0), 0.0) == Reaction()  # nobody is picked yet
+    assert coordinator.handle(DispatchDue(0), 0.0) == Reaction([(0.0, CohortDue(0))])
+    for event in (RoundOpened(0), DispatchDue(0), CohortDue(1)):
+        assert coordinator.handle(event, 0.0) == Reaction()  # its participants are picked
+    assert len(coordinator.handle(CohortDue(0), 0.0).visits) == 2
+    for event in (RoundOpened(0), DispatchDue(0), CohortDue(0)):
+        assert coordinator.handle(event, 0.5) == Reaction()  # its cohort is out
 
 
 def one_end(time_s: float, client: int, visit: int, dropped: bool = False) -> VisitEnds:
@@ -415,7 +419,8 @@ def test_events_and_visits_of_an_earlier_cohort_or_a_later_one_are_answered_with
     assert not coordinator.handle(RoundDeadline(0), 0.0).events  # nobody is out yet
     assert coordinator.visits_ended(one_end(0.0, 0, 0)) == (1, Reaction())
     coordinator.handle(RoundOpened(0), 0.0)
-    sent = coordinator.handle(DispatchDue(0), 0.0)
+    coordinator.handle(DispatchDue(0), 0.0)
+    sent = coordinator.handle(CohortDue(0), 0.0)
     assert not sent.events
     assert sent.visits.time_s.tolist() == [VISIT_S, VISIT_S]
     assert sent.visits.client.tolist() == sent.visits.visit.tolist() == [0, 1]
@@ -431,6 +436,7 @@ def test_events_and_visits_of_an_earlier_cohort_or_a_later_one_are_answered_with
     assert closed.record.kept == [0, 1]
     coordinator.handle(RoundOpened(1), VISIT_S)
     coordinator.handle(DispatchDue(1), VISIT_S)
+    coordinator.handle(CohortDue(1), VISIT_S)
     assert coordinator.handle(RoundDeadline(0), VISIT_S).record is None
     for end in (one_end(VISIT_S, 0, 0), one_end(VISIT_S, 1, 1, dropped=True)):
         assert coordinator.visits_ended(end)[1].record is None

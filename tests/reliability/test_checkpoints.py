@@ -13,6 +13,7 @@ import pytest
 from coordinator.clusterers.single import Single
 from coordinator.view import View
 from emulator.errors import CheckpointError, ConfigurationError, ResumableError, RunError
+from experiments.attempt import FORMAT
 from experiments.config import Experiment, locator
 from experiments.run_directory import RunDirectory
 from experiments.runner import plan_run, run_plan
@@ -318,8 +319,9 @@ def test_one_of_another_format_is_refused_and_kept(
     out: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as another:
-        another.setattr("experiments.attempt.FORMAT", 2)
-        assert "by this version: its format is 1, this version of driftscale has 2" in refused(out)
+        another.setattr("experiments.attempt.FORMAT", FORMAT + 1)
+        problem = f"by this version: its format is {FORMAT}, this version of driftscale has {FORMAT + 1}"
+        assert problem in refused(out)
     play(small(**EVERY_ROUND), out)
     assert log_of(out) == whole
 

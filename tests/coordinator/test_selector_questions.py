@@ -1,0 +1,202 @@
+"""What a selector asks costs what any question costs: dispatch waits for the slowest answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coordinator.clusterers import Clusterer
+from coordinator.clusterers.single import Single
+from coordinator.pacing.sync import SyncParameters
+from coordinator.pool import Pool
+from coordinator.selectors import Selector
+from coordinator.view import View
+from emulator.arrays import Ints
+from emulator.emulation import Emulation
+from emulator.plugins import NoParameters, Parameters
+from emulator.runlog import RoundRecord
+from emulator.state_tree import from_bytes, to_bytes
+from experiments.contracts import check_selector
+from tests.fakes import (
+    INF,
+    NOTHING,
+    FakeAvailability,
+    FakeExecutor,
+    MemoryLog,
+    Population,
+    a_fleet,
+    ints,
+)
+
+# Of one model of one parameter and one sample, at a byte and a trained sample a second.
+ANSWER_S = 4 + 1 / 3 + 8  # the model down, a forward pass, a sum and a count up
+VISIT_S = 4 + 1 + 4
+HELD_VISIT_S = 1 + 4  # of a client that has the model already
+
+
+class PowerOfChoiceParameters(Parameters):
+    candidates: int
+
+
+class PowerOfChoice(Selector):
+    """Of `candidates` drawn clients, those that the model of their lane serves worst (Cho et al. 2020)."""
+
+    Parameters = PowerOfChoiceParameters
+
+    def __init__(self, parameters: PowerOfChoiceParameters) -> None:
+        self.parameters = parameters
+
+    def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
+        chosen = []
+        for lane, count in enumerate(wanted.tolist()):
+            drawn = np.sort(pool.draw(lane, self.parameters.candidates, view.rng("selection", lane)))
+            answers = view.score(drawn, ints(lane), "arrived")
+            assert answers.scores.correct is not None
+            worst = np.argsort(answers.scores.correct[:, 0], kind="stable")[:count]
+            chosen.append(answers.clients[worst])
+        return np.sort(np.concatenate(chosen))
+
+
+class AskingParticipants(Clusterer):
+    """Asks participants to score their model."""
+
+    Parameters = NoParameters
+
+    def on_data(self, view: View) -> Any:
+        return Single(NOTHING).on_data(view)
+
+    def on_participants(self, view: View) -> None:
+        view.score(view.participants, ints(0), "arrived")
+
+
+def choosing(candidates: int, targets: list[float], **settings: Any) -> Population:
+    """Client i is served the worse the further its target is from 0, where the model is at first."""
+    return Population(
+        FakeExecutor(targets),
+        selector=PowerOfChoice(PowerOfChoiceParameters(candidates=candidates)),
+        **{"participants": 1, **settings},
+    )
+
+
+def first_record(population: Population) -> RoundRecord:
+    return population.play().records[0]
+
+
+def test_visits_begin_when_the_slowest_answer_is_in() -> None:
+    # Client 0 uploads at half a byte a second, and is asked, but not picked.
+    fleet = a_fleet(2, upload_bytes_per_s=[0.5, 1.0])
+    record = first_record(choosing(2, [0.0, 0.5], fleet=fleet))
+    assert record.opened_s == 0
+    assert record.dispatched_s == pytest.approx(ANSWER_S + 8)
+    assert record.participants == record.kept == [1]
+    assert record.closed_s == pytest.approx(ANSWER_S + 8 + HELD_VISIT_S)
+
+
+def test_a_round_of_power_of_choice_is_not_shorter_than_one_of_random_selection() -> None:
+    rounds = 3
+    asked = choosing(3, [0.0, 0.5, 0.25], rounds=rounds).play().records
+    drawn = Population(FakeExecutor([0.0, 0.5, 0.25]), participants=1, rounds=rounds).play().records
+    assert drawn[-1].closed_s == rounds * VISIT_S
+    assert asked[-1].closed_s == pytest.approx(rounds * (ANSWER_S + HELD_VISIT_S))
+    assert asked[-1].closed_s > drawn[-1].closed_s
+
+
+def test_every_candidate_is_charged_and_the_model_it_has_is_not_sent_to_it_again() -> None:
+    record = first_record(choosing(3, [0.0, 0.5, 0.25]))
+    assert record.control_bytes == 3 * (4 + 8)
+    assert (record.download_bytes, record.upload_bytes) == (0, 4)
+    assert record.models_sent == 3 + 1  # three to be scored, one trained
+
+
+def test_a_selector_that_asks_nobody_costs_nothing() -> None:
+    record = first_record(Population(FakeExecutor([0.0, 0.5]), participants=1))
+    assert (record.dispatched_s, record.control_bytes) == (0.0, 0.0)
+
+
+def test_whoever_goes_offline_while_others_answer_drops_out_as_its_visit_begins() -> None:
+    # Both are picked, and dispatched at 12.3 s; client 1 is away from 10 s on, and back later.
+    away = FakeAvailability({1: [(0.0, 10.0), (20.0, INF)]})
+    record = first_record(choosing(2, [0.0, 0.5], participants=2, availability=away))
+    assert record.participants == [0, 1]
+    assert (record.kept, record.dropped) == ([0], [1])
+    assert record.closed_s == pytest.approx(ANSWER_S + HELD_VISIT_S)
+    assert record.upload_bytes == 4
+
+
+def test_whoever_is_back_by_then_takes_part() -> None:
+    away = FakeAvailability({1: [(0.0, 10.0), (11.0, INF)]})
+    record = first_record(choosing(2, [0.0, 0.5], participants=2, availability=away))
+    assert record.kept == [0, 1]
+
+
+def test_when_all_that_were_picked_have_gone_the_round_is_over_and_the_next_one_waits() -> None:
+    away = FakeAvailability({client: [(0.0, 10.0), (50.0, INF)] for client in range(2)})
+    records = choosing(2, [0.0, 0.5], availability=away, rounds=2).play().records
+    assert (records[0].kept, records[0].dropped) == ([], [1])
+    assert records[0].closed_s == records[0].dispatched_s == pytest.approx(ANSWER_S)
+    assert records[0].train_loss is None
+    assert records[1].dispatched_s == pytest.approx(50 + ANSWER_S)
+    assert records[1].kept == [1]
+
+
+def test_the_deadline_counts_from_dispatch() -> None:
+    in_time = choosing(2, [0.0, 0.5], pacing=SyncParameters(deadline_s=HELD_VISIT_S))
+    assert first_record(in_time).kept == [1]
+    late = choosing(2, [0.0, 0.5], pacing=SyncParameters(deadline_s=HELD_VISIT_S - 0.5))
+    record = first_record(late)
+    assert record.kept == []
+    assert record.closed_s == pytest.approx(ANSWER_S + HELD_VISIT_S - 0.5)
+
+
+def test_what_participants_are_asked_then_lengthens_their_own_visits_alone() -> None:
+    record = first_record(choosing(2, [0.0, 0.5], clusterer=AskingParticipants()))
+    assert record.dispatched_s == pytest.approx(ANSWER_S)
+    # The model is there already: a forward pass, and a sum and a count up.
+    assert record.closed_s == pytest.approx(ANSWER_S + (1 / 3 + 8) + HELD_VISIT_S)
+
+
+def test_while_too_few_are_online_nobody_is_asked() -> None:
+    away = FakeAvailability({0: [(30.0, INF)]})
+    record = first_record(choosing(2, [0.5, 0.0], availability=away, min_online=2))
+    assert record.dispatched_s == pytest.approx(30 + ANSWER_S)
+    assert record.control_bytes == 2 * (4 + 8)
+
+
+def test_it_keeps_to_the_contract_of_selectors() -> None:
+    check_selector(lambda: PowerOfChoice(PowerOfChoiceParameters(candidates=3)))
+
+
+def test_a_run_stored_between_any_two_steps_goes_on_as_if_it_had_not_been() -> None:
+    def played(stored_after: int | None) -> tuple[list[RoundRecord], int]:
+        """The records, and how many steps there were."""
+        log, steps = MemoryLog(), 0
+        emulation = Emulation(population().coordinator(), log)
+        playing = emulation.steps()
+        for _ in playing:
+            steps += 1
+            if steps == stored_after:
+                stored = to_bytes(emulation.state())
+                emulation = Emulation(population().coordinator(), log)
+                emulation.restore(from_bytes(stored))
+                playing.close()
+                steps += sum(1 for _ in emulation.steps())
+                break
+        return log.records, steps
+
+    def population() -> Population:
+        away = FakeAvailability({1: [(0.0, 10.0), (20.0, INF)]})
+        return choosing(
+            3,
+            [0.0, 0.5, 0.25],
+            participants=2,
+            availability=away,
+            rounds=3,
+            clusterer=AskingParticipants(),
+        )
+
+    whole, steps = played(None)
+    assert steps > 3 * 4
+    for step in range(1, steps):
+        assert played(step) == (whole, steps), step
