@@ -1,8 +1,8 @@
 """The one coordinator: a state machine that answers events with events.
 
 A round is four procedures, called by events: `_renew` (data arrived), `_dispatch` (participants are picked),
-`_send_out` (their visits begin), `_absorb` (updates came back). It holds no clock and does no I/O. Time passes only through the events it
-schedules; what it decides, its parts decide.
+`_cohort_due` (their visits begin), `_absorb` (updates came back). It holds no clock and does no I/O. Time
+passes only through the events it schedules; what it decides, its parts decide.
 
 Visits of abandoned and dropped clients cost no real compute: tasks are frozen at dispatch, nothing that
 happens later can change their outcome, and so they are trained at absorption, when it is known who is kept.
@@ -24,6 +24,7 @@ from coordinator.faults import Faults, no_faults
 from coordinator.lanes import Lanes
 from coordinator.measurement import NOT_MEASURED, Measurement, measure, scored_clients
 from coordinator.method import Parts, RoundSettings
+from coordinator.part import Part
 from coordinator.pool import Pool
 from coordinator.progress import RoundProgress
 from coordinator.questions import Questions
@@ -206,8 +207,8 @@ class SynchronousCoordinator:
         self._questions.open_round(progress.number)
         self._questions.open_moment(now_s)
         drift = self._hear(news) if clusterer.representation is not None else {}
-        self._apply(clusterer.on_data(self._view(drift=drift, changed=news)))
-        self.parts.memory.claim(self._view())
+        self._apply(clusterer.on_data(self._view(clusterer, drift=drift, changed=news)))
+        self._claim()
         # The registration precedes the emulation: it costs bytes, and no virtual time.
         asked_s = 0.0 if registering else self._questions.slowest_s
         return Reaction([(now_s + asked_s, DispatchDue(progress.number))])
@@ -230,6 +231,10 @@ class SynchronousCoordinator:
             numbers = BYTES_PER_REPORTED_NUMBER * signal.shape[1]
             self._questions.charge(reporting, Work.of(len(reporting), upload_bytes=numbers))
         return drift
+
+    def _claim(self) -> None:
+        """The newest arrivals belong to the members of now."""
+        self.parts.memory.claim(self._view(self.parts.memory))
 
     def _apply(self, assignment: Assignment | None) -> None:
         if assignment is None:
@@ -267,7 +272,8 @@ class SynchronousCoordinator:
 
         wanted = self.parts.pacing.wanted(quota)
         self._questions.open_moment(now_s)
-        chosen = self.parts.selector.select(pool, wanted, self._view())
+        selector = self.parts.selector
+        chosen = selector.select(pool, wanted, self._view(selector))
         if len(chosen) == 0:
             raise RunError(f"round {self._round.number}: the selector chose none of the clients online")
         self._picked = Picked(chosen, lanes.lane[chosen], quota)
@@ -286,15 +292,15 @@ class SynchronousCoordinator:
         """Freeze the tasks of those picked and work out what their visits cost."""
         clients = picked.clients
         self._questions.open_moment(now_s)
-        view = self._view(participants=clients)
-        assigned = self.parts.clusterer.on_participants(view)
+        clusterer, memory = self.parts.clusterer, self.parts.memory
+        assigned = clusterer.on_participants(self._view(clusterer, participants=clients))
         if assigned is not None:
             self._apply(assigned)
-            self.parts.memory.claim(self._view())
-            view = self._view(participants=clients)
-        client, row, samples = self.parts.memory.rows(clients, view)
+            self._claim()
+        client, row, samples = memory.rows(clients, self._view(memory, participants=clients))
         visit = np.searchsorted(clients, client)  # of each task, its row among the visits
-        settings = task_settings(self.settings, self.parts.schedules, client, row, view)
+        views = [self._view(schedule, participants=clients) for schedule in self.parts.schedules]
+        settings = task_settings(self.settings, self.parts.schedules, client, row, views)
         downloaded = self._questions.hold(client, row)
         payload = visit_work(visit, settings, downloaded, len(clients), self._model_bytes)
         work = self._faults.sent(payload, clients, self._round.number, 0)
@@ -389,7 +395,8 @@ class SynchronousCoordinator:
         tasks, start = cohort.kept_tasks()
         if not tasks.samples.counts().any():
             return None
-        weights = self.parts.aggregator.weights(tasks.model, tasks.samples.counts(), self._view())
+        aggregator, clusterer = self.parts.aggregator, self.parts.clusterer
+        weights = aggregator.weights(tasks.model, tasks.samples.counts(), self._view(aggregator))
         trained = self._executor.train(tasks, cohort.models, start, weights)
         updates, self._round.rejected = self._divergence.usable(self._round.number, trained)
         with_samples = np.flatnonzero(updates.num_samples > 0)
@@ -397,12 +404,12 @@ class SynchronousCoordinator:
             return None
         news = {"participants": cohort.clients, "updates": updates}
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error in a moment
-            models = self.parts.aggregator.aggregate(updates, self._view(**news))
+            models = aggregator.aggregate(updates, self._view(aggregator, **news))
             train_loss = float(updates.metrics["loss"][with_samples].mean())
         self._divergence.refuse(self._round.number, models, train_loss)
         self.bank.publish(models, updated=(self.bank.ids[:, None] == updates.model).any(axis=1))
         self._solver_state.commit(updates)
-        self._apply(self.parts.clusterer.on_updates(self._view(**news)))
+        self._apply(clusterer.on_updates(self._view(clusterer, **news)))
         return train_loss
 
     def _record(self, cohort: Cohort, train_loss: float | None, now_s: float) -> RoundRecord:
@@ -427,7 +434,7 @@ class SynchronousCoordinator:
                 f"round {number}: no scored client holds test samples any more at data step "
                 f"{self._stream.step}; a trace must last as long as round.rounds = {settings.rounds}"
             )
-        plan = self.parts.clusterer.serve(self._view())
+        plan = self.parts.clusterer.serve(self._view(self.parts.clusterer))
         measured = measure(
             self._executor,
             self.bank,
@@ -456,6 +463,6 @@ class SynchronousCoordinator:
         labels: Ints = np.append(self.bank.labels, -1)[self._current().members[:, 0]]
         return labels
 
-    def _view(self, **news: Any) -> View:
-        """What is true now; `news` is as `Window.view` has it."""
-        return self._window.view(self._questions.ask, **news)
+    def _view(self, part: Part, **news: Any) -> View:
+        """What `part` may see now; `news` is as `Window.view` has it."""
+        return self._window.view(part, self._questions.ask, **news)

@@ -14,16 +14,17 @@ from emulator.messages import Work
 
 
 def task_settings(
-    settings: RoundSettings, schedules: Sequence[Schedule], client: Ints, row: Ints, view: View
+    settings: RoundSettings, schedules: Sequence[Schedule], client: Ints, row: Ints, views: Sequence[View]
 ) -> dict[str, Floats]:
-    """(n,) the numbers of each task of `client` on `row`: the round's, and what schedules decide."""
+    """(n,) the numbers of each task of `client` on `row`: the round's, and what schedules decide, each by its
+    own of `views`."""
     base = {
         "learning_rate": np.full(len(client), settings.learning_rate),
         "local_steps": np.full(len(client), float(settings.local_steps)),
         "batch_size": np.full(len(client), float(settings.batch_size)),
     }
     decided: dict[str, Floats] = {}
-    for schedule in schedules:
+    for schedule, view in zip(schedules, views, strict=True):
         schedule.observe(view)
         decided.update(schedule.settings(client, row, base, view))
     return base | decided

@@ -76,12 +76,20 @@ class View:
     changed: Ints  # ids whose data changed since the last round; empty but when data arrived
     participants: Ints  # ids picked this round; empty until then
     updates: Updates | None  # what came back this round; None until then
-    concepts: Ints | None  # (N,) the truth about each client's newest samples, for oracles; None: not known
+    truth: Callable[[], Ints | None]  # what `concepts` gives
     initial: Callable[[int], Floats32]  # (P,) the number-th initialisation of this seed; 0 is the shared one
     held: Callable[[Ints], SampleRanges]  # training samples each client holds now
     arrived: Callable[[Ints, int, int], SampleRanges]  # of these, what arrived in data steps [first, last]
     claimed: Callable[[], Ints]  # (M,) samples that the memory holds for each model, over all clients
     score: Ask  # a question to clients
+
+    @property
+    def concepts(self) -> Ints | None:
+        """(N,) the true concept of each client's newest samples; None where the trace does not know it.
+
+        RunError for a part that does not declare itself an oracle.
+        """
+        return self.truth()
 
     @property
     def drifted(self) -> Ints:

@@ -9,9 +9,11 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.bank import ModelBank
 from coordinator.memories import Memory
+from coordinator.part import Part
 from coordinator.reports import Reports
 from coordinator.view import Answers, Ask, ClaimedBy, Samples, View
 from emulator.arrays import NO_IDS, Bools, Ints
+from emulator.errors import RunError
 from emulator.messages import SampleRanges, Updates
 from emulator.ports import Executor, SampleStream
 from emulator.seeding import RandomStreams
@@ -45,7 +47,7 @@ class Window:
     def samples_of(self, samples: Samples, clients: Ints) -> SampleRanges:
         """What a question to `clients` is about."""
         if isinstance(samples, ClaimedBy):
-            return self._memory.samples(clients, samples.model, self.view(_nobody_is_asked))
+            return self._memory.samples(clients, samples.model, self.view(self._memory, _nobody_is_asked))
         return self._stream.arrived(clients, self._stream.step, self._stream.step)
 
     def claimed(self) -> Ints:
@@ -56,6 +58,7 @@ class Window:
 
     def view(
         self,
+        part: Part,
         ask: Ask,
         *,
         drift: Mapping[str, Bools] | None = None,
@@ -63,7 +66,7 @@ class Window:
         participants: Ints = NO_IDS,
         updates: Updates | None = None,
     ) -> View:
-        """What is true now; what is new at this moment is named."""
+        """What `part` may see of what is true now; what is new at this moment is named."""
         return View(
             round=self.round,
             step=self._stream.step,
@@ -79,13 +82,21 @@ class Window:
             changed=changed,
             participants=participants,
             updates=updates,
-            concepts=self._stream.concepts,
+            truth=lambda: self._truth_for(part),
             initial=self._executor.initial,
             held=lambda ids: self._stream.held(ids, "train"),
             arrived=self._stream.arrived,
             claimed=self.claimed,
             score=ask,
         )
+
+    def _truth_for(self, part: Part) -> Ints | None:
+        if not part.oracle:
+            raise RunError(
+                f"{part.name} asks for the true concepts, and only oracles may see them: parts that declare "
+                f"`oracle = True`"
+            )
+        return self._stream.concepts
 
 
 def _nobody_is_asked(*question: object, **more: object) -> Answers:

@@ -399,7 +399,7 @@ def a_view(
         changed=np.array(changed, dtype=np.int64),
         participants=np.array(participants, dtype=np.int64),
         updates=updates,
-        concepts=None if concepts is None else np.array(concepts, dtype=np.int64),
+        truth=lambda: None if concepts is None else np.array(concepts, dtype=np.int64),
         initial=lambda number: np.full(2, number, dtype=np.float32),
         held=ranges.take,
         arrived=arrived or (lambda ids, first, last: ranges.take(ids)),

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import ClassVar
+from abc import abstractmethod
 
+from coordinator.part import Part
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
-from emulator.plugins import Parameters
-from emulator.stateful import Stateful
 
 
-class Aggregator(Stateful, ABC):
+class Aggregator(Part):
     """Base of aggregators; built with its own frozen parameters."""
-
-    Parameters: ClassVar[type[Parameters]]
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
         """(M, n) what `aggregate` will mix the updates of n tasks by, once, if all of them are finite; None

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 from coordinator.assignment import Assignment
+from coordinator.part import Part
 from coordinator.view import View
 from emulator.messages import InferencePlan
-from emulator.plugins import Parameters
 from emulator.ports import Segment
-from emulator.stateful import Stateful
 
 Representation = Literal["label"]
 
 
-class Clusterer(Stateful, ABC):
+class Clusterer(Part):
     """Base of clusterers; built with its own frozen parameters.
 
     It is asked at three moments, and answers None for "as before".
     """
-
-    Parameters: ClassVar[type[Parameters]]
 
     def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:
         """Asked before anything runs: ConfigurationError where this model or trace is none to work with.

@@ -25,6 +25,7 @@ class Oracle(Clusterer):
     """
 
     Parameters = NoParameters
+    oracle = True
 
     def __init__(self, parameters: NoParameters) -> None:
         self.parameters = parameters
@@ -38,12 +39,13 @@ class Oracle(Clusterer):
             )
 
     def on_data(self, view: View) -> Assignment | None:
-        assert view.concepts is not None, "refused by check"
-        new = np.setdiff1d(view.concepts, self._concepts)
+        concepts = view.concepts
+        assert concepts is not None, "refused by check"
+        new = np.setdiff1d(concepts, self._concepts)
         known = len(self._concepts)
         self._concepts = np.append(self._concepts, new)
         # (N,) the row of each client's concept.
-        members = (view.concepts[:, None] == self._concepts).argmax(axis=1)
+        members = (concepts[:, None] == self._concepts).argmax(axis=1)
         if view.assignment is None:
             return Assignment.fresh(members, len(new), view.initial(0))
         if np.array_equal(members, view.members[:, 0]):

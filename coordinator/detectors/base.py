@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import ClassVar
+from abc import abstractmethod
 
+from coordinator.part import Part
 from emulator.arrays import Bools, Floats
-from emulator.plugins import Parameters
-from emulator.stateful import Stateful
 
 
-class Detector(Stateful, ABC):
+class Detector(Part):
     """Base of detectors; built with its own frozen parameters."""
-
-    Parameters: ClassVar[type[Parameters]]
 
     @abstractmethod
     def detect(self, signal: Floats, last: Floats) -> Bools:

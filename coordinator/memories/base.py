@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import ClassVar
+from abc import abstractmethod
 
 from coordinator.assignment import Assignment
+from coordinator.part import Part
 from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.messages import SampleRanges
-from emulator.plugins import Parameters
-from emulator.stateful import Stateful
 
 
-class Memory(Stateful, ABC):
+class Memory(Part):
     """Base of memories; built with its own frozen parameters."""
-
-    Parameters: ClassVar[type[Parameters]]
 
     def remix(self, assignment: Assignment) -> None:
         """The models change: what belongs to an old one passes to its heir."""

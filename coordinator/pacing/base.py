@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
+from coordinator.part import Part
 from coordinator.shares import exact
 from emulator.arrays import Bools, Ints
-from emulator.plugins import Parameters
-from emulator.stateful import Stateful
 
 
 @dataclass(frozen=True)
@@ -32,10 +31,8 @@ class CohortSize:
         return math.ceil(exact(self.over_commit) * quota)
 
 
-class Pacing(Stateful, ABC):
+class Pacing(Part):
     """Base of pacings; built with its own frozen parameters and the cohort's size. Arrays are (lanes,)."""
-
-    Parameters: ClassVar[type[Parameters]]
 
     @property
     @abstractmethod

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
+from coordinator.part import Part
 from coordinator.view import View
 from emulator.arrays import Floats, Ints
-from emulator.plugins import Parameters
-from emulator.stateful import Stateful
 
 
-class Schedule(Stateful, ABC):
+class Schedule(Part):
     """Base of schedules; built with its own frozen parameters.
 
     `sets` names the settings it decides: `learning_rate`, `local_steps` or `batch_size`. No two schedules of
     an arm may set the same.
     """
 
-    Parameters: ClassVar[type[Parameters]]
     sets: ClassVar[frozenset[str]]
 
     def observe(self, view: View) -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import ClassVar
+from abc import abstractmethod
 
+from coordinator.part import Part
 from coordinator.pool import Pool
 from coordinator.view import View
 from emulator.arrays import Ints
-from emulator.plugins import Parameters
-from emulator.stateful import Stateful
 
 
-class Selector(Stateful, ABC):
+class Selector(Part):
     """Base of selectors; built with its own frozen parameters."""
-
-    Parameters: ClassVar[type[Parameters]]
 
     @abstractmethod
     def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:

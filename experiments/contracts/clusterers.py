@@ -23,7 +23,8 @@ SILENT_STEPS = (None, 1, 2)
 
 def check_clusterer(make: Callable[[], Clusterer]) -> None:
     """Its first answer is an assignment, later ones may be; equal views get equal answers, and stay as they
-    are; everybody is served by models that exist, and serving changes nothing.
+    are; everybody is served by models that exist, and serving changes nothing. Only one that declares itself
+    an oracle looks at the true concepts, here as in the other checks.
 
     It is played over several data steps, with everybody online and with clients that do not answer.
     """
@@ -129,17 +130,21 @@ def _round(clusterer: Clusterer, world: LittleWorld, step: int, times: int) -> l
     known = (None, *get_args(Representation))
     assert representation in known, f"representation = {representation!r}; choices: {known}"
     changed, drift = world.open_round(step, reports=representation is not None)
-    answers: list[Any] = [_moment(clusterer.on_data, world, world.view(changed=changed, drift=drift))]
+    answers: list[Any] = [
+        _moment(clusterer.on_data, world, world.view(clusterer, changed=changed, drift=drift))
+    ]
     assert world.assignment is not None, "the first call of on_data must answer with an assignment"
     world.claim()
     participants = world.participants()
     if len(participants) > 0:
-        answers.append(_moment(clusterer.on_participants, world, world.view(participants=participants)))
+        answers.append(
+            _moment(clusterer.on_participants, world, world.view(clusterer, participants=participants))
+        )
         if answers[-1] is not None:
             world.claim()
         updates = world.train(participants)
         if updates is not None:
-            answers.append(_moment(clusterer.on_updates, world, world.view(updates=updates)))
+            answers.append(_moment(clusterer.on_updates, world, world.view(clusterer, updates=updates)))
     plans = [_served(clusterer, world) for _ in range(times)]
     assert all(same(plan, plans[0]) for plan in plans), "asked twice, it serves differently"
     return [*answers, plans[0]]
@@ -156,7 +161,7 @@ def _moment(ask: Callable[[View], Assignment | None], world: LittleWorld, view: 
 
 
 def _served(clusterer: Clusterer, world: LittleWorld) -> InferencePlan:
-    asked, view = len(world.questions), world.view()
+    asked, view = len(world.questions), world.view(clusterer)
     with left_alone(view):
         plan = clusterer.serve(view)
     assert len(world.questions) == asked, "serve must ask clients nothing: whoever measures is not charged"

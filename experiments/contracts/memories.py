@@ -69,10 +69,10 @@ def _history() -> list[Assignment]:
 def _step(world: LittleWorld, step: int, assignment: Assignment) -> list[Any]:
     """What the memory answers at one data step."""
     world.open_round(step)
-    view = world.view()
+    view = world.view(world.memory)
     with left_alone(view, assignment):
         world.apply(assignment)
-    view = world.view()
+    view = world.view(world.memory)
     with left_alone(view):
         world.claim()
     everyone = np.arange(NUM_CLIENTS)

@@ -70,7 +70,7 @@ def check_selector(make: Callable[[], Selector]) -> None:
     for wanted in ([2, 2, 2, 1], [9, 0, 1, 1], [0, 0, 0, 0]):
         answers = []
         for selector in (make(), resumed(make)):
-            view = settled_view(num_clients=13, num_models=4)
+            view = settled_view(selector, num_clients=13, num_models=4)
             with left_alone(lanes, view):
                 chosen = selector.select(Pool(lanes, _but_five), np.array(wanted), view)
             assert 5 not in chosen, "client 5 is not available"
@@ -91,7 +91,7 @@ def _but_five(ids: Ints) -> Bools:
 def check_aggregator(make: Callable[[], Aggregator]) -> None:
     """Models without updates stay as they are; nothing handed in is changed; equal updates give equal
     models; if it says beforehand what it will mix them by, it keeps its word."""
-    view = settled_view(num_clients=4, num_models=3)
+    view = settled_view(make(), num_clients=4, num_models=3)
     delta = np.random.default_rng(1).normal(size=(3, NUM_PARAMETERS)).astype(np.float32)
     updates = ArrayUpdates(
         client=np.arange(3),
@@ -129,7 +129,7 @@ def check_robust_aggregator(make: Callable[[], Aggregator]) -> None:
     small multiple of what the others say, and never another model; neither the order of the rows nor the
     updates of clients without samples change anything but rounding."""
     check_aggregator(make)
-    view = settled_view(num_clients=13, num_models=2)
+    view = settled_view(make(), num_clients=13, num_models=2)
     honest = np.random.default_rng(2).normal(size=(12, NUM_PARAMETERS)).astype(np.float32)
     updates = ArrayUpdates(
         client=np.arange(12),
@@ -200,7 +200,7 @@ def check_schedule(make: Callable[[], Schedule]) -> None:
             assert schedule.sets, "a schedule that sets nothing"
             assert schedule.sets <= set(base), f"{sorted(schedule.sets)}: tasks have only {sorted(base)}"
             world.open_round(round_ // 2)
-            view = world.view()
+            view = world.view(schedule)
             with left_alone(client, model, base, view):
                 schedule.observe(view)
                 settings = schedule.settings(client, model, base, view)

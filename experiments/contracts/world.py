@@ -12,6 +12,7 @@ from coordinator.assignment import Assignment
 from coordinator.bank import ModelBank
 from coordinator.memories import Memory
 from coordinator.memories.claimed import Claimed, ClaimedParameters
+from coordinator.part import Part
 from coordinator.view import Answers, ClaimedBy, Samples, View
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.messages import ArrayUpdates, Metric, SampleRanges
@@ -72,7 +73,7 @@ class LittleWorld:
 
     def claimed(self) -> Ints:
         """(M,) samples that the memory holds for each model."""
-        everyone, view = np.arange(self.num_clients), self.view()
+        everyone, view = np.arange(self.num_clients), self.view(self.memory)
         held = [self.memory.samples(everyone, row, view).counts().sum() for row in range(len(self.bank))]
         return np.array(held, dtype=np.int64)
 
@@ -85,13 +86,14 @@ class LittleWorld:
 
     def view(
         self,
+        part: Part,
         *,
         drift: dict[str, Bools] | None = None,
         changed: Ints = NO_IDS,
         participants: Ints = NO_IDS,
         updates: ArrayUpdates | None = None,
     ) -> View:
-        """What is true now; what is new at this moment is named."""
+        """What `part` may see of what is true now; what is new at this moment is named."""
         return View(
             round=self.round,
             step=self.step,
@@ -107,13 +109,17 @@ class LittleWorld:
             changed=changed,
             participants=participants,
             updates=updates,
-            concepts=self.concepts,
+            truth=lambda: self._truth_for(part),
             initial=initial,
             held=self.held,
             arrived=self.arrived,
             claimed=self.claimed,
             score=self.score,
         )
+
+    def _truth_for(self, part: Part) -> Ints:
+        assert part.oracle, f"{part.name} looks at the true concepts, and does not declare `oracle = True`"
+        return self.concepts
 
     # -- questions -------------------------------------------------------------------------------------------
 
@@ -148,7 +154,7 @@ class LittleWorld:
         if isinstance(samples, ClaimedBy):
             model, most = samples.model, len(self.bank)
             assert 0 <= model < most, f"a question about samples of model {model}, and there are {most}"
-            return self.memory.samples(clients, model, self.view())
+            return self.memory.samples(clients, model, self.view(self.memory))
         assert samples == "arrived", f"a question about samples {samples!r}"
         return self.arrived(clients, self.step, self.step)
 
@@ -191,7 +197,7 @@ class LittleWorld:
 
     def claim(self) -> None:
         """The memory notes who belongs where."""
-        self.memory.claim(self.view())
+        self.memory.claim(self.view(self.memory))
 
     def participants(self) -> Ints:
         """Two of three clients that are online and have a lane."""
@@ -201,7 +207,9 @@ class LittleWorld:
 
     def train(self, participants: Ints) -> ArrayUpdates | None:
         """What came back of their tasks, aggregated; None when nobody had samples to train on."""
-        client, row, samples = self.memory.rows(participants, self.view(participants=participants))
+        client, row, samples = self.memory.rows(
+            participants, self.view(self.memory, participants=participants)
+        )
         counts = samples.counts()
         if not counts.any():
             return None
@@ -220,7 +228,8 @@ class LittleWorld:
             delta=delta,
             metrics={"loss": np.where(counts > 0, np.abs(delta).mean(axis=1), np.nan)},
         )
-        models = FedAvg(FedAvgParameters()).aggregate(updates, self.view(updates=updates))
+        fedavg = FedAvg(FedAvgParameters())
+        models = fedavg.aggregate(updates, self.view(fedavg, updates=updates))
         self.bank.publish(models, updated=np.isin(self.bank.ids, updates.model))
         return updates
 
@@ -230,10 +239,11 @@ def initial(number: int) -> Floats32:
     return np.array([number] * 3 + [1] * 3, dtype=np.float32)
 
 
-def settled_view(num_clients: int, num_models: int) -> View:
-    """A view in the middle of a round: all clients are on the first of so many different models."""
+def settled_view(part: Part, num_clients: int, num_models: int) -> View:
+    """What `part` may see in the middle of a round, when all clients are on the first of so many different
+    models."""
     world = LittleWorld(np.full((1, num_clients, NUM_LABELS), 1 / NUM_LABELS))
     starts = np.random.default_rng(4).normal(size=(num_models, NUM_PARAMETERS)).astype(np.float32)
     world.open_round(0)
     world.apply(Assignment.fresh(np.zeros(num_clients, dtype=np.int64), num_models, starts))
-    return world.view()
+    return world.view(part)

@@ -8,6 +8,7 @@ import pytest
 from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
 from coordinator.clusterers.single import Single
 from coordinator.detectors.changed import Changed
+from coordinator.memories.held import Held, HeldParameters
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncParameters
 from coordinator.pool import Pool
@@ -122,6 +123,67 @@ def decisions():
 def test_schedules_that_break_a_rule_are_refused(decide, sets, complaint):
     with pytest.raises(AssertionError, match=complaint):
         contracts.check_schedule(lambda: Rates(decide, sets))
+
+
+class Peeking(Random):
+    """Looks at the truth."""
+
+    def select(self, pool, wanted, view):
+        assert view.concepts is not None
+        return super().select(pool, wanted, view)
+
+
+class PeekingSingle(Single):
+    """Looks at the truth when updates came back."""
+
+    def on_updates(self, view):
+        assert view.concepts is not None
+
+
+class PeekingHeld(Held):
+    """Looks at the truth when it is asked who trains."""
+
+    def rows(self, clients, view):
+        assert view.concepts is not None
+        return super().rows(clients, view)
+
+
+class PeekingFedAvg(FedAvg):
+    """Looks at the truth when it aggregates."""
+
+    def aggregate(self, updates, view):
+        assert view.concepts is not None
+        return super().aggregate(updates, view)
+
+
+class PeekingRates(Rates):
+    """Looks at the truth in each round."""
+
+    def observe(self, view):
+        assert view.concepts is not None
+
+
+def the_base_rate(base):
+    return {"learning_rate": base["learning_rate"]}
+
+
+PEEKING = [
+    pytest.param(contracts.check_selector, Peeking, NOTHING, id="selector"),
+    pytest.param(contracts.check_clusterer, PeekingSingle, NOTHING, id="clusterer"),
+    pytest.param(contracts.check_memory, PeekingHeld, HeldParameters(), id="memory"),
+    pytest.param(contracts.check_aggregator, PeekingFedAvg, FedAvgParameters(), id="aggregator"),
+    pytest.param(contracts.check_schedule, PeekingRates, the_base_rate, id="schedule"),
+]
+
+
+@pytest.mark.parametrize(("check", "part", "parameters"), PEEKING)
+def test_parts_that_look_at_the_truth_must_say_so(check, part, parameters):
+    class Oracle(part):
+        oracle = True
+
+    with pytest.raises(AssertionError, match=f"{part.__name__} looks at the true concepts"):
+        check(lambda: part(parameters))
+    check(lambda: Oracle(parameters))
 
 
 def test_aggregators_that_touch_a_model_without_updates_are_refused():

@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 
+from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
 from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.single import Single
+from coordinator.memories.held import Held, HeldParameters
+from coordinator.pool import Pool
 from coordinator.schedules import Schedule
+from coordinator.selectors.random import Random
 from coordinator.view import View
-from emulator.arrays import Bools, Floats, Ints
-from emulator.messages import InferencePlan, StateSpec
+from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.errors import RunError
+from emulator.messages import InferencePlan, SampleRanges, StateSpec, Updates
 from emulator.plugins import NoParameters
 from tests.fakes import FakeAvailability, FakeExecutor, FakeStream, Population, ints, one_hot
 
@@ -254,3 +260,71 @@ def test_a_dropped_visit_leaves_no_trace_in_the_solver() -> None:
     away = FakeAvailability({1: [(-np.inf, 5.0), (6.0, np.inf)]})
     Population(executor, availability=away, rounds=2).play()
     assert executor.counts() == [[0], [1, 0]]
+
+
+# -- the truth ----------------------------------------------------------------------------------------------
+
+
+def peeking(kind: str, oracle_: bool, seen: list[Ints | None]) -> Population:
+    """Two clients on concepts 0 and 1; the part of that kind looks at the truth in every round."""
+
+    class Truthful:
+        oracle = oracle_
+
+    class Peeks(Truthful, Single):
+        def on_data(self, view: View) -> Assignment | None:
+            seen.append(view.concepts)
+            return super().on_data(view)
+
+    class PeeksSelecting(Truthful, Random):
+        def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
+            seen.append(view.concepts)
+            return super().select(pool, wanted, view)
+
+    class PeeksRemembering(Truthful, Held):
+        def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
+            seen.append(view.concepts)
+            return super().rows(clients, view)
+
+    class PeeksAggregating(Truthful, FedAvg):
+        def aggregate(self, updates: Updates, view: View) -> Floats32:
+            seen.append(view.concepts)
+            return super().aggregate(updates, view)
+
+    class PeeksScheduling(Truthful, Halving):
+        def observe(self, view: View) -> None:
+            seen.append(view.concepts)
+            super().observe(view)
+
+    parts: dict[str, dict[str, Any]] = {
+        "clusterer": {"clusterer": Peeks(NoParameters())},
+        "selector": {"selector": PeeksSelecting(NoParameters())},
+        "memory": {"memory": PeeksRemembering(HeldParameters())},
+        "aggregator": {"aggregator": PeeksAggregating(FedAvgParameters())},
+        "schedule": {"schedules": (PeeksScheduling(),)},
+    }
+    stream = FakeStream(np.ones((1, 2, 1)), concepts=[[0, 1], [0, 1]])
+    return Population(FakeExecutor([1.0, 1.0]), stream=stream, **parts[kind])
+
+
+@pytest.mark.parametrize("kind", ["clusterer", "selector", "memory", "aggregator", "schedule"])
+def test_only_a_part_that_declares_itself_an_oracle_is_told_the_true_concepts(kind: str) -> None:
+    seen: list[Ints | None] = []
+    peeking(kind, True, seen).play()
+    assert seen
+    assert all(concepts is not None and concepts.tolist() == [0, 1] for concepts in seen)
+    with pytest.raises(
+        RunError, match=r"Peeks\w* asks for the true concepts, and only oracles may .*oracle = True"
+    ):
+        peeking(kind, False, seen).play()
+
+
+def test_an_oracle_is_told_nothing_where_the_trace_does_not_know_the_truth() -> None:
+    class Looks(Single):
+        oracle = True
+
+        def on_data(self, view: View) -> Assignment | None:
+            assert view.concepts is None
+            return super().on_data(view)
+
+    assert Population(FakeExecutor([1.0]), clusterer=Looks(NoParameters())).play().records

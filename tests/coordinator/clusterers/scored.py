@@ -148,7 +148,7 @@ class Story:
             changed=changed,
             participants=NO_IDS,
             updates=None,
-            concepts=None if concepts is None else np.array(concepts, dtype=np.int64),
+            truth=lambda: None if concepts is None else np.array(concepts, dtype=np.int64),
             initial=lambda number: np.full(2, number, dtype=np.float32),
             held=ranges.take,
             arrived=lambda clients, first, last: ranges.take(clients),
