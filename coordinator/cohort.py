@@ -19,11 +19,13 @@ Full = Callable[[Ints, Ints], Bools]
 
 @dataclass(frozen=True)
 class Picked:
-    """Participants of a round, ascending, whose visits have not begun; the lane of each; quotas (lanes,)."""
+    """Participants of a round, ascending, whose visits have not begun; the lane of each; quotas (lanes,); when
+    they were picked."""
 
     clients: Ints
     lanes: Ints
     quota: Ints
+    at_s: float
 
 
 class Cohort:

@@ -102,7 +102,7 @@ class SynchronousCoordinator:
             faults=self._faults,
         )
         self._round = RoundProgress(0, 0.0)
-        self._lanes: Lanes | None = None  # of the present assignment, once they were asked for
+        self._lanes: Lanes | None = None  # of the present assignment and data step, once they were asked for
         self._picked: Picked | None = None  # who is sent out once the selector's questions are answered
         self._cohort: Cohort | None = None
         self._visits_opened = 0
@@ -199,7 +199,10 @@ class SynchronousCoordinator:
         self._window.round = progress.number
         # Everybody registers before the first round; after that, offline clients wait their turn.
         registering = self._window.assignment is None
+        step = self._stream.step
         changed = self._stream.advance_to_round(progress.number)
+        if self._stream.step != step:
+            self._lanes = None
         self._solver_state.data_changed(changed)
         self._reports.data_changed(changed)
         news = self._who_has_news(registering, now_s)
@@ -264,9 +267,11 @@ class SynchronousCoordinator:
         quota = self.parts.pacing.quota(lanes.sizes)
         asked = [ids if quota[row] > 0 else NO_IDS for row, ids in enumerate(lanes.ids)]
         eligible = sum(map(len, asked))
+        if eligible == 0:
+            raise RunError(self._why_nobody_is_eligible())
         pool = Pool(asked, lambda ids: self._availability.online(ids, now_s))
         # Lanes without a quota can leave fewer than min_online to ask: then all of them must be there.
-        needed = max(1, min(self.settings.min_online, eligible))
+        needed = min(self.settings.min_online, eligible)
         if not pool.holds(needed):
             return self._wait(np.concatenate([NO_IDS, *asked]), needed, now_s)
 
@@ -276,7 +281,7 @@ class SynchronousCoordinator:
         chosen = selector.select(pool, wanted, self._view(selector))
         if len(chosen) == 0:
             raise RunError(f"round {self._round.number}: the selector chose none of the clients online")
-        self._picked = Picked(chosen, lanes.lane[chosen], quota)
+        self._picked = Picked(chosen, lanes.lane[chosen], quota, now_s)
         return Reaction([(now_s + self._questions.slowest_s, CohortDue(self._round.number))])
 
     def _cohort_due(self, number: int, now_s: float) -> Reaction:
@@ -286,7 +291,7 @@ class SynchronousCoordinator:
             return Reaction()
         self._picked = None
         self._cohort = self._open_cohort(picked, now_s)
-        return self._send_out(self._cohort)
+        return self._send_out(self._cohort, picked.at_s)
 
     def _open_cohort(self, picked: Picked, now_s: float) -> Cohort:
         """Freeze the tasks of those picked and work out what their visits cost."""
@@ -335,14 +340,15 @@ class SynchronousCoordinator:
         self._visits_opened += len(clients)
         return cohort
 
-    def _send_out(self, cohort: Cohort) -> Reaction:
-        """When each visit is due, or its client drops out before that; and the round's deadline."""
+    def _send_out(self, cohort: Cohort, picked_s: float) -> Reaction:
+        """When each visit is due, or its client drops out before that; and the round's deadline.
+
+        All were online at `picked_s`.
+        """
         clients, start_s = cohort.clients, cohort.start_s
-        offline_s = np.where(
-            self._availability.online(clients, start_s),
-            self._availability.next_offline_s(clients, start_s),
-            start_s,
-        )
+        offline_s = self._availability.next_offline_s(clients, start_s)
+        if start_s > picked_s:
+            offline_s = np.where(self._availability.online(clients, start_s), offline_s, start_s)
         deadline_s = self.parts.pacing.deadline_s
         if deadline_s is None:
             return Reaction(visits=cohort.ends(offline_s))
@@ -454,9 +460,20 @@ class SynchronousCoordinator:
         return self._window.assignment
 
     def _current_lanes(self) -> Lanes:
+        """Those of the assignment, without clients that have nothing to train: they are no candidates."""
         if self._lanes is None:
-            self._lanes = Lanes(self._current().lane, len(self.bank))
+            memory, lane = self.parts.memory, self._current().lane
+            trains = memory.trains(np.arange(len(lane)), self._view(memory))
+            self._lanes = Lanes(np.where(trains, lane, -1), len(self.bank))
         return self._lanes
+
+    def _why_nobody_is_eligible(self) -> str:
+        in_lanes = int((self._current().lane >= 0).sum())
+        return (
+            f"round {self._round.number}: nobody can be selected: of {self._stream.num_clients} clients "
+            f"{in_lanes} are in a selection lane, and none of these has samples to train on at data step "
+            f"{self._stream.step}; a trace must last as long as round.rounds = {self.settings.rounds}"
+        )
 
     def _labels(self) -> Ints:
         """(N,) the label of the model that each client's newest data belong to, the first of several; -1."""

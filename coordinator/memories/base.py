@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+import numpy as np
+
 from coordinator.assignment import Assignment
 from coordinator.part import Part
 from coordinator.view import View
-from emulator.arrays import Ints
+from emulator.arrays import Bools, Ints
 from emulator.messages import SampleRanges
 
 
@@ -27,3 +29,9 @@ class Memory(Part):
     @abstractmethod
     def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
         """Of participants `clients` (ascending): client and model row of each pair, sorted; its samples."""
+
+    def trains(self, clients: Ints, view: View) -> Bools:
+        """(n,) whether each of `clients`, distinct and in any order, has a pair in `rows`: only such a client
+        is a candidate. Between two data steps it changes with `view.members` alone."""
+        found, _, _ = self.rows(np.sort(clients), view)
+        return np.isin(clients, found)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from coordinator.memories.base import Memory
 from coordinator.view import View
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Bools, Floats, Ints
 from emulator.messages import SampleRanges
 from emulator.plugins import Parameters
 
@@ -57,6 +57,12 @@ class Held(Memory):
         # Nothing may have arrived in the window.
         filled = np.flatnonzero(has_samples)
         return clients[which[filled]], model[filled], samples.take(filled)
+
+    def trains(self, clients: Ints, view: View) -> Bools:
+        # NOTE: `rows` of a million clients would take several times as long.
+        has_model = (view.members[clients] >= 0).any(axis=1)
+        has_samples: Bools = self._of(clients, view).counts() > 0
+        return has_model & has_samples
 
     def _of(self, clients: Ints, view: View) -> SampleRanges:
         """What each of `clients` trains on, whichever the model."""

@@ -21,7 +21,8 @@ NUM_CLIENTS = 5
 
 def check_memory(make: Callable[[], Memory]) -> None:
     """Pairs of a participant and a model of the bank, sorted and distinct, each with samples that its client
-    holds, the same that it names when it is asked for them; equal histories get equal answers.
+    holds, the same that it names when it is asked for them; it says who has a pair; equal histories get equal
+    answers.
 
     Models are merged, dropped and added meanwhile, and samples expire.
     """
@@ -96,6 +97,11 @@ def _rows(memory: Memory, clients: Ints, view: View) -> tuple[Ints, Ints, Sample
             f"samples of client {one} for model {of} are not those that it trains the model on"
         )
     assert same((client, model, samples), memory.rows(clients, view)), "asked twice, it answers differently"
+    shuffled = clients[::-1]
+    with left_alone(shuffled, view):
+        trains = memory.trains(shuffled, view)
+    assert trains.dtype == np.bool_, f"trains is {trains.dtype}, not bool"
+    assert same(trains, np.isin(shuffled, client)), "trains does not name the clients that rows has pairs of"
     return client, model, samples
 
 

@@ -350,7 +350,7 @@ def test_clients_in_no_lane_are_not_asked_and_have_no_label():
 
 def test_nobody_in_any_lane_ends_the_run_with_the_reason():
     nowhere = replace(fresh([0]), members=np.array([[-1]]))
-    with pytest.raises(RunError, match="0 of 0 clients are online"):
+    with pytest.raises(RunError, match="nobody can be selected: of 1 clients 0 are in a selection lane"):
         Population(FakeExecutor([1.0]), clusterer=FakeClusterer({0: nowhere})).play()
 
 
@@ -561,15 +561,16 @@ def test_ten_such_rounds_in_a_row_are_divergence():
         Population(NanAtFirst(10), rounds=30).play()
 
 
-def test_a_participant_without_samples_is_no_divergence():
-    played = Population(FakeExecutor([1.0, 1.0]), stream=FakeStream([[[1.0], [1.0]]], train=[0, 2])).play()
+def test_participants_that_are_left_with_nothing_to_train_leave_the_models():
+    class TakesAway(FakeClusterer):
+        def on_participants(self, view):
+            return Assignment.moved(np.full(view.num_clients, -1), 1, lanes=ints(0, 0))
+
+        def serve(self, view):
+            return InferencePlan.alike(np.zeros((view.num_clients, 1), dtype=np.int64))
+
+    played = Population(FakeExecutor([1.0, 1.0]), clusterer=TakesAway()).play()
     assert played.records[0].kept == [0, 1]
-    assert played.records[0].train_loss == 1.0
-    assert played.models == [[0.5]]
-
-
-def test_a_cohort_without_any_samples_leaves_the_models():
-    played = Population(FakeExecutor([1.0, 1.0]), stream=FakeStream([[[1.0], [1.0]]], train=[0, 0])).play()
     assert played.records[0].train_loss is None
     assert played.models == [[0.0]]
 

@@ -114,7 +114,7 @@ def test_whoever_does_not_watch_data_does_not_make_the_fleet_say_who_is_online()
         ).play()
         return availability.asked
 
-    dispatch = 2 * (2 + 1)  # in each of two rounds, two candidates and the participant
+    dispatch = 2 * 2  # two clients in each of two rounds
     assert asked(Single(NoParameters())) == dispatch
     assert asked(Scripted()) > dispatch
 
