@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +12,12 @@ from emulator.arrays import Floats, Floats32, Ints
 
 @dataclass(frozen=True)
 class Fit:
-    """On how many clients' reports a global clustering rests: fewer than there are where it subsampled."""
+    """On what a global clustering rests: on how many clients' reports, fewer than there are where it
+    subsampled, and on the mean silhouette of each number of clusters k that was tried."""
 
     kmeans_clients: int  # the centres
     silhouette_clients: int  # how many clusters there are
+    silhouettes: Mapping[int, float | None]  # None: not defined
 
 
 @dataclass(frozen=True)

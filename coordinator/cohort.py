@@ -19,8 +19,8 @@ Full = Callable[[Ints, Ints], Bools]
 
 @dataclass(frozen=True)
 class Picked:
-    """Participants of a round, ascending, whose visits have not begun; the lane of each; quotas (lanes,); when
-    they were picked."""
+    """Participants of a round, ascending, whose visits have not begun; the lane of each; quotas (lanes,); and
+    when they were picked."""
 
     clients: Ints
     lanes: Ints

@@ -482,4 +482,4 @@ class SynchronousCoordinator:
 
     def _view(self, part: Part, **news: Any) -> View:
         """What `part` may see now; `news` is as `Window.view` has it."""
-        return self._window.view(part, self._questions.ask, **news)
+        return self._window.view(part, self._questions.ask, self._round.asked, **news)

@@ -11,6 +11,7 @@ from emulator.arrays import Ints
 from emulator.ledger import Ledger
 from emulator.messages import Outcome
 from emulator.runlog import RoundRecord
+from emulator.trigger import Trigger
 
 
 @dataclass
@@ -24,9 +25,16 @@ class RoundProgress:
     moved: int = 0
     reclustered: bool = False
     fitted: Fit | None = None
+    trigger: Trigger | None = None
     members_changed: bool = False
     rejected: list[int] = field(default_factory=list)
     crashed: list[int] = field(default_factory=list)
+
+    def asked(self, trigger: Trigger) -> None:
+        """A trigger was asked. Of several, since a round that waited is opened again, the last that fired
+        counts; else the last."""
+        if trigger.fired or self.trigger is None or not self.trigger.fired:
+            self.trigger = trigger
 
     def record(
         self,
@@ -63,4 +71,6 @@ class RoundProgress:
             silhouette_clients=None if self.fitted is None else self.fitted.silhouette_clients,
             rejected=self.rejected,
             crashed=self.crashed,
+            trigger=self.trigger,
+            silhouettes=None if self.fitted is None else dict(self.fitted.silhouettes),
         )

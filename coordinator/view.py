@@ -17,6 +17,7 @@ from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.messages import Metric, SampleRanges, Scores, Updates
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams, generators
+from emulator.trigger import Trigger
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class View:
     arrived: Callable[[Ints, int, int], SampleRanges]  # of these, what arrived in data steps [first, last]
     claimed: Callable[[], Ints]  # (M,) samples that the memory holds for each model, over all clients
     score: Ask  # a question to clients
+    log_trigger: Callable[[Trigger], None]  # says in the log why everybody was, or was not, clustered anew
 
     @property
     def concepts(self) -> Ints | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NoReturn
 
 import numpy as np
 
@@ -11,12 +12,13 @@ from coordinator.bank import ModelBank
 from coordinator.memories import Memory
 from coordinator.part import Part
 from coordinator.reports import Reports
-from coordinator.view import Answers, Ask, ClaimedBy, Samples, View
+from coordinator.view import Ask, ClaimedBy, Samples, View
 from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
 from emulator.messages import SampleRanges, Updates
 from emulator.ports import Executor, SampleStream
 from emulator.seeding import RandomStreams
+from emulator.trigger import Trigger
 
 
 class Window:
@@ -47,7 +49,8 @@ class Window:
     def samples_of(self, samples: Samples, clients: Ints) -> SampleRanges:
         """What a question to `clients` is about."""
         if isinstance(samples, ClaimedBy):
-            return self._memory.samples(clients, samples.model, self.view(self._memory, _nobody_is_asked))
+            view = self.view(self._memory, _not_while_answering, _not_while_answering)
+            return self._memory.samples(clients, samples.model, view)
         return self._stream.arrived(clients, self._stream.step, self._stream.step)
 
     def claimed(self) -> Ints:
@@ -60,6 +63,7 @@ class Window:
         self,
         part: Part,
         ask: Ask,
+        log_trigger: Callable[[Trigger], None],
         *,
         drift: Mapping[str, Bools] | None = None,
         changed: Ints = NO_IDS,
@@ -88,6 +92,7 @@ class Window:
             arrived=self._stream.arrived,
             claimed=self.claimed,
             score=ask,
+            log_trigger=log_trigger,
         )
 
     def _truth_for(self, part: Part) -> Ints | None:
@@ -99,5 +104,5 @@ class Window:
         return self._stream.concepts
 
 
-def _nobody_is_asked(*question: object, **more: object) -> Answers:
-    raise AssertionError("a memory asks no questions")
+def _not_while_answering(*asked: object, **more: object) -> NoReturn:
+    raise AssertionError("a memory that says what a client holds asks nobody, and logs nothing")

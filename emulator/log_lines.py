@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sized
+from dataclasses import fields
 from typing import Any
+
+from emulator.trigger import Trigger
 
 MOST_LINE_BYTES = 2**25
 """Of one line: what is said of six million clients, each with an accuracy of its own."""
@@ -24,6 +27,9 @@ MOST_CLIENTS = 2**26
 
 MOST_CONCEPTS = 2**16
 """Cells of the table of concepts in a header, which writes no more than ten thousand."""
+
+MOST_DIGITS = 9
+"""Of a number that is a key."""
 
 
 def refuse_wrong_header(header: Mapping[str, Any]) -> None:
@@ -88,7 +94,23 @@ def _is_of_kind(value: Any, kind: str) -> bool:
             return -(2**53) <= value <= 2**53 if type(value) is int else _is_finite_float(value)
         case "list[int]":
             return type(value) is list and set(map(type, value)) <= {int}
+        case "dict[int, float | None]":
+            return type(value) is dict and all(
+                _is_whole_number(key) and _is_of_kind(item, "float | None") for key, item in value.items()
+            )
+        case "Trigger":
+            kinds = {item.name: str(item.type) for item in fields(Trigger)}
+            return (
+                type(value) is dict
+                and set(value) == set(kinds)
+                and all(_is_of_kind(value[name], kinds[name]) for name in kinds)
+            )
     return False
+
+
+def _is_whole_number(key: str) -> bool:
+    """Whether it is a whole number as we write one, above zero."""
+    return key.isascii() and key.isdecimal() and key[0] != "0" and len(key) <= MOST_DIGITS
 
 
 def _is_finite_float(value: Any) -> bool:

@@ -32,6 +32,7 @@ from emulator.log_lines import (
 )
 from emulator.packed import packed, unpacked
 from emulator.state_tree import Tree
+from emulator.trigger import Trigger
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,9 @@ class RoundRecord:
     crashed: list[int] = field(default_factory=list)  # of the dropped, those whose device crashed
     # (scored clients of the header,) each one's own, NaN without test samples; only where asked for
     client_accuracy: Floats32 | None = None
+    trigger: Trigger | None = None  # where it was asked whether everybody is to be clustered anew
+    # Of a global clustering, also the first: the mean silhouette of each k that was tried, None: not defined.
+    silhouettes: dict[int, float | None] | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RoundRecord) and all(
@@ -137,6 +141,8 @@ class RunLog:
             values = line[name]
             if values is not None:
                 line[name] = packed(values, self._members if name == "members" else None)
+        if record.trigger is not None:
+            line["trigger"] = vars(record.trigger)
         if record.members is not None:
             self._members = record.members
         self._write(_line(line))
@@ -239,6 +245,10 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
             raise DataFileError(path, f"damaged: {error}", row=number) from error
         if line["members"] is not None:
             members = line["members"]
+        if line.get("trigger") is not None:
+            line["trigger"] = Trigger(**line["trigger"])
+        if line.get("silhouettes") is not None:
+            line["silhouettes"] = {int(k): value for k, value in line["silhouettes"].items()}
         records.append(RoundRecord(**line))
     return about, records
 

@@ -40,11 +40,21 @@ FLOATS = (
     "control_bytes",
     "models_sent",
 )
+TRIGGER = {
+    "shift": pa.float64(),
+    "mean_distance": pa.float64(),
+    "threshold": pa.float64(),
+    "clusters": pa.int64(),
+    "fired": pa.bool_(),
+}
+"""The fields of `RoundRecord.trigger`: null where it was not asked."""
+
 COUNTS = ("participants", "kept", "dropped", "crashed", "rejected", "clusters")
 
 
 def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
-    """A row per run and round: arm, seed, the scalars of RoundRecord, and `num_` for each of its lists."""
+    """A row per run and round: arm, seed, the scalars of RoundRecord, `trigger_` for what its trigger
+    compared, its silhouettes by k, and `num_` for each of its lists."""
     rows: list[tuple[FinishedRun, RoundRecord]] = [(run, record) for run in runs for record in run.records]
     columns: dict[str, pa.Array[Any]] = {
         "arm": pa.array([run.arm for run, _ in rows], pa.string()),
@@ -55,6 +65,11 @@ def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
     columns["reclustered"] = pa.array([record.reclustered for _, record in rows], pa.bool_())
     for name in FLOATS:
         columns[name] = pa.array([getattr(record, name) for _, record in rows], pa.float64())
+    for name, kind in TRIGGER.items():
+        values = [None if (asked := record.trigger) is None else getattr(asked, name) for _, record in rows]
+        columns[f"trigger_{name}"] = pa.array(values, kind)
+    silhouettes = [record.silhouettes and list(record.silhouettes.items()) for _, record in rows]
+    columns["silhouettes"] = pa.array(silhouettes, pa.map_(pa.int64(), pa.float64()))
     for name in COUNTS:
         columns[f"num_{name}"] = pa.array([len(getattr(record, name)) for _, record in rows], pa.int64())
     columns["num_abandoned"] = pa.array([record.abandoned for _, record in rows], pa.int64())

@@ -50,6 +50,7 @@ from emulator.plugins import NoParameters
 from emulator.ports import Segment, Split
 from emulator.runlog import RoundRecord
 from emulator.seeding import RandomStreams
+from emulator.trigger import Trigger
 
 Intervals = Sequence[tuple[float, float]]
 
@@ -377,6 +378,7 @@ def a_view(
     score: Ask | None = None,
     layout: Mapping[str, Segment] | None = None,
     arrived: Callable[[Ints, int, int], SampleRanges] | None = None,
+    triggers: list[Trigger] | None = None,
 ) -> View:
     """A view of so many clients; `drifted` are those that a detector found. Nobody may ask anything, unless
     `score` says what they hear; what a client holds arrived at `step`, unless `arrived` says otherwise."""
@@ -405,6 +407,7 @@ def a_view(
         arrived=arrived or (lambda ids, first, last: ranges.take(ids)),
         claimed=lambda: np.array(claimed, dtype=np.int64),
         score=score or _nobody_answers,
+        log_trigger=(triggers if triggers is not None else []).append,
     )
 
 

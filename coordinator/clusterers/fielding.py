@@ -17,6 +17,7 @@ from coordinator.clusterers.base import Clusterer, Representation
 from coordinator.clusterers.partition import Partition, PartitionParameters, means, nearest, partition
 from coordinator.view import View
 from emulator.arrays import Floats
+from emulator.trigger import Trigger
 
 
 def _number_or_never(value: Any) -> Any:
@@ -71,7 +72,9 @@ class Fielding(Clusterer):
         moved = before.copy()
         moved[drifted] = nearest(view.reports[drifted], self._centers)
         centers = means(view.reports, moved, empty=self._centers)
-        if self._moved_too_far(centers, view.reports):
+        trigger = self._trigger(centers, view.reports)
+        view.log_trigger(trigger)
+        if trigger.fired:
             found = self._partition(view)
             return Assignment.reclustered_from(
                 moved, found.members, len(centers), len(found.centers), found.fitted
@@ -79,22 +82,23 @@ class Fielding(Clusterer):
         self._centers = centers
         return None if np.array_equal(moved, before) else Assignment.moved(moved, len(centers))
 
-    def _moved_too_far(self, centers: Floats, reports: Floats) -> bool:
-        """Whether some centre's shift reaches threshold x the mean distance between centres.
+    def _trigger(self, centers: Floats, reports: Floats) -> Trigger:
+        """Fires when some centre's shift reaches threshold x the mean distance between centres.
 
-        With a single centre there is no such mean: it is too far when reports are no longer identical. With
-        the threshold "never", no shift is too far.
+        With a single centre there is no such mean: it fires when reports are no longer identical. With the
+        threshold "never", it never fires.
         """
-        threshold = self.parameters.threshold
-        if threshold == "never":
-            return False
-        if len(centers) == 1:
-            return bool((reports != reports[0]).any())
         origin = self._centers if self.parameters.shift_from == "previous" else self._last_global
         assert origin is not None
-        shift = np.abs(centers - origin).sum(axis=1).max()
-        mean_distance = np.mean([np.abs(a - b).sum() for a, b in combinations(centers, 2)])
-        return bool(shift >= threshold * mean_distance)
+        threshold = None if self.parameters.threshold == "never" else self.parameters.threshold
+        shift = float(np.abs(centers - origin).sum(axis=1).max())
+        if len(centers) == 1:
+            mean_distance = None
+            too_far = bool((reports != reports[0]).any())
+        else:
+            mean_distance = float(np.mean([np.abs(a - b).sum() for a, b in combinations(centers, 2)]))
+            too_far = threshold is not None and shift >= threshold * mean_distance
+        return Trigger(shift, mean_distance, threshold, len(centers), threshold is not None and too_far)
 
     def _partition(self, view: View) -> Partition:
         found = partition(view.reports, self.parameters, view.rng("clustering"))

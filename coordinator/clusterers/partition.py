@@ -75,21 +75,22 @@ def partition(reports: Floats, parameters: PartitionParameters, generator: np.ra
         order = generator.permutation(len(reports))
         fitted = reports[np.sort(order[: parameters.kmeans_clients])]
         scored = reports[np.sort(order[: parameters.silhouette_clients])]
-    centers = _centers(fitted, scored, parameters, generator)
-    return _with_means(reports, nearest(reports, centers), Fit(len(fitted), len(scored)))
+    centers, silhouettes = _centers(fitted, scored, parameters, generator)
+    return _with_means(reports, nearest(reports, centers), Fit(len(fitted), len(scored), silhouettes))
 
 
 def _centers(
     fitted: Floats, scored: Floats, parameters: PartitionParameters, generator: np.random.Generator
-) -> Floats:
-    """(k, D) the centres fitted to reports `fitted` whose partition of `scored` has the best silhouette."""
+) -> tuple[Floats, dict[int, float | None]]:
+    """(k, D) the centres fitted to reports `fitted` whose partition of `scored` has the best silhouette; and
+    the silhouette of each k that was tried."""
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
     fewest = max(2, parameters.min_clusters)
     distinct = first_distinct(fitted, parameters.max_clusters + 1)
     if len(distinct) <= fewest:
-        return distinct
+        return distinct, {}
     candidates: list[Floats] = []
     # NOTE: one thread: scikit-learn's threads change the order of sums, and so the last digits.
     with threadpool_limits(1):
@@ -98,10 +99,14 @@ def _centers(
             found = KMeans(k, n_init=parameters.starts, random_state=seed).fit(fitted)
             candidates.append(found.cluster_centers_)
     scores = silhouettes(scored, [nearest(scored, centers) for centers in candidates])
+    by_k = {
+        len(centers): None if np.isnan(score) else score
+        for centers, score in zip(candidates, scores.tolist(), strict=True)
+    }
     if np.isnan(scores).all():
         # The subsample cannot tell: the fewest clusters that are allowed.
-        return distinct[:1] if parameters.min_clusters == 1 else candidates[0]
-    return candidates[int(np.flatnonzero(scores >= np.nanmax(scores) - TIE)[0])]
+        return (distinct[:1] if parameters.min_clusters == 1 else candidates[0]), by_k
+    return candidates[int(np.flatnonzero(scores >= np.nanmax(scores) - TIE)[0])], by_k
 
 
 def first_distinct(reports: Floats, limit: int) -> Floats:

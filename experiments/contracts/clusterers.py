@@ -122,6 +122,8 @@ def _play(make: Callable[[], Clusterer], labels: Floats, silent_step: int | None
             assert same(*answers), "two fresh clusterers answer equal views differently"
             asked = [world.questions for _, world, _ in twins]
             assert same(*asked), "two fresh clusterers ask equal clients differently"
+            said = [world.triggers for _, world, _ in twins]
+            assert same(*said), "two fresh clusterers log different triggers"
 
 
 def _round(clusterer: Clusterer, world: LittleWorld, step: int, times: int) -> list[Any]:
@@ -161,9 +163,10 @@ def _moment(ask: Callable[[View], Assignment | None], world: LittleWorld, view: 
 
 
 def _served(clusterer: Clusterer, world: LittleWorld) -> InferencePlan:
-    asked, view = len(world.questions), world.view(clusterer)
+    asked, said, view = len(world.questions), len(world.triggers), world.view(clusterer)
     with left_alone(view):
         plan = clusterer.serve(view)
     assert len(world.questions) == asked, "serve must ask clients nothing: whoever measures is not charged"
+    assert len(world.triggers) == said, "serve must log no trigger"
     check_plan(plan, world.num_clients, len(world.bank))
     return plan

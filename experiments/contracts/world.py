@@ -5,6 +5,8 @@ Everything that a client says is a fixed function of (client, model parameters, 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
@@ -18,6 +20,7 @@ from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.messages import ArrayUpdates, Metric, SampleRanges
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams
+from emulator.trigger import Trigger
 from experiments.contracts.scores import METRICS, scores_of, target_of
 
 LAYOUT = {"weight": Segment(0, 3, (3,)), "mask": Segment(3, 6, (3,), trainable=False)}
@@ -44,6 +47,7 @@ class LittleWorld:
         self.bank = ModelBank(NUM_PARAMETERS)
         self.memory = memory or Claimed(ClaimedParameters())
         self.reports: Floats = np.full(labels.shape[1:], np.nan)
+        self.triggers: list[Trigger] = []
         self.questions: list[tuple[Ints, Ints, str, str, int | None]] = []
         self._labels = labels
         self._silent_step = silent_step
@@ -115,11 +119,20 @@ class LittleWorld:
             arrived=self.arrived,
             claimed=self.claimed,
             score=self.score,
+            log_trigger=self.log_trigger,
         )
 
     def _truth_for(self, part: Part) -> Ints:
         assert part.oracle, f"{part.name} looks at the true concepts, and does not declare `oracle = True`"
         return self.concepts
+
+    def log_trigger(self, trigger: Trigger) -> None:
+        """As in a run; refuses what a log cannot hold."""
+        kinds = type(trigger.shift), type(trigger.clusters), type(trigger.fired)
+        assert kinds == (float, int, bool), f"{trigger}: not a float, an int and a bool of Python's"
+        for number in (trigger.shift, trigger.mean_distance, trigger.threshold):
+            assert number is None or math.isfinite(number), f"{trigger}: its numbers must be finite"
+        self.triggers.append(trigger)
 
     # -- questions -------------------------------------------------------------------------------------------
 

@@ -14,12 +14,50 @@ from coordinator.view import ClaimedBy
 from emulator.errors import RunError
 from emulator.messages import InferencePlan
 from emulator.plugins import NoParameters
+from emulator.trigger import Trigger
 from experiments import contracts
 from tests.fakes import NOTHING, ints
 
 
 def called(value) -> str:
     return getattr(value, "__name__", "")
+
+
+@pytest.mark.parametrize(
+    ("trigger", "complaint"),
+    [
+        (Trigger(np.float64(1), None, None, 1, False), "not a float, an int and a bool"),
+        (Trigger(1.0, None, None, 1, np.bool_(False)), "not a float, an int and a bool"),
+        (Trigger(float("nan"), 1.0, 0.5, 2, False), "must be finite"),
+        (Trigger(1.0, 1.0, float("inf"), 2, False), "must be finite"),
+    ],
+)
+def test_triggers_that_a_log_cannot_hold_are_refused(trigger, complaint):
+    class Logs(Single):
+        def on_data(self, view):
+            view.log_trigger(trigger)
+            return super().on_data(view)
+
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_clusterer(lambda: Logs(NOTHING))
+
+
+def test_triggers_that_are_logged_at_a_whim_or_while_serving_are_refused():
+    rng = np.random.default_rng(0)
+
+    class AtAWhim(Single):
+        def on_data(self, view):
+            view.log_trigger(Trigger(float(rng.random()), None, None, 1, False))
+            return super().on_data(view)
+
+    class Serving(Single):
+        def serve(self, view):
+            view.log_trigger(Trigger(1.0, None, None, 1, False))
+            return super().serve(view)
+
+    for part, complaint in ((AtAWhim, "log different triggers"), (Serving, "serve must log no trigger")):
+        with pytest.raises(AssertionError, match=complaint):
+            contracts.check_clusterer(lambda part=part: part(NOTHING))
 
 
 class Spoilt(Single):

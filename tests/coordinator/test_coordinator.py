@@ -688,7 +688,7 @@ def test_a_record_is_plain_json():
     for record in records:
         plain = {
             name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in vars(record).items()
+            for name, value in {**vars(record), "trigger": record.trigger and vars(record.trigger)}.items()
         }
         assert json.loads(json.dumps(plain, allow_nan=False)) == plain
 

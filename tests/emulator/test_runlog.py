@@ -10,6 +10,7 @@ import pytest
 from emulator.errors import DataFileError
 from emulator.packed import PLAIN
 from emulator.runlog import RoundRecord, RunLog, read_log
+from emulator.trigger import Trigger
 
 RECORD = RoundRecord(
     round=3,
@@ -49,7 +50,8 @@ LINES = (
     b'"accuracy_std":null,"loss":null,"mean_client_distance":0.3333333333333333,'
     b'"unclustered_distance":1e-17,"scored_clients":3,"drift_cells":1,"accuracy_omitting_drift":0.75,'
     b'"serving":[0,2,-1],"download_bytes":1e+20,"upload_bytes":12.5,"control_bytes":0.0,"models_sent":12.0,'
-    b'"kmeans_clients":null,"silhouette_clients":null,"rejected":[],"crashed":[],"client_accuracy":null}\n'
+    b'"kmeans_clients":null,"silhouette_clients":null,"rejected":[],"crashed":[],"client_accuracy":null,'
+    b'"trigger":null,"silhouettes":null}\n'
 )
 HEADER = {"arm": "fielding", "seed": 0}
 
@@ -118,6 +120,49 @@ def test_a_client_without_accuracy_is_null(tmp_path: Path) -> None:
     assert read_log(path)[1] == [record]
 
 
+def test_what_a_trigger_compared_is_written_by_name_and_read_back(tmp_path: Path) -> None:
+    asked = replace(RECORD, trigger=Trigger(0.125, 1.5, 0.25, 3, False))
+    never = replace(RECORD, trigger=Trigger(0.125, None, None, 1, False))
+    fired = replace(RECORD, trigger=Trigger(1, 1.5, 0, 2, True), silhouettes={2: 0.5, 10: None})
+    path = written_to(tmp_path / "log.jsonl", asked, never, fired)
+    lines = path.read_bytes().splitlines()
+    assert lines[1].endswith(
+        b'"trigger":{"shift":0.125,"mean_distance":1.5,"threshold":0.25,"clusters":3,"fired":false},'
+        b'"silhouettes":null}'
+    )
+    assert lines[3].endswith(b'"silhouettes":{"2":0.5,"10":null}}')
+    assert read_log(path) == (HEADER, [asked, never, fired])
+    assert asked != RECORD
+    assert fired != replace(fired, silhouettes={2: 0.5})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("trigger", b'{"shift":1.0}'),
+        ("trigger", b'{"shift":1.0,"mean_distance":1.0,"threshold":1.0,"clusters":2,"fired":false,"more":1}'),
+        ("trigger", b'{"shift":null,"mean_distance":1.0,"threshold":1.0,"clusters":2,"fired":false}'),
+        ("trigger", b'{"shift":1.0,"mean_distance":1.0,"threshold":1.0,"clusters":2.5,"fired":false}'),
+        ("trigger", b'{"shift":1.0,"mean_distance":1.0,"threshold":1.0,"clusters":2,"fired":0}'),
+        ("trigger", b"[1.0,1.0,1.0,2,false]"),
+        ("trigger", b"true"),
+        ("silhouettes", b'{"2":"0.5"}'),
+        ("silhouettes", b'{"two":0.5}'),
+        ("silhouettes", b'{"02":0.5}'),
+        ("silhouettes", b'{"":0.5}'),
+        ("silhouettes", b'{"-2":0.5}'),
+        ("silhouettes", b'{"12345678901":0.5}'),
+        ("silhouettes", '{"٢":0.5}'.encode()),
+        ("silhouettes", b"[0.5]"),
+    ],
+)
+def test_a_trigger_that_is_none_names_the_line(tmp_path: Path, name: str, value: bytes) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(LINES.replace(f'"{name}":null'.encode(), f'"{name}":'.encode() + value))
+    with pytest.raises(DataFileError, match=rf"log.jsonl, row 2: damaged: {name} must be of kind"):
+        read_log(path)
+
+
 @pytest.mark.parametrize("count", [3, PLAIN + 1])
 def test_the_ids_of_scored_clients_head_the_log_and_are_read_back(tmp_path: Path, count: int) -> None:
     path = tmp_path / "log.jsonl"
@@ -134,9 +179,11 @@ def test_records_differ_when_what_they_say_of_a_client_does() -> None:
 
 def test_a_log_from_before_the_newest_fields_can_be_read(tmp_path: Path) -> None:
     older = LINES.replace(
-        b',"kmeans_clients":null,"silhouette_clients":null,"rejected":[],"crashed":[],"client_accuracy":null',
+        b',"kmeans_clients":null,"silhouette_clients":null,"rejected":[],"crashed":[],"client_accuracy":null'
+        b',"trigger":null,"silhouettes":null',
         b"",
     )
+    assert older != LINES
     (tmp_path / "log.jsonl").write_bytes(older)
     assert read_log(tmp_path / "log.jsonl") == (HEADER, [RECORD])
 

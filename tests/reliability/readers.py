@@ -424,6 +424,7 @@ def log_seeds() -> tuple[bytes, ...]:
     import tempfile
 
     from emulator.runlog import RunLog
+    from emulator.trigger import Trigger
     from tests.experiments.synthetic_runs import CONCEPTS, a_drifting_run, a_record
 
     logs = []
@@ -439,11 +440,14 @@ def log_seeds() -> tuple[bytes, ...]:
         ) as log:
             for number in range(3):
                 shares = (clients[:1100] / 1200).astype(np.float32)
-                changes = {
+                changes: dict[str, Any] = {
                     "members": clients % (number + 2),
                     "serving": clients % 3,
                     "client_accuracy": shares,
                 }
+                if number:
+                    changes["trigger"] = Trigger(0.25, 1.5, 1 / number, 3, number == 2)
+                    changes["silhouettes"] = {2: 0.5, 3: None}
                 log.append(a_record(number, clusters=[0, 1, 2], **changes))
         logs.append(path.read_bytes())
     return tuple(logs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from coordinator.view import Answers, ClaimedBy, Samples, View
 from emulator.arrays import NO_IDS, Floats, Ints
 from emulator.messages import SampleRanges, Scores
 from emulator.seeding import RandomStreams
+from emulator.trigger import Trigger
 
 SAMPLES = 100
 """What each client receives per data step."""
@@ -154,4 +156,9 @@ class Story:
             arrived=lambda clients, first, last: ranges.take(clients),
             claimed=lambda: self.claimed.copy(),
             score=score,
+            log_trigger=_no_trigger,
         )
+
+
+def _no_trigger(trigger: Trigger) -> NoReturn:
+    raise AssertionError("none of these clusterers has a trigger")

@@ -3,6 +3,7 @@ import pytest
 
 from coordinator.assignment import Assignment, Fit
 from coordinator.clusterers.fielding import Fielding, FieldingParameters
+from emulator.trigger import Trigger
 from tests.fakes import FakeExecutor, FakeStream, Population, a_view, one_hot
 
 NEVER = 1e9  # a threshold that no shift reaches
@@ -16,13 +17,20 @@ class Story:
         self.clusterer = Fielding(FieldingParameters(**parameters))
         self.assignment: Assignment | None = None
         self.round = 0
+        self.triggers: list[Trigger] = []
         self.drift({})
 
     def drift(self, to: dict[int, list[float]]) -> Assignment | None:
         """Clients report what they drifted to; what the clusterer answers."""
         for client, report in to.items():
             self.reports[client] = report
-        view = a_view(self.reports.copy(), drifted=list(to), assignment=self.assignment, round_=self.round)
+        view = a_view(
+            self.reports.copy(),
+            drifted=list(to),
+            assignment=self.assignment,
+            round_=self.round,
+            triggers=self.triggers,
+        )
         self.round += 1
         answer = self.clusterer.on_data(view)
         self.assignment = answer or self.assignment
@@ -155,6 +163,75 @@ def test_one_centre_is_enough_to_recluster_everybody():
     assert answer.heir.tolist() == [1, 2]
 
 
+# -- what it says of its trigger ------------------------------------------------------------------------
+
+
+def test_every_drift_asks_the_trigger_and_the_log_is_told_what_it_compared():
+    # As above: a shift of 2/3 between centres that are 2 apart.
+    for threshold, fired in ((1 / 3, True), (0.34, False), ("never", False), (0, True)):
+        story = two_clusters(threshold=threshold)
+        story.drift({0: [0, 0, 1]})
+        [trigger] = story.triggers
+        assert trigger.shift == pytest.approx(2 / 3)
+        assert trigger.mean_distance == pytest.approx(2)
+        assert trigger.threshold == (None if threshold == "never" else threshold)
+        assert (trigger.clusters, trigger.fired) == (2, fired)
+        assert story.drift({}) is None
+        assert len(story.triggers) == 1  # nobody drifted, nothing was asked
+
+
+def test_the_first_clustering_asks_no_trigger():
+    assert two_clusters().triggers == []
+
+
+def test_a_drift_that_moves_nobody_is_told_of_too():
+    story = two_clusters()
+    assert story.drift({5: [0, 0.7, 0.3]}) is None
+    [trigger] = story.triggers
+    assert trigger.shift == pytest.approx(0.2)
+    assert not trigger.fired
+
+
+def test_a_shift_from_the_last_global_clustering_is_what_adds_up():
+    story = two_clusters(shift_from="last_global")
+    slow_drift(story, 3)
+    assert [trigger.shift for trigger in story.triggers] == pytest.approx([0.1, 0.2, 0.3])
+    story = two_clusters()
+    slow_drift(story, 3)
+    assert [trigger.shift for trigger in story.triggers] == pytest.approx([0.1, 0.1, 0.1])
+
+
+def test_a_single_centre_has_no_distance_to_another():
+    story = Story(one_hot(0, 0, 0, 0, of=2))
+    story.drift({client: [0, 1] for client in range(4)})
+    story.drift({3: [1, 0]})
+    assert story.triggers == [Trigger(2.0, None, 1 / 3, 1, False), Trigger(0.5, None, 1 / 3, 1, True)]
+
+
+def test_the_log_of_a_run_says_why_nobody_was_clustered_anew():
+    quiet, slight, large = one_hot(0, 0, 1, 1, of=4), one_hot(0, 0, 1, 1, of=4), one_hot(0, 2, 1, 3, of=4)
+    slight[3] = [0, 0.9, 0.1, 0]
+    records = (
+        Population(
+            FakeExecutor([1.0] * 4),
+            stream=FakeStream([quiet, quiet, slight, large]),
+            clusterer=Fielding(FieldingParameters(max_clusters=3)),
+            rounds=4,
+        )
+        .play()
+        .records
+    )
+    assert [record.trigger is not None for record in records] == [False, False, True, True]
+    assert [record.silhouettes is not None for record in records] == [True, False, False, True]
+    assert records[0].silhouettes == {}  # two different reports
+    silent, fired = records[2].trigger, records[3].trigger
+    assert (silent.fired, silent.clusters, records[2].reclustered) == (False, 2, False)
+    assert silent.shift == pytest.approx(0.1)
+    assert silent.mean_distance == pytest.approx(2.0)
+    assert (fired.fired, fired.clusters, records[3].reclustered) == (True, 2, True)
+    assert list(records[3].silhouettes) == [2, 3]
+
+
 def slow_drift(story: Story, steps: int) -> list[int]:
     """Clients 3 to 5 go from label 1 to label 2 by 1/20 a drift: the drifts that clustered everybody anew."""
     fired = []
@@ -277,14 +354,16 @@ def test_after_a_reclustering_clients_move_among_the_new_centres():
 def test_a_global_clustering_says_on_how_many_clients_it_rests_and_a_move_does_not():
     story = Story(one_hot(*[0, 1] * 6, of=3), kmeans_clients=10, silhouette_clients=11)
     assert story.assignment is not None
-    assert story.assignment.fitted == Fit(10, 11)
+    assert story.assignment.fitted == Fit(10, 11, {})
     move = story.drift({0: [0, 1, 0]})
     assert move is not None
     assert move.fitted is None
     anew = story.drift({client: [0, 0, 1] for client in range(6)})
     assert anew is not None
     assert anew.reclustered
-    assert anew.fitted == Fit(10, 11)
+    assert anew.fitted is not None
+    assert (anew.fitted.kmeans_clients, anew.fitted.silhouette_clients) == (10, 11)
+    assert list(anew.fitted.silhouettes) == [2, 3]
 
 
 def test_the_reports_it_sees_are_not_written_to():

@@ -3,7 +3,6 @@ import pytest
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from coordinator.assignment import Fit
 from coordinator.clusterers import partition as partition_module
 from coordinator.clusterers.partition import PartitionParameters, first_distinct, means, nearest, partition
 from tests.fakes import ints, one_hot
@@ -138,7 +137,8 @@ def test_of_many_clients_centres_are_fitted_to_a_subsample_and_everybody_joins_t
 )
 def test_it_says_how_many_clients_it_looked_at(bounds, fitted):
     reports, _ = groups(4, each=60)
-    assert found(reports, PartitionParameters(**bounds)).fitted == Fit(*fitted)
+    answer = found(reports, PartitionParameters(**bounds)).fitted
+    assert (answer.kmeans_clients, answer.silhouette_clients) == fitted
 
 
 def test_a_bound_that_all_clients_are_within_changes_no_bit():
@@ -255,6 +255,24 @@ def test_an_empty_cluster_keeps_the_centre_it_had():
     reports = one_hot(0, 2, 2, of=3)
     empty = np.array([[9.0, 9, 9], [8, 8, 8], [7, 7, 7]])
     assert means(reports, ints(0, 2, 2), empty).tolist() == [[1, 0, 0], [8, 8, 8], [0, 0, 1]]
+
+
+def test_it_says_the_silhouette_of_each_k_that_was_tried():
+    reports, _ = groups(3, each=8)
+    silhouettes = found(reports, PartitionParameters(max_clusters=5)).fitted.silhouettes
+    assert list(silhouettes) == [2, 3, 4, 5]
+    assert max(silhouettes, key=silhouettes.get) == 3
+    members = found(reports).members
+    assert silhouettes[3] == pytest.approx(naive_silhouette(reports, members), abs=1e-12)
+    narrow = PartitionParameters(min_clusters=4, max_clusters=5)
+    assert list(found(reports, narrow).fitted.silhouettes) == [4, 5]
+    assert found(one_hot(0, 1, 1, of=2)).fitted.silhouettes == {}
+
+
+def test_a_silhouette_that_is_not_defined_is_none():
+    reports = np.concatenate([np.tile([1.0, 0, 0, 0], (400, 1)), np.eye(4)[1:]])
+    fitted = found(reports, PartitionParameters(silhouette_clients=10), seed=0).fitted
+    assert fitted.silhouettes == {2: None, 3: None, 4: None}
 
 
 def test_parameters_have_bounds():
