@@ -6,10 +6,8 @@ attempts at the run.
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -25,6 +23,7 @@ from emulator.state_tree import Tree
 from experiments.config import Checkpoint
 from experiments.run_directory import RunDirectory
 from experiments.stopwatch import Stopwatch
+from experiments.usage import Usage
 
 FORMAT = 2
 """Of what a checkpoint holds; another one cannot be gone on from."""
@@ -68,7 +67,7 @@ class Attempt:
 
     `note` is told of checkpoints that are no good, in one line each. `stored` is the round of the last good
     one, None without any. `halved` says how many cohorts the executor has halved, `lost`
-    how many workers were lost in this attempt.
+    how many workers were lost in this attempt, `pids` which worker processes there are.
     """
 
     def __init__(
@@ -84,6 +83,7 @@ class Attempt:
         halved: Callable[[], int],
         lost: Callable[[], int],
         note: Callable[[str], None],
+        pids: Callable[[], Sequence[int]] = tuple,
     ) -> None:
         self._directory, self._arm, self._seed = directory, arm, seed
         self._folder = directory.checkpoints(arm, seed)
@@ -98,7 +98,8 @@ class Attempt:
         self.tally = Tally()
         self._earlier = Tally()
         self._stopwatch = Stopwatch()
-        self._start_s, self._start_cpu_s = time.perf_counter(), time.process_time()
+        self._start_s = time.perf_counter()
+        self._usage = Usage(pids)
         self._stored_s = self._start_s
         self._log: RunLog | None = None
         self.emulation: Emulation
@@ -131,6 +132,7 @@ class Attempt:
         self.tally.rounds = record.round + 1
         self.tally.fruitful += record.train_loss is not None
         self.tally.rejected += len(record.rejected)
+        self._usage.look_now_and_then()
 
     @property
     def is_due(self) -> bool:
@@ -245,8 +247,9 @@ class Attempt:
     def _take_times(self) -> None:
         """Bring the tally up to now."""
         self.tally.wall_s = self._earlier.wall_s + time.perf_counter() - self._start_s
-        self.tally.cpu_s = self._earlier.cpu_s + time.process_time() - self._start_cpu_s
-        self.tally.peak_memory_bytes = max(self._earlier.peak_memory_bytes, _peak_memory_bytes())
+        self._usage.look()
+        self.tally.cpu_s = self._earlier.cpu_s + self._usage.cpu_s
+        self.tally.peak_memory_bytes = max(self._earlier.peak_memory_bytes, self._usage.peak_memory_bytes)
         self.tally.halved_cohorts = self._earlier.halved_cohorts + self._halved()
         self.tally.lost_workers = self._earlier.lost_workers + self._lost()
         self.tally.spent_s = dict(self._stopwatch.seconds)
@@ -274,9 +277,3 @@ def _other_versions(then: Mapping[str, str]) -> str:
     return ", ".join(
         f"{name} {then.get(name)} (now {now})" for name, now in _versions().items() if then.get(name) != now
     )
-
-
-def _peak_memory_bytes() -> float:
-    """The most memory this process has held so far, in earlier runs too."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(peak if sys.platform == "darwin" else peak * 1024)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ class Crew:
         self._pool = pool
         self._hired = pool is not None
         self._on_other_machines = False
+        self._beside: list[int] | None = None
         self._shared: SharedTrace | None = None
         self._shared_of: Callable[[], World | None] = lambda: None
 
@@ -50,6 +51,16 @@ class Crew:
     def pool(self) -> Pool | None:
         """None where all is done in this process."""
         return self._pool
+
+    def pids(self) -> Sequence[int]:
+        """The processes on this machine that are there now and train for this one."""
+        if self._pool is None:
+            return ()
+        if self._on_other_machines:
+            if self._beside is None:  # ranks stay the same: a job that loses one is over
+                self._beside = ranks.beside()
+            return self._beside
+        return [worker.pid for worker in self._pool.workers if worker.pid is not None]
 
     def lost_since_now(self) -> Callable[[], int]:
         """How many workers are lost from now on, whenever it is asked."""

@@ -211,6 +211,7 @@ def run_one(plan: Plan, run: PlannedRun, world: World, progress: Progress, stop:
         halved=lambda: executor.halved_cohorts,
         lost=crew.lost_since_now(),
         note=progress.note,
+        pids=crew.pids,
     )
     try:
         with progress.run(run), attempt:

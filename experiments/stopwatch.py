@@ -14,18 +14,30 @@ T = TypeVar("T")
 
 
 class Stopwatch:
-    """Wall seconds by what they were spent on."""
+    """Wall seconds by what they were spent on. Each counts once: within a measured block, one that is
+    measured as something else stops the outer one's seconds."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self._what: str | None = None
+        self._since_s = 0.0
 
     @contextmanager
     def measure(self, what: str) -> Iterator[None]:
-        start = time.perf_counter()
+        """Count the seconds within as `what`."""
+        outer = self._go_on_as(what)
         try:
             yield
         finally:
-            self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - start
+            self._go_on_as(outer)
+
+    def _go_on_as(self, what: str | None) -> str | None:
+        """Count from now on as `what` (None: not at all); what was counted until now."""
+        before, now_s = self._what, time.perf_counter()
+        if before is not None:
+            self.seconds[before] = self.seconds.get(before, 0.0) + now_s - self._since_s
+        self._what, self._since_s = what, now_s
+        return before
 
 
 class Timed(Generic[T]):
@@ -52,8 +64,12 @@ class Timed(Generic[T]):
 
 
 def timed_executor(executor: Executor, stopwatch: Stopwatch) -> Executor:
-    return cast(Executor, Timed(executor, stopwatch, {"train": "train_s", "evaluate": "evaluate_s"}))
+    """Scores are what parts ask clients for, evaluations what we measure."""
+    measured = {"train": "train_s", "evaluate": "evaluate_s", "score": "score_s"}
+    return cast(Executor, Timed(executor, stopwatch, measured))
 
 
 def timed_clusterer(clusterer: Clusterer, stopwatch: Stopwatch) -> Clusterer:
-    return cast(Clusterer, Timed(clusterer, stopwatch, {"on_data": "cluster_s"}))
+    """All that a clusterer is asked in a round."""
+    moments = ("on_data", "on_participants", "on_updates", "serve")
+    return cast(Clusterer, Timed(clusterer, stopwatch, dict.fromkeys(moments, "cluster_s")))

@@ -34,10 +34,14 @@ FAREWELL_S = 0.5  # for a worker whose connection is closed to end by itself
 
 
 class Worker(Protocol):
-    """A process that does jobs; `restarts`: another one can take its place."""
+    """A process that does jobs. `restarts`: another one can take its place. `pid`: None for one that is not
+    known here, as on another machine."""
 
     channel: Channel
     restarts: bool
+
+    @property
+    def pid(self) -> int | None: ...
 
     def hand_over(self, number: int, descriptors: Sequence[int]) -> None: ...
 

@@ -72,6 +72,7 @@ class RankWorker:
     """An executor of another rank, as the coordinator has it; there is no other in its place."""
 
     restarts = False
+    pid: int | None = None
 
     def __init__(self, job: Job, store: Store, rank: int) -> None:
         try:
@@ -101,6 +102,15 @@ def wait_for_the_coordinator() -> None:
 def here() -> Job | None:
     """The job that this process belongs to, if torchrun started it."""
     return Job.of(os.environ)
+
+
+def beside() -> list[int]:
+    """Process ids of the other ranks that the same torchrun has started on this machine."""
+    import psutil
+
+    parent = psutil.Process().parent()
+    children = [] if parent is None else parent.children()
+    return [child.pid for child in children if child.pid != os.getpid()]
 
 
 def _is_loopback(address: str) -> bool:

@@ -23,7 +23,7 @@ from experiments.planned_run import PlannedRun
 from experiments.runner import plan_run, run_plan
 
 ARM = "fielding"
-SPENT_ON = ("train_s", "evaluate_s", "cluster_s")
+SPENT_ON = ("train_s", "evaluate_s", "score_s", "cluster_s")
 
 
 class Silence:

@@ -136,6 +136,19 @@ def test_wall_times_are_in_the_timing_alone(tmp_path: Path) -> None:
     assert "train_s" not in log
 
 
+def test_timing_counts_what_a_clusterer_does_with_participants_and_the_scores_it_asks_for(
+    tmp_path: Path,
+) -> None:
+    arm = {"name": "ifca", "clusterer": {"kind": "ifca", "num_models": 6, "first": "choose"}}
+    play(small(arm=[arm]), tmp_path / "run")
+    timing = json.loads((tmp_path / "run/ifca/seed-0/timing.json").read_text())
+    assert timing["cluster_s"] > 0
+    assert timing["score_s"] > 0
+    parts_s = sum(timing[name] for name in ("train_s", "evaluate_s", "score_s", "cluster_s"))
+    assert parts_s < timing["wall_s"]
+    assert timing["cpu_s"] > 0
+
+
 # -- what is finished is kept -------------------------------------------------------------------------------
 
 

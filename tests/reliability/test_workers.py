@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -73,6 +74,9 @@ def run(tmp_path: Path, name: str, workers: int, kill: int = 0, **changes: objec
     run_plan(plan, killing)
     logs = b"".join(plan.directory.log_path(arm.name, 0).read_bytes() for arm in experiment.arm)
     assert killing.killed == kill
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    peak = plan.directory.read_timing(experiment.arm[-1].name, 0)["peak_memory_bytes"]
+    assert (peak > own) == (workers > 0)
     lost = [told for told in killing.told if "workers were lost and replaced" in str(told)]
     assert bool(lost) == (kill > 0)
     return logs, [str(path.name) for path in (tmp_path / name).iterdir()]

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+
+from coordinator.clusterers.single import Single
+from experiments.stopwatch import Stopwatch, timed_clusterer, timed_executor
+from tests.fakes import NOTHING, FakeExecutor
+
+
+class Clock:
+    """Moves only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("experiments.stopwatch.time.perf_counter", clock)
+    return clock
+
+
+def test_seconds_add_up_by_what_they_were_spent_on(clock: Clock) -> None:
+    stopwatch = Stopwatch()
+    for what, seconds in (("a", 1.0), ("b", 2.0), ("a", 4.0)):
+        with stopwatch.measure(what):
+            clock.now_s += seconds
+        clock.now_s += 10.0  # spent on nothing that is measured
+    assert stopwatch.seconds == {"a": 5.0, "b": 2.0}
+
+
+def test_what_is_measured_within_something_else_counts_once(clock: Clock) -> None:
+    stopwatch = Stopwatch()
+    with stopwatch.measure("outer"):
+        clock.now_s += 1.0
+        with stopwatch.measure("inner"):
+            clock.now_s += 2.0
+            with stopwatch.measure("outer"):
+                clock.now_s += 4.0
+        clock.now_s += 8.0
+    assert stopwatch.seconds == {"outer": 13.0, "inner": 2.0}
+
+
+def test_what_fails_was_time_too(clock: Clock) -> None:
+    stopwatch = Stopwatch()
+
+    def fail() -> None:
+        with stopwatch.measure("outer"):
+            clock.now_s += 1.0
+            with stopwatch.measure("inner"):
+                clock.now_s += 2.0
+                raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        fail()
+    clock.now_s += 4.0
+    assert stopwatch.seconds == {"outer": 1.0, "inner": 2.0}
+
+
+def test_every_moment_of_a_clusterer_and_every_score_counts(clock: Clock) -> None:
+    stopwatch = Stopwatch()
+
+    class SlowExecutor(FakeExecutor):
+        def score(self, models, samples, metrics):
+            clock.now_s += 100.0
+
+    executor = timed_executor(SlowExecutor([1.0]), stopwatch)
+
+    class Slow(Single):
+        def on_data(self, view):
+            clock.now_s += 1.0
+
+        def on_participants(self, view):
+            clock.now_s += 2.0
+            executor.score(None, None, None)
+
+        def on_updates(self, view):
+            clock.now_s += 4.0
+
+        def serve(self, view):
+            clock.now_s += 8.0
+
+    clusterer = timed_clusterer(Slow(NOTHING), stopwatch)
+    clusterer.on_data(None)
+    clusterer.on_participants(None)
+    clusterer.on_updates(None)
+    clusterer.serve(None)
+    assert stopwatch.seconds == {"cluster_s": 15.0, "score_s": 100.0}
