@@ -53,7 +53,7 @@ class Silence:
 
 
 def measure_digits(repeats: int, say: Say) -> list[Figure]:
-    return digits_figures(shipped_experiment("digits"), repeats, say)
+    return digits_figures(shipped_experiment("digits-online"), repeats, say)
 
 
 def digits_figures(experiment: Experiment, repeats: int, say: Say) -> list[Figure]:

@@ -40,7 +40,7 @@ class Watching(Silence):
 def main(rounds: int) -> None:
     """Run the digits experiment for so many rounds, with few clients: its trace is drawn as a whole."""
     experiment = shipped_experiment(
-        "digits",
+        "digits-online",
         f"round.rounds={rounds}",
         f"trace.clients={CLIENTS}",
         f"checkpoint.every_rounds={max(1, rounds // 20)}",

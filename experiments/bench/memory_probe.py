@@ -35,7 +35,7 @@ class SilentLog:
 def build_fleet(clients: int) -> Built:
     """Devices, availability and the cursor of the digits' trace; then a run of the Fielding arm over them."""
     experiment = shipped_experiment(
-        "digits",
+        "digits-online",
         f"trace.clients={clients}",
         "trace.samples_per_step=10",
         "trace.test_samples_per_step=1",

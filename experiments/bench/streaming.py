@@ -87,7 +87,7 @@ class Streaming:
         self.streams = RandomStreams(SEED)
         rounds = sizes.steps + 1
         self.experiment = shipped_experiment(
-            "digits",
+            "digits-online",
             f"trace.clients={sizes.clients}",
             "trace.rounds_per_step=1",
             f"trace.retain_rounds={RETAINED_STEPS}",

@@ -579,12 +579,17 @@ def test_a_date_is_the_same_as_toml_date_and_as_text(tmp_path: Path, written: st
         load_experiment(path, ["trace.until=2021-7-40"])
 
 
-def test_every_shipped_configuration_stays_within_reach_of_a_laptop() -> None:
+def test_the_shipped_default_stays_within_reach_of_a_laptop() -> None:
     digits = next(path for path in SHIPPED if path.name == "digits.toml")
     experiment = load_experiment(digits)
     updates = experiment.round.rounds * experiment.round.participants
-    assert updates * len(experiment.arm) * len(experiment.seeds) <= 40_000
-    assert [arm.name for arm in experiment.arm] == ["global", "static", "fielding"]
+    assert updates * len(experiment.arm) * len(experiment.seeds) <= 50_000
+    assert [arm.name for arm in experiment.arm] == ["global", "static", "moves", "always", "fielding"]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_shipped_configuration_says_how_far_arms_are_compared(path: Path) -> None:
+    assert load_experiment(path).report.horizon_s is not None
 
 
 def test_merging_changes_leaves_the_shared_table_alone() -> None:
