@@ -180,5 +180,6 @@ def _dots(values: Sequence[str]) -> str:
 
 
 def _decimals(value: float) -> int:
-    """As many as make three significant digits, two at most."""
-    return 0 if value >= 100 or value == 0 else 1 if value >= 10 else 2
+    """As many as make three significant digits, two at most: of what is left after rounding to these."""
+    rounded = float(f"{value:.3g}")
+    return 0 if rounded >= 100 or rounded == 0 else 1 if rounded >= 10 else 2

@@ -42,10 +42,12 @@ def horizon_note(summary: Summary) -> str:
 def accuracy_note(summary: Summary) -> str:
     """What the table without a target shows."""
     columns = 1 + any(row.gain_after_drift_pp is not None for row in summary.accuracy)
-    note = (
-        f"Mean and 95 % interval over seeds (Student's t); gains against {summary.reference_arm}, by seed. "
+    what = "Mean" if _has_few_seeds(summary) else "Mean and 95 % interval"
+    by_t = "" if _has_few_seeds(summary) else " (Student's t)"
+    return (
+        f"{what} over seeds{by_t}; gains against {summary.reference_arm}, by seed. "
+        f"{_comparisons(summary, columns)}{MEAN_ACCURACY}"
     )
-    return f"{note}{_comparisons(summary, columns)}{MEAN_ACCURACY}"
 
 
 def target_note(summary: Summary) -> str:
@@ -69,11 +71,15 @@ def target_note(summary: Summary) -> str:
 
 def few_seeds_note(summary: Summary) -> str | None:
     """What is said where some arm has too few seeds for an interval."""
-    return DOTS if any(len(arm.runs) < FEWEST_SEEDS for arm in summary.compared) else None
+    return DOTS if _has_few_seeds(summary) else None
+
+
+def _has_few_seeds(summary: Summary) -> bool:
+    return any(len(arm.runs) < FEWEST_SEEDS for arm in summary.compared)
 
 
 def _comparisons(summary: Summary, columns: int) -> str:
-    count = columns * (len(summary.accuracy) - 1)
+    count = 0 if _has_few_seeds(summary) else columns * (len(summary.accuracy) - 1)
     return f"{count} comparisons, each interval at its own level. " if count > 1 else ""
 
 

@@ -36,6 +36,8 @@ INF = math.inf
         (points_scale, -0.01, "+0.0 pp"),
         (points_scale, -2.0, "-2.0 pp"),
         (factor_scale, 123.4, "123x"),
+        (factor_scale, 9.996, "10.0x"),
+        (time_scale, 35_999.0, "10.0 h"),
         (count_scale, 0.6, "0.6"),
     ],
 )
