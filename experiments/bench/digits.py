@@ -1,4 +1,4 @@
-"""The whole digits experiment: one arm and one seed, with the log, the timing and all that a run writes.
+"""The experiment digits-online: one arm and one seed, with the log, the timing and all that a run writes.
 
 What is outside training, evaluation and clustering is our own: events, selection, the trace, views, the log.
 Wall times are the run's own, from its `timing.json`.

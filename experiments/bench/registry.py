@@ -76,7 +76,7 @@ WORKLOADS: Mapping[str, Workload] = {
         "10,000 clients whose data arrives and expires, and training on it", "streaming", "measure_streaming"
     ),
     "digits": Workload(
-        "one arm and seed of the digits experiment, from configuration to report", "digits", "measure_digits"
+        "one arm and seed of digits-online, from configuration to report", "digits", "measure_digits"
     ),
 }
 
