@@ -14,6 +14,7 @@ from pathlib import Path
 from device_profiles.fleet import DeviceProfile, Fleet
 from device_profiles.mixture import MixtureProfile, read_mixture
 from device_profiles.table import TableProfile, read_device_table
+from emulator.bounded import is_file
 from emulator.errors import DataFileError, InputError, UnknownNameError
 from emulator.plugins import Registry
 
@@ -73,7 +74,7 @@ def _made(found: object) -> object:
 def _locate(path: Path, where: str, base: Path | None) -> Path:
     places = [path] if base is None or path.is_absolute() else [path, base / path]
     for place in places:
-        if place.is_file():
+        if is_file(place):
             return place
     asked = f" (asked for by {where})" if where else ""
     also = f", nor is {places[1]}" if len(places) > 1 else ""

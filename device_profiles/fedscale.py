@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from device_profiles.fleet import ALIASES
 from emulator.bounded import is_file, read_bytes
+from emulator.checkpoints import write_durably
 from emulator.errors import DataFileError
 
 MAX_BYTES = 64 * 2**20
@@ -169,13 +170,12 @@ def _array(path: Path, values: list[Any], dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def _write(table: pa.Table, out: Path) -> None:
-    """Under a temporary name first, so that `out` is whole or absent."""
-    temporary = out.with_name(f".{out.name}.tmp")
+    """`out` is whole, or as it was."""
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer)
     try:
-        pq.write_table(table, temporary)
-        temporary.replace(out)
+        write_durably(out, buffer.getvalue().to_pybytes())
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise DataFileError(out, f"cannot be written ({error})") from error
 
 

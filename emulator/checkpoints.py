@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.errors import DataFileError
+from emulator.own_files import create_file, open_file, path_below
 from emulator.state_tree import Tree, from_bytes, to_bytes
 
 KEPT = 2
@@ -24,16 +25,22 @@ NAME = re.compile(r"round-(\d{6,18})-([0-9a-f]{64})\.safetensors")
 MOST_BYTES = 2**36
 """Of one checkpoint that is read: no run that fits into a machine comes near."""
 
+ASIDE = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d{1,9})-[0-9a-f]{16}")
+"""The names under which `write_durably` writes a file until it is whole, in the process of that number."""
+
 
 @dataclass(frozen=True)
 class CheckpointFolder:
-    """The checkpoints in the folder `path`, which need not exist."""
+    """The checkpoints in the folder `path`, which need not exist.
+
+    ForeignFileError for what is named as one and is no regular file.
+    """
 
     path: Path
 
     def files(self) -> list[Path]:
         """All there are, damaged or not, the newest first; OSError where that cannot be seen."""
-        found = [self.path / name for name in self._names() if NAME.fullmatch(name)]
+        found = [path_below(self.path, name) for name in self._names() if NAME.fullmatch(name)]
         # Of one round the one that was written last: a stop follows an interval.
         return sorted(found, key=lambda file: (round_of(file), file.stat().st_mtime_ns), reverse=True)
 
@@ -61,7 +68,7 @@ class CheckpointFolder:
 
     def _torn(self) -> list[Path]:
         """What processes that were killed while they wrote have left."""
-        return [self.path / name for name in self._names() if name.startswith(".round-")]
+        return [path_below(self.path, name) for name in self._names() if name.startswith(".round-")]
 
     def _names(self) -> list[str]:
         # Not `glob`: it takes a folder that may not be read for an empty one.
@@ -72,17 +79,15 @@ class CheckpointFolder:
 
 
 def read_checkpoint(file: Path) -> Tree:
-    """What is stored in `file`; DataFileError if that is not what was written. OSError: it is unreadable."""
+    """What is stored in `file`; DataFileError if that is not what was written. OSError: it is unreadable.
+    ForeignFileError: it is no regular file."""
     named = NAME.fullmatch(file.name)
     if named is None:
         raise DataFileError(file, "not named as a checkpoint is, round-NUMBER-SHA256.safetensors")
-    with naming_file(file):
-        found = file.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise DataFileError(file, "no regular file, which a checkpoint is")
-        if found.st_size > MOST_BYTES:
+    with naming_file(file), open_file(file) as stored:
+        if os.fstat(stored.fileno()).st_size > MOST_BYTES:
             raise DataFileError(file, f"more than {MOST_BYTES} bytes, which no checkpoint has")
-        content = file.read_bytes()
+        content = stored.read()
     if hashlib.sha256(content).hexdigest() != named[2]:
         raise DataFileError(file, f"damaged: its {len(content)} bytes are not those that were written")
     try:
@@ -94,12 +99,14 @@ def read_checkpoint(file: Path) -> Tree:
 def write_durably(path: Path, content: bytes | str) -> None:
     """The whole of `content` stands at `path`, also after a power failure, or what was there before.
 
-    OSError names a file.
+    A link at `path` is replaced, not followed. OSError names a file.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    # Nobody can know the name beforehand, and put a link there that leads elsewhere.
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}")
     with naming_file(path):
+        file = create_file(aside)
         try:
-            with aside.open("wb") as file:
+            with file:
                 file.write(content.encode() if isinstance(content, str) else content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -133,7 +140,8 @@ def naming_file(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None:
+        # One without a number has a text of its own, which a file's name would hide.
+        if error.filename is None and error.errno is not None:
             error.filename = str(path)
         raise
 

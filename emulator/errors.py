@@ -5,9 +5,12 @@
     │   ├── ConfigurationError     a key or value of a configuration
     │   ├── UnknownNameError       a part, profile or source that does not exist
     │   ├── DataFileError          a table, trace, profile or image file
-    │   └── CheckpointError        a checkpoint that is whole, and cannot be gone on with
-    └── RunError              3   a run that was well described cannot go on
-        └── ResumableError         for want of room, memory or a file: the same command goes on with it
+    │   ├── CheckpointError        a checkpoint that is whole, and cannot be gone on with
+    │   └── ForeignFileError       a link, pipe or folder in the place of a file of a run directory
+    ├── RunError              3   a run that was well described cannot go on
+    │   └── ResumableError         for want of room, memory or a file: the same command goes on with it
+    ├── InterruptionError   130   a signal asked the command to stop; the same command goes on
+    └── LostOutputError     141   standard output was closed before all was printed; 3 where it is full
 
 A message is one line: the value, the rule, the choices, and where it came from.
 """
@@ -15,6 +18,7 @@ A message is one line: the value, the rule, the choices, and where it came from.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -58,6 +62,10 @@ class CheckpointError(InputError):
     """A checkpoint that is no state of this version's run, though nothing in it is damaged; it is kept."""
 
 
+class ForeignFileError(InputError):
+    """Something in a run directory that is of another kind than the file or folder that belongs there."""
+
+
 class RunError(EmulatorError):
     """A run that cannot go on; what was computed before stays on disk."""
 
@@ -66,3 +74,22 @@ class RunError(EmulatorError):
 
 class ResumableError(RunError):
     """The machine failed a run, which is neither DONE nor FAILED and goes on from its last checkpoint."""
+
+
+class InterruptionError(EmulatorError):
+    """A signal asked the command to stop; the message says what is kept and how to go on."""
+
+    exit_code = 130
+
+
+class LostOutputError(EmulatorError):
+    """What was printed could not be written to standard output; files are not concerned."""
+
+    exit_code = 141  # what a shell makes of the signal (SIGPIPE) that ends other tools here
+
+    def __init__(self, error: OSError) -> None:
+        why = "was closed"
+        if error.errno not in (errno.EPIPE, errno.EBADF):
+            why = f"cannot be written ({error.strerror})"
+            self.exit_code = RunError.exit_code
+        super().__init__(f"standard output {why}: not all of the output was printed; files are not affected")

@@ -30,6 +30,7 @@ from emulator.log_lines import (
     refuse_wrong_header,
     refuse_wrong_record,
 )
+from emulator.own_files import create_file, open_file
 from emulator.packed import packed, unpacked
 from emulator.state_tree import Tree
 from emulator.trigger import Trigger
@@ -114,8 +115,10 @@ LINES = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=packed)
 class RunLog:
     """Appends to one file: a header line first, then a line per record.
 
-    `resume` is a state that such a log was in: what the file holds beyond that is cut off. DataFileError when
-    what it holds before that is not what was written, or it is gone; OSError when it cannot be read.
+    A new log is a new file: FileExistsError if there is one. `resume` is a state that such a log was in: what
+    the file holds beyond that is cut off. ValueError for a state that lacks the header; DataFileError when
+    what the file holds before that is not what was written, or it is gone; ForeignFileError when it is no
+    regular file, or has a second name; OSError when it cannot be read.
     """
 
     def __init__(self, path: Path, header: dict[str, Any], resume: Mapping[str, Tree] | None = None) -> None:
@@ -124,7 +127,7 @@ class RunLog:
         self._bytes = 0
         first = _line({"kind": "run", **header})
         if resume is None:
-            self._file: BinaryIO = path.open("wb")
+            self._file: BinaryIO = create_file(path)
             self._write(first)
         else:
             self._members = resume["members"]
@@ -169,21 +172,22 @@ class RunLog:
 
     def _reopen(self, path: Path, first: bytes, resume: Mapping[str, Tree]) -> BinaryIO:
         """The file, cut back to `resume` and ready for what follows."""
+        kept = resume["bytes"]
+        if type(kept) is not int or kept < len(first):  # no such state was ever stored
+            raise ValueError(f"its log has {kept!r} bytes, and {len(first)} of a header")
         try:
-            file = path.open("r+b")
+            file = open_file(path, in_place=True)
         except FileNotFoundError as error:
             raise DataFileError(path, "is gone") from error
         try:
-            while self._bytes < resume["bytes"]:
-                part = file.read(min(resume["bytes"] - self._bytes, READ_AT_ONCE))
+            while self._bytes < kept:
+                part = file.read(min(kept - self._bytes, max(READ_AT_ONCE, len(first))))
                 if not part or (self._bytes == 0 and not part.startswith(first)):
                     break
                 self._sha256.update(part)
                 self._bytes += len(part)
-            if self._bytes < resume["bytes"] or self._sha256.hexdigest() != resume["sha256"]:
-                raise DataFileError(
-                    path, f"damaged: its first {resume['bytes']} bytes are not those that were written"
-                )
+            if self._bytes < kept or self._sha256.hexdigest() != resume["sha256"]:
+                raise DataFileError(path, f"damaged: its first {kept} bytes are not those that were written")
             file.truncate(self._bytes)
             file.seek(self._bytes)
         except BaseException:

@@ -63,7 +63,8 @@ class Tally:
 
 
 class Attempt:
-    """A run at work; a context in which its log is open. OSError says which file could not be written.
+    """A run at work; a context in which its log is open. OSError says which file could not be written,
+    ForeignFileError what stands in the place of one.
 
     `note` is told of checkpoints that are no good, in one line each. `stored` is the round of the last good
     one, None without any. `halved` says how many cohorts the executor has halved, `lost`
@@ -87,6 +88,7 @@ class Attempt:
     ) -> None:
         self._directory, self._arm, self._seed = directory, arm, seed
         self._folder = directory.checkpoints(arm, seed)
+        self._log_path = directory.log_path(arm, seed)
         self._settings = settings
         self._header = header
         self._build = build
@@ -198,7 +200,7 @@ class Attempt:
         self.stored, self.tally.rounds = None, 0
         if damaged:
             self._note(f"{self._name}: no checkpoint is good, starting over")
-        elif self._directory.log_path(self._arm, self._seed).is_file():
+        elif self._log_path.is_file():
             self._note(f"{self._name}: was begun and left no checkpoint, starting over")
         return False
 
@@ -207,6 +209,8 @@ class Attempt:
         """Within it, whatever a checkpoint can hold that is no state of this run is a CheckpointError."""
         try:
             yield
+        except OSError:  # also where it is a ValueError too (io.UnsupportedOperation)
+            raise
         except (LookupError, TypeError, ValueError, AttributeError, RunError) as error:
             why = f"{type(error).__name__} {error}" if isinstance(error, LookupError) else str(error)
             raise CheckpointError(
@@ -225,10 +229,6 @@ class Attempt:
     @property
     def _name(self) -> str:
         return f"{self._arm}, seed {self._seed}"
-
-    @property
-    def _log_path(self) -> Path:
-        return self._directory.log_path(self._arm, self._seed)
 
     def _open_log(self, state: Mapping[str, Tree] | None) -> None:
         """Open the log, at its beginning or where `state` says."""

@@ -18,6 +18,7 @@ from emulator.errors import (
     RunError,
     UnknownNameError,
 )
+from emulator.own_files import path_below
 from experiments.config import Experiment, Locate, load_experiment, locator
 from experiments.run_directory import RunDirectory
 from experiments.runner import FailedRunsError, Plan, Progress, check, plan_run, run_plan
@@ -66,14 +67,15 @@ def load_folder(
 def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Plan]:
     """Prepare a run directory `<out>/<name>` for each, once all that is not finished has been built to see.
 
-    ConfigurationError names the file whose arms, data or devices cannot be put together.
+    ConfigurationError names the file whose arms, data or devices cannot be put together, ForeignFileError a
+    link in the place of a run directory.
     """
     if RunDirectory(out).experiment_path.is_file():
         raise InputError(
             f"--out {out}: is the run directory of one experiment; take another for a folder of them"
         )
     for member in members:
-        directory = RunDirectory(out / member.experiment.name)
+        directory = RunDirectory(path_below(out, member.experiment.name, is_folder=True))
         if fresh or not _all_done(member, directory):
             check(member.experiment, member.locate, member.arms, str(member.path), scratch=directory.path)
     return [

@@ -11,8 +11,9 @@ from experiments.summary import Summary, write_summary
 def write_results(directory: RunDirectory) -> Summary:
     """Write `summary.json`, `rounds.parquet` and, once the reference arm has a finished run, `report.html`.
 
-    InputError without a finished run.
+    InputError without a finished run, ForeignFileError before anything is written.
     """
+    directory.refuse_foreign()
     runs = directory.finished_runs()
     summary = write_summary(directory, runs)
     write_rounds_table(directory.rounds_path, runs)

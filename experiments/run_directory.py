@@ -11,6 +11,9 @@
     .lock                      held by the process that runs into the directory
 
 DONE is written last: a run that has it has all its files. Only then its checkpoints are deleted.
+
+A run directory may come from somebody else. Where something of another kind (a link, a pipe) stands in the
+place of one of these files or folders, it is refused by name, whatever was to be done with it.
 """
 
 from __future__ import annotations
@@ -19,23 +22,33 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from emulator.bounded import read_json, read_text, read_toml
-from emulator.checkpoints import CheckpointFolder, make_folder, sync_folder, write_durably
+from emulator.checkpoints import ASIDE, CheckpointFolder, make_folder, sync_folder, write_durably
 from emulator.errors import DataFileError, InputError
+from emulator.own_files import path_below
 from emulator.runlog import RoundRecord, read_log
 from experiments.recorded import is_finite, refuse_unreadable
 
 MOST_REASON_BYTES = 2**16  # of FAILED
 
+WRITTEN = {
+    "experiment.toml",
+    "manifest.json",
+    "timing.json",
+    "DONE",
+    "FAILED",
+    "rounds.parquet",
+    "summary.json",
+    "report.html",
+}
+"""The files that are written aside until they are whole, beside checkpoints."""
 
-TORN = re.compile(
-    r"\.(experiment\.toml|manifest\.json|timing\.json|DONE|FAILED|rounds\.parquet|summary\.json|report\.html)\.(?P<pid>\d{1,9})"
-)
-"""The names under which these files are written, by the process of that number, until they are whole."""
+SEED_FOLDER = re.compile(r"seed-\d+")
 
 
 @dataclass(frozen=True)
@@ -51,54 +64,66 @@ class FinishedRun:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """What is where under `path`, and what has been finished there."""
+    """What is where under `path`, and what has been finished there.
+
+    Every path that it gives is that of a regular file (a folder), or of nothing yet: ForeignFileError names
+    what is of another kind. `path` itself is trusted, and may be a link.
+    """
 
     path: Path
 
     @property
     def experiment_path(self) -> Path:
-        return self.path / "experiment.toml"
+        return path_below(self.path, "experiment.toml")
 
     @property
     def manifest_path(self) -> Path:
-        return self.path / "manifest.json"
+        return path_below(self.path, "manifest.json")
 
     @property
     def lock_path(self) -> Path:
-        return self.path / ".lock"
+        return path_below(self.path, ".lock")
 
     @property
     def rounds_path(self) -> Path:
-        return self.path / "rounds.parquet"
+        return path_below(self.path, "rounds.parquet")
 
     @property
     def summary_path(self) -> Path:
-        return self.path / "summary.json"
+        return path_below(self.path, "summary.json")
 
     @property
     def report_path(self) -> Path:
-        return self.path / "report.html"
+        return path_below(self.path, "report.html")
 
     def seed_path(self, arm: str, seed: int) -> Path:
         """The folder of one run; InputError when the arm's name would lead out of the run directory."""
-        if arm in ("", ".", "..") or set(arm) & set("/\\\0"):
-            raise InputError(f"arm {arm!r}: its name must serve as the name of a folder")
-        return self.path / arm / f"seed-{seed}"
+        return path_below(self.path, *_names(arm, seed), is_folder=True)
 
     def log_path(self, arm: str, seed: int) -> Path:
-        return self.seed_path(arm, seed) / "log.jsonl"
+        return path_below(self.path, *_names(arm, seed), "log.jsonl")
 
     def timing_path(self, arm: str, seed: int) -> Path:
-        return self.seed_path(arm, seed) / "timing.json"
+        return path_below(self.path, *_names(arm, seed), "timing.json")
 
     def done_path(self, arm: str, seed: int) -> Path:
-        return self.seed_path(arm, seed) / "DONE"
+        return path_below(self.path, *_names(arm, seed), "DONE")
 
     def failed_path(self, arm: str, seed: int) -> Path:
-        return self.seed_path(arm, seed) / "FAILED"
+        return path_below(self.path, *_names(arm, seed), "FAILED")
 
     def checkpoints(self, arm: str, seed: int) -> CheckpointFolder:
-        return CheckpointFolder(self.seed_path(arm, seed) / "checkpoint")
+        return CheckpointFolder(path_below(self.path, *_names(arm, seed), "checkpoint", is_folder=True))
+
+    def refuse_foreign(self, pairs: Iterable[tuple[str, int]] | None = None) -> None:
+        """ForeignFileError for anything of another kind in the place of a file or folder of the runs `pairs`
+        (those of the configuration if None) or of what is made of them: before any work, not half-way."""
+        self._files_of_all()
+        for arm, seed in self._configured_pairs() if pairs is None else pairs:
+            if self.seed_path(arm, seed).is_dir():
+                for path_of in (self.log_path, self.timing_path, self.done_path, self.failed_path):
+                    path_of(arm, seed)
+                self.checkpoints(arm, seed).files()
 
     # -- reading -----------------------------------------------------------------------------------------
 
@@ -175,21 +200,20 @@ class RunDirectory:
 
     def finished_pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all finished runs, by arm and then by seed as configured."""
-        seeds = self.seeds()
-        return [(arm, seed) for arm in self.arms() for seed in seeds if self.is_done(arm, seed)]
+        return [(arm, seed) for arm, seed in self._configured_pairs() if self.is_done(arm, seed)]
 
     def holds_runs(self) -> bool:
         """Whether there is any run that is finished or has a checkpoint, of whatever configuration."""
-        patterns = ("*/seed-*/DONE", "*/seed-*/checkpoint/round-*")
-        return any(True for pattern in patterns for _ in self.path.glob(pattern))
+        return any(
+            (folder / "DONE").exists() or any(folder.glob("checkpoint/round-*"))
+            for folder in self._seed_folders()
+        )
 
     def begun_pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all runs that are finished or can be gone on with."""
-        seeds = self.seeds()
         return [
             (arm, seed)
-            for arm in self.arms()
-            for seed in seeds
+            for arm, seed in self._configured_pairs()
             if self.is_done(arm, seed)
             or (not self.failed_path(arm, seed).is_file() and self.checkpoints(arm, seed).files())
         ]
@@ -208,32 +232,25 @@ class RunDirectory:
                 return
             missing = self.experiment_path.name
             raise InputError(f"{self.path}: not a run directory (it has no {missing}), so it is not deleted")
-        for folder in sorted(self.path.glob("*/seed-*")):
-            if folder.is_symlink() or folder.parent.is_symlink():
-                raise InputError(f"{folder}: a link leads there, out of the run directory; it is not deleted")
-            done = folder / "DONE"
+        folders, files = self._seed_folders(), self._files_of_all()
+        marks = [path_below(self.path, folder.parent.name, folder.name, "DONE") for folder in folders]
+        for folder, done in zip(folders, marks, strict=True):  # nothing is deleted before all are looked at
             if done.exists():  # first: a run that has it has all its files
                 done.unlink()
                 sync_folder(folder)
             shutil.rmtree(folder)
             _remove_if_empty(folder.parent)
-        for file in (
-            self.manifest_path,
-            self.rounds_path,
-            self.summary_path,
-            self.report_path,
-            self.experiment_path,
-        ):
+        for file in files:
             file.unlink(missing_ok=True)
         _remove_if_empty(self.path)
 
     def delete_torn_files(self) -> None:
         """Delete what processes that were killed while they wrote a file have left beside it."""
-        for folder in (self.path, *self.path.glob("*/seed-*")):
+        for folder in (self.path, *self._seed_folders()):
             for file in folder.glob(".*"):
-                torn = TORN.fullmatch(file.name)
-                if torn is not None and not _is_alive(int(torn["pid"])):
-                    file.unlink(missing_ok=True)
+                torn = ASIDE.fullmatch(file.name)
+                if torn is not None and torn["name"] in WRITTEN and not _is_alive(int(torn["pid"])):
+                    path_below(folder, file.name).unlink(missing_ok=True)
 
     def start(self, arm: str, seed: int) -> Path:
         """An empty folder for the run; whatever an earlier attempt left there is deleted."""
@@ -254,6 +271,37 @@ class RunDirectory:
         make_folder(self.seed_path(arm, seed))  # it may have failed before it had one
         self.checkpoints(arm, seed).delete()
         write_durably(self.failed_path(arm, seed), reason + "\n")
+
+    # -- what is there ------------------------------------------------------------------------------------
+
+    def _seed_folders(self) -> list[Path]:
+        """The folders of runs that are there, of whatever configuration, in order."""
+        return [
+            path_below(self.path, found.parent.name, found.name, is_folder=True)
+            for found in sorted(self.path.glob("*/seed-*"))
+            if SEED_FOLDER.fullmatch(found.name)
+        ]
+
+    def _configured_pairs(self) -> list[tuple[str, int]]:
+        seeds = self.seeds()
+        return [(arm, seed) for arm in self.arms() for seed in seeds]
+
+    def _files_of_all(self) -> tuple[Path, ...]:
+        """The files that are not of one run, in the order in which they are deleted."""
+        return (
+            self.manifest_path,
+            self.rounds_path,
+            self.summary_path,
+            self.report_path,
+            self.experiment_path,
+        )
+
+
+def _names(arm: str, seed: int) -> tuple[str, str]:
+    """Of the folders that the run lies in, below the run directory."""
+    if arm in ("", ".", "..") or set(arm) & set("/\\\0"):
+        raise InputError(f"arm {arm!r}: its name must serve as the name of a folder")
+    return arm, f"seed-{seed}"
 
 
 def _is_list_of(kind: type, value: object) -> bool:

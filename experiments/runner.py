@@ -18,6 +18,7 @@ from emulator.errors import (
     ConfigurationError,
     DataFileError,
     EmulatorError,
+    ForeignFileError,
     InputError,
     ResumableError,
     RunError,
@@ -108,7 +109,7 @@ def plan_run(
 
     Runs that it holds, finished or with a checkpoint, are kept, with their seeds, if the configuration is the
     same in all else; ConfigurationError names what differs. `fresh` deletes them, once it is clear that the
-    new ones can be built.
+    new ones can be built. ForeignFileError names what stands in the place of a file of any of them.
     """
     names = [arm.name for arm in experiment.arm]
     for arm in arms or ():
@@ -120,14 +121,18 @@ def plan_run(
     if fresh and path.exists():
         check(experiment, locate, arms, file, scratch=path)
         directory.clear()
+    chosen = list(dict.fromkeys(arms)) if arms else names
+    directory.refuse_foreign((arm, seed) for arm in chosen for seed in experiment.seeds)
     if not directory.experiment_path.is_file() and directory.holds_runs():
         missing = directory.experiment_path.name
         raise InputError(f"{path} holds runs, but no {missing} that says of what; take another --out")
     recorded = experiment
     # Of runs that failed, or never came to a checkpoint, nothing is kept: they bind nobody.
-    if directory.experiment_path.is_file() and (begun := directory.begun_pairs()):
-        old = parse_experiment(directory.experiment(), str(path))
-        recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
+    if directory.experiment_path.is_file():
+        directory.refuse_foreign()
+        if begun := directory.begun_pairs():
+            old = parse_experiment(directory.experiment(), str(path))
+            recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
     try:
         make_folder(path)
     except OSError as error:
@@ -137,15 +142,15 @@ def plan_run(
         write_durably(directory.experiment_path, recorded.to_toml())
     except OSError as error:
         raise InputError(f"--out {path}: cannot be written in ({error.strerror})") from error
-    return Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate, file)
+    return Plan(experiment, directory, chosen, locate, file)
 
 
 def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None) -> None:
     """Run what is not finished, each from its last checkpoint. One that cannot go on is marked FAILED and the
     others still run; FailedRunsError at the end names them.
 
-    ResumableError when the machine failed a run, CheckpointError when one cannot be gone on with: no other is
-    tried. KeyboardInterrupt once `stop` was asked for, and the run at hand stored.
+    ResumableError when the machine failed a run, CheckpointError or ForeignFileError when one cannot be
+    resumed: no other is tried. KeyboardInterrupt once `stop` was asked for, and the run at hand stored.
     """
     with Crew(plan.experiment, plan.directory.path) as crew:
         _run_all(plan, progress, stop or Stop(), crew)
@@ -177,7 +182,7 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, crew: Crew) -> None:
         try:
             with stop.between_steps():
                 run_one(plan, run, world, progress, stop, crew)
-        except (ResumableError, CheckpointError):
+        except (ResumableError, CheckpointError, ForeignFileError):
             raise
         except EmulatorError as error:
             plan.directory.mark_failed(run.arm, run.seed, str(error))
@@ -293,7 +298,7 @@ def _tell_of_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> No
 def _machine_problem(error: OSError | MemoryError | ResumableError) -> str:
     """One line: the file and what is wrong with it, or what there was no memory for."""
     if isinstance(error, OSError):
-        return f"{error.filename or 'a file'}: {error.strerror or error}"
+        return f"{error.filename or 'a file'}: {error.strerror or error or type(error).__name__}"
     if isinstance(error, MemoryError):
         return f"out of memory ({error})" if str(error) else "out of memory"
     return str(error)

@@ -26,6 +26,7 @@ from typing import Any
 from emulator.bounded import read_json
 from emulator.checkpoints import write_durably
 from emulator.errors import DataFileError, InputError
+from emulator.own_files import path_below
 from experiments.comparison import COMPARED, compare, spread
 from experiments.recorded import refuse_unreadable_finished
 from experiments.run_directory import RunDirectory
@@ -38,11 +39,12 @@ Table = dict[str, Any]
 
 
 def run_directories(folder: Path) -> list[RunDirectory]:
-    """The run directories right under `folder`, by name; none where it has none, or is one itself."""
+    """The run directories right under `folder`, by name; none where it has none, or is one itself.
+    ForeignFileError for a link to one."""
     if not folder.is_dir() or RunDirectory(folder).experiment_path.is_file():
         return []
-    found = (RunDirectory(path) for path in sorted(folder.iterdir()))
-    return [directory for directory in found if directory.experiment_path.is_file()]
+    found = [path.name for path in sorted(folder.iterdir()) if RunDirectory(path).experiment_path.is_file()]
+    return [RunDirectory(path_below(folder, name, is_folder=True)) for name in found]
 
 
 def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
@@ -100,7 +102,7 @@ def how_many_runs(directory: RunDirectory) -> dict[str, int]:
 def recorded_name(folder: Path) -> str:
     """What the table in `folder` is headed by; the folder's own name where there is none."""
     try:
-        return str(read_json(folder / "table.json")["name"])
+        return str(read_json(path_below(folder, "table.json"))["name"])
     except (OSError, ValueError, KeyError, TypeError):
         return folder.resolve().name
 
@@ -111,9 +113,10 @@ def write_table(folder: Path, directories: Sequence[RunDirectory], name: str) ->
 
     if not directories:
         raise InputError(f"{folder}: holds no run directory to make a table of")
+    json_path, page_path = path_below(folder, "table.json"), path_below(folder, "table.html")
     table = build_table(name, directories)
-    write_durably(folder / "table.json", json.dumps(table, allow_nan=False, indent=2) + "\n")
-    write_durably(folder / "table.html", render_table(table))
+    write_durably(json_path, json.dumps(table, allow_nan=False, indent=2) + "\n")
+    write_durably(page_path, render_table(table))
     return table
 
 

@@ -9,6 +9,7 @@ import typer
 
 from experiments.cli import profiles
 from experiments.cli.output import OutputFormat
+from experiments.cli.paths import path_for
 
 app = typer.Typer(
     name="driftscale",
@@ -17,7 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Trace-driven emulation of federated learning at fleet scale, under data drift.",
-    epilog="Exit codes: 0 done, 2 bad input, 3 a run failed or was stopped, 130 interrupted and resumable.",
+    epilog="Exit codes: 0 done, 2 bad input, 3 a run failed or was stopped, 130 interrupted and resumable, "
+    "141 standard output was closed before all was printed.",
 )
 app.add_typer(profiles.app, name="profiles")
 
@@ -40,7 +42,10 @@ def _options(
 
 
 ConfigOrFolder = Annotated[
-    Path, typer.Argument(help="A configuration (.toml), or a folder of them.", metavar="CONFIG")
+    Path,
+    typer.Argument(
+        help="A configuration (.toml), or a folder of them.", metavar="CONFIG", parser=path_for("CONFIG")
+    ),
 ]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="Override a key: round.rounds=50 (repeatable).")
@@ -48,7 +53,13 @@ Settings = Annotated[
 Seeds = Annotated[str | None, typer.Option("--seeds", help="Seeds: 0..9, or 0,3,7.")]
 Data = Annotated[
     Path | None,
-    typer.Option("--data", envvar="DRIFTSCALE_DATA", help="Folder that paths of the configuration lie in."),
+    typer.Option(
+        "--data",
+        envvar="DRIFTSCALE_DATA",
+        help="Folder that paths of the configuration lie in.",
+        metavar="PATH",
+        parser=path_for("--data"),
+    ),
 ]
 Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
 
@@ -60,7 +71,15 @@ def run(
     seeds: Seeds = None,
     arms: Annotated[str | None, typer.Option("--arms", help="Only these arms: global,fielding.")] = None,
     data: Data = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Run directory (default: runs/<name>).")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Run directory (default: runs/<name>).",
+            metavar="PATH",
+            parser=path_for("--out"),
+        ),
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete what the run directory holds.")] = False,
     workers: Annotated[
         int | None,
@@ -89,7 +108,10 @@ def run(
 
 @app.command()
 def report(
-    directory: Annotated[Path, typer.Argument(help="A run directory, or a folder of them.", metavar="DIR")],
+    directory: Annotated[
+        Path,
+        typer.Argument(help="A run directory, or a folder of them.", metavar="DIR", parser=path_for("DIR")),
+    ],
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Summarise a run directory again, or a folder of them."""
@@ -156,7 +178,13 @@ def bench(
     ] = None,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Repeats whose median is a figure.")] = 7,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw cost against size into this SVG.", metavar="FILE.svg")
+        Path | None,
+        typer.Option(
+            "--plot",
+            help="Draw cost against size into this SVG.",
+            metavar="FILE.svg",
+            parser=path_for("--plot"),
+        ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Say which workloads there are, and stop.")] = False,
     output: Format = OutputFormat.TABLE,

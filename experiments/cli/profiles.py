@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from experiments.cli.output import OutputFormat, as_text, print_json, print_table
+from experiments.cli.paths import path_for
 
 if TYPE_CHECKING:
     from device_profiles import DeviceProfile, Fleet
@@ -84,7 +85,9 @@ def show_profile(
 
 @app.command("check")
 def check_profile(
-    path: Annotated[Path, typer.Argument(help="A .csv, .parquet or .toml.")],
+    path: Annotated[
+        Path, typer.Argument(help="A .csv, .parquet or .toml.", metavar="PATH", parser=path_for("PATH"))
+    ],
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Say whether a file is a valid profile, and if not, why."""
@@ -102,9 +105,17 @@ def check_profile(
 @app.command("import-fedscale")
 def import_fedscale_file(
     file: Annotated[
-        Path, typer.Argument(help="client_device_capacity or client_behave_trace, as published.")
+        Path,
+        typer.Argument(
+            help="client_device_capacity or client_behave_trace, as published.",
+            metavar="FILE",
+            parser=path_for("FILE"),
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The .parquet to write.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", help="The .parquet to write.", metavar="PATH", parser=path_for("--out")),
+    ],
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Turn one of FedScale's two pickles into Parquet.

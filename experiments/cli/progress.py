@@ -9,13 +9,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
 from emulator.runlog import RoundRecord
+from experiments.cli.streams import Notes
 from experiments.formats import time_scale
 from experiments.planned_run import PlannedRun
 from experiments.time_left import TimeLeft
@@ -27,30 +28,11 @@ Earlier = Mapping[PlannedRun, float]
 """Wall seconds of the runs that were finished before."""
 
 
-class _Screen:
-    """The stream of a terminal; what can be written to it no more is lost."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        with suppress(OSError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with suppress(OSError):
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
 class BarProgress(AbstractContextManager["BarProgress"]):
     """Two bars on a terminal: all runs, with the time that is left, and the rounds of the one at hand."""
 
     def __init__(self, runs: Sequence[PlannedRun], earlier_s: Earlier, console: Console) -> None:
-        console.file = cast(IO[str], _Screen(console.file))
+        console.file = cast(IO[str], Notes(console.file))
         self._bars = Progress(
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=24),

@@ -8,7 +8,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.errors import EmulatorError, InputError
+from emulator.errors import EmulatorError, InputError, InterruptionError
+from emulator.own_files import path_below
 from executor.workers import ranks
 from experiments.cli.output import OutputFormat, print_json
 from experiments.cli.progress import make_progress
@@ -22,6 +23,7 @@ from experiments.report.cells import how_far
 from experiments.results import write_results
 from experiments.run_directory import RunDirectory
 from experiments.runner import Plan, plan_run, run_plan
+from experiments.stop import Stop
 from experiments.summary import Summary
 from experiments.table import build_table, how_many_runs, recorded_name, write_table
 
@@ -53,7 +55,7 @@ def run_one(asked: RunCommand) -> None:
     experiment = load_experiment(asked.config, asked.settings, asked.seeds, asked.data)
     folder = asked.out or Path("runs") / experiment.name
     locate = locator(asked.data, asked.config)
-    with locked(folder), _interruption_told(asked), stop_on_signals() as stop:
+    with _stoppable(asked) as stop, locked(folder):
         plan = plan_run(experiment, folder, asked.arms, locate, fresh=asked.fresh, file=str(asked.config))
 
         def report() -> None:
@@ -75,10 +77,9 @@ def run_all_of(asked: RunCommand) -> None:
     name = asked.config.resolve().name
     target = asked.out or Path("runs") / name
     with ExitStack() as held:
+        stop = held.enter_context(_stoppable(asked))
         for member in members:
-            held.enter_context(locked(target / member.experiment.name))
-        held.enter_context(_interruption_told(asked))
-        stop = held.enter_context(stop_on_signals())
+            held.enter_context(locked(path_below(target, member.experiment.name, is_folder=True)))
         plans = plan_folder(members, target, fresh=asked.fresh)
         runs = [run for plan in plans for run in plan.runs()]
         earlier_s = {run: wall_s for plan in plans for run, wall_s in plan.earlier_s().items()}
@@ -94,14 +95,16 @@ def run_all_of(asked: RunCommand) -> None:
 
 
 @contextmanager
-def _interruption_told(asked: RunCommand) -> Iterator[None]:
-    """Whoever interrupts is told how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        with suppress(OSError):  # the terminal may be what is gone
-            _note(INTERRUPTED.format(", without --fresh," if asked.fresh else ""))
-        raise
+def _stoppable(asked: RunCommand) -> Iterator[Stop]:
+    """A `Stop` that signals ask for; InterruptionError, which says how to go on, where they end the
+    command."""
+    with stop_on_signals() as stop:
+        try:
+            yield stop
+        except KeyboardInterrupt as error:
+            raise InterruptionError(
+                INTERRUPTED.format(", without --fresh," if asked.fresh else "")
+            ) from error
 
 
 @contextmanager

@@ -1,32 +1,74 @@
-"""Signals that ask a command to stop."""
+"""Signals that ask a command to stop.
+
+At first they end the process, or break off what it does. `stop_on_signals` takes them over for runs, which
+are stored first.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
 from experiments.stop import Stop
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+INTERRUPTED = "interrupted; nothing that was finished is lost, give the same command again"
+EXIT_CODE = 130  # as emulator.errors.InterruptionError has it
+AGAIN_S = 0.02
 STOPPING = b"stopping after this step, with a checkpoint; once more stops at once\n"
 
 
 @contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """Within it the first of these signals is a KeyboardInterrupt, and a second one ends the process.
+
+    So does the first while a module is imported: what is raised there may be swallowed, or come out as
+    another error of a library that is half there. Commands import before they hold what must be let go.
+    """
+    is_first = True
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal is_first
+        was_first, is_first = is_first, False
+        if not was_first or _is_importing(frame):
+            _say(f"{INTERRUPTED}\n".encode())
+            os._exit(EXIT_CODE)
+        raise KeyboardInterrupt
+
+    with _handling(handle):
+        yield
+
+
+@contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """A `Stop` that these signals ask for. One that is ignored stays so, as nohup wants it."""
+    """A `Stop` that these signals ask for, once the import is over if they come within one."""
     stop = Stop()
 
     def handle(number: int, frame: FrameType | None) -> None:
+        if _is_importing(frame):
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+            return
         if stop.waits:
-            with suppress(OSError):  # the terminal may be what is gone
-                os.write(2, STOPPING)  # print may not be entered twice, and it may be what was interrupted
+            _say(STOPPING)
         stop.ask()
 
-    numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+    with _handling(handle, (*NAMES, "SIGALRM")):
+        try:
+            yield stop
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextmanager
+def _handling(
+    handle: Callable[[int, FrameType | None], None], names: Sequence[str] = NAMES
+) -> Iterator[None]:
+    """Within it `handle` handles these signals. One that is ignored stays so, as nohup wants it."""
+    numbers = [getattr(signal, name) for name in names]
     if threading.current_thread() is not threading.main_thread():
         numbers = []  # only the main thread may have handlers
     before = {number: signal.getsignal(number) for number in numbers}
@@ -34,7 +76,22 @@ def stop_on_signals() -> Iterator[Stop]:
     try:
         for number in before:
             signal.signal(number, handle)
-        yield stop
+        yield
     finally:
         for number, old in before.items():
             signal.signal(number, old)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported where `frame` is at work."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _say(line: bytes) -> None:
+    """From within a handler, where print may be what was interrupted, and may not be entered twice."""
+    with suppress(OSError):  # the terminal may be what is gone
+        os.write(2, line)

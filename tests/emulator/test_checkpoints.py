@@ -49,7 +49,7 @@ def test_a_damaged_one_is_known_and_named(tmp_path, damage):
 
 def test_one_that_cannot_be_read_is_not_called_damaged(tmp_path, monkeypatch):
     file, older = written(tmp_path, 1, 2).files()
-    monkeypatch.setattr(Path, "read_bytes", failing(OSError(5, "Input/output error")))
+    monkeypatch.setattr("emulator.checkpoints.open_file", failing(OSError(5, "Input/output error")))
     with pytest.raises(OSError, match="Input/output error") as raised:
         read_checkpoint(file)
     assert raised.value.filename == str(file)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import re
 from types import ModuleType
 
@@ -11,6 +13,8 @@ from emulator.errors import (
     DataFileError,
     EmulatorError,
     InputError,
+    InterruptionError,
+    LostOutputError,
     RunError,
     UnknownNameError,
 )
@@ -21,7 +25,7 @@ def drawn_tree(module: ModuleType) -> dict[str, tuple[str | None, int | None]]:
     tree: dict[str, tuple[str | None, int | None]] = {}
     path: list[tuple[int, str]] = []
     for line in (module.__doc__ or "").splitlines():
-        match = re.match(r"^([ │├└─]*)(\w+Error)\b\s*(\d)?", line)
+        match = re.match(r"^([ │├└─]*)(\w+Error)\b\s*(\d+)?", line)
         if match is None:
             continue
         depth, name, code = len(match[1]), match[2], match[3]
@@ -44,6 +48,8 @@ def test_the_drawing_of_the_tree_is_the_tree() -> None:
     assert {name: code for name, (_, code) in drawn.items() if code is not None} == {
         "InputError": InputError.exit_code,
         "RunError": RunError.exit_code,
+        "InterruptionError": InterruptionError.exit_code,
+        "LostOutputError": LostOutputError.exit_code,
     }
 
 
@@ -71,3 +77,19 @@ def test_an_unknown_name_lists_the_choices_and_suggests_the_nearest() -> None:
 def test_a_name_like_no_other_gets_no_suggestion() -> None:
     assert str(UnknownNameError("drift", "zzz", ["none"])) == "unknown drift 'zzz'; choices: none"
     assert str(UnknownNameError("drift", "zzz", [])) == "unknown drift 'zzz'; choices: none"
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "why"),
+    [
+        (errno.EPIPE, 141, "standard output was closed: "),
+        (errno.EBADF, 141, "standard output was closed: "),
+        (errno.ENOSPC, 3, "standard output cannot be written (No space left on device): "),
+    ],
+)
+def test_output_that_is_lost_ends_with_141_where_nobody_reads_it_and_with_3_where_there_is_no_room(
+    number: int, code: int, why: str
+) -> None:
+    error = LostOutputError(OSError(number, os.strerror(number)))
+    assert error.exit_code == code
+    assert str(error).startswith(why)

@@ -434,6 +434,7 @@ def log_seeds() -> tuple[bytes, ...]:
             for record in a_drifting_run("global", 0, [0.5, 0.75], [[0, 0], [0, 1]]).records:
                 log.append(record)
         logs.append(path.read_bytes())
+        path.unlink()
         clients = np.arange(1200)
         with RunLog(
             path, {"arm": "global", "seed": 0, "num_clients": 1200, "scored_clients": clients[:1100]}

@@ -131,10 +131,10 @@ def test_what_is_left_of_checkpoints_behind_done_is_swept_up(out: Path) -> None:
 
 def test_torn_files_of_a_killed_process_are_swept_up(out: Path) -> None:
     folder = RunDirectory(out).seed_path("fielding", 0)
-    nobody = 999_999_999
-    torn = [out / f".manifest.json.{nobody}", folder / f".timing.json.{nobody}"]
-    torn.append(folder / "checkpoint" / f".round-000006-x.{nobody}")
-    others = [out / ".notes", out / f".summary.json.{os.getpid()}"]  # of somebody who makes a report
+    nobody, token = 999_999_999, "0123456789abcdef"
+    torn = [out / f".manifest.json.{nobody}-{token}", folder / f".timing.json.{nobody}-{token}"]
+    torn.append(folder / "checkpoint" / f".round-000006-x.{nobody}-{token}")
+    others = [out / ".notes", out / f".summary.json.{os.getpid()}-{token}"]  # of somebody who makes a report
     for file in [*torn, *others]:
         file.touch()
     play(small(**EVERY_ROUND), out)
@@ -262,20 +262,18 @@ def test_a_damaged_log_is_reported_and_what_can_be_kept_of_it_is(out: Path, whol
     assert log_of(out) == whole
 
 
-@pytest.mark.parametrize(("method", "of"), [("read_bytes", "round-"), ("open", "log.jsonl")])
+@pytest.mark.parametrize(("reader", "of"), [("checkpoints", "round-"), ("runlog", "log.jsonl")])
 def test_what_cannot_be_read_is_kept_and_gone_on_with_once_it_can(
-    method: str, of: str, out: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
+    reader: str, of: str, out: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, before = getattr(Path, method), rounds_of(out)
+    before = rounds_of(out)
     plan = plan_run(small(**EVERY_ROUND), out, ["fielding"], locator(None, None), fresh=False)
 
-    def failing(self: Path, *asked: Any, **named: Any) -> Any:
-        if of in self.name:
-            raise OSError(errno.EIO, "Input/output error")
-        return plain(self, *asked, **named)
+    def failing(path: Path, **named: Any) -> Any:
+        raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as broken:
-        broken.setattr(Path, method, failing)
+        broken.setattr(f"emulator.{reader}.open_file", failing)
         with pytest.raises(ResumableError) as stopped:
             run_plan(plan, Story())
     message = str(stopped.value)
