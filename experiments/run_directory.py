@@ -36,17 +36,10 @@ from experiments.recorded import is_finite, refuse_unreadable
 
 MOST_REASON_BYTES = 2**16  # of FAILED
 
-WRITTEN = {
-    "experiment.toml",
-    "manifest.json",
-    "timing.json",
-    "DONE",
-    "FAILED",
-    "rounds.parquet",
-    "summary.json",
-    "report.html",
-}
-"""The files that are written aside until they are whole, beside checkpoints."""
+OF_ALL = ("manifest.json", "rounds.parquet", "summary.json", "report.html", "experiment.toml")
+"""The files that are not of one run, in the order in which they are deleted."""
+
+OF_A_RUN = ("log.jsonl", "timing.json", "DONE", "FAILED")
 
 SEED_FOLDER = re.compile(r"seed-\d+")
 
@@ -115,15 +108,16 @@ class RunDirectory:
     def checkpoints(self, arm: str, seed: int) -> CheckpointFolder:
         return CheckpointFolder(path_below(self.path, *_names(arm, seed), "checkpoint", is_folder=True))
 
-    def refuse_foreign(self, pairs: Iterable[tuple[str, int]] | None = None) -> None:
-        """ForeignFileError for anything of another kind in the place of a file or folder of the runs `pairs`
-        (those of the configuration if None) or of what is made of them: before any work, not half-way."""
+    def refuse_foreign(self, planned: Iterable[tuple[str, int]] = ()) -> None:
+        """ForeignFileError for anything of another kind in the place of a file or folder of the runs that are
+        there, of those that are `planned`, or of what is made of all: before any work, not half-way."""
         self._files_of_all()
-        for arm, seed in self._configured_pairs() if pairs is None else pairs:
-            if self.seed_path(arm, seed).is_dir():
-                for path_of in (self.log_path, self.timing_path, self.done_path, self.failed_path):
-                    path_of(arm, seed)
-                self.checkpoints(arm, seed).files()
+        for arm, seed in planned:
+            self.seed_path(arm, seed)
+        for folder in self._seed_folders():
+            for name in OF_A_RUN:
+                path_below(folder, name)
+            CheckpointFolder(path_below(folder, "checkpoint", is_folder=True)).files()
 
     # -- reading -----------------------------------------------------------------------------------------
 
@@ -232,15 +226,15 @@ class RunDirectory:
                 return
             missing = self.experiment_path.name
             raise InputError(f"{self.path}: not a run directory (it has no {missing}), so it is not deleted")
-        folders, files = self._seed_folders(), self._files_of_all()
-        marks = [path_below(self.path, folder.parent.name, folder.name, "DONE") for folder in folders]
-        for folder, done in zip(folders, marks, strict=True):  # nothing is deleted before all are looked at
+        self.refuse_foreign()  # before anything is deleted
+        for folder in self._seed_folders():
+            done = folder / "DONE"
             if done.exists():  # first: a run that has it has all its files
                 done.unlink()
                 sync_folder(folder)
             shutil.rmtree(folder)
             _remove_if_empty(folder.parent)
-        for file in files:
+        for file in self._files_of_all():
             file.unlink(missing_ok=True)
         _remove_if_empty(self.path)
 
@@ -249,7 +243,11 @@ class RunDirectory:
         for folder in (self.path, *self._seed_folders()):
             for file in folder.glob(".*"):
                 torn = ASIDE.fullmatch(file.name)
-                if torn is not None and torn["name"] in WRITTEN and not _is_alive(int(torn["pid"])):
+                if (
+                    torn is not None
+                    and torn["name"] in (*OF_ALL, *OF_A_RUN)
+                    and not _is_alive(int(torn["pid"]))
+                ):
                     path_below(folder, file.name).unlink(missing_ok=True)
 
     def start(self, arm: str, seed: int) -> Path:
@@ -286,15 +284,8 @@ class RunDirectory:
         seeds = self.seeds()
         return [(arm, seed) for arm in self.arms() for seed in seeds]
 
-    def _files_of_all(self) -> tuple[Path, ...]:
-        """The files that are not of one run, in the order in which they are deleted."""
-        return (
-            self.manifest_path,
-            self.rounds_path,
-            self.summary_path,
-            self.report_path,
-            self.experiment_path,
-        )
+    def _files_of_all(self) -> list[Path]:
+        return [path_below(self.path, name) for name in OF_ALL]
 
 
 def _names(arm: str, seed: int) -> tuple[str, str]:

@@ -118,21 +118,18 @@ def plan_run(
     directory = RunDirectory(path)
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file; a run directory is a folder")
+    directory.refuse_foreign((arm, seed) for arm in names for seed in experiment.seeds)
     if fresh and path.exists():
         check(experiment, locate, arms, file, scratch=path)
         directory.clear()
-    chosen = list(dict.fromkeys(arms)) if arms else names
-    directory.refuse_foreign((arm, seed) for arm in chosen for seed in experiment.seeds)
     if not directory.experiment_path.is_file() and directory.holds_runs():
         missing = directory.experiment_path.name
         raise InputError(f"{path} holds runs, but no {missing} that says of what; take another --out")
     recorded = experiment
     # Of runs that failed, or never came to a checkpoint, nothing is kept: they bind nobody.
-    if directory.experiment_path.is_file():
-        directory.refuse_foreign()
-        if begun := directory.begun_pairs():
-            old = parse_experiment(directory.experiment(), str(path))
-            recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
+    if directory.experiment_path.is_file() and (begun := directory.begun_pairs()):
+        old = parse_experiment(directory.experiment(), str(path))
+        recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
     try:
         make_folder(path)
     except OSError as error:
@@ -142,7 +139,7 @@ def plan_run(
         write_durably(directory.experiment_path, recorded.to_toml())
     except OSError as error:
         raise InputError(f"--out {path}: cannot be written in ({error.strerror})") from error
-    return Plan(experiment, directory, chosen, locate, file)
+    return Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate, file)
 
 
 def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None) -> None:

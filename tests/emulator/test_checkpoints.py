@@ -1,11 +1,20 @@
+import io
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from emulator.checkpoints import CheckpointFolder, make_folder, read_checkpoint, write_durably
-from emulator.errors import DataFileError
+from emulator.checkpoints import (
+    ASIDE,
+    CheckpointFolder,
+    make_folder,
+    naming_file,
+    read_checkpoint,
+    write_durably,
+)
+from emulator.errors import DataFileError, ForeignFileError
+from emulator.own_files import create_file
 
 
 def written(path, *rounds):
@@ -168,3 +177,67 @@ def test_a_write_that_fails_keeps_what_was_there(tmp_path):
     with pytest.raises(OSError, match="directory"):
         write_durably(path, "new")
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nobody_can_put_a_link_where_a_file_will_be_written(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / f".file.{os.getpid()}").symlink_to(victim)
+    asides = set()
+
+    def seen(path, _create=create_file):
+        asides.add(path.name)
+        return _create(path)
+
+    with pytest.MonkeyPatch.context() as watched:
+        watched.setattr("emulator.checkpoints.create_file", seen)
+        for content in ("one", "two"):
+            write_durably(tmp_path / "file", content)
+    assert victim.read_text() == "precious"
+    assert len(asides) == 2
+    assert all(ASIDE.fullmatch(name)["name"] == "file" for name in asides)
+    assert all(int(ASIDE.fullmatch(name)["pid"]) == os.getpid() for name in asides)
+
+
+def test_a_name_that_is_taken_after_all_is_not_written_through(tmp_path, monkeypatch):
+    monkeypatch.setattr("secrets.token_hex", lambda n: "0" * 2 * n)
+    aside = tmp_path / f".file.{os.getpid()}-{'0' * 16}"
+    (tmp_path / "victim").write_text("precious")
+    aside.symlink_to("victim")
+    with pytest.raises(FileExistsError):
+        write_durably(tmp_path / "file", "new")
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert aside.is_symlink()
+
+
+def test_a_link_at_the_place_of_the_file_is_replaced_and_not_followed(tmp_path):
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "file").symlink_to("victim")
+    write_durably(tmp_path / "file", "new")
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "file").is_symlink()
+
+
+@pytest.mark.parametrize("foreign", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("elsewhere")])
+@pytest.mark.parametrize("name", [f"round-000002-{'0' * 64}.safetensors", ".round-000002-torn"])
+def test_what_is_named_as_a_checkpoint_and_is_no_file_is_named(name, foreign, tmp_path):
+    folder = written(tmp_path, 1)
+    foreign(folder.path / name)
+    for act in (lambda: folder.write(3, {}), folder.delete):
+        with pytest.raises(ForeignFileError, match=name):
+            act()
+    assert [file.name[:12] for file in folder.path.glob("round-000001*")] == ["round-000001"]
+
+
+def test_a_checkpoint_behind_a_link_is_not_read(tmp_path):
+    [file] = written(tmp_path, 1).files()
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ForeignFileError, match="is a link to"):
+        read_checkpoint(file)
+
+
+def test_an_error_without_a_number_keeps_its_text():
+    with pytest.raises(OSError, match="not seekable") as raised, naming_file(Path("x")):
+        raise io.UnsupportedOperation("File or stream is not seekable.")
+    assert str(raised.value) == "File or stream is not seekable."

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emulator.errors import DataFileError
+from emulator.errors import DataFileError, ForeignFileError
 from emulator.packed import PLAIN
 from emulator.runlog import RoundRecord, RunLog, read_log
 from emulator.trigger import Trigger
@@ -291,3 +292,38 @@ def test_a_damaged_line_is_named(tmp_path: Path, damage: bytes, message: str) ->
 def test_a_missing_log_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match="cannot be read as a run log"):
         read_log(tmp_path / "log.jsonl")
+
+
+@pytest.mark.parametrize("num_bytes", [0, -1, 40, 41.0, float("nan"), True, "41", None])
+def test_no_state_of_a_log_lacks_its_header_and_none_empties_a_file(
+    num_bytes: object, tmp_path: Path
+) -> None:
+    path = written_to(tmp_path / "log.jsonl", RECORD)
+    forged = {"bytes": num_bytes, "sha256": hashlib.sha256().hexdigest(), "members": None}
+    with pytest.raises(ValueError, match=r"its log has .* bytes, and 41 of a header"):
+        RunLog(path, HEADER, forged)
+    assert path.read_bytes() == LINES
+
+
+def test_a_header_longer_than_what_is_read_at_once_is_a_header(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("emulator.runlog.READ_AT_ONCE", 10)
+    path = tmp_path / "log.jsonl"
+    with RunLog(path, HEADER) as log:
+        log.append(RECORD)
+        state = log.state()
+    with RunLog(path, HEADER, state):
+        assert path.read_bytes() == LINES
+
+
+def test_a_log_is_not_opened_through_a_link(tmp_path: Path) -> None:
+    real = written_to(tmp_path / "real.jsonl", RECORD)
+    state = {"bytes": len(LINES), "sha256": hashlib.sha256(LINES).hexdigest(), "members": None}
+    link = tmp_path / "log.jsonl"
+    link.symlink_to(real)
+    with pytest.raises(ForeignFileError, match="is a link to"):
+        RunLog(link, HEADER, state)
+    with pytest.raises(FileExistsError):
+        RunLog(link, HEADER)
+    assert real.read_bytes() == LINES
