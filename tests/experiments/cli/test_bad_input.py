@@ -515,3 +515,51 @@ def test_a_file_that_changed_half_way_ends_with_2_and_the_summary_of_what_is_fin
     assert last.startswith("error: ")
     assert "devices.csv: has changed since the runs in this directory were begun with it" in last
     assert "small: accuracy over virtual time" in ended.out
+
+
+# -- paths that are none ------------------------------------------------------------------------------------
+
+TYPED = [
+    (["run", "PATH"], "CONFIG"),
+    (["run", "small.toml", "--out", "PATH"], "--out"),
+    (["run", "small.toml", "--data", "PATH"], "--data"),
+    (["check", "PATH"], "CONFIG"),
+    (["report", "PATH"], "DIR"),
+    (["profiles", "check", "PATH"], "PATH"),
+    (["profiles", "import-fedscale", "PATH", "--out", "x.parquet"], "FILE"),
+    (["profiles", "import-fedscale", "x", "--out", "PATH"], "--out"),
+    (["bench", "--plot", "PATH"], "--plot"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "what"), TYPED)
+def test_an_empty_path_is_not_taken_for_the_present_folder(
+    arguments: list[str], what: str, driftscale: Driftscale, tmp_path: Path
+) -> None:
+    write_small(tmp_path)
+    ended = driftscale(*["" if item == "PATH" else item for item in arguments])
+    assert ended.code == 2
+    assert ended.error == f"{what}: is empty; a path is needed (. is the present folder)"
+    assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]
+
+
+@pytest.mark.parametrize("letters", [256, 5000])
+@pytest.mark.parametrize(("arguments", "what"), TYPED)
+def test_a_name_that_no_file_can_have_is_bad_input(
+    arguments: list[str], what: str, letters: int, driftscale: Driftscale, tmp_path: Path
+) -> None:
+    write_small(tmp_path)
+    name = "a" * letters if letters < 1000 else "a/" * (letters // 2)
+    ended = driftscale(*[name if item == "PATH" else item for item in arguments])
+    assert ended.code == 2
+    assert ended.error.startswith(f"{what} {name[:200]}")
+    assert "File name too long" in ended.error or letters == 5000
+    assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]
+
+
+def test_a_profile_whose_name_no_file_can_have_is_bad_input(driftscale: Driftscale, tmp_path: Path) -> None:
+    path = "a" * 256 + ".csv"
+    shown = driftscale("profiles", "show", path)
+    assert (shown.code, shown.error) == (2, f"{path}: no such file")
+    config = write_small(tmp_path, devices={"profile": path})
+    assert driftscale("check", config).code == 2

@@ -1,12 +1,22 @@
 from __future__ import annotations
 
+import importlib
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
-from experiments.cli.signals import stop_on_signals
+from experiments.cli import parts_table
+from experiments.cli.signals import INTERRUPTED, interrupted_by_signals, stop_on_signals
+from tests.experiments.cli.conftest import Driftscale
+
+ROOT = Path(__file__).resolve().parents[3]
+NAMES = ["SIGINT", "SIGTERM", "SIGHUP"]
 
 
 def signalled_twice(number: int) -> list[bool]:
@@ -23,7 +33,7 @@ def signalled_twice(number: int) -> list[bool]:
     return seen
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", NAMES)
 def test_each_signal_asks_and_the_second_one_interrupts(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     number = getattr(signal, name)
     before = signal.getsignal(number)
@@ -55,3 +65,82 @@ def test_a_thread_that_is_not_the_main_one_has_no_handlers_and_needs_none() -> N
     thread.start()
     thread.join()
     assert seen == [(False, before)]
+
+
+# -- before a run is at work --------------------------------------------------------------------------------
+
+WHILE_IMPORTING = """
+import importlib.abc, os, signal, sys
+module, number = sys.argv[1], getattr(signal, sys.argv[2])
+class Signalling(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == module:
+            os.kill(os.getpid(), number)
+sys.meta_path.insert(0, Signalling())
+from experiments.cli import main
+sys.argv[1:] = ["run", "nothing.toml"]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("emulator.errors", "SIGTERM"), ("typer", "SIGINT"), ("typer", "SIGHUP"), ("numpy", "SIGTERM")],
+)
+def test_a_signal_while_libraries_are_imported_ends_with_a_line_and_130(module: str, name: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WHILE_IMPORTING, module, name],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (ended.returncode, ended.stderr) == (130, f"{INTERRUPTED}\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_signal_to_a_command_that_stores_nothing_ends_it_with_a_line_and_130(
+    name: str, driftscale: Driftscale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = getattr(signal, name)
+    before = signal.getsignal(number)
+    monkeypatch.setattr(parts_table, "print_parts", lambda *_: os.kill(os.getpid(), number))
+    ended = driftscale("parts")
+    assert (ended.code, ended.out, ended.err) == (130, "", f"{INTERRUPTED}\n")
+    assert signal.getsignal(number) is before
+
+
+def test_what_is_begun_is_let_go_of_before_a_command_ends() -> None:
+    let_go = []
+    try:
+        with interrupted_by_signals():
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                let_go.append(True)
+    except KeyboardInterrupt:
+        let_go.append(True)
+    assert let_go == [True, True]
+
+
+def test_a_stop_that_is_asked_for_within_an_import_waits_for_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "signalled.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nwhole = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    seen = []
+
+    def wait() -> None:
+        with stop_on_signals():
+            seen.append(importlib.import_module("signalled").whole)
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                time.sleep(0.001)
+
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+    assert seen == [True]
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)

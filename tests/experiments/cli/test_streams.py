@@ -1,0 +1,119 @@
+"""Standard output that nobody reads any more, or that is closed or full: a line says so, with an exit code."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from emulator.errors import LostOutputError
+from experiments.cli.streams import Notes, Output
+from experiments.run_directory import RunDirectory
+from tests.experiments.cli.conftest import Driftscale
+from tests.experiments.small import write_small
+
+ROOT = Path(__file__).resolve().parents[3]
+CLOSED = "error: standard output was closed: not all of the output was printed; files are not affected\n"
+
+
+def started(*arguments: str | Path, **streams: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    command = [sys.executable, "-c", "from experiments.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, text=True, check=False, timeout=120, **streams)  # type: ignore[call-overload, no-any-return]
+
+
+def a_pipe_without_a_reader() -> int:
+    reading, writing = os.pipe()
+    os.close(reading)
+    return writing
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["profiles", "list", "--format", "json"]])
+def test_a_command_whose_reader_is_gone_says_so_and_ends_with_141(arguments: list[str]) -> None:
+    ended = started(*arguments, stdout=a_pipe_without_a_reader(), stderr=subprocess.PIPE)
+    assert (ended.returncode, ended.stderr) == (141, CLOSED)
+
+
+def test_a_run_whose_reader_is_gone_does_all_its_work_first(tmp_path: Path) -> None:
+    config, out = write_small(tmp_path), tmp_path / "out"
+    ended = started("run", config, "--out", out, stdout=a_pipe_without_a_reader(), stderr=subprocess.PIPE)
+    assert ended.returncode == 141, ended.stderr
+    assert ended.stderr.endswith(f"\n{CLOSED}")
+    assert RunDirectory(out).finished_pairs() == [("global", 0), ("fielding", 0)]
+    assert json.loads((out / "summary.json").read_text())["name"] == "small"
+    assert (out / "report.html").exists()
+
+
+def test_output_for_which_there_is_no_room_ends_with_3() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    with Path("/dev/full").open("w") as full:
+        ended = started("--version", stdout=full, stderr=subprocess.PIPE)
+    assert ended.returncode == 3
+    assert ended.stderr.startswith("error: standard output cannot be written (No space left on device): ")
+
+
+@pytest.mark.slow
+def test_where_the_streams_are_closed_from_the_start_no_log_gets_their_numbers(tmp_path: Path) -> None:
+    """A log that is opened as number 2 would hold what is told on standard error."""
+    config, out = write_small(tmp_path), tmp_path / "out"
+
+    def close_all() -> None:
+        for number in (0, 1, 2):
+            os.close(number)
+
+    ended = started("run", config, "--out", out, preexec_fn=close_all)
+    assert ended.returncode == 141  # what was printed is lost, and that is no success
+    directory = RunDirectory(out)
+    assert len(directory.finished_runs()) == 2
+    assert {path.name for path in out.iterdir()} >= {"summary.json", "report.html"}
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_nobody_at_standard_error_changes_no_exit_code(code: int, tmp_path: Path) -> None:
+    bad = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}
+    failing = ["run", write_small(tmp_path, arm=[bad]), "--out", tmp_path / "out"]
+    arguments = ["--version"] if code == 0 else failing
+    ended = started(*arguments, stdout=subprocess.PIPE, stderr=a_pipe_without_a_reader())
+    assert ended.returncode == code
+
+
+class Gone(io.StringIO):
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    def write(self, text: str) -> int:
+        raise OSError(self._number, os.strerror(self._number))
+
+    def flush(self) -> None:
+        raise OSError(self._number, os.strerror(self._number))
+
+
+@pytest.mark.parametrize("act", [lambda stream: stream.write("x"), lambda stream: stream.flush()])
+def test_what_is_printed_must_arrive_and_what_is_told_need_not(act: Callable[[object], object]) -> None:
+    with pytest.raises(LostOutputError, match="was closed"):
+        act(Output(Gone(errno.EPIPE)))
+    with pytest.raises(LostOutputError, match="cannot be written"):
+        act(Output(Gone(errno.ENOSPC)))
+    act(Notes(Gone(errno.EPIPE)))
+
+
+def test_how_the_runs_ended_counts_for_more_than_a_table_that_nobody_reads(
+    driftscale: Driftscale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}
+    config = write_small(tmp_path, arm=[{"name": "global"}, bad])
+    monkeypatch.setattr("sys.stdout", Gone(errno.EPIPE))
+    ended = driftscale("run", config)
+    assert ended.code == 3
+    assert "no report: standard output was closed" in ended.err
+    assert ended.err.splitlines()[-1].startswith("error: 1 of 2 runs failed")
