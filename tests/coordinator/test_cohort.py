@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.cohort import Cohort
@@ -118,7 +118,6 @@ def test_a_drop_out_fills_no_lane():
     assert cohort.outcome.tolist() == [Outcome.OUT, Outcome.ABSORBED, Outcome.DROPPED]
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_ends_in_bulk_come_to_the_same_as_one_by_one(data: st.DataObject) -> None:
     lanes = np.array(data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=12)))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.arrays import weighted_sums
@@ -36,7 +36,6 @@ def test_no_rows_sum_to_nothing() -> None:
     assert weighted_sums(np.zeros((2, 0)), np.zeros((0, 3), np.float32)).tolist() == [[0.0] * 3] * 2
 
 
-@settings(deadline=None)
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_sums_equal_the_naive_double_loop_to_the_bit(k: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.arrays import NO_IDS
@@ -28,7 +28,6 @@ def test_work_that_is_not_named_is_zero() -> None:
     assert [column.tolist() for column in columns] == [[0, 0], [4, 4], [0, 0], [0, 0]]
 
 
-@settings(deadline=None)
 @given(REQUESTS)
 def test_rows_and_counts_of_ranges_equal_a_naive_listing(request: Request) -> None:
     ranges = ranges_of(request)
@@ -39,7 +38,6 @@ def test_rows_and_counts_of_ranges_equal_a_naive_listing(request: Request) -> No
     assert ranges.counts().tolist() == [len(naive_rows(row)) for row in request]
 
 
-@settings(deadline=None)
 @given(REQUESTS, st.lists(st.integers(0, 5), max_size=8))
 def test_taking_rows_repeats_and_reorders_their_ranges(request: Request, picked: list[int]) -> None:
     picked = [index for index in picked if index < len(request)]

@@ -145,7 +145,7 @@ def test_every_registered_model_and_rule_is_compared() -> None:
 @pytest.mark.parametrize("rules", CHAINS, ids=lambda rules: "-".join(type(r).__name__ for r in rules))
 @pytest.mark.parametrize("spec", MODELS, ids=lambda spec: type(spec).__name__)
 @given(cohort=COHORTS, chunk=st.integers(1, 4))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_batched_strategies_equal_the_loop_for_any_cohort(
     spec: ModelSpec, rules: list[LocalRule], cohort: list[tuple[int, int, int, float]], chunk: int
 ) -> None:

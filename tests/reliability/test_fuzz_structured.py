@@ -30,7 +30,7 @@ from tests.reliability.readers import READERS, TABLES
 from traces.availability import IntervalAvailability, read_intervals
 from traces.idx import read_idx
 
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=60)
 
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 SCALARS = st.none() | st.booleans() | WHOLE | st.floats() | st.text(max_size=20)

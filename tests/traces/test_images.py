@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.traces.tiny import some_images
 from traces.images import stratified_split
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 4), min_size=1, max_size=60), st.sampled_from([0.1, 0.3, 0.5]), st.integers(0, 99)
 )

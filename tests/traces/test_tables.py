@@ -130,7 +130,7 @@ def even_arrivals(of: Sizes, seed: int) -> Arrivals:
     return random_arrivals(client[shuffled], split[shuffled], of.first_step + window[shuffled], seed)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(sizes, st.integers(0, 99), st.sampled_from([1, 2**26]), st.sampled_from([1, 3, 2**18]))
 def test_an_even_table_answers_as_its_sorted_rows_do(of: Sizes, seed: int, mapped: int, chunk: int) -> None:
     arrivals = even_arrivals(of, seed)
@@ -138,7 +138,7 @@ def test_an_even_table_answers_as_its_sorted_rows_do(of: Sizes, seed: int, mappe
         check(even(of, arrivals, None), in_order(arrivals), of.clients)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.integers(1, 5),
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.integers(-3, 9)), max_size=40),
@@ -154,7 +154,7 @@ def test_a_sorted_table_answers_as_its_sorted_rows_do_also_where_nothing_arrives
         check(SortedTable(arrivals, num_clients, None), in_order(arrivals), num_clients)
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(sizes, st.integers(1, 3), st.lists(st.integers(1, 5), max_size=5), st.sampled_from([1, 2**18]))
 def test_a_trace_is_the_same_whichever_table_it_is_laid_out_in(
     of: Sizes, retain: int, jumps: list[int], chunk: int

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.errors import InputError
@@ -38,7 +38,6 @@ def scan(rows: list[Row], client: int, split: int, step: int, retain: int) -> li
     )
 
 
-@settings(deadline=None)
 @given(small_traces())
 def test_what_is_held_equals_a_scan_of_every_row_at_every_step(drawn: tuple[Trace, list[Row]]) -> None:
     trace, rows = drawn
@@ -62,7 +61,6 @@ def test_held_ranges_follow_the_asked_ids() -> None:
     assert [held.rows(row).tolist() for row in range(3)] == [[7, 8], [1, 2], [7, 8]]
 
 
-@settings(deadline=None)
 @given(small_traces(), st.lists(st.integers(1, 7), min_size=1, max_size=6), st.integers(0, 3))
 def test_label_counts_kept_by_arrivals_and_expiries_equal_recounting_however_far_a_step_goes(
     drawn: tuple[Trace, list[Row]], jumps: list[int], start: int

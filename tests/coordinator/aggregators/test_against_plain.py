@@ -31,7 +31,7 @@ def moved(part, delta) -> list[float]:
     return part.aggregate(arrived(delta), zero_models(1, 4))[0].tolist()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(count=COUNTS, seed=SEEDS)
 def test_the_median(count, seed):
     delta = a_delta(count, seed)
@@ -39,7 +39,7 @@ def test_the_median(count, seed):
     assert moved(Median(NOTHING), delta) == plain.astype(np.float32).tolist()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(count=COUNTS, seed=SEEDS, hundredths=st.integers(0, 49))
 def test_the_trimmed_mean(count, seed, hundredths):
     delta, cut = a_delta(count, seed), hundredths * count // 100
@@ -48,7 +48,7 @@ def test_the_trimmed_mean(count, seed, hundredths):
     assert moved(part, delta) == pytest.approx(plain, rel=1e-6, abs=1e-6)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(count=COUNTS, seed=SEEDS, tenths=st.integers(0, 4), keep=st.integers(1, 6))
 def test_krum(count, seed, tenths, keep):
     delta = a_delta(count, seed)
@@ -68,7 +68,7 @@ def test_krum(count, seed, tenths, keep):
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(count=COUNTS, seed=SEEDS, max_norm=st.one_of(st.none(), st.floats(0.01, 100)))
 def test_norm_clip(count, seed, max_norm):
     delta = a_delta(count, seed)

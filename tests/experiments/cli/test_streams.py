@@ -1,4 +1,4 @@
-"""Standard output that nobody reads any more, or that is closed or full: a line says so, with an exit code."""
+"""Standard output that nobody reads any more, or that is closed or full: said in a line, with a code."""
 
 from __future__ import annotations
 

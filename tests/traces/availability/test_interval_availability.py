@@ -89,7 +89,7 @@ def tables(draw):
 
 
 @given(tables(), st.randoms(use_true_random=False))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_answers_equal_a_scan_over_three_periods(table, random):
     rows = [(d, a * TICK_S, b * TICK_S) for d, (intervals, _) in enumerate(table) for a, b in intervals]
     random.shuffle(rows)
