@@ -90,10 +90,10 @@ def test_dots_in_texts_comments_and_numbers_are_no_parts_of_a_key(text: str) -> 
     ids=["key", "quotes", "escapes"],
 )
 def test_a_document_as_long_as_one_may_be_is_refused_in_a_moment(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()  # its own: the machine may be busy
     with pytest.raises(ValueError, match=r"."):
         toml_document(text)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize("number", [str(2**63), str(-(2**63) - 1), "9" * 5000])

@@ -16,7 +16,7 @@ def test_every_item_is_done_once(threads: int) -> None:
 
 
 def test_no_more_jobs_than_threads_are_under_way_and_they_are_at_once() -> None:
-    lock, meeting = threading.Lock(), threading.Barrier(2, timeout=20)
+    lock, meeting = threading.Lock(), threading.Barrier(2, timeout=60)
     under_way, most = 0, 0
 
     def job(_: int) -> None:
@@ -53,7 +53,7 @@ def test_what_ends_a_helping_thread_is_not_lost() -> None:
     caller, met = threading.get_ident(), threading.Barrier(2)
 
     def job(item: int) -> None:
-        met.wait(timeout=10)  # both threads have an item
+        met.wait(timeout=60)  # both threads have an item
         if threading.get_ident() != caller:
             raise SystemExit(4)
 

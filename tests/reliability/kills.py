@@ -1,20 +1,70 @@
-"""Runs in processes of their own that are killed at moments drawn from a seed, until one comes to its end."""
+"""Runs in processes of their own that are killed at moments drawn from a seed, until one comes to its end.
+
+Where a process is stopped or killed it sees to that itself, by what it has done: a busy machine may let
+whoever watches it miss the moment.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-POLL_S = 0.001
+PATIENCE_S = 300
+LEAST_S = 1e-6  # 0 would never come
+
+
+def stop_in_round(number: int) -> None:
+    """This process stops, until it is told to go on, when it has logged as many rounds."""
+    _in_round(number, _stop)
+
+
+def stop_before_drawing() -> None:
+    """This process stops, until it is told to go on, when it is about to draw the clients."""
+    from experiments import runner
+
+    build_world = vars(runner)["build_world"]
+
+    def stopping(*arguments: Any, **named: Any) -> Any:
+        _stop()
+        return build_world(*arguments, **named)
+
+    vars(runner)["build_world"] = stopping
+
+
+def kill_after_round(number: int, more_s: float) -> None:
+    """The system kills this process when it has logged as many rounds, and computed for `more_s` after
+    that."""
+    # Nobody handles SIGPROF: the process is gone as by SIGKILL, in the middle of anything.
+    _in_round(number, lambda: signal.setitimer(signal.ITIMER_PROF, max(more_s, LEAST_S)))
+
+
+def _stop() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _in_round(number: int, act: Callable[[], object]) -> None:
+    from emulator.runlog import RoundRecord, RunLog
+
+    append, logged = RunLog.append, 0
+
+    def acting(self: RunLog, record: RoundRecord) -> None:
+        nonlocal logged
+        append(self, record)
+        logged += 1
+        if logged == number:
+            act()
+
+    RunLog.append = acting  # type: ignore[method-assign]
 
 
 class Killing:
@@ -31,17 +81,24 @@ class Killing:
         self.kills = 0
 
     def start(
-        self, largest_file_bytes: int | None = None, memory_bytes: int | None = None
+        self, prepare: str = "", *, largest_file_bytes: int | None = None, memory_bytes: int | None = None
     ) -> subprocess.Popen[str]:
-        """A process that may write no larger file, and take no more memory."""
+        """A process that may write no larger file, and take no more memory. It calls one of the functions
+        above, such as `stop_in_round(3)`, before it begins."""
         limits = [
-            f"resource.setrlimit(resource.{name}, ({value}, {value}));"
+            f"resource.setrlimit(resource.{name}, ({value}, {value}))"
             for name, value in (("RLIMIT_FSIZE", largest_file_bytes), ("RLIMIT_AS", memory_bytes))
             if value is not None
         ]
-        code = f"import resource; {' '.join(limits)} from experiments.cli import main; main()"
+        prepared = [f"from tests.reliability import kills; kills.{prepare}"] if prepare else []
+        main = "from experiments.cli import main; main()"
         return subprocess.Popen(
-            [sys.executable, "-c", code, *self._arguments],
+            [
+                sys.executable,
+                "-c",
+                "; ".join(["import resource", *limits, *prepared, main]),
+                *self._arguments,
+            ],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -51,21 +108,39 @@ class Killing:
     def kill_at_random(self, times: int, whole_lines: int, draw: np.random.Generator) -> None:
         """Kill as many attempts, then let one come to its end.
 
-        Each is killed after a drawn share of the lines that are still to be logged and a moment more, so that
-        it may be in the middle of anything; every fourth at a drawn moment from its start, whatever it does.
+        Each is killed after a drawn share of the rounds that are still to be logged and a moment more, so
+        that it may be in the middle of anything; every fourth at a drawn moment from its start, whatever it
+        does.
         """
         for number in range(times):
             if number % 4 == 3:
-                self._kill_when(0, float(draw.uniform(0.5, 4.0)), at_work=False)
+                with self.start() as process:
+                    time.sleep(float(draw.uniform(0.5, 4.0)))
+                    process.kill()
+                    self._ended(process)
             else:
-                before = self.lines()
-                share = int(draw.integers(0, max(1, (whole_lines - before) // 2)))
-                self._kill_when(before + share, float(draw.uniform(0, 0.03)), at_work=True)
+                share = int(draw.integers(0, max(1, (whole_lines - self.lines()) // 2)))
+                with self.start(f"kill_after_round({share + 1}, {draw.uniform(0, 0.03)})") as process:
+                    self._ended(process)
         self.finish()
+
+    def signal_when_stopped(self, prepare: str, *numbers: signal.Signals) -> tuple[int, str]:
+        """Send the signals, all at once, to a process that has stopped as it was told; the exit code, and
+        what it has said."""
+        with self.start(prepare) as process:
+            self.wait_until_stopped(process)
+            for number in (*numbers, signal.SIGCONT):
+                process.send_signal(number)
+            _, said = process.communicate(timeout=PATIENCE_S)
+        return process.returncode, said
+
+    def wait_until_stopped(self, process: subprocess.Popen[str]) -> None:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), f"it ended before it was stopped: {status}"
 
     def finish(self) -> None:
         with self.start() as process:
-            _, said = process.communicate(timeout=120)
+            _, said = process.communicate(timeout=PATIENCE_S)
         self.stderr.append(said)
         assert process.returncode == 0, said
 
@@ -73,26 +148,11 @@ class Killing:
         """Of all logs."""
         return sum(path.read_bytes().count(b"\n") for path in self._out.glob("*/seed-*/log.jsonl"))
 
-    def _kill_when(self, at_lines: int, more_s: float, *, at_work: bool) -> None:
-        with self.start() as process:
-            deadline = time.monotonic() + 60
-            # The log of an earlier attempt has lines, too: only one that was touched is at work.
-            touched = self._touched()
-            while (
-                at_work and process.poll() is None and (self.lines() < at_lines or self._touched() == touched)
-            ):
-                assert time.monotonic() < deadline
-                time.sleep(POLL_S)
-            time.sleep(more_s)
-            self.kills += process.poll() is None
-            process.kill()
-            _, said = process.communicate()
+    def _ended(self, process: subprocess.Popen[str]) -> None:
+        _, said = process.communicate(timeout=PATIENCE_S)
         self.stderr.append(said)
-        assert process.returncode in (-signal.SIGKILL, 0), said
-
-    def _touched(self) -> Sequence[int]:
-        """When each log was written last."""
-        return sorted(path.stat().st_mtime_ns for path in self._out.glob("*/seed-*/log.jsonl"))
+        assert process.returncode in (-signal.SIGPROF, -signal.SIGKILL, 0), said
+        self.kills += process.returncode != 0
 
 
 def results(out: Path) -> dict[str, Any]:

@@ -201,7 +201,7 @@ def test_the_command_ends_with_3_one_line_and_what_is_finished(tmp_path: Path) -
     killing = Killing(config, tmp_path / "out")
     # The models of the second arm do not fit into so small a file.
     with killing.start(largest_file_bytes=110_000) as process:
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=300)
     assert process.returncode == 3, said
     assert "Traceback" not in said
     *_, before, last = said.splitlines()

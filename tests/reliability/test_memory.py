@@ -143,7 +143,7 @@ def test_a_process_with_too_little_memory_for_a_cohort_does_as_it_is_told(
     )
     killing = Killing(config, tmp_path / "out")
     with killing.start(memory_bytes=address_space + 200 * 2**20) as process:
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=300)
     assert "Traceback" not in said
     if policy == "halve":
         assert process.returncode == 0, said

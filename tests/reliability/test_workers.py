@@ -193,7 +193,7 @@ def test_torchrun_over_two_hosts_writes_the_same_log(each: int, tmp_path: Path) 
     options = ["--nnodes=2", f"--nproc-per-node={each}", "--master-addr=127.0.0.1"]
     options.append(f"--master-port={free_port()}")
     hosts = [torchrun(tmp_path / "job", config, *options, f"--node-rank={host}") for host in (0, 1)]
-    said = [host.communicate(timeout=100)[1] for host in hosts]
+    said = [host.communicate(timeout=300)[1] for host in hosts]
     assert [host.returncode for host in hosts] == [0, 0], said
     logs = [tmp_path / "job" / arm / "seed-0" / "log.jsonl" for arm in ("global", "fielding")]
     assert b"".join(log.read_bytes() for log in logs) == alone
@@ -213,7 +213,7 @@ def test_a_job_that_loses_a_rank_is_started_again_and_goes_on(tmp_path: Path) ->
         polling.wait(0.01)
     ranks = [pid for pid in children(job.pid, "experiments.cli") if b"RANK=1" in environment(pid)]
     os.kill(ranks[0], signal.SIGKILL)
-    said = job.communicate(timeout=200)[1]
+    said = job.communicate(timeout=300)[1]
     assert job.returncode == 0, said
     assert "going on from round" in said
     logs = [out / arm / "seed-0" / "log.jsonl" for arm in ("global", "fielding")]

@@ -94,7 +94,7 @@ def test_a_signal_while_libraries_are_imported_ends_with_a_line_and_130(module: 
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert (ended.returncode, ended.stderr) == (130, f"{INTERRUPTED}\n")
 

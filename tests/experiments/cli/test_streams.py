@@ -26,7 +26,7 @@ CLOSED = "error: standard output was closed: not all of the output was printed; 
 def started(*arguments: str | Path, **streams: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     command = [sys.executable, "-c", "from experiments.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, text=True, check=False, timeout=120, **streams)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(command, cwd=ROOT, text=True, check=False, timeout=300, **streams)  # type: ignore[call-overload, no-any-return]
 
 
 def a_pipe_without_a_reader() -> int:
