@@ -56,7 +56,7 @@ def stop_on_signals() -> Iterator[Stop]:
             _say(STOPPING)
         stop.ask()
 
-    with _handling(handle, (*NAMES, "SIGALRM")):
+    with _handling(handle, always=(signal.SIGALRM,)):
         try:
             yield stop
         finally:
@@ -64,15 +64,16 @@ def stop_on_signals() -> Iterator[Stop]:
 
 
 @contextmanager
-def _handling(
-    handle: Callable[[int, FrameType | None], None], names: Sequence[str] = NAMES
-) -> Iterator[None]:
-    """Within it `handle` handles these signals. One that is ignored stays so, as nohup wants it."""
-    numbers = [getattr(signal, name) for name in names]
+def _handling(handle: Callable[[int, FrameType | None], None], always: Sequence[int] = ()) -> Iterator[None]:
+    """Within it `handle` handles these signals, but for one that is ignored, as nohup wants it, and those
+    that are to be handled `always`."""
+    numbers = [*always, *(getattr(signal, name) for name in NAMES)]
     if threading.current_thread() is not threading.main_thread():
         numbers = []  # only the main thread may have handlers
     before = {number: signal.getsignal(number) for number in numbers}
-    before = {number: old for number, old in before.items() if old not in (signal.SIG_IGN, None)}
+    before = {
+        number: old for number, old in before.items() if number in always or old not in (signal.SIG_IGN, None)
+    }
     try:
         for number in before:
             signal.signal(number, handle)
