@@ -72,7 +72,9 @@ def _handling(handle: Callable[[int, FrameType | None], None], always: Sequence[
         numbers = []  # only the main thread may have handlers
     before = {number: signal.getsignal(number) for number in numbers}
     before = {
-        number: old for number, old in before.items() if number in always or old not in (signal.SIG_IGN, None)
+        number: old
+        for number, old in before.items()
+        if old is not None and (number in always or old is not signal.SIG_IGN)
     }
     try:
         for number in before:
