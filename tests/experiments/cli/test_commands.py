@@ -67,6 +67,21 @@ def test_a_target_is_added_without_running_anything_again(driftscale: Driftscale
     assert "small: time to 20.0 %, against global" in again.out
 
 
+def test_a_longer_run_has_the_same_figures_up_to_the_same_horizon(
+    driftscale: Driftscale, config: Path
+) -> None:
+    shown = []
+    for rounds in (6, 9):
+        asked = ("--set", f"round.rounds={rounds}", "--set", "report.targets=[0.3]", "--out", f"o{rounds}")
+        ended = driftscale("run", config, "--set", "report.horizon_s=4.5", *asked, "--format", "json")
+        summary = json.loads(ended.out)
+        assert summary["horizon"]["horizon_s"] == 4.5
+        for arm in summary["arms"].values():
+            del arm["wall_s"], arm["virtual_time_s"]  # of whole runs
+        shown.append((summary["arms"], summary["targets"]))
+    assert shown[0] == shown[1]
+
+
 def test_a_report_says_the_same_as_the_run_before(driftscale: Driftscale, config: Path) -> None:
     ran = driftscale("run", config)
     Path("runs/small/summary.json").unlink()
