@@ -8,12 +8,13 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from io import BufferedIOBase
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 
-from emulator.arrays import Ints
 from emulator.errors import DataFileError
 from traces.images import ImageSet
 
@@ -27,21 +28,32 @@ _UNSIGNED_BYTE = 0x08
 
 
 def read_idx_folder(folder: Path) -> ImageSet:
-    """The published split of an idx folder: `train-*` is train, `t10k-*` (or `test-*`) is test."""
-    train_pixels, train_labels = _read_pair(folder, TRAIN)
-    test_pixels, test_labels = _read_pair(folder, TEST)
-    if train_pixels.shape[1:] != test_pixels.shape[1:]:
-        raise DataFileError(
-            folder, f"train images are {train_pixels.shape[1:]}, test images {test_pixels.shape[1:]}"
-        )
-    labels = np.concatenate([train_labels, test_labels])
+    """The published split of an idx folder: `train-*` is train, `t10k-*` (or `test-*`) is test.
+
+    All four headers, and then the labels, are read before any pixel; pixels are held once.
+    """
+    images, labels = (
+        [_find(folder, prefixes, kind) for prefixes in (TRAIN, TEST)] for kind in (IMAGES, LABELS)
+    )
+    shapes = [_read_header(path, 3) for path in images]
+    for images_path, labels_path, shape in zip(images, labels, shapes, strict=True):
+        [num_labels] = _read_header(labels_path, 1)
+        if num_labels != shape[0]:
+            raise DataFileError(labels_path, f"{num_labels} labels for {shape[0]} images in {images_path}")
+    train, test = shapes
+    if train[1:] != test[1:]:
+        raise DataFileError(folder, f"train images are {train[1:]}, test images {test[1:]}")
+    label = np.concatenate([read_idx(path, 1) for path in labels]).astype(np.int64)
+    content = bytearray()
+    for path in images:
+        _append(content, path, 3)
     return ImageSet(
-        pixels=np.concatenate([train_pixels, test_pixels]),
+        pixels=np.frombuffer(content, np.uint8).reshape(-1, *train[1:]),
         scale=1 / 255,
-        labels=labels,
-        num_labels=int(labels.max()) + 1,
-        train=np.arange(len(train_labels)),
-        test=np.arange(len(train_labels), len(labels)),
+        labels=label,
+        num_labels=int(label.max()) + 1,
+        train=np.arange(train[0]),
+        test=np.arange(train[0], len(label)),
     )
 
 
@@ -52,18 +64,44 @@ def idx_files(folder: Path) -> list[Path]:
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
     """The unsigned bytes of one idx file with so many dimensions; DataFileError when it is not that."""
+    content = bytearray()
+    shape = _append(content, path, dimensions)
+    return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+def _read_header(path: Path, dimensions: int) -> tuple[int, ...]:
+    """The shape that the header of the file claims."""
+    with _opened(path) as file:
+        return _shape(path, file.read(4 + 4 * dimensions), dimensions)
+
+
+def _append(content: bytearray, path: Path, dimensions: int) -> tuple[int, ...]:
+    """Add the bytes of the file to `content`, and return their shape.
+
+    NOTE: in pieces, so that memory follows what the file holds, and not what its header claims; a bytearray
+    that grows is moved by the system and not copied.
+    """
     size = 4 + 4 * dimensions
+    with _opened(path) as file:
+        shape = _shape(path, file.read(size), dimensions)
+        wanted = left = math.prod(shape)
+        while left > 0 and (piece := file.read(min(left, 2**20))):
+            content += piece
+            left -= len(piece)
+        held = f"only {size + wanted - left}: truncated" if left > 0 else "more"
+        if left > 0 or file.read(1):
+            raise DataFileError(path, f"the header says {_claim(shape, size)}, the file has {held}")
+    return shape
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, unpacked if its name says that it is gzipped; DataFileError where it is damaged."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            header = file.read(size)
-            shape = _shape(path, header, dimensions)
-            content = _at_most(file, math.prod(shape) + 1)
+            yield cast(BinaryIO, file)
     except (OSError, EOFError, zlib.error) as error:
         raise DataFileError(path, f"truncated or damaged ({error})") from error
-    if len(content) != math.prod(shape):
-        held = f"only {size + len(content)}: truncated" if len(content) < math.prod(shape) else "more"
-        raise DataFileError(path, f"the header says {_claim(shape, size)}, the file has {held}")
-    return np.frombuffer(content, np.uint8).reshape(shape)
 
 
 def _shape(path: Path, header: bytes, dimensions: int) -> tuple[int, ...]:
@@ -87,25 +125,6 @@ def _shape(path: Path, header: bytes, dimensions: int) -> tuple[int, ...]:
 
 def _claim(shape: tuple[int, ...], header: int) -> str:
     return f"{' x '.join(map(str, shape))} ({header + math.prod(shape)} bytes)"
-
-
-def _at_most(file: BufferedIOBase, size: int) -> bytes:
-    """The next `size` bytes, or those that are there; memory follows what is there, not what was asked."""
-    parts = []
-    while size > 0 and (part := file.read(min(size, 2**20))):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-def _read_pair(folder: Path, prefixes: tuple[str, ...]) -> tuple[np.ndarray, Ints]:
-    images_path = _find(folder, prefixes, IMAGES)
-    labels_path = _find(folder, prefixes, LABELS)
-    pixels = read_idx(images_path, 3)
-    labels = read_idx(labels_path, 1).astype(np.int64)
-    if len(pixels) != len(labels):
-        raise DataFileError(labels_path, f"{len(labels)} labels for {len(pixels)} images in {images_path}")
-    return pixels, labels
 
 
 def _find(folder: Path, prefixes: tuple[str, ...], kind: str) -> Path:

@@ -151,3 +151,29 @@ def test_the_published_files_are_read(published: Path, name: str) -> None:
     assert images.shape == (28, 28)
     assert (len(images.train), len(images.test), images.num_labels) == (60_000, 10_000, 10)
     assert (images.pixels.min(), images.pixels.max()) == (0, 255)
+
+
+def allocated(call: Callable[[], object]) -> int:
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_labels_that_are_not_as_many_are_found_before_any_pixel_is_read(tmp_path: Path, suffix: str) -> None:
+    folder = write_idx_folder(tmp_path / "set", suffix=suffix)
+    write(folder / f"train-images-idx3-ubyte{suffix}", header(2**14, 32, 32) + bytes(2**24))
+    assert allocated(lambda: refusal(lambda: read_idx_folder(folder))) < 2**20
+    assert "labels for 16384 images" in refusal(lambda: read_idx_folder(folder))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_the_pixels_of_a_folder_are_held_once(tmp_path: Path, suffix: str) -> None:
+    folder = write_idx_folder(tmp_path / "set", suffix=suffix)
+    for split in ("train", "t10k"):
+        write(folder / f"{split}-images-idx3-ubyte{suffix}", header(2**13, 32, 32) + bytes(2**23))
+        write(folder / f"{split}-labels-idx1-ubyte{suffix}", header(2**13) + bytes(2**13))
+    assert allocated(lambda: read_idx_folder(folder)) < 1.5 * 2**24
