@@ -121,10 +121,10 @@ class TableFile:
             raise DataFileError(self.path, f"column {name!r} is {column.type}; an id is a text or a number")
         return self._python(name)
 
-    def texts(self, name: str) -> list[str]:
-        """(rows,) the column as text; none of it may be missing."""
+    def texts(self, name: str, *, may_be_empty: bool = False) -> list[str]:
+        """(rows,) the column as text; none of it may be missing, nor empty unless that is said."""
         self.require(name)
-        self._refuse_missing(name)
+        self._refuse_missing(name, may_be_empty=may_be_empty)
         return [str(value) for value in self._python(name)]
 
     def _python(self, name: str, first: int = 0, rows: int | None = None) -> list[Any]:
@@ -138,11 +138,16 @@ class TableFile:
             ) from error
         return values
 
-    def _refuse_missing(self, name: str) -> None:
+    def _refuse_missing(self, name: str, *, may_be_empty: bool = False) -> None:
+        """DataFileError for a null, a NaN or a blank text: an empty cell of a CSV is read as any of them."""
         column = self.table.column(name)
-        if column.null_count:
-            row = int(np.flatnonzero(np.asarray(column.is_null()))[0]) + 1
-            raise DataFileError(self.path, f"{name} is missing", row=row)
+        missing = np.asarray(column.is_null(nan_is_null=True))
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_string(kind) and not may_be_empty:
+            trimmed = pc.utf8_trim_whitespace(pc.cast(column, pa.string()))
+            missing = missing | np.asarray(pc.equal(trimmed, pa.scalar("")).fill_null(False))
+        if missing.any():
+            raise DataFileError(self.path, f"{name} is missing", row=int(np.flatnonzero(missing)[0]) + 1)
 
     def _refuse(self, name: str, bad: np.ndarray, rule: str, values: Floats) -> None:
         if bad.any():

@@ -16,7 +16,7 @@ class ImageSet:
 
     `pixels` (images, *shape) uint8 or float32; times `scale` they are the features: for images as they were
     published, in [0, 1]. `labels` (images,) are 0 .. num_labels - 1. `train` and `test` are disjoint image
-    indices.
+    indices. `label_names` is what a table of labels calls the first classes, where they come from one.
     """
 
     pixels: np.ndarray
@@ -25,6 +25,7 @@ class ImageSet:
     num_labels: int
     train: Ints
     test: Ints
+    label_names: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ What does is a `TraceStream`, a cursor over it.
 from __future__ import annotations
 
 import hashlib
+import math
 from copy import copy
 
 import numpy as np
@@ -19,6 +20,9 @@ from traces.flipped_labels import FlippedLabels
 from traces.images import ImageSet
 from traces.samples import NoisyImages
 from traces.table import CHUNK_ROWS, Table
+
+DIGESTED_PIXELS = 2**22
+"""Pixels that are turned into features at once, for the digest."""
 
 
 class Trace:
@@ -76,6 +80,11 @@ class Trace:
         return self._images.num_labels
 
     @property
+    def label_names(self) -> tuple[str, ...]:
+        """What the table that the labels come from calls them, class by class; empty where there is none."""
+        return self._images.label_names
+
+    @property
     def sample_shape(self) -> tuple[int, ...]:
         return self._images.shape
 
@@ -127,7 +136,10 @@ class Trace:
                 last = min(first + chunk, self.num_clients)
                 state.update(self.table.column(name, first, last).tobytes())
                 self.table.drop_pages()
-        state.update(self._images.features(self._drawn_images()).tobytes())
+        drawn = self._drawn_images()
+        chunk = max(1, DIGESTED_PIXELS // max(1, math.prod(self.sample_shape)))
+        for first in range(0, len(drawn), chunk):
+            state.update(self._images.features(drawn[first : first + chunk]).tobytes())
         state.update(repr((self.num_clients, self.retain_steps, self.rounds_per_step, self.noise)).encode())
         # Only where a trace has it, so that those without keep the digest that their runs are filed under.
         if self.test_retain_steps != self.retain_steps:

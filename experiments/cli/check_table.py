@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 Facts = dict[str, object]
 
+MOST_LABELS, MOST_LETTERS = 50, 50  # of the labels seen, and of each
+
 COLUMNS = ("clients", "labels", "samples in the trace", "last data step", "client updates in all")
 """The facts that have a column in the table of a folder."""
 
@@ -52,6 +54,7 @@ def check_facts(experiment: Experiment, world: World) -> Facts:
         "seeds": ", ".join(map(str, experiment.seeds)),
         "clients": world.trace.num_clients,
         "labels": world.trace.num_labels,
+        **_labels_seen(world.trace.label_names),
         "samples in the trace": len(world.trace),
         "last data step": world.trace.last_step,
         "device profile": world.profile.name,
@@ -64,6 +67,16 @@ def check_facts(experiment: Experiment, world: World) -> Facts:
         * len(experiment.arm)
         * len(experiment.seeds),
     }
+
+
+def _labels_seen(names: Sequence[str]) -> Facts:
+    """What a table of labels calls the classes, in their order; as Python writes a text, so that a terminal
+    obeys none of it."""
+    if not names:
+        return {}
+    shown = [repr(name if len(name) <= MOST_LETTERS else f"{name[:MOST_LETTERS]}…") for name in names]
+    others = [f"and {len(names) - MOST_LABELS} more"] if len(names) > MOST_LABELS else []
+    return {"labels seen": ", ".join([*shown[:MOST_LABELS], *others])}
 
 
 def _faults(experiment: Experiment, world: World) -> Facts:
@@ -85,9 +98,9 @@ def _faults(experiment: Experiment, world: World) -> Facts:
 
 def _model_factors(experiment: Experiment, world: World) -> float | str:
     """The one that all arms have, or each arm's."""
-    from experiments.build import resolve_model_factor
+    from experiments.build import model_factors
 
-    factors = {arm.name: resolve_model_factor(experiment, arm, world) for arm in experiment.arm}
+    factors = model_factors(experiment, [arm.name for arm in experiment.arm], world)
     if len(set(factors.values())) == 1:
         return next(iter(factors.values()))
     return ", ".join(f"{arm} {factor:.4g}" for arm, factor in factors.items())

@@ -353,8 +353,8 @@ def read_label_table(folder: Path, file: Path, number: int) -> None:
 
     about = {"table": "t", "images": "i", "group": "place", "time": "day", "label": "kind", "count": "seen"}
     if number % 2:
-        about["window_days"] = "1.5"
-    counts = filled(read_label_counts(read_table(file), LabelReplayParameters.model_validate(about)))
+        about["window_days"] = 1.5
+    counts = filled(read_label_counts(read_table(file), LabelReplayParameters.model_validate(about)).counts)
     shares = counts / counts.sum(axis=2, keepdims=True)
     np.random.default_rng(0).multinomial(5, shares[:, 0])
 

@@ -14,18 +14,14 @@ MAX_LABELS = 2**15
 """Classes that a trace can tell apart: it keeps a sample's in 16 bits."""
 
 
-def class_labels(tables: list[TableFile], name: str) -> tuple[Ints, int]:
-    """(rows of all tables,) each label's rank among the distinct ones of all tables, and how many those are.
+def class_labels(tables: list[TableFile], name: str) -> tuple[Ints, list[Any]]:
+    """(rows of all tables,) each label's rank among the distinct ones of all tables, and these in order.
 
     Numbers rank as numbers, texts as texts; a column of another kind than the first table's is refused.
     """
     columns = [table.values(name) for table in tables]
     kind = _kind(columns[0][0])
     for table, values in zip(tables, columns, strict=True):
-        for row, value in enumerate(values, start=1):
-            # A NaN is no value; nor is the empty text, which is what an empty cell of a CSV is read as.
-            if value == "" or value != value:
-                raise DataFileError(table.path, f"{name} is missing", row=row)
         if _kind(values[0]) != kind:
             raise DataFileError(
                 table.path,
@@ -41,7 +37,7 @@ def class_labels(tables: list[TableFile], name: str) -> tuple[Ints, int]:
         )
     rank = {value: place for place, value in enumerate(distinct)}
     ranks = [rank[value] for values in columns for value in values]
-    return np.array(ranks, dtype=np.int64), len(distinct)
+    return np.array(ranks, dtype=np.int64), distinct
 
 
 def _kind(value: Any) -> str:

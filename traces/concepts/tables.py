@@ -132,7 +132,7 @@ def _pool(tables: list[TableFile], label: str, features: list[str]) -> ImageSet:
             f"{rows} rows of all {len(tables)} tables of trace.concepts.files x {len(features)} features are "
             f"more than {MAX_CELLS} numbers; name fewer trace.concepts.features, or shorten the tables",
         )
-    labels, num_labels = class_labels(tables, label)
+    labels, seen = class_labels(tables, label)
     pixels = np.empty((rows, len(features)), dtype=np.float32)
     start = 0
     for table in tables:
@@ -140,7 +140,8 @@ def _pool(tables: list[TableFile], label: str, features: list[str]) -> ImageSet:
             pixels[start : start + len(table), place] = _single(table, name)
         start += len(table)
     everything = np.arange(rows)
-    return ImageSet(pixels, 1.0, labels, num_labels, everything, everything[:0])
+    names = tuple(map(str, seen))
+    return ImageSet(pixels, 1.0, labels, len(names), everything, everything[:0], names)
 
 
 def _single(table: TableFile, name: str) -> Floats32:

@@ -7,7 +7,9 @@ labels observed in groups (countries, plots, stations) over time; every group be
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import date
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ from pydantic import Field
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import DataFileError
+from emulator.numbers import Count, PositiveFactor
 from emulator.tables import TableFile, read_table
 from traces.draw import StreamParameters, draw_trace, num_windows, refuse_oversize
 from traces.idx import read_idx_folder
@@ -38,17 +41,17 @@ class LabelReplayParameters(StreamParameters):
     time: str = Field(description="column of the time of observation")
     label: str = Field(description="column of the label")
     count: str | None = Field(None, description="column of how often it was observed; without it, once a row")
-    exclude: tuple[str, ...] = Field((), description="labels that are left out")
-    most_common: int | None = Field(
-        None, ge=1, description="keep only so many labels, the most frequent ones"
+    exclude: tuple[str, ...] = Field(
+        (), description='labels that are left out; "" leaves out rows whose label is empty'
     )
+    most_common: Count | None = Field(None, description="keep only so many labels, the most frequent ones")
     since: date | None = Field(None, description="earlier rows are left out")
     until: date | None = Field(None, description="rows from that day on are left out")
-    window_days: float | None = Field(
-        None, gt=0, description="width of a window; without it, every distinct time is one"
+    window_days: PositiveFactor | None = Field(
+        None, description="width of a window; without it, every distinct time is one"
     )
-    min_windows: int = Field(1, ge=1, description="groups observed in fewer windows are left out")
-    clients_per_group: int = Field(10, ge=1, description="clients that draw from one group's histograms")
+    min_windows: Count = Field(1, description="groups observed in fewer windows are left out")
+    clients_per_group: Count = Field(10, description="clients that draw from one group's histograms")
 
 
 class LabelReplay(TraceSource):
@@ -70,7 +73,7 @@ class LabelReplay(TraceSource):
         parameters = self.parameters
         table = read_table(context.locate(parameters.table))
         images = read_idx_folder(context.locate(parameters.images))
-        counts = read_label_counts(table, parameters)
+        counts, names = read_label_counts(table, parameters)
         if counts.shape[2] > images.num_labels:
             raise DataFileError(
                 table.path,
@@ -98,7 +101,7 @@ class LabelReplay(TraceSource):
         shares = counts / counts.sum(axis=2, keepdims=True)
         each = parameters.clients_per_group
         return draw_trace(
-            images,
+            replace(images, label_names=names),
             (np.repeat(shares[:, window], each, axis=0) for window in range(replayed)),
             num_clients=len(counts) * each,
             num_windows=replayed,
@@ -108,9 +111,16 @@ class LabelReplay(TraceSource):
         )
 
 
-def read_label_counts(table: TableFile, parameters: LabelReplayParameters) -> Floats:
-    """(groups, windows, labels) observations, in order, in order of time, and from the most frequent label
-    down; the order of the table's rows does not matter."""
+class LabelCounts(NamedTuple):
+    """`counts` (groups, windows, labels): observations in order of group, of time, and from the most frequent
+    label down; `names` are the labels."""
+
+    counts: Floats
+    names: tuple[str, ...]
+
+
+def read_label_counts(table: TableFile, parameters: LabelReplayParameters) -> LabelCounts:
+    """What the table says was observed; the order of its rows does not matter."""
     table.require(parameters.group, parameters.time, parameters.label)
     weight = np.ones(len(table))
     if parameters.count is not None:
@@ -120,7 +130,7 @@ def read_label_counts(table: TableFile, parameters: LabelReplayParameters) -> Fl
         if not math.isfinite(total):
             raise DataFileError(table.path, f"the sum of {parameters.count} is larger than any number")
     days = _days(table, parameters.time)
-    labels = np.array(table.texts(parameters.label))
+    labels = np.array(table.texts(parameters.label, may_be_empty="" in parameters.exclude))
     used = _used_rows(table, parameters, labels, days)
     # Summed from the smallest weight up: the order of the rows shows in no digit of a sum.
     used = used[np.argsort(weight[used], kind="stable")]
@@ -151,7 +161,7 @@ def read_label_counts(table: TableFile, parameters: LabelReplayParameters) -> Fl
             f"no {parameters.group} was observed in min_windows = {parameters.min_windows} windows or more; "
             f"the most is {observed.max(initial=0)}: its clients would be without data",
         )
-    return kept_groups
+    return LabelCounts(kept_groups, tuple(names[order].tolist()))
 
 
 def filled(counts: Floats) -> Floats:

@@ -19,7 +19,7 @@ from experiments.locking import locked
 from experiments.planned_run import PlannedRun
 from experiments.summary import Summary, summarise
 from tests.experiments.cli.conftest import Driftscale
-from tests.experiments.small import write_small
+from tests.experiments.small import write_idx_folder, write_label_trace, write_replay, write_small
 from tests.experiments.synthetic_runs import a_record, a_run
 
 
@@ -315,6 +315,19 @@ def test_a_check_says_what_the_configuration_comes_to_and_writes_nothing(
     assert [path.name for path in Path().iterdir()] == ["small.toml"]
 
 
+def test_a_check_shows_the_labels_that_a_table_calls_the_classes(
+    driftscale: Driftscale, tmp_path: Path
+) -> None:
+    write_idx_folder(tmp_path / "images")
+    write_label_trace(tmp_path / "labels.csv", kinds=("wild", "\x1b[31mred", "y" * 1000))
+    facts = json.loads(driftscale("check", write_replay(tmp_path), "--format", "json").out)
+    assert facts["labels"] == 3
+    assert facts["labels seen"] == f"'{'y' * 50}…', '\\x1b[31mred', 'wild'"
+    (tmp_path / "labels.csv").write_text("place,day,kind,seen\nhere,2021-01-01,x,1\nhere,2021-01-02,,1\n")
+    refused = driftscale("check", write_replay(tmp_path))
+    assert (refused.code, "labels.csv, row 2: kind is missing" in refused.error) == (2, True)
+
+
 def test_a_check_of_a_folder_has_a_row_for_each_configuration(driftscale: Driftscale, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / "configs" / name).mkdir(parents=True)
@@ -391,7 +404,7 @@ def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) ->
             (),
             ("run ", "report ", "check ", "parts ", "profiles ", "Exit codes: 0 done, 2 bad input, 3 a run"),
         ),
-        (("run",), ("--set", "round.rounds=50", "--seeds", "0..9", "--arms", "--data", "DRIFTSCALE_DATA")),
+        (("run",), ("--set", "round.rounds=100", "--seeds", "0..9", "--arms", "--data", "DRIFTSCALE_DATA")),
         (("run",), ("--out", "runs/<name>", "runs/<folder>", "--fresh", "--format", "kept")),
         (("report",), ("DIR", "--format")),
         (("check",), ("CONFIG", "--set", "--data", "train nothing")),
