@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from coordinator.shares import exact
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.messages import Work
+from emulator.numbers import PositiveFactor, PositiveShare, Share, ShareBelowOne
 from emulator.plugins import Parameters, alone_is_a_list
 from emulator.seeding import RandomStreams, uniforms
 
@@ -35,8 +36,8 @@ class Byzantine(Parameters):
         description="sign_flip sends -scale x its update; noise adds noise with scale x the update's norm; "
         "label_flip trains on label L - 1 - y; misreport permutes what it reports",
     )
-    share: float = Field(gt=0, le=1, description="share of all clients, drawn once per seed")
-    scale: float = Field(1.0, gt=0, description="of sign_flip and noise")
+    share: PositiveShare = Field(description="share of all clients, drawn once per seed")
+    scale: PositiveFactor = Field(1.0, description="of sign_flip and noise")
 
     @model_validator(mode="after")
     def _scale_is_used(self) -> Byzantine:
@@ -48,14 +49,12 @@ class Byzantine(Parameters):
 class FaultParameters(Parameters):
     """What goes wrong, in all arms alike."""
 
-    crash: float = Field(0.0, ge=0, le=1, description="probability that the client of a visit crashes in it")
-    corrupt: float = Field(0.0, ge=0, le=1, description="probability that an update arrives corrupted")
+    crash: Share = Field(0.0, description="probability that the client of a visit crashes in it")
+    corrupt: Share = Field(0.0, description="probability that an update arrives corrupted")
     corruption: Literal["nan", "bits"] = Field(
         "nan", description="some of its numbers are not numbers any more, or have a bit flipped"
     )
-    loss: float = Field(
-        0.0, ge=0, lt=1, description="share of packets that every link loses; they are resent"
-    )
+    loss: ShareBelowOne = Field(0.0, description="share of packets that every link loses; they are resent")
     byzantine: Annotated[tuple[Byzantine, ...], BeforeValidator(alone_is_a_list)] = Field(
         (), description="a table, or a list of them; nobody is in two"
     )

@@ -14,7 +14,15 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
 
-COLUMNS = ("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s")
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    "seconds_per_sample": (1e-15, 1e9),
+    "download_bytes_per_s": (1e-6, 1e18),
+    "upload_bytes_per_s": (1e-6, 1e18),
+    "latency_s": (0, 1e9),
+}
+"""Lowest and highest value of each column: no device known comes near, and all times stay finite."""
+
+COLUMNS = tuple(BOUNDS)
 MAY_BE_ZERO = frozenset({"latency_s"})
 
 TRAINING_PER_INFERENCE = 3.0
@@ -67,7 +75,7 @@ class Fleet:
     """How fast the device of each of N clients is: columns of shape (N,), as emulator.ports.FleetColumns.
 
     `seconds_per_sample` is training time (forward and backward) of the profile's reference model.
-    InputError for a speed that is not finite and positive, or a latency below 0.
+    InputError for a value outside `BOUNDS`.
     """
 
     seconds_per_sample: Floats
@@ -79,13 +87,13 @@ class Fleet:
         for name, values in self.columns().items():
             if values.shape != self.seconds_per_sample.shape or values.ndim != 1:
                 raise InputError(f"fleet column {name} has shape {values.shape}; all must be (num_clients,)")
-            good = np.isfinite(values) & ((values >= 0) if name in MAY_BE_ZERO else (values > 0))
+            least, most = BOUNDS[name]
+            good = (values >= least) & (values <= most)  # NaN is neither
             if not good.all():
                 client = int(np.flatnonzero(~good)[0])
-                rule = "at least 0" if name in MAY_BE_ZERO else "greater than 0"
                 raise InputError(
                     f"fleet column {name} is {values[client]:g} for client {client}; "
-                    f"it must be finite and {rule}"
+                    f"it must lie between {least:g} and {most:g}"
                 )
 
     def __len__(self) -> int:

@@ -50,6 +50,7 @@ from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_co
 from emulator.arrays import Floats
 from emulator.bounded import has_controls, is_file, read_toml
 from emulator.errors import DataFileError
+from emulator.numbers import Number, PositiveShare
 from emulator.plugins import Parameters
 from emulator.tables import read_table
 
@@ -57,7 +58,13 @@ SHARE_TOLERANCE = 1e-6
 MOST_PAIRS = 2**17
 """Rows of one distribution's table, which are checked one by one; FedScale's bandwidths have 258."""
 
-Pairs = tuple[tuple[float, float], ...]
+MOST_SIGMA = 20.0
+"""Of a lognormal: e^20 is half a billion."""
+
+Value = Annotated[float, Number(ge=0, le=1e18)]
+"""Of a column in its unit, a weight or a probability; the fleet has bounds of its own."""
+
+Pairs = tuple[tuple[Value, Value], ...]
 
 
 def _pairs_from_file(first: str, second: str) -> Callable[[Any, ValidationInfo], Any]:
@@ -79,7 +86,7 @@ def _pairs_from_file(first: str, second: str) -> Callable[[Any, ValidationInfo],
     return read
 
 
-class Constant(RootModel[float]):
+class Constant(RootModel[Value]):
     """The same value for every device."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
@@ -148,9 +155,9 @@ class Discrete(Parameters):
 
 
 class LognormalParameters(Parameters):
-    median: float = Field(gt=0)
-    sigma: float = Field(ge=0)
-    clip: tuple[float, float] | None = None
+    median: Annotated[float, Number(gt=0, le=1e18)]
+    sigma: Annotated[float, Number(ge=0, le=MOST_SIGMA)]
+    clip: tuple[Value, Value] | None = None
 
     @model_validator(mode="after")
     def _clips_around_the_median(self) -> Self:
@@ -202,7 +209,7 @@ class DeviceClass(BaseModel):
     __pydantic_extra__: dict[str, Distribution]
 
     name: str = Field(min_length=1)
-    share: float = Field(gt=0)
+    share: PositiveShare
 
     @property
     def distributions(self) -> dict[str, Distribution]:
@@ -241,7 +248,7 @@ class MixtureProfile(Parameters):
 
     name: str = Field(min_length=1)
     reference_model: str = Field(min_length=1)
-    reference_flops: float = Field(gt=0)
+    reference_flops: Annotated[float, Number(ge=1, le=1e30)]
     source: str = Field(min_length=1)
     classes: tuple[DeviceClass, ...] = Field(alias="class", min_length=1)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
+from device_profiles.fleet import BOUNDS, COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
 from emulator.arrays import Floats
 from emulator.bounded import has_controls
 from emulator.errors import DataFileError
@@ -64,7 +64,17 @@ def _read(table: TableFile, column: str, name: str | None) -> Floats:
     if name is None:
         return np.zeros(len(table))
     rule = {"at_least": 0.0} if column in MAY_BE_ZERO else {"above": 0.0}
-    return table.numbers(name, **rule) * SOURCES[name].factor
+    factor = SOURCES[name].factor
+    values = table.numbers(name, **rule)
+    least, most = BOUNDS[column]
+    bad = np.flatnonzero((values * factor < least) | (values * factor > most))
+    if len(bad):
+        raise DataFileError(
+            table.path,
+            f"{name} = {values[bad[0]]:g} must lie between {least / factor:g} and {most / factor:g}",
+            row=int(bad[0]) + 1,
+        )
+    return values * factor
 
 
 def _about(table: TableFile) -> tuple[str | None, float | None, str | None]:

@@ -16,8 +16,8 @@ from typing import Any
 MOST_TOML_BYTES = 2**20
 """Of a configuration or a profile. The longest of ours has 12 thousand, and TOML is parsed in Python."""
 
-MOST_JSON_BYTES = 2**24
-"""Of a manifest, a timing or a summary: of the summary of ten thousand runs, about."""
+MOST_JSON_BYTES = 2**26
+"""Of a manifest, a timing or a summary: two kilobytes for each of the most runs that an experiment has."""
 
 MOST_DEPTH = 32
 """Tables or lists inside one another; a configuration of ours has five."""
@@ -67,10 +67,10 @@ def read_text(path: Path, most_bytes: int) -> str:
     return read_bytes(path, most_bytes).decode("utf-8")
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The document in a TOML file of at most `MOST_TOML_BYTES`."""
+def read_toml(path: Path, most_bytes: int = MOST_TOML_BYTES) -> dict[str, Any]:
+    """The document in a TOML file of at most `most_bytes`."""
     # NOTE: line ends as Python's text files have them, since TOML itself refuses a lone carriage return.
-    return toml_document(read_text(path, MOST_TOML_BYTES).replace("\r\n", "\n").replace("\r", "\n"))
+    return toml_document(read_text(path, most_bytes).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def read_json(path: Path) -> Any:

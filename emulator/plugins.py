@@ -10,10 +10,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, model_validator
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from emulator.errors import ConfigurationError, UnknownNameError
@@ -78,6 +80,12 @@ class ChoiceOf:
             serialization=core_schema.plain_serializer_function_ser_schema(self._describe),
         )
 
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Nothing in particular: what a part takes beside its name is described by its own parameters."""
+        return {}
+
     def parse(self, value: Any) -> Chosen[Any]:
         """The part that a name, or a table with a name, chooses; ValueError (pydantic adds the key) else."""
         if isinstance(value, Chosen):
@@ -109,20 +117,20 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """All registered names, sorted."""
-        return sorted({*self._ours, *self._entries()})
+        return sorted({*self._ours, *self._entries})
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
         return ((name, self.find(name)) for name in self.names())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._ours or name in self._entries()
+        return name in self._ours or name in self._entries
 
     def find(self, name: str, where: str = "") -> T:
         """What is registered as `name`; UnknownNameError lists the choices.
 
         ConfigurationError when a plug-in has taken a name of ours, or cannot be loaded.
         """
-        entries = self._entries()
+        entries = self._entries
         if name in self._ours:
             return self._ours[name]
         if name not in entries:
@@ -135,7 +143,9 @@ class Registry(Generic[T]):
                 f"{self.kind} {name!r}, cannot be loaded ({error})"
             ) from error
 
+    @cached_property
     def _entries(self) -> dict[str, Any]:
+        """Third parties' entry points: looked up once, since that reads every installed distribution."""
         found: dict[str, Any] = {}
         for entry in entry_points(group=self.group):
             if entry.name in self._ours or entry.name in found:

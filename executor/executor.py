@@ -50,7 +50,7 @@ class LocalExecutor:
     """Trains and scores one model, by one chain of local rules, on the samples that `reader` gives.
 
     ConfigurationError when the model cannot be trained on them, or not as the settings ask for, or the rules
-    are no chain.
+    are no chain. ResumableError where there is no memory for the model.
     """
 
     def __init__(
@@ -65,7 +65,8 @@ class LocalExecutor:
         keep_freed_memory()
         self._reader = reader
         self._streams = streams
-        self._model = FlatModel(model, reader.sample_shape, reader.num_labels)
+        with out_of_memory_named("building the model"):
+            self._model = FlatModel(model, reader.sample_shape, reader.num_labels)
         self._threads = SideBySide(settings.threads)
         self._predictor = Predictor(reader, self._model, model.dense)
         self._chain = build_chain(rules)

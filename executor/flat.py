@@ -24,6 +24,9 @@ from emulator.seeding import RandomStreams
 from executor.models.base import ModelSpec
 from executor.models.masked import FeatureMask
 
+MOST_PARAMETERS = 2**30
+"""Of a model: four gibibytes, of which a run holds several times as much."""
+
 NORMALISATIONS = (nn.GroupNorm, nn.LayerNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -31,8 +34,8 @@ AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 class FlatModel:
     """A model whose parameters are handed in as a vector (P,), in the order of `named_parameters()`.
 
-    ConfigurationError for a module with buffers, which no update would carry, or with dropout, which would
-    draw from torch's global generator.
+    ConfigurationError for a module with buffers, which no update would carry, with dropout, which would draw
+    from torch's global generator, or with more than `MOST_PARAMETERS`.
     """
 
     def __init__(self, spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> None:
@@ -45,6 +48,10 @@ class FlatModel:
         self.layout = _layout(self._skeleton)
         self._sizes = [segment.last - segment.first for segment in self.layout.values()]
         self.num_parameters = sum(self._sizes)
+        if self.num_parameters > MOST_PARAMETERS:
+            raise ConfigurationError(
+                f"the model has {self.num_parameters:,} parameters; a model has at most {MOST_PARAMETERS:,}"
+            )
         self.frozen = _frozen(self.layout)  # (P,) True where no training changes a parameter, if any
 
     def named(self, flat: Tensor) -> dict[str, Tensor]:

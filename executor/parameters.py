@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from emulator.numbers import Count, Number
 from emulator.plugins import Parameters
+
+MOST_THREADS = MOST_WORKERS = 1024
 
 
 class ExecutorParameters(Parameters):
@@ -18,32 +21,26 @@ class ExecutorParameters(Parameters):
         "written by hand, for fully connected models; `loop` trains one after the other; `auto` takes what "
         "suits the model",
     )
-    chunk: int | None = Field(
+    chunk: Count | None = Field(
         None,
-        ge=1,
         description="clients that are stacked together, at most; left out, it is 25, or fewer, 8 at least, "
         "for models of more than 10,000 parameters, so that all that is stacked stays near the processor. "
         "`loop` stacks none",
     )
-    threads: int = Field(
+    threads: Annotated[int, Number(ge=1, le=MOST_THREADS)] = Field(
         1,
-        ge=1,
         description="threads side by side, each of which trains a cohort of its own or scores a batch; torch "
         "itself computes with one thread, so that their number changes no bit of a result. One per core is "
         "fastest, where nothing else runs",
     )
-    workers: int = Field(
+    workers: Annotated[int, Number(ge=0, le=MOST_WORKERS)] = Field(
         0,
-        ge=0,
-        le=1024,
         description="processes of their own on this machine that train and score, each with so many "
         "`threads`, or 0: all is done in one. Their number changes no bit of a result. `--workers` sets it; "
         "under torchrun there is an executor for each rank but the first",
     )
-    worker_timeout_s: float = Field(
+    worker_timeout_s: Annotated[float, Number(ge=1, le=1e6)] = Field(
         600.0,
-        ge=1,
-        le=1e6,
         description="wall seconds after which a worker that does not answer is given up, and replaced; more "
         "than the longest job takes",
     )

@@ -23,10 +23,11 @@ from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
 from emulator.bounded import is_file, read_toml, toml_document
 from emulator.errors import ConfigurationError, DataFileError
+from emulator.numbers import Count, Duration, Number, PositiveFactor, PositiveShare, Seed
 from emulator.plugins import ChoiceOf, Chosen, Parameters, Registry, alone_is_a_list
 from executor.parameters import ExecutorParameters
 from experiments.recorded import (
-    LONGEST_S,
+    MOST_EXPERIMENT_BYTES,
     MOST_NAME_BYTES,
     MOST_RUNS,
     MOST_TARGETS,
@@ -41,6 +42,7 @@ Locate = Callable[[str], Path]
 
 TABLE_SUFFIXES = (".csv", ".parquet")
 MOST_SHOWN = 200  # letters of a path that is none
+MOST_STEPS = MOST_BATCH = 10**5
 PLAIN_RULES = {
     "tuple_type": "must be a list",
     "dict_type": "must be a table",
@@ -91,7 +93,7 @@ class Devices(Parameters):
     ] = Field("always", validate_default=True)
     time_model: Literal["driftscale", "fedscale"] = "driftscale"
     model_factor: Annotated[
-        Annotated[float, Field(gt=0)] | Literal["flops"], BeforeValidator(_number_or_flops)
+        Annotated[float, Number(gt=0, le=1e9)] | Literal["flops"], BeforeValidator(_number_or_flops)
     ] = Field(
         "flops", description="how much slower than the profile's reference model, or by FLOPs per sample"
     )
@@ -101,25 +103,24 @@ class Training(Parameters):
     """What a participant does. Local steps and batch size also set what its work costs."""
 
     model: Annotated[Chosen[Any], ChoiceOf(_models)] = Field("mlp", validate_default=True)
-    local_steps: int = Field(20, ge=1)
-    batch_size: int = Field(20, ge=1)
-    learning_rate: float = Field(0.05, gt=0)
+    local_steps: Annotated[int, Number(ge=1, le=MOST_STEPS)] = 20
+    batch_size: Annotated[int, Number(ge=1, le=MOST_BATCH)] = 20
+    learning_rate: PositiveFactor = 0.05
 
 
 class Round(Parameters):
     """Who is asked, for how long, and how often it is measured."""
 
-    rounds: int = Field(ge=1)
-    participants: int = Field(ge=1, description="visits a round absorbs, over all lanes")
-    over_commit: float = Field(1.3, ge=1, description="times the quota are sent out")
-    min_online: int = Field(
-        1, ge=1, description="with fewer online, the clock moves on until there are so many"
+    rounds: Count
+    participants: Count = Field(description="visits a round absorbs, over all lanes")
+    over_commit: Annotated[float, Number(ge=1, le=1e6)] = Field(
+        1.3, description="times the quota are sent out"
     )
-    max_wait_days: float = Field(30.0, gt=0, description="virtual days after which such a wait is given up")
-    evaluate_every: int = Field(1, ge=1, description="rounds between evaluations; the last is always one")
-    evaluate_clients: int | None = Field(
+    min_online: Count = Field(1, description="with fewer online, the clock moves on until there are so many")
+    max_wait_days: Duration = Field(30.0, description="virtual days after which such a wait is given up")
+    evaluate_every: Count = Field(1, description="rounds between evaluations; the last is always one")
+    evaluate_clients: Count | None = Field(
         None,
-        ge=1,
         description="score a fixed random sample of so many clients; without it, or of fewer, all",
     )
     nonfinite_updates: Literal["drop", "stop"] = Field(
@@ -134,11 +135,11 @@ class Round(Parameters):
 class Checkpoint(Parameters):
     """When an unfinished run is stored, to be gone on with; one that is asked to stop is stored too."""
 
-    every_s: float = Field(60.0, gt=0, description="wall seconds between two checkpoints, at most")
-    every_rounds: int | None = Field(None, ge=1, description="rounds between two checkpoints, at most")
+    every_s: Duration = Field(60.0, description="wall seconds between two checkpoints, at most")
+    every_rounds: Count | None = Field(None, description="rounds between two checkpoints, at most")
 
 
-Percent = Annotated[float, Field(ge=0, le=100)]
+Percent = Annotated[float, Number(ge=0, le=100)]
 PublishedValue = Annotated[
     tuple[Percent, ...], Field(min_length=1, max_length=2), BeforeValidator(_number_alone)
 ]
@@ -157,18 +158,15 @@ def _target_accuracy(value: Any) -> Any:
     return value
 
 
-TargetAccuracy = Annotated[float | Literal["reference"], BeforeValidator(_target_accuracy)]
+TargetAccuracy = Annotated[PositiveShare | Literal["reference"], BeforeValidator(_target_accuracy)]
 
 
 class Report(Parameters):
     """How accuracy becomes time-to-accuracy, and what it is held against."""
 
-    window: int = Field(5, ge=1, description="evaluations in the trailing mean")
-    horizon_s: float | None = Field(
-        None,
-        gt=0,
-        le=LONGEST_S,
-        description="virtual seconds that are compared; without it, as far as every run goes",
+    window: Count = Field(5, description="evaluations in the trailing mean")
+    horizon_s: Duration | None = Field(
+        None, description="virtual seconds that are compared; without it, as far as every run goes"
     )
     targets: tuple[TargetAccuracy, ...] = Field(
         (),
@@ -242,7 +240,7 @@ class Experiment(Parameters):
     arm is laid over `[training]`, key by key."""
 
     name: str = Field(max_length=MOST_NAME_BYTES, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
-    seeds: tuple[Annotated[int, Field(ge=0, lt=2**32)], ...] = Field((0, 1, 2, 3, 4), min_length=1)
+    seeds: tuple[Seed, ...] = Field((0, 1, 2, 3, 4), min_length=1)
     trace: Annotated[Chosen[TraceSource], ChoiceOf(lambda: SOURCES, key="source")]
     devices: Devices = Devices()
     faults: FaultParameters = FaultParameters()
@@ -281,11 +279,9 @@ class Experiment(Parameters):
         return arms
 
     @model_validator(mode="after")
-    def _runs_can_be_counted(self) -> Experiment:
+    def _refuse_too_many_runs(self) -> Experiment:
         if len(self.arm) * len(self.seeds) > MOST_RUNS:
-            raise ValueError(
-                f"{len(self.arm)} arms x {len(self.seeds)} seeds: an experiment has at most {MOST_RUNS} runs"
-            )
+            raise ValueError(self._too_many_runs)
         return self
 
     @model_validator(mode="after")
@@ -303,6 +299,10 @@ class Experiment(Parameters):
     def reference_arm(self) -> str:
         return self.arm[0].name
 
+    @property
+    def _too_many_runs(self) -> str:
+        return f"{len(self.arm)} arms x {len(self.seeds)} seeds: an experiment has at most {MOST_RUNS} runs"
+
     def find_arm(self, name: str) -> Arm:
         return next(arm for arm in self.arm if arm.name == name)
 
@@ -313,7 +313,17 @@ class Experiment(Parameters):
         return without_nulls
 
     def to_toml(self) -> str:
-        return tomli_w.dumps(self.resolved())
+        """What a run directory records; ConfigurationError for what could not be read back from there."""
+        if len(self.arm) * len(self.seeds) > MOST_RUNS:
+            raise ConfigurationError(f"with the runs that are there already, {self._too_many_runs}")
+        text = tomli_w.dumps(self.resolved())
+        if len(text.encode()) > MOST_EXPERIMENT_BYTES:
+            raise ConfigurationError(
+                f"with every default written out for each of {len(self.arm)} arms, the configuration has "
+                f"{len(text.encode()):,} bytes, and experiment.toml at most {MOST_EXPERIMENT_BYTES:,}; "
+                f"spread the arms over several experiments"
+            )
+        return text
 
 
 class OutsideError(DataFileError):
@@ -368,7 +378,7 @@ def _first_outside(place: Path, roots: Sequence[Path]) -> Path | None:
 def load_experiment(
     path: Path, settings: Sequence[str] = (), seeds: Sequence[int] | None = None, data: Path | None = None
 ) -> Experiment:
-    """The configuration in `path`, with `settings` ("round.rounds=50") applied over it.
+    """The configuration in `path`, with `settings` ("round.rounds=100") applied over it.
 
     ConfigurationError for whatever breaks a rule, DataFileError when there is no such file.
     """
@@ -425,7 +435,7 @@ def _apply_setting(table: dict[str, Any], setting: str) -> None:
     """`key.key=value`; the value is read as TOML, and as text where it is not. An arm goes by its name."""
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
-        raise ConfigurationError(f"--set {setting}: must be KEY=VALUE, as in round.rounds=50")
+        raise ConfigurationError(f"--set {setting}: must be KEY=VALUE, as in round.rounds=100")
     try:
         value = toml_document(f"value = {text}")["value"]
     except ValueError:
@@ -473,6 +483,9 @@ def _first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:
             place = None
         # What is left names a branch of a union, not a key.
     message = PLAIN_RULES.get(problem["type"], problem["msg"].removeprefix("Value error, "))
+    bound = next(iter(problem.get("ctx", {}).values()), None)
+    if isinstance(bound, float):  # pydantic writes out all 39 digits of 1e38
+        message = f"{message.rpartition(' ')[0]} {bound:g}"
     shown = f" = {place!r}" if isinstance(place, str | int | float) else ""
     prefix = f"{'.'.join(path)}{shown}: " if path else ""
     return f"{prefix}{message[0].lower()}{message[1:]}" if message else prefix

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Floats
 from emulator.errors import ConfigurationError, InputError
+from emulator.numbers import Count, Number
 from emulator.plugins import Parameters
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
@@ -26,12 +28,12 @@ MAX_SAMPLES = 2**31
 class StreamParameters(Parameters):
     """What every trace that is drawn from images has in common."""
 
-    rounds_per_step: int = Field(10, ge=1, description="rounds between two arrivals of data")
-    retain_rounds: int = Field(50, ge=1, description="rounds for which a client keeps a sample")
-    samples_per_step: int = Field(20, ge=1, description="training samples a client receives at each step")
-    test_samples_per_step: int = Field(10, ge=1, description="its own test samples from the same windows")
-    noise: float = Field(
-        0.0, ge=0, le=1e6, description="sensor noise: standard deviation added to pixels in [0, 1]"
+    rounds_per_step: Count = Field(10, description="rounds between two arrivals of data")
+    retain_rounds: Count = Field(50, description="rounds for which a client keeps a sample")
+    samples_per_step: Count = Field(20, description="training samples a client receives at each step")
+    test_samples_per_step: Count = Field(10, description="its own test samples from the same windows")
+    noise: Annotated[float, Number(ge=0, le=1e6)] = Field(
+        0.0, description="sensor noise: standard deviation added to pixels in [0, 1]"
     )
 
     @property

@@ -12,16 +12,17 @@ from coordinator.shares import exact
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
+from emulator.numbers import Count, ShareBelowHalf
 from emulator.plugins import Parameters
 
 
 class KrumParameters(Parameters):
     """How many are feared, and how many are believed."""
 
-    byzantine: float = Field(
-        0.2, ge=0, lt=0.5, description="share of a model's updates that may be false, rounded up"
+    byzantine: ShareBelowHalf = Field(
+        0.2, description="share of a model's updates that may be false, rounded up"
     )
-    keep: int = Field(1, ge=1, description="updates whose mean is taken: 1 is Krum, more is Multi-Krum")
+    keep: Count = Field(1, description="updates whose mean is taken: 1 is Krum, more is Multi-Krum")
 
 
 class Krum(Aggregator):

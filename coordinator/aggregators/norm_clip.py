@@ -12,14 +12,15 @@ from coordinator.aggregators.fedavg import mean_weights
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32
 from emulator.messages import Updates
+from emulator.numbers import PositiveFactor
 from emulator.plugins import Parameters
 
 
 class NormClipParameters(Parameters):
     """How long an update may be, and how much each counts."""
 
-    max_norm: float | None = Field(
-        None, gt=0, description="longest update; without it, the median of a model's updates, round by round"
+    max_norm: PositiveFactor | None = Field(
+        None, description="longest update; without it, the median of a model's updates, round by round"
     )
     weighting: Literal["samples", "uniform"] = Field(
         "samples", description="by the samples a client holds, or alike"

@@ -10,14 +10,15 @@ from pydantic import Field
 from coordinator.aggregators.by_coordinate import ByCoordinate
 from coordinator.shares import exact
 from emulator.arrays import Floats, Floats32
+from emulator.numbers import ShareBelowHalf
 from emulator.plugins import Parameters
 
 
 class TrimmedMeanParameters(Parameters):
     """How much is left out."""
 
-    trim: float = Field(
-        0.1, ge=0, lt=0.5, description="share of the updates left out at each end, of each parameter"
+    trim: ShareBelowHalf = Field(
+        0.1, description="share of the updates left out at each end, of each parameter"
     )
 
 

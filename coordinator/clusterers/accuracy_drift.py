@@ -21,6 +21,7 @@ from coordinator.clusterers.linkage import difference
 from coordinator.view import View
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.messages import Metric
+from emulator.numbers import Count, PositiveShare
 from emulator.plugins import Parameters
 
 CORRECT: frozenset[Metric] = frozenset({"correct"})
@@ -29,17 +30,16 @@ CORRECT: frozenset[Metric] = frozenset({"correct"})
 class AccuracyDriftParameters(Parameters):
     """When a client has drifted, and what it gets then."""
 
-    delta: float = Field(
-        0.1, gt=0, le=1, description="a client drifted when its best accuracy fell by more than this share"
+    delta: PositiveShare = Field(
+        0.1, description="a client drifted when its best accuracy fell by more than this share"
     )
     new_model_init: Literal["initial", "copy_best"] = Field(
         "initial",
         description="a new model starts from the shared initialisation, or as a copy of the model that was "
         "best for the (first) drifted client",
     )
-    max_models: int | None = Field(
+    max_models: Count | None = Field(
         None,
-        ge=1,
         description="most models at once; then the model that had no members for longest is given up for a "
         "new one, and there is no new one while all have members; null: no limit",
     )

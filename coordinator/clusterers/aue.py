@@ -16,13 +16,14 @@ from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
 from emulator.arrays import Floats, Ints
 from emulator.messages import InferencePlan
+from emulator.numbers import ModelCount
 from emulator.plugins import Parameters
 
 
 class AueParameters(Parameters):
     """How large the ensemble is, and how its models are weighted."""
 
-    num_models: int = Field(5, ge=1, description="most models at once; the oldest goes")
+    num_models: ModelCount = Field(5, description="most models at once; the oldest goes")
     weigh: Literal["data", "updates"] = Field(
         "data",
         description="measure the errors when data arrive, before the models train on them, or also after "

@@ -15,32 +15,32 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
+from emulator.numbers import Count, CountOrZero, PositiveFactor, Share, TwoOrMore
 from emulator.plugins import Parameters
 
 
 class CflParameters(Parameters):
     """When a cluster is split, and what its children start from."""
 
-    gamma: float = Field(
-        0.1, ge=0, le=1, description="split if sqrt((1 - largest cosine across the halves) / 2) exceeds this"
+    gamma: Share = Field(
+        0.1, description="split if sqrt((1 - largest cosine across the halves) / 2) exceeds this"
     )
-    eps1: float | None = Field(
+    eps1: PositiveFactor | None = Field(
         None,
-        gt=0,
         description="the mean update must be shorter; none: a tenth of the longest mean update seen so far, "
         "and no test of a cluster whose mean update is the longest yet (FedDrift)",
     )
-    eps2: float | None = Field(
-        None, gt=0, description="some client's update must be longer; none: 6 eps1 (FedDrift)"
+    eps2: PositiveFactor | None = Field(
+        None, description="some client's update must be longer; none: 6 eps1 (FedDrift)"
     )
     child_init: Literal["parent", "initial"] = Field(
         "parent",
         description="children start from their parent's new model, as published, or both from the common "
         "initialisation, the round's updates being lost (FedDrift's code)",
     )
-    min_size: int = Field(3, ge=2, description="the smallest cluster that is split")
-    max_models: int | None = Field(None, ge=1, description="no split beyond so many models; none: no limit")
-    warmup_rounds: int = Field(0, ge=0, description="no split in so many first rounds (20 in CFL's demo)")
+    min_size: TwoOrMore = Field(3, description="the smallest cluster that is split")
+    max_models: Count | None = Field(None, description="no split beyond so many models; none: no limit")
+    warmup_rounds: CountOrZero = Field(0, description="no split in so many first rounds (20 in CFL's demo)")
 
 
 class Cfl(Clusterer):

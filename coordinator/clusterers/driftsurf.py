@@ -14,6 +14,7 @@ from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
 from emulator.arrays import Floats
 from emulator.messages import InferencePlan
+from emulator.numbers import Share, TwoOrMore
 from emulator.plugins import Parameters
 
 PREDICTIVE, OTHER = 0, 1
@@ -23,14 +24,12 @@ PREDICTIVE, OTHER = 0, 1
 class DriftSurfParameters(Parameters):
     """How large a loss of accuracy is a drift, and how long the reactive state lasts."""
 
-    delta: float = Field(
+    delta: Share = Field(
         0.1,
-        ge=0,
-        le=1,
         description="a drift: the predictive model is so much below its best accuracy so far, or half of it "
         "below the stable model's (FedDrift: SINE 0.10, CIRCLE 0.05, SEA 0.02)",
     )
-    reactive_steps: int = Field(3, ge=2, description="data steps that the reactive state lasts")
+    reactive_steps: TwoOrMore = Field(3, description="data steps that the reactive state lasts")
 
 
 class DriftSurf(Clusterer):

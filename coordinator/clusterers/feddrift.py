@@ -25,15 +25,15 @@ from coordinator.clusterers.draft import Draft
 from coordinator.clusterers.linkage import distances, linked, merge_weights, pooled
 from coordinator.view import ClaimedBy, View
 from emulator.arrays import NO_IDS, Floats, Ints
+from emulator.numbers import Count
 
 
 class FedDriftParameters(AccuracyDriftParameters):
     """When a client has drifted, what it gets then, and how models are compared."""
 
     # 21 batches of 50 in the published code; the text shares the sample between clients, as we do.
-    merge_samples: int = Field(
+    merge_samples: Count = Field(
         1050,
-        ge=1,
         description="models are compared on at most so many of the samples claimed for each before, "
         "and on all that newly arrived",
     )

@@ -17,6 +17,7 @@ from coordinator.clusterers.base import Clusterer, Representation
 from coordinator.clusterers.partition import Partition, PartitionParameters, means, nearest, partition
 from coordinator.view import View
 from emulator.arrays import Floats
+from emulator.numbers import Factor
 from emulator.trigger import Trigger
 
 
@@ -30,9 +31,7 @@ class FieldingParameters(PartitionParameters):
     """When a drift is too large to be followed by moves."""
 
     representation: Literal["label"] = Field("label", description="what clients report: a label histogram")
-    threshold: Annotated[
-        Annotated[float, Field(ge=0)] | Literal["never"], BeforeValidator(_number_or_never)
-    ] = Field(
+    threshold: Annotated[Factor | Literal["never"], BeforeValidator(_number_or_never)] = Field(
         1 / 3,
         description="re-cluster when a centre moved this share of the mean centre distance; 0: at every "
         'drift; "never": clients only move, one by one',

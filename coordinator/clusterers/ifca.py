@@ -15,13 +15,14 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
 from emulator.arrays import Ints
+from emulator.numbers import ModelCount
 from emulator.plugins import Parameters
 
 
 class IfcaParameters(Parameters):
     """How many models there are, and when and by what a client chooses."""
 
-    num_models: int = Field(2, ge=1, description="models, each with an initialisation of its own")
+    num_models: ModelCount = Field(2, description="models, each with an initialisation of its own")
     choose: Literal["round", "step"] = Field(
         "round",
         description="participants choose in every round, or clients when their data changes (IFCA(T))",

@@ -7,6 +7,7 @@ and bootstrap, and a `masked` model (which knows how FedDrift's code leaves the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -17,6 +18,7 @@ from coordinator.view import View
 from emulator.arrays import Floats, Floats32
 from emulator.errors import ConfigurationError
 from emulator.messages import InferencePlan
+from emulator.numbers import MOST_MODELS, Number
 from emulator.plugins import Parameters
 from emulator.ports import Segment
 
@@ -27,7 +29,9 @@ MASK = "mask"
 class KueParameters(Parameters):
     """How large the ensemble is."""
 
-    num_models: int = Field(10, ge=2, description="models, each with a feature mask of its own")
+    num_models: Annotated[int, Number(ge=2, le=MOST_MODELS)] = Field(
+        10, description="models, each with a feature mask of its own"
+    )
 
 
 class Kue(Clusterer):

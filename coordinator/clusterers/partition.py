@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from coordinator.assignment import Fit
 from coordinator.clusterers.silhouette import silhouettes
 from emulator.arrays import Floats, Ints
+from emulator.numbers import MOST, Count, Number, TwoOrMore
 from emulator.plugins import Parameters
 
 BLOCK = 16_384
@@ -23,23 +24,22 @@ TIE = 1e-9
 class PartitionParameters(Parameters):
     """How clients are clustered globally (Fielding, algorithm 3)."""
 
-    min_clusters: int = Field(
+    min_clusters: Count = Field(
         1,
-        ge=1,
         description="smallest k that is tried, from 2 on; with fewer different reports, each of them is a "
         "cluster. 1: a single cluster where the silhouettes cannot be computed",
     )
-    max_clusters: int = Field(10, ge=2, description="largest k that is tried; at most clients - 1")
-    starts: int = Field(10, ge=1, description="k-means++ starts for each k; the best inertia wins")
-    kmeans_clients: int = Field(
+    max_clusters: TwoOrMore = Field(10, description="largest k that is tried; at most clients - 1")
+    starts: Annotated[int, Number(ge=1, le=1000)] = Field(
+        10, description="k-means++ starts for each k; the best inertia wins"
+    )
+    kmeans_clients: Annotated[int, Number(ge=10, le=MOST)] = Field(
         20_000,
-        ge=10,
         description="above so many clients, centres are fitted to a random subsample of so many, and then "
         "everybody joins the nearest; the log says how many it was",
     )
-    silhouette_clients: int = Field(
+    silhouette_clients: Annotated[int, Number(ge=10, le=MOST)] = Field(
         20_000,
-        ge=10,
         description="silhouettes are those of everybody up to so many clients, and above of a random "
         "subsample of so many; the log says how many it was",
     )

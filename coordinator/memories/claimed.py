@@ -14,14 +14,15 @@ from coordinator.memories.base import Memory
 from coordinator.view import View
 from emulator.arrays import Bools, Ints
 from emulator.messages import SampleRanges
+from emulator.numbers import Count
 from emulator.plugins import Parameters
 
 
 class ClaimedParameters(Parameters):
     """How far back claims reach."""
 
-    window: int | None = Field(
-        None, ge=1, description="keep the claims of so many newest data steps; none: of all"
+    window: Count | None = Field(
+        None, description="keep the claims of so many newest data steps; none: of all"
     )
 
 

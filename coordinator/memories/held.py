@@ -12,15 +12,15 @@ from coordinator.memories.base import Memory
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
 from emulator.messages import SampleRanges
+from emulator.numbers import Count
 from emulator.plugins import Parameters
 
 
 class HeldParameters(Parameters):
     """How far back a client looks, and how much old samples count."""
 
-    window: int | None = Field(
+    window: Count | None = Field(
         None,
-        ge=1,
         description="train on what arrived in so many newest data steps; none: on all that is held",
     )
     weighting: Literal["none", "linear", "exponential"] = Field(

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from coordinator.pacing.base import CohortSize, Pacing
 from emulator.arrays import Bools, Ints
+from emulator.numbers import Duration
 from emulator.plugins import Parameters
 
 
@@ -18,8 +19,8 @@ class SyncParameters(Parameters):
     close: Literal["lane", "pooled"] = Field(
         "lane", description="every lane on its own quota, or all together on the participants"
     )
-    deadline_s: float | None = Field(
-        None, gt=0, description="virtual seconds after dispatch; without it, a round waits for its quota"
+    deadline_s: Duration | None = Field(
+        None, description="virtual seconds after dispatch; without it, a round waits for its quota"
     )
 
 

@@ -15,6 +15,7 @@ from pydantic import Field
 from coordinator.schedules.base import Schedule
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.numbers import ShareBelowOne
 from emulator.plugins import Parameters
 from emulator.state_tree import Tree, as_tree, of_tree
 
@@ -22,9 +23,9 @@ from emulator.state_tree import Tree, as_tree, of_tree
 class AdaptiveLearningRateParameters(Parameters):
     """How slowly the averages forget, and what counts as an aggregation."""
 
-    beta1: float = Field(0.5, ge=0, lt=1, description="share kept by the running mean of the parameters")
-    beta2: float = Field(0.5, ge=0, lt=1, description="share kept by the running variance of the parameters")
-    beta3: float = Field(0.5, ge=0, lt=1, description="share kept by the running ratio of variances")
+    beta1: ShareBelowOne = Field(0.5, description="share kept by the running mean of the parameters")
+    beta2: ShareBelowOne = Field(0.5, description="share kept by the running variance of the parameters")
+    beta3: ShareBelowOne = Field(0.5, description="share kept by the running ratio of variances")
     every: Literal["step", "round"] = Field(
         "step", description="the rate changes with every data step (FedDrift's form), or with every round"
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from torch import Tensor, nn
 
 from emulator import plugins
 from emulator.errors import ConfigurationError
+from emulator.numbers import Number, Units
 from executor.models.base import ModelSpec
 
 KERNEL = 3
@@ -23,10 +24,10 @@ class Cnn(ModelSpec):
     """
 
     class Parameters(plugins.Parameters):
-        channels: tuple[PositiveInt, ...] = Field(
+        channels: tuple[Units, ...] = Field(
             (16, 32), min_length=1, description="filters of each block, first to last"
         )
-        padding: Literal[0, 1] | None = Field(
+        padding: Annotated[int, Number(ge=0, le=1)] | None = Field(
             None,
             description="pixels of zeros around each convolution's input; left out, it is 0 for images large "
             "enough to go through all blocks without (10 x 10 for two), else 1",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 from math import prod
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from torch import nn
 
 from emulator import plugins
+from emulator.numbers import Units
 from executor.models.base import ModelSpec
 
 
@@ -16,7 +17,7 @@ class Mlp(ModelSpec):
     """Hidden layers with ReLU between the flattened sample and the logits."""
 
     class Parameters(plugins.Parameters):
-        hidden: tuple[PositiveInt, ...] = Field(
+        hidden: tuple[Units, ...] = Field(
             (64,), description="units of each hidden layer, first to last; none makes it `linear`"
         )
 

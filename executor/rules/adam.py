@@ -12,6 +12,7 @@ from torch import Tensor
 
 from emulator import plugins
 from emulator.messages import StateSpec
+from emulator.numbers import Factor, PositiveFactor, ShareBelowOne
 from executor.rules.base import LocalRule, LocalRun
 
 MOMENT1 = "adam.moment1"
@@ -34,10 +35,12 @@ class Adam(LocalRule):
     """
 
     class Parameters(plugins.Parameters):
-        beta1: float = Field(0.9, ge=0, lt=1, description="share of the mean gradient that is kept")
-        beta2: float = Field(0.999, ge=0, lt=1, description="share of the mean squared gradient that is kept")
-        epsilon: float = Field(1e-8, gt=0, description="added to the root, so that nothing is divided by 0")
-        weight_decay: float = Field(0.0, ge=0, description="times the parameters, added to the gradient")
+        beta1: ShareBelowOne = Field(0.9, description="share of the mean gradient that is kept")
+        beta2: ShareBelowOne = Field(0.999, description="share of the mean squared gradient that is kept")
+        epsilon: PositiveFactor = Field(
+            1e-8, description="added to the root, so that nothing is divided by 0"
+        )
+        weight_decay: Factor = Field(0.0, description="times the parameters, added to the gradient")
         amsgrad: bool = Field(False, description="divide by the largest mean squared gradient so far")
         keep: Literal["task", "step"] = Field(
             "step",

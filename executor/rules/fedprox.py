@@ -6,6 +6,7 @@ from pydantic import Field
 from torch import Tensor
 
 from emulator import plugins
+from emulator.numbers import Factor
 from executor.rules.base import LocalRule, LocalRun
 
 
@@ -20,7 +21,7 @@ class FedProx(LocalRule):
     """
 
     class Parameters(plugins.Parameters):
-        mu: float = Field(0.1, ge=0, description="strength of the pull")
+        mu: Factor = Field(0.1, description="strength of the pull")
         fedscale_sign: bool = Field(False, description="push away instead, as FedScale does: for parity only")
 
     def __init__(self, parameters: Parameters) -> None:

@@ -7,6 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from emulator import plugins
+from emulator.numbers import Factor, ShareBelowOne
 from executor.rules.base import LocalRule, LocalRun
 
 VELOCITY = "sgd.velocity"
@@ -22,8 +23,8 @@ class Sgd(LocalRule):
     """
 
     class Parameters(plugins.Parameters):
-        momentum: float = Field(0.0, ge=0, lt=1, description="share of the last step that is kept")
-        weight_decay: float = Field(0.0, ge=0, description="times the parameters, added to the gradient")
+        momentum: ShareBelowOne = Field(0.0, description="share of the last step that is kept")
+        weight_decay: Factor = Field(0.0, description="times the parameters, added to the gradient")
 
     is_optimiser = True
 

@@ -14,6 +14,7 @@ a model or a local rule must keep to is not here.
 
 from experiments.contracts.clusterers import check_assignment, check_clusterer, check_plan
 from experiments.contracts.memories import check_memory, check_ranges
+from experiments.contracts.numbers import check_numbers
 from experiments.contracts.parts import (
     check_aggregator,
     check_detector,
@@ -34,6 +35,7 @@ __all__ = [
     "check_device_profile",
     "check_drift",
     "check_memory",
+    "check_numbers",
     "check_pacing",
     "check_part",
     "check_plan",

@@ -17,6 +17,7 @@ from coordinator.selectors import Selector
 from emulator.arrays import Bools, Floats, Ints
 from emulator.messages import ArrayUpdates
 from emulator.plugins import Parameters
+from experiments.contracts.numbers import check_numbers
 from experiments.contracts.resumed import resumed
 from experiments.contracts.sameness import left_alone, same
 from experiments.contracts.world import NUM_LABELS, NUM_PARAMETERS, LittleWorld, initial, settled_view
@@ -25,7 +26,8 @@ TASK_SETTINGS = {"learning_rate": 0.1, "local_steps": 20.0, "batch_size": 10.0}
 
 
 def check_part(part: type, parameters: Parameters) -> None:
-    """It says what it is; its parameters are frozen, refuse unknown keys and survive being written out."""
+    """It says what it is; its parameters are frozen, refuse unknown keys and survive being written out; and
+    every number among them keeps to `check_numbers`."""
     assert (part.__doc__ or "").strip().splitlines(), f"{part.__name__} has no docstring"
     declared = getattr(part, "Parameters", None)
     assert isinstance(declared, type), f"{part.__name__} has no class Parameters"
@@ -40,6 +42,7 @@ def check_part(part: type, parameters: Parameters) -> None:
     except ValueError as error:
         complaint = str(error)
     assert "no_such_key" in complaint, f"{declared.__name__} takes an unknown key, or does not name it"
+    check_numbers(declared, written)
 
 
 def check_detector(make: Callable[[], Detector]) -> None:

@@ -7,55 +7,11 @@ import pytest
 
 from coordinator.aggregators import AGGREGATORS
 from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
-from coordinator.clusterers import CLUSTERERS
-from coordinator.detectors import DETECTORS
-from coordinator.memories import MEMORIES
-from coordinator.pacing import PACINGS
-from coordinator.schedules import SCHEDULES
-from coordinator.selectors import SELECTORS
 from device_profiles import PROFILES, load_profile
 from emulator.errors import UnknownNameError
 from emulator.plugins import Registry
-from executor.models import MODELS
-from executor.rules import RULES
 from experiments import contracts
-from traces.availability import AVAILABILITIES
-from traces.concepts import CONCEPT_SETS
-from traces.drift import DRIFTS
-from traces.sources import SOURCES
-
-REGISTRIES = {
-    "aggregators": AGGREGATORS,
-    "availabilities": AVAILABILITIES,
-    "clusterers": CLUSTERERS,
-    "concept sets": CONCEPT_SETS,
-    "detectors": DETECTORS,
-    "drifts": DRIFTS,
-    "memories": MEMORIES,
-    "models": MODELS,
-    "pacings": PACINGS,
-    "rules": RULES,
-    "schedules": SCHEDULES,
-    "selectors": SELECTORS,
-    "sources": SOURCES,
-}
-
-# What parts without defaults are told; all others are made of their defaults.
-LEAST = {
-    ("availabilities", "intervals"): {"windows": "windows.csv"},
-    ("concept sets", "label_subsets"): {"folder": "mnist"},
-    ("concept sets", "label_swaps"): {"folder": "mnist"},
-    ("concept sets", "tables"): {"files": ["a.csv", "b.csv"]},
-    ("sources", "concepts"): {"concepts": "sine", "pattern": "Y"},
-    ("sources", "idx"): {"folder": "mnist"},
-    ("sources", "label_replay"): {
-        "table": "labels.csv",
-        "images": "mnist",
-        "group": "country",
-        "time": "day",
-        "label": "variant",
-    },
-}
+from tests.contracts.registries import LEAST, REGISTRIES
 
 # Parameters that make a part decide otherwise than its defaults do.
 OTHERS = {

@@ -170,6 +170,8 @@ def register(monkeypatch: pytest.MonkeyPatch, *entries: FakeEntryPoint) -> None:
         return entries if group == "driftscale.device_profiles" else ()
 
     monkeypatch.setattr("emulator.plugins.entry_points", entry_points)
+    monkeypatch.setitem(vars(PROFILES), "_entries", {})  # put back at the end
+    del vars(PROFILES)["_entries"]  # looked up anew
 
 
 @pytest.mark.parametrize("registered", [OneSpeed(), OneSpeed, lambda: OneSpeed()])

@@ -108,10 +108,13 @@ def test_distributions_may_lie_in_a_file_beside_the_profile(tmp_path: Path, gene
 @pytest.mark.parametrize(
     ("seconds", "message"),
     [
-        ("-1", "class[0]: seconds_per_sample = -1 must be greater than 0"),
+        ("-1", "class[0].seconds_per_sample: Input should be greater than or equal to 0 (it is -1)"),
         ("0", "class[0]: seconds_per_sample = 0 must be greater than 0"),
         ("nan", "class[0].seconds_per_sample: Input should be a finite number"),
         ("true", "class[0].seconds_per_sample: must be a number, or a table with one of quantiles, discrete"),
+        ("1e19", "class[0].seconds_per_sample: Input should be less than or equal to 1000000000000000000"),
+        ("{ lognormal = { median = 1, sigma = true } }", "sigma: Input should be a valid number"),
+        ('{ discrete = [["1", 2]] }', "discrete[0][0]: Input should be a valid number"),
         ('"fast"', "must be a number, or a table with one of quantiles, discrete, lognormal (it is 'fast')"),
         ("{ normal = 3 }", "class[0].seconds_per_sample: must be a number, or a table with one of"),
         (
@@ -128,7 +131,10 @@ def test_distributions_may_lie_in_a_file_beside_the_profile(tmp_path: Path, gene
         ('{ quantiles = "wrong.csv" }', "wrong.csv: unknown column 'mean'; known are quantile, value"),
         ("{ discrete = [] }", "discrete: a discrete distribution needs at least one (value, weight)"),
         ("{ discrete = [[1, 2], [3, 0]] }", "row 2: weight 0 of value 3 must be greater than 0"),
-        ("{ discrete = [[1, 2], [-3, 1]] }", "seconds_per_sample = -3 must be greater than 0"),
+        (
+            "{ discrete = [[1, 2], [-3, 1]] }",
+            "seconds_per_sample.discrete[1][0]: Input should be greater than or equal to 0",
+        ),
         ("{ discrete = [[1, 2]], clip = [0, 1] }", "unknown key 'clip'"),
         ("{ lognormal = { median = 0, sigma = 1 } }", "lognormal.median: Input should be greater than 0"),
         ("{ lognormal = { median = 1 } }", "lognormal.sigma: Field required"),
@@ -159,13 +165,16 @@ FULL = ONE + LINKS + "seconds_per_sample = 1\n"
         (FULL, "reference_model: Field required"),
         (ABOUT, "class: Field required"),
         (ABOUT + "class = []\n", "class: Tuple should have at least 1 item"),
-        (ABOUT.replace("8e5", "0") + FULL, "reference_flops: Input should be greater than 0 (it is 0)"),
+        (
+            ABOUT.replace("8e5", "0") + FULL,
+            "reference_flops: Input should be greater than or equal to 1 (it is 0)",
+        ),
         (ABOUT + 'sauce = "x"\n' + FULL, "unknown key 'sauce'"),
         (
             ABOUT + FULL + "latncy_s = 1\n",
             "class[0]: unknown key 'latncy_s'; known are bandwidth_kibit_per_s",
         ),
-        (ABOUT + FULL + "latency_s = -1\n", "class[0]: latency_s = -1 must be at least 0"),
+        (ABOUT + FULL + "latency_s = -1\n", "class[0].latency_s: Input should be greater than or equal to 0"),
         (ABOUT + FULL + "upload_kbps = 1\n", "'upload_bytes_per_s' and 'upload_kbps' both give"),
         (
             ABOUT + ONE + LINKS,

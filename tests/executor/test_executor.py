@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.errors import ConfigurationError
+from emulator.errors import ConfigurationError, ResumableError
 from emulator.messages import InferencePlan, SampleRanges
+from emulator.plugins import NoParameters
 from emulator.ports import Executor, Segment
 from executor.executor import LocalExecutor
 from executor.models.base import ModelSpec
@@ -53,6 +54,23 @@ def test_it_is_the_executor_of_the_port() -> None:
 def test_the_strategy_suits_the_model_unless_it_is_told(kind: str, strategy: str, resolved: str) -> None:
     reader = FakeReader(sample_shape=(8, 8))
     assert executor(reader, model(kind), strategy=strategy).strategy == resolved
+
+
+class Hungry(ModelSpec):
+    """A model whose recipe takes more memory than there is."""
+
+    stacks = False
+
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> torch.nn.Module:
+        torch.empty(2**60, dtype=torch.uint8, device="cpu")
+        raise AssertionError("there was room for 2^60 bytes")
+
+
+def test_a_lack_of_memory_for_the_model_is_one_that_a_run_is_resumed_after() -> None:
+    with pytest.raises(
+        ResumableError, match=r"^out of memory while building the model \(.*1152921504606846976"
+    ):
+        executor(FakeReader(), Hungry(NoParameters()))
 
 
 def test_updates_follow_the_tasks_whatever_order_they_were_trained_in() -> None:

@@ -57,6 +57,15 @@ def test_initial_values_fill_torchs_default_range() -> None:
         assert float(weight.std()) == pytest.approx(1 / sqrt(3 * fan_in), rel=0.1)
 
 
+def test_a_model_beyond_the_bound_is_refused_before_anything_of_its_size_is_allocated() -> None:
+    for spec in (
+        model("mlp", hidden=[2**16, 2**16]),
+        model("masked", inner={"kind": "mlp", "hidden": [2**16] * 3}),
+    ):
+        with pytest.raises(ConfigurationError, match=r"parameters; a model has at most 1,073,741,824"):
+            FlatModel(spec, (8, 8), 10)
+
+
 def test_a_normalisation_starts_as_the_identity() -> None:
     flat_model = FlatModel(Ready(nn.Flatten, partial(nn.GroupNorm, 2, 6)), (6,), 6)
     assert flat_model.initial(RandomStreams(0), 0).tolist() == [1.0] * 6 + [0.0] * 6

@@ -11,10 +11,10 @@ from __future__ import annotations
 from importlib import resources
 
 import numpy as np
-from pydantic import PositiveInt
 
 from emulator import plugins
 from emulator.arrays import Floats, Ints
+from emulator.numbers import Count
 from emulator.seeding import deal
 from traces.availability.base import AvailabilitySource, Locate
 from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, lay_out
@@ -35,7 +35,7 @@ DECONVOLUTION_STEPS = 500
 class DiurnalParameters(plugins.Parameters):
     """Parameters of the source `diurnal`."""
 
-    num_devices: PositiveInt = 107_749
+    num_devices: Count = 107_749
     """At most so many devices are drawn, and more clients than that share them. FedScale's trace has the
     default."""
 

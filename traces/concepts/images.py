@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 
 from emulator.arrays import Ints
 from emulator.errors import DataFileError
+from emulator.numbers import Number
 from emulator.plugins import Parameters
 from emulator.seeding import RandomStreams
 from traces.concepts.base import ConceptSamples, ConceptSet, Locate
@@ -22,7 +23,7 @@ from traces.images import ImageSet
 STANDARDISE_FLOOR = 1e-3
 """Added to each pixel's standard deviation, in grey levels of 0 to 255, as LEAF's and FedProx's MNIST do."""
 
-Label = Annotated[int, Field(ge=0, le=255)]  # what an idx file can hold
+Label = Annotated[int, Number(ge=0, le=255)]  # what an idx file can hold
 
 
 class FolderParameters(Parameters):

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.numbers import Share
 from emulator.plugins import NoParameters, Parameters
 from emulator.seeding import RandomStreams
 from traces.concepts.base import ConceptSamples, ConceptSet, Locate
@@ -101,7 +102,7 @@ class Circle(Points):
 class SeaParameters(Parameters):
     """How noisy labels are, and whether the paper or the authors' files are followed."""
 
-    noise: float = Field(0.1, ge=0, le=1, description="a label's chance to be flipped, in training and test")
+    noise: Share = Field(0.1, description="a label's chance to be flipped, in training and test")
     feddrift_files: bool = Field(
         False,
         description="label as FedDrift's data files do, not its text: 1 where x2 + x3 > 8, 9, 7, 9, which "

@@ -3,45 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import ConfigurationError
+from emulator.numbers import Count, Number, PositiveShare, Share
 from emulator.plugins import Parameters
 from traces.drift.base import Drift
+
+MixCount = Annotated[int, Number(ge=1, le=10**4)]
 
 
 class MassEvent(Parameters):
     """At `round`, `share` of all clients move to `mixes` mixes that nobody has seen before.
 
     Data arrives every `rounds_per_step` rounds: the first arrivals at `round` or later are of the new mixes.
-    An event later than the run does not happen in it.
+    An event after the last arrivals of the run is refused.
     """
 
-    round: int = Field(ge=1, description="the first arrivals at this round or later are of the new mixes")
-    share: float = Field(gt=0, le=1, description="share of all clients that move")
-    mixes: int = Field(4, ge=1, description="how many unseen mixes they move to")
+    round: Count = Field(description="the first arrivals at this round or later are of the new mixes")
+    share: PositiveShare = Field(description="share of all clients that move")
+    mixes: MixCount = Field(4, description="how many unseen mixes they move to")
 
 
 class MixShape(Parameters):
     """What one latent mix looks like, and how far its clients stray from it."""
 
-    mixes: int = Field(4, ge=1, description="latent label mixes at the start")
-    labels_per_mix: int = Field(3, ge=1, description="labels that a mix favours, equally")
-    background: float = Field(0.05, ge=0, le=1, description="share spread evenly over all labels")
-    concentration: float = Field(
-        100.0, gt=0, le=1e9, description="Dirichlet concentration of a client's own shares around its mix"
+    mixes: MixCount = Field(4, description="latent label mixes at the start")
+    labels_per_mix: Count = Field(3, description="labels that a mix favours, equally")
+    background: Share = Field(0.05, description="share spread evenly over all labels")
+    concentration: Annotated[float, Number(gt=0, le=1e9)] = Field(
+        100.0, description="Dirichlet concentration of a client's own shares around its mix"
     )
 
 
 class LabelMixParameters(MixShape):
     """How clients move between mixes."""
 
-    move_probability: float = Field(
-        0.02, ge=0, le=1, description="a client's chance, at each step, to move to another mix in use"
+    move_probability: Share = Field(
+        0.02, description="a client's chance, at each step, to move to another mix in use"
     )
     events: tuple[MassEvent, ...] = Field(
         (),
@@ -77,7 +80,7 @@ class LabelMix(Drift):
         in_use = deck.deal(parameters.mixes)
         mix = in_use[generator.integers(len(in_use), size=num_clients)]
         own = deck.own_shares(mix)
-        events = _by_step(parameters.events, rounds_per_step)
+        events = _by_step(parameters.events, rounds_per_step, first_step + num_windows - 1)
         for window in range(num_windows):
             step = first_step + window
             moving = np.zeros(num_clients, dtype=bool)
@@ -96,11 +99,19 @@ class LabelMix(Drift):
             yield own
 
 
-def _by_step(events: tuple[MassEvent, ...], rounds_per_step: int) -> dict[int, MassEvent]:
-    """Each event under the data step it shows in; ConfigurationError when two show in the same one."""
+def _by_step(events: tuple[MassEvent, ...], rounds_per_step: int, last_step: int) -> dict[int, MassEvent]:
+    """Each event under the data step it shows in; ConfigurationError when two show in the same one, or one
+    after `last_step`."""
     found: dict[int, MassEvent] = {}
     for event in events:
         step = -(-event.round // rounds_per_step)
+        if step > last_step:
+            raise ConfigurationError(
+                f"trace.drift.events: the event of round {event.round} would show in the arrivals of round "
+                f"{step * rounds_per_step}, and the last arrivals of the run are those of round "
+                f"{last_step * rounds_per_step}: raise round.rounds above {step * rounds_per_step}, move the "
+                f"event, or leave it out (--set 'trace.drift.events=[]')"
+            )
         if step in found:
             raise ConfigurationError(
                 f"trace.drift.events: rounds {found[step].round} and {event.round} fall into the same "

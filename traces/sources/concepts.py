@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
+from emulator.numbers import Count, Seed
 from emulator.plugins import ChoiceOf, Chosen, Parameters
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.concepts import CONCEPT_SETS, ConceptSamples, ConceptSet
 from traces.draw import MAX_SAMPLES
 from traces.even_table import EvenTable
-from traces.patterns import NUM_SEEDED, SEEDED, named_pattern, read_pattern
+from traces.patterns import NUM_SEEDED, SEEDED, drift_cells, named_pattern, read_pattern
 from traces.sources.base import TraceContext, TraceSource
 from traces.trace import Trace
 
@@ -30,9 +32,9 @@ class ConceptsParameters(Parameters):
         description="a FedDrift pattern (Y, Z, X, W, F, R0 to R9, or R: the one of the run's seed), or rows "
         "of digits: a row for each data step and one for the last test, a digit (a concept) for each client"
     )
-    samples_per_step: int = Field(500, ge=1, description="samples a client receives at each step")
-    rounds_per_step: int = Field(100, ge=1, description="rounds between two arrivals of data")
-    data_seed: Annotated[int, Field(ge=0, lt=2**32)] | Literal["run"] = Field(
+    samples_per_step: Count = Field(500, description="samples a client receives at each step")
+    rounds_per_step: Count = Field(100, description="rounds between two arrivals of data")
+    data_seed: Seed | Literal["run"] = Field(
         0, description="seed of the samples, the same in all runs; 'run' draws them with each run's own"
     )
 
@@ -108,6 +110,14 @@ class Concepts(TraceSource):
                 f"round.rounds = {context.rounds}: trace.pattern has {steps} steps of data, which at "
                 f"trace.rounds_per_step = {parameters.rounds_per_step} last for "
                 f"{steps * parameters.rounds_per_step} rounds"
+            )
+        last_change = int(np.flatnonzero(drift_cells(pattern).any(axis=1)).max(initial=-1))
+        if context.rounds <= last_change * parameters.rounds_per_step:
+            raise ConfigurationError(
+                f"round.rounds = {context.rounds}: at trace.rounds_per_step = {parameters.rounds_per_step} "
+                f"the run ends before data step {last_change}, at which trace.pattern still changes: "
+                f"set round.rounds above {last_change * parameters.rounds_per_step}, or lower "
+                f"trace.rounds_per_step, or shorten the pattern"
             )
         if 2 * pattern.size * parameters.samples_per_step > MAX_SAMPLES:
             raise ConfigurationError(

@@ -8,6 +8,7 @@ from typing import Annotated, cast
 import numpy as np
 from pydantic import Field
 
+from emulator.numbers import Count
 from emulator.plugins import ChoiceOf, Chosen
 from traces.draw import StreamParameters, draw_trace, num_windows, refuse_oversize
 from traces.drift import DRIFTS, Drift
@@ -22,7 +23,7 @@ DIGITS_TEST_SHARE = 0.3
 class MixedImagesParameters(StreamParameters):
     """Clients whose label shares follow `drift`."""
 
-    clients: int = Field(200, ge=1, description="how many clients there are")
+    clients: Count = Field(200, description="how many clients there are")
     drift: Annotated[Chosen[Drift], ChoiceOf(lambda: DRIFTS)] = Field(
         "label_mix", validate_default=True, description="how label shares move; see `driftscale parts drift`"
     )

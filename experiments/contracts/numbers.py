@@ -1,0 +1,192 @@
+"""What the numbers of a part, or of a table of a configuration, must keep to: bounds, and only numbers.
+
+They are found in the JSON schema of the parameters, wherever they stand: in lists, in tables within tables
+and in the choices of a union.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+NO_NUMBERS: tuple[object, ...] = (True, False, "40", "1.5", "nan", [], {})
+
+
+@dataclass(frozen=True)
+class ConfiguredNumber:
+    """A number within a table of parameters: how to get there, and its lowest and highest value.
+
+    `laid(value)` is the whole table, with `value` in the number's place.
+    """
+
+    path: str
+    whole: bool
+    lowest: float
+    highest: float
+    laid: Callable[[Any], Any]
+
+
+def check_numbers(parameters: type[BaseModel], example: Mapping[str, Any]) -> None:
+    """Every number has a lower and an upper bound, takes values within and refuses all others, and whatever
+    is no number: `emulator.numbers` has kinds that do.
+
+    `example` is a table that `parameters` takes. Where the keys of a table are free, but not any will do, it
+    has one.
+    """
+    parameters.model_validate(example)
+    for number in configured_numbers(parameters, example):
+        name = f"{parameters.__name__}: {number.path}"
+        assert math.isfinite(number.lowest), f"{name} has no lower bound"
+        assert math.isfinite(number.highest), f"{name} has no upper bound"
+        within = [number.lowest, number.highest, 1, 2, 10, 0.5, 0.25]
+        assert any(_takes(parameters, number, value) for value in within), f"{name} takes none of {within}"
+        beyond = [_below(number), _above(number), -(10**400), 10**400]
+        for value in (*beyond, math.inf, -math.inf, math.nan, *NO_NUMBERS):
+            assert not _takes(parameters, number, value), f"{name} takes {value!r}"
+
+
+def extreme_tables(
+    parameters: type[BaseModel], example: Mapping[str, Any]
+) -> Iterator[tuple[str, float, dict[str, Any]]]:
+    """(path, value, table) for the lowest and the highest value of every number that the parameters take."""
+    for number in configured_numbers(parameters, example):
+        for value in (number.lowest, number.highest):
+            if _takes(parameters, number, value):
+                yield number.path, value, number.laid(value)
+
+
+def configured_numbers(parameters: type[BaseModel], example: Mapping[str, Any]) -> Iterator[ConfiguredNumber]:
+    """All numbers of `parameters`, each laid into `example`."""
+    schema = parameters.model_json_schema()
+    for steps, node, laid in _Schema(schema.get("$defs", {})).numbers(schema, example):
+        whole = node["type"] == "integer"
+        lowest = _bound(node, "minimum", "exclusiveMinimum", whole, -math.inf, math.inf)
+        highest = _bound(node, "maximum", "exclusiveMaximum", whole, math.inf, -math.inf)
+        yield ConfiguredNumber(".".join(map(str, steps)), whole, lowest, highest, laid)
+
+
+Lay = Callable[[Any], Any]
+
+Found = tuple[tuple[str | int, ...], Mapping[str, Any], Lay]
+"""Where a number stands below a node of a schema, its own node, and what lays a value into that place."""
+
+
+class _Schema:
+    """A walk over a JSON schema."""
+
+    def __init__(self, definitions: Mapping[str, Any]) -> None:
+        self._definitions = definitions
+
+    def numbers(self, node: Mapping[str, Any], example: Any) -> Iterator[Found]:
+        """The numbers below `node`. What stands around them is that of `example`, else the least there is."""
+        node = self._resolved(node)
+        kind = node.get("type")
+        choices = node.get("anyOf") or node.get("oneOf")
+        if choices:
+            fitting = [choice for choice in choices if self._fits(choice, example)]
+            for choice in fitting or choices:
+                yield from self.numbers(choice, example)
+        elif kind in ("integer", "number"):
+            yield (), node, lambda value: value
+        elif kind == "object":
+            yield from self._of_object(node, example if isinstance(example, Mapping) else self._least(node))
+        elif kind == "array":
+            yield from self._of_array(node, example if isinstance(example, list) else self._least(node))
+
+    def _of_object(self, node: Mapping[str, Any], example: Mapping[str, Any]) -> Iterator[Found]:
+        named = node.get("properties", {})
+        others = node.get("additionalProperties")
+        inner = dict(named)
+        if isinstance(others, Mapping):
+            inner |= dict.fromkeys([key for key in example if key not in named] or ["x"], others)
+        for key, schema in inner.items():
+            for steps, number, laid in self.numbers(schema, example.get(key)):
+                yield (key, *steps), number, partial(_laid_in_table, example, key, laid)
+
+    def _of_array(self, node: Mapping[str, Any], example: list[Any]) -> Iterator[Found]:
+        places = node.get("prefixItems") or [node.get("items", {})]
+        for place, schema in enumerate(places):
+            own = example[place] if place < len(example) else None
+            for steps, number, laid in self.numbers(schema, own):
+                yield (place, *steps), number, partial(_laid_in_list, example, place, laid)
+
+    def _least(self, node: Mapping[str, Any]) -> Any:
+        """Some value that `node` takes: the default, else the first or lowest there is."""
+        node = self._resolved(node)
+        kind = node.get("type")
+        for key in ("default", "const"):
+            if key in node:
+                return node[key]
+        if "enum" in node:
+            return node["enum"][0]
+        if kind in ("integer", "number"):
+            return node.get("minimum", node.get("maximum", 1))
+        if kind == "object":
+            return {key: self._least(node["properties"][key]) for key in node.get("required", ())}
+        if kind == "array":
+            fixed = [self._least(item) for item in node.get("prefixItems", ())]
+            return fixed or [self._least(node["items"]) for _ in range(node.get("minItems", 0))]
+        choices = node.get("anyOf") or node.get("oneOf")
+        return self._least(choices[0]) if choices else "x"
+
+    def _fits(self, node: Mapping[str, Any], example: Any) -> bool:
+        """Whether `example` looks like what `node` describes."""
+        node = self._resolved(node)
+        if isinstance(example, Mapping):
+            known = node.get("properties", {})
+            return node.get("type") == "object" and bool(set(example) & set(known))
+        if isinstance(example, list):
+            return node.get("type") == "array"
+        is_number = isinstance(example, int | float) and not isinstance(example, bool)
+        return is_number and node.get("type") in ("integer", "number")
+
+    def _resolved(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
+        while "$ref" in node:
+            node = self._definitions[node["$ref"].rpartition("/")[2]]
+        return node
+
+
+def _laid_in_table(table: Mapping[str, Any], key: str, laid: Lay, value: Any) -> dict[str, Any]:
+    return {**table, key: laid(value)}
+
+
+def _laid_in_list(items: list[Any], place: int, laid: Lay, value: Any) -> list[Any]:
+    return [*items[:place], laid(value), *items[place + 1 :]]
+
+
+def _bound(
+    node: Mapping[str, Any], inclusive: str, exclusive: str, whole: bool, none: float, towards: float
+) -> float:
+    """The extreme value that a node allows at one end; `none` where there is no bound."""
+    if "enum" in node:
+        choices: list[int] = node["enum"]
+        return min(choices) if towards > 0 else max(choices)
+    if inclusive in node:
+        return float(node[inclusive]) if not whole else int(node[inclusive])
+    if exclusive not in node:
+        return none
+    bound = node[exclusive]
+    step = 1 if towards > 0 else -1
+    return int(bound) + step if whole else math.nextafter(bound, towards)
+
+
+def _below(number: ConfiguredNumber) -> float:
+    return number.lowest - 1 if number.whole else math.nextafter(number.lowest, -math.inf)
+
+
+def _above(number: ConfiguredNumber) -> float:
+    return number.highest + 1 if number.whole else math.nextafter(number.highest, math.inf)
+
+
+def _takes(parameters: type[BaseModel], number: ConfiguredNumber, value: Any) -> bool:
+    """Whether the parameters take `value` there; any other error than pydantic's is the caller's."""
+    try:
+        parameters.model_validate(number.laid(value))
+    except ValidationError:
+        return False
+    return True

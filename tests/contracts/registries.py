@@ -1,0 +1,53 @@
+"""The registries of parts, by kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.aggregators import AGGREGATORS
+from coordinator.clusterers import CLUSTERERS
+from coordinator.detectors import DETECTORS
+from coordinator.memories import MEMORIES
+from coordinator.pacing import PACINGS
+from coordinator.schedules import SCHEDULES
+from coordinator.selectors import SELECTORS
+from emulator.plugins import Registry
+from executor.models import MODELS
+from executor.rules import RULES
+from traces.availability import AVAILABILITIES
+from traces.concepts import CONCEPT_SETS
+from traces.drift import DRIFTS
+from traces.sources import SOURCES
+
+REGISTRIES: dict[str, Registry[Any]] = {
+    "aggregators": AGGREGATORS,
+    "availabilities": AVAILABILITIES,
+    "clusterers": CLUSTERERS,
+    "concept sets": CONCEPT_SETS,
+    "detectors": DETECTORS,
+    "drifts": DRIFTS,
+    "memories": MEMORIES,
+    "models": MODELS,
+    "pacings": PACINGS,
+    "rules": RULES,
+    "schedules": SCHEDULES,
+    "selectors": SELECTORS,
+    "sources": SOURCES,
+}
+
+LEAST: dict[tuple[str, str], dict[str, Any]] = {
+    ("availabilities", "intervals"): {"windows": "windows.csv"},
+    ("concept sets", "label_subsets"): {"folder": "mnist"},
+    ("concept sets", "label_swaps"): {"folder": "mnist"},
+    ("concept sets", "tables"): {"files": ["a.csv", "b.csv"]},
+    ("sources", "concepts"): {"concepts": "sine", "pattern": "Y"},
+    ("sources", "idx"): {"folder": "mnist"},
+    ("sources", "label_replay"): {
+        "table": "labels.csv",
+        "images": "mnist",
+        "group": "country",
+        "time": "day",
+        "label": "variant",
+    },
+}
+"""What parts without defaults are told; all others are made of their defaults."""

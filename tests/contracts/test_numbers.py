@@ -1,0 +1,300 @@
+"""Every number of a configuration has bounds, and within them a run ends well or in one line of error: each
+number of each part and of each table is set to its extremes."""
+
+from __future__ import annotations
+
+import math
+import re
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, Literal
+
+import pytest
+import tomli_w
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
+
+from device_profiles.mixture import MixtureProfile
+from emulator.errors import EmulatorError
+from emulator.numbers import MOST, Count, Number, PositiveShare, Share
+from emulator.plugins import Parameters
+from experiments.config import Experiment, locator, parse_experiment
+from experiments.contracts import check_numbers
+from experiments.contracts.numbers import configured_numbers, extreme_tables
+from experiments.results import write_results
+from experiments.run_directory import RunDirectory
+from experiments.runner import plan_run, run_plan
+from tests.contracts.registries import LEAST, REGISTRIES
+from tests.experiments.small import (
+    DEVICES,
+    DRIFTING,
+    SMALL,
+    WINDOWS,
+    Story,
+    merged,
+    write_idx_folder,
+    write_label_trace,
+)
+
+LONGEST_S = 0.5
+"""What is still at work after that has survived: it was asked for much, and does it."""
+
+EXPERIMENT: dict[str, Any] = merged(
+    SMALL,
+    {
+        "faults": {"byzantine": [{"kind": "sign_flip", "share": 0.5, "scale": 2.0}]},
+        "report": {"target": 0.5},
+        "arm": [{"name": "global", "training": {"local_steps": 2}}],
+    },
+)
+"""A configuration in which every table has an item."""
+
+FIGURES = ("accuracy_omitting_drift", "accuracy_including_drift")
+PUBLISHED = merged(EXPERIMENT, {"report": {"published": {figure: {"global": [50.0]} for figure in FIGURES}}})
+"""The same, with values that another trace would be needed to run with."""
+
+CLASS = {
+    "name": "a",
+    "share": 1.0,
+    "latency_s": 0.01,
+    "seconds_per_sample": {"quantiles": [[0, 0.01], [1, 100.0]]},
+    "download_bytes_per_s": {"discrete": [[1000.0, 1.0], [2000.0, 2.0]]},
+    "upload_bytes_per_s": {"lognormal": {"median": 1000.0, "sigma": 0.5, "clip": [10.0, 1e5]}},
+}
+PROFILE: dict[str, Any] = {
+    "name": "mine",
+    "reference_model": "a model",
+    "reference_flops": 1e6,
+    "source": "nowhere",
+    "class": [CLASS],
+}
+"""A profile in which every kind of distribution has a place."""
+
+
+MOVING: dict[str, Any] = {**DRIFTING, "seeds": [0], "report": {}, "arm": [{"name": "only"}]}
+STILL: dict[str, Any] = {**SMALL, "arm": [{"name": "only"}]}
+
+
+def in_trace(trace: Mapping[str, Any]) -> dict[str, Any]:
+    return {**MOVING, "trace": {**MOVING["trace"], "concepts": trace}}
+
+
+def with_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
+    masked = {"kind": "masked", "inner": {"kind": "mlp", "hidden": [4]}}
+    return {**MOVING, "parts": parts, "training": {**MOVING["training"], "model": masked}}
+
+
+# Where more than a number has to be changed for its use to show.
+OVER: dict[str, dict[str, Any]] = {
+    "devices.model_factor": {"devices": {"availability": "diurnal"}},
+    "round.max_wait_days": {"devices": {"availability": "diurnal"}},
+    "round.min_online": {"devices": {"availability": "diurnal"}},
+}
+
+# A run that a part of each kind, given as a table, takes part in.
+RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "aggregators": lambda part: with_parts({"aggregator": part}),
+    "availabilities": lambda part: merged(STILL, {"devices": {"availability": part}}),
+    "clusterers": lambda part: with_parts({"clusterer": part, "memory": "claimed"}),
+    "concept sets": in_trace,
+    "detectors": lambda part: with_parts({"detectors": {"changed": part}}),
+    "drifts": lambda part: merged(STILL, {"trace": {"drift": part}}),
+    "memories": lambda part: with_parts({"memory": part}),
+    "models": lambda part: merged(STILL, {"training": {"model": part}}),
+    "pacings": lambda part: with_parts({"pacing": part}),
+    "rules": lambda part: with_parts(
+        {"solver": [part] if part["kind"] in ("adam", "sgd") else [part, "sgd"]}
+    ),
+    "schedules": lambda part: with_parts({"schedules": [part]}),
+    "selectors": lambda part: with_parts({"selector": part}),
+    "sources": lambda part: {**STILL, "trace": {"source" if k == "kind" else k: v for k, v in part.items()}},
+}
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "label_mix": {"events": [{"round": 2, "share": 0.5}]},
+    "idx": {
+        "clients": 12,
+        "retain_rounds": 4,
+        "rounds_per_step": 2,
+        "drift": {"kind": "label_mix", "labels_per_mix": 1, "mixes": 2},
+    },
+    "digits": {"clients": 12, "retain_rounds": 4, "rounds_per_step": 2},
+    "concepts": {"pattern": ["000", "010", "011"], "rounds_per_step": 2, "samples_per_step": 20},
+    "label_replay": {"group": "place", "label": "kind", "rounds_per_step": 2, "retain_rounds": 4},
+    "label_subsets": {"subsets": [[0, 1], [1, 2]]},
+    "label_swaps": {"swaps": [[1, 2]]},
+    "cfl": {"eps1": 1.0, "eps2": 1.0},
+}
+
+
+def example_of(kind: str, name: str) -> dict[str, Any]:
+    """Parameters of that part with which `RUNS` ends well."""
+    return {**LEAST.get((kind, name), {}), **EXAMPLES.get(name, {})}
+
+
+PARTS = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.names()]
+
+
+def extremes() -> Iterator[Any]:
+    """(configuration, profile) with each number of each part and table at its lowest, and at its highest."""
+    for kind, name in PARTS:
+        parameters = REGISTRIES[kind].find(name).Parameters
+        for path, value, table in extreme_tables(parameters, example_of(kind, name)):
+            yield pytest.param(RUNS[kind]({"kind": name, **table}), None, id=f"{name}.{path}={value:g}")
+    for path, value, table in extreme_tables(Experiment, EXPERIMENT):
+        # As many workers as that are as many processes; an arm's training is laid over [training].
+        if path != "executor.workers" and not path.startswith("arm."):
+            yield pytest.param(merged(table, OVER.get(path, {})), None, id=f"{path}={value:g}")
+    for path, value, table in extreme_tables(MixtureProfile, PROFILE):
+        run = merged(STILL, {"devices": {"profile": "mine.toml"}})
+        yield pytest.param(run, table, id=f"profile.{path}={value:g}")
+
+
+@pytest.mark.parametrize(("run", "profile"), list(extremes()))
+def test_a_run_at_an_extreme_ends_well_or_in_one_line(
+    tmp_path: Path, files: Path, run: dict[str, Any], profile: dict[str, Any] | None
+) -> None:
+    if profile is not None:
+        (files / "mine.toml").write_text(tomli_w.dumps(profile))
+    with at_most(LONGEST_S), suppress(EmulatorError):
+        play(run, files, tmp_path / "out")
+
+
+@pytest.mark.parametrize(("kind", "name"), PARTS)
+def test_the_runs_that_are_taken_to_extremes_end_well_without(
+    tmp_path: Path, files: Path, kind: str, name: str
+) -> None:
+    play(RUNS[kind]({"kind": name, **example_of(kind, name)}), files, tmp_path / "out")
+
+
+def test_the_tables_that_are_taken_to_extremes_end_well_without(tmp_path: Path, files: Path) -> None:
+    (files / "mine.toml").write_text(tomli_w.dumps(PROFILE))
+    play(
+        merged(
+            EXPERIMENT,
+            {
+                "devices": {"profile": "mine.toml"},
+            },
+        ),
+        files,
+        tmp_path / "out",
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "example"),
+    [(Experiment, PUBLISHED), (MixtureProfile, PROFILE)],
+    ids=["tables", "profile"],
+)
+def test_numbers_of_tables_keep_to_the_contract(parameters: type[BaseModel], example: dict[str, Any]) -> None:
+    check_numbers(parameters, example)
+
+
+def test_every_table_and_every_kind_of_distribution_is_looked_into() -> None:
+    found = {number.path for number in configured_numbers(Experiment, PUBLISHED)}
+    assert found >= {"seeds.0", "devices.model_factor", "faults.byzantine.0.scale", "round.over_commit"}
+    assert found >= {"executor.threads", "checkpoint.every_s", "report.window", "arm.0.training.batch_size"}
+    assert "report.published.accuracy_omitting_drift.global.0" in found
+    found = {number.path for number in configured_numbers(MixtureProfile, PROFILE)}
+    assert found >= {"reference_flops", "class.0.share", "class.0.latency_s"}
+    assert found >= {"class.0.seconds_per_sample.quantiles.0.1", "class.0.download_bytes_per_s.discrete.0.0"}
+    assert "class.0.upload_bytes_per_s.lognormal.clip.1" in found
+
+
+class Careless(Parameters):
+    """What somebody might write."""
+
+    endless: float = Field(1.0, ge=0)
+    bottomless: float = Field(1.0, le=1)
+    plain: Annotated[int, Field(ge=0, le=10)] = 1
+    choice: Literal[1, 2] = 1
+    inner: tuple[Annotated[float, Field(gt=0, le=1)], ...] = ()
+    free: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+
+
+@pytest.mark.parametrize(
+    ("key", "complaint"),
+    [
+        ("endless", "Careless: endless has no upper bound"),
+        ("bottomless", "Careless: bottomless has no lower bound"),
+        ("plain", "Careless: plain takes True"),
+        ("choice", "Careless: choice takes True"),
+        ("inner", "Careless: inner.0 takes True"),
+        ("free", "Careless: free.x has no upper bound"),
+    ],
+)
+def test_numbers_that_break_the_contract_are_named(key: str, complaint: str) -> None:
+    field = Careless.model_fields[key]
+    only = create_model("Careless", __base__=Parameters, **{key: (field.rebuild_annotation(), field)})
+    with pytest.raises(AssertionError, match=f"^{re.escape(complaint)}"):
+        check_numbers(only, {})
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken", "refused"),
+    [
+        (Count, [1, 40, 1e6, MOST], [0, MOST + 1, 1.5, True, "40", None, [1], math.nan, math.inf]),
+        (Share, [0, 1, 0.5], [-1e-9, 1.1, True, False, "0.5", math.nan]),
+        (PositiveShare, [1e-300, 1], [0, 1.1]),
+        (Annotated[float, Number(ge=0, lt=1)], [0], [1]),
+    ],
+)
+def test_a_number_is_neither_a_bool_nor_a_text(kind: Any, taken: list[Any], refused: list[Any]) -> None:
+    adapter = TypeAdapter(kind)
+    for value in taken:
+        assert adapter.validate_python(value) == value
+    for value in refused:
+        with pytest.raises(ValidationError):
+            adapter.validate_python(value)
+
+
+@pytest.mark.parametrize("bounds", [{}, {"ge": 0}, {"le": 1}, {"ge": 0, "gt": 0, "le": 1}])
+def test_a_number_without_both_bounds_cannot_be_declared(bounds: dict[str, float]) -> None:
+    with pytest.raises(TypeError, match="one lower and one upper bound"):
+        Number(**bounds)
+
+
+def play(run: Mapping[str, Any], files: Path, out: Path) -> None:
+    """Run and report, in a folder of its own."""
+    plan = plan_run(parse_experiment(run, "extreme"), out, None, locator(files, None), fresh=False)
+    run_plan(plan, Story())
+    if "target" in plan.experiment.report.model_fields_set:
+        write_results(RunDirectory(out))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the runs name."""
+    folder = tmp_path_factory.mktemp("files")
+    write_idx_folder(folder / "mnist", train=300, test=60)
+    write_label_trace(folder / "labels.csv")
+    (folder / "windows.csv").write_text(WINDOWS)
+    (folder / "devices.csv").write_text(DEVICES)
+    for name in ("a.csv", "b.csv"):
+        (folder / name).write_text("x,y\n" + "0.5,0\n0.25,1\n" * 20)
+    for name in REGISTRIES["models"].names():  # so that nothing is cut short while it is imported
+        play(RUNS["models"]({"kind": name}), folder, folder / "before" / name)
+    return folder
+
+
+class TimeUp(BaseException):
+    """Not an Exception, which what runs might take for its own."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """What is within it is left after that time."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise TimeUp
+
+    before = signal.signal(signal.SIGALRM, leave)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except TimeUp:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
