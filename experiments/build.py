@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from emulator.arrays import Floats
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
 from emulator.latency import TIME_MODELS
-from emulator.ports import Availability, Executor, SampleReader
+from emulator.ports import Availability, Executor, SampleReader, Segment
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
@@ -240,13 +240,16 @@ def refuse_published_without_concepts(experiment: Experiment, trace: Trace) -> N
 
 def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World) -> None:
     """ConfigurationError names the first of `arms` that cannot be put together, or not in this world."""
-    for name in arms:
-        arm = experiment.find_arm(name)
-        with naming(f"arm {name!r}"):
+    named = {arm.name: arm for arm in experiment.arm}
+    layouts: dict[str, Mapping[str, Segment]] = {}  # of each model and solver, however many arms have it
+    for arm in (named[name] for name in arms):
+        with naming(f"arm {arm.name!r}"):
             clusterer = build_parts(experiment, arm).clusterer
-            executor = build_executor(experiment, arm, world)
-            clusterer.check(executor.layout, world.trace.concepts is not None)
-        resolve_model_factor(experiment, arm, world)
+            trained = repr((arm.training.model, arm.solver))
+            if trained not in layouts:
+                layouts[trained] = build_executor(experiment, arm, world).layout
+            clusterer.check(layouts[trained], world.trace.concepts is not None)
+    model_factors(experiment, arms, world)
 
 
 def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:
@@ -254,6 +257,17 @@ def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:
     if name_or_path.endswith(PROFILE_SUFFIXES):
         return read_profile(locate(name_or_path))
     return load_profile(name_or_path, where="devices.profile")
+
+
+def model_factors(experiment: Experiment, arms: Sequence[str], world: World) -> dict[str, float]:
+    """The model factor of each of `arms`; that of a model is worked out once."""
+    named = {arm.name: arm for arm in experiment.arm}
+    factors: dict[str, float] = {}
+    for arm in (named[name] for name in arms):
+        model = repr(arm.training.model)
+        if model not in factors:
+            factors[model] = resolve_model_factor(experiment, arm, world)
+    return {name: factors[repr(named[name].training.model)] for name in arms}
 
 
 def resolve_model_factor(experiment: Experiment, arm: Arm, world: World) -> float:

@@ -16,8 +16,11 @@ from pydantic import ValidationError
 from coordinator.faults import FaultParameters
 from emulator.bounded import has_controls
 
-MOST_RUNS = 2**17
+MOST_RUNS = 2**15
 """Arms x seeds of one experiment."""
+
+MOST_EXPERIMENT_BYTES = 2**22
+"""Of `experiment.toml`: every arm takes half a kilobyte or more once its defaults are written out."""
 
 MOST_NAME_BYTES = 255
 """Of an arm, which is the name of a folder too."""

@@ -32,7 +32,7 @@ from emulator.checkpoints import ASIDE, CheckpointFolder, make_folder, sync_fold
 from emulator.errors import DataFileError, InputError
 from emulator.own_files import path_below
 from emulator.runlog import RoundRecord, read_log
-from experiments.recorded import is_finite, refuse_unreadable
+from experiments.recorded import MOST_EXPERIMENT_BYTES, is_finite, refuse_unreadable
 
 MOST_REASON_BYTES = 2**16  # of FAILED
 
@@ -128,7 +128,7 @@ class RunDirectory:
         if not self.experiment_path.is_file():
             raise InputError(f"{self.path}: not a run directory, it has no {self.experiment_path.name}")
         try:
-            experiment = read_toml(self.experiment_path)
+            experiment = read_toml(self.experiment_path, MOST_EXPERIMENT_BYTES)
         except (OSError, ValueError) as error:
             raise DataFileError(self.experiment_path, f"cannot be read as TOML ({error})") from error
         for key in ("name", "seeds", "arm", "report"):

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
@@ -130,13 +131,15 @@ def plan_run(
     if directory.experiment_path.is_file() and (begun := directory.begun_pairs()):
         old = parse_experiment(directory.experiment(), str(path))
         recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
+    with naming(file):
+        text = recorded.to_toml()
     try:
         make_folder(path)
     except OSError as error:
         raise InputError(f"--out {path}: cannot be made a folder ({error.strerror})") from error
     try:
         directory.delete_torn_files()
-        write_durably(directory.experiment_path, recorded.to_toml())
+        write_durably(directory.experiment_path, text)
     except OSError as error:
         raise InputError(f"--out {path}: cannot be written in ({error.strerror})") from error
     return Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate, file)
@@ -251,6 +254,7 @@ def check(
     while not scratch.is_dir() and scratch != scratch.parent:
         scratch = scratch.parent
     with naming(file):
+        experiment.to_toml()  # what cannot be recorded is refused before anything is drawn
         world = build_world(experiment, experiment.seeds[0], locate, scratch)
         refuse_unfit_arms(experiment, arms or [arm.name for arm in experiment.arm], world)
     return world
@@ -398,6 +402,7 @@ def _table(directory: RunDirectory, manifest: Mapping[str, Any], key: str) -> di
     return table
 
 
+@cache
 def _version(package: str) -> str:
     try:
         return version(package)

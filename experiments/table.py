@@ -89,7 +89,8 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
 
 def how_many_runs(directory: RunDirectory) -> dict[str, int]:
     """How many runs are `finished` and `failed`, of how many `planned`."""
-    pairs = [(arm, seed) for arm in directory.arms() for seed in directory.seeds()]
+    seeds = directory.seeds()
+    pairs = [(arm, seed) for arm in directory.arms() for seed in seeds]
     done = [directory.is_done(arm, seed) for arm, seed in pairs]
     failed = [directory.failure(arm, seed) is not None for arm, seed in pairs]
     return {

@@ -42,6 +42,7 @@ def main(rounds: int) -> None:
     experiment = shipped_experiment(
         "digits-online",
         f"round.rounds={rounds}",
+        "trace.drift.events=[]",
         f"trace.clients={CLIENTS}",
         f"checkpoint.every_rounds={max(1, rounds // 20)}",
     )

@@ -41,6 +41,7 @@ def build_fleet(clients: int) -> Built:
         "trace.test_samples_per_step=1",
         "trace.retain_rounds=5",
         "round.rounds=2",
+        "trace.drift.events=[]",
     )
     world = build_world(experiment, 0, locator(None, None))
     stream = TraceStream(world.trace)

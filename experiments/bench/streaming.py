@@ -92,6 +92,7 @@ class Streaming:
             "trace.rounds_per_step=1",
             f"trace.retain_rounds={RETAINED_STEPS}",
             f"round.rounds={rounds}",
+            "trace.drift.events=[]",
         )
         context = TraceContext(rounds, self.streams, locator(None, None))
         self.trace = self.experiment.trace.build().build(context)

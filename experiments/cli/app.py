@@ -48,7 +48,7 @@ ConfigOrFolder = Annotated[
     ),
 ]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="Override a key: round.rounds=50 (repeatable).")
+    list[str] | None, typer.Option("--set", help="Override a key: round.rounds=100 (repeatable).")
 ]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="Seeds: 0..9, or 0,3,7.")]
 Data = Annotated[
@@ -215,8 +215,12 @@ def _parse_seeds(text: str | None) -> list[int] | None:
         for part in text.split(","):
             first, _, last = part.partition("..")
             span = range(int(first), int(last or first) + 1)
-            if not span or len(seeds) + len(span) > MOST_RUNS:
-                raise ValueError("runs backwards, or without end")
+            if not span:
+                raise ValueError("runs backwards")
+            if len(seeds) + len(span) > MOST_RUNS:
+                raise ConfigurationError(
+                    f"--seeds {text}: an experiment has at most {MOST_RUNS} runs, arms x seeds"
+                )
             seeds += span
     except ValueError as error:
         raise ConfigurationError(f"--seeds {text}: must be ranges such as 0..9, or a list 0,3,7") from error

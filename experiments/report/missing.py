@@ -10,8 +10,9 @@ from experiments.run_directory import RunDirectory
 def missing_runs(directory: RunDirectory, counted: Container[tuple[str, int]]) -> list[str]:
     """A line for each arm and reason, with the seeds: "driftsurf: seeds 0, 1 not finished"."""
     seeds: dict[tuple[str, str], list[int]] = {}
+    configured = directory.seeds()
     for arm in directory.arms():
-        for seed in directory.seeds():
+        for seed in configured:
             if (arm, seed) not in counted:
                 seeds.setdefault((arm, _reason(directory, arm, seed)), []).append(seed)
     return [

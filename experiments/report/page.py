@@ -11,11 +11,12 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from emulator.bounded import MOST_TOML_BYTES, read_text
+from emulator.bounded import read_text
 from emulator.checkpoints import write_durably
 from emulator.errors import InputError
 from experiments.accuracy_tables import TargetTable, target_table
 from experiments.formats import points_scale
+from experiments.recorded import MOST_EXPERIMENT_BYTES
 from experiments.report import figures
 from experiments.report.columns import ACCURACY, COSTS, FAULTS, TARGET, target_name, text_table
 from experiments.report.drift_section import drift_section
@@ -84,7 +85,7 @@ def write_report(directory: RunDirectory, runs: Sequence[FinishedRun] | None = N
         horizon_note=horizon_note(summary),
         warnings=[as_warning(text) for text in summary.horizon.warnings()],
         facts=settings_of_run(directory),
-        experiment_text=read_text(directory.experiment_path, MOST_TOML_BYTES),
+        experiment_text=read_text(directory.experiment_path, MOST_EXPERIMENT_BYTES),
         colours=colours,
         accuracy=text_table(ACCURACY, summary.accuracy),
         accuracy_note=accuracy_note(summary),

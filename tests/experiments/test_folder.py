@@ -111,7 +111,7 @@ def test_a_run_directory_does_not_take_a_folder_of_experiments(folder: Path, tmp
 def test_an_experiment_that_fails_stops_no_other_and_is_named_at_the_end(
     folder: Path, tmp_path: Path
 ) -> None:
-    diverging = {"learning_rate": 1e300}
+    diverging = {"learning_rate": 1e38}
     write_drifting(folder, name="aardvark", seeds=[0], training=diverging)
     story, finished = Story(), []
 

@@ -19,6 +19,7 @@ from emulator.messages import Work
 from experiments import runner
 from experiments.build import World, build_world
 from experiments.config import Arm, Experiment, load_experiment, locator, parse_experiment
+from experiments.recorded import MOST_EXPERIMENT_BYTES, MOST_RUNS
 from experiments.report.what_was_run import settings_of_run
 from experiments.run_directory import RunDirectory
 from experiments.runner import check, plan_run, run_plan
@@ -684,3 +685,49 @@ def test_checkpoints_of_an_unknown_configuration_are_not_adopted(tmp_path: Path)
     with pytest.raises(InputError, match=r"no experiment\.toml that says of what"):
         play(small(), tmp_path / "out")
     assert len(directory.checkpoints("global", 0).files()) == 1
+
+
+# -- what may be asked for can be read back ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"arm": [{"name": f"arm-{number}"} for number in range(1500)], "seeds": [0, 1, 2, 3, 4]},
+        {"arm": [{"name": "only"}], "seeds": list(range(2**32 - MOST_RUNS, 2**32))},
+    ],
+    ids=["1500 arms", "the most seeds"],
+)
+def test_the_largest_experiments_are_read_back_from_their_run_directory(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    plan = plan_run(small(**changes), tmp_path / "out", None, locator(None, None), fresh=False)
+    assert plan.directory.experiment() == plan.experiment.resolved()
+    assert plan.directory.experiment_path.stat().st_size < MOST_EXPERIMENT_BYTES / 2
+    with pytest.raises(ConfigurationError, match=r"32769 seeds: an experiment has at most 32768 runs"):
+        small(arm=[{"name": "only"}], seeds=list(range(MOST_RUNS + 1)))
+
+
+def test_a_configuration_that_could_not_be_read_back_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("experiments.config.MOST_EXPERIMENT_BYTES", 2000)
+    refused = r"for each of 2 arms, the configuration has [\d,]+ bytes, and experiment.toml at most 2,000"
+    with pytest.raises(ConfigurationError, match=refused):
+        plan_run(small(), tmp_path / "out", None, locator(None, None), fresh=False)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ConfigurationError, match=refused):
+        check(small(), locator(None, None), scratch=tmp_path)
+
+
+def test_seeds_that_are_added_up_to_more_runs_than_can_be_read_back_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(small(seeds=[0]), tmp_path / "out")
+    before = (tmp_path / "out/experiment.toml").read_bytes()
+    monkeypatch.setattr("experiments.config.MOST_RUNS", 4)
+    play(small(seeds=[1]), tmp_path / "out")
+    with pytest.raises(ConfigurationError, match=r"2 arms x 4 seeds: an experiment has at most 4 runs"):
+        play(small(seeds=[2, 3]), tmp_path / "out")
+    assert RunDirectory(tmp_path / "out").seeds() == [0, 1]
+    assert (tmp_path / "out/experiment.toml").read_bytes() != before
