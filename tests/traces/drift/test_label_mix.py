@@ -184,9 +184,15 @@ def test_an_event_shows_in_the_first_arrivals_at_its_round_or_later(round_: int,
     assert [at for at in range(-1, 10) if moved(shares, at)] == [step]
 
 
-def test_an_event_later_than_the_run_does_not_happen_in_it() -> None:
+def test_an_event_after_the_last_arrivals_is_refused_with_what_to_change() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        shares_of(events=[{"round": 5, "share": 1.0}, {"round": 46, "share": 1.0}])
+    assert str(refused.value) == (
+        "trace.drift.events: the event of round 46 would show in the arrivals of round 50, and the last "
+        "arrivals of the run are those of round 45: raise round.rounds above 50, move the event, or leave it "
+        "out (--set 'trace.drift.events=[]')"
+    )
     still = shares_of(**SHARP)
-    assert np.array_equal(shares_of(events=[{"round": 46, "share": 1.0}], **SHARP), still)
     assert not np.array_equal(shares_of(events=[{"round": 45, "share": 1.0}], **SHARP), still)
 
 
@@ -194,7 +200,7 @@ def test_two_events_in_the_same_arrivals_are_refused_with_both_rounds() -> None:
     events = [{"round": 21, "share": 0.2}, {"round": 25, "share": 0.3}]
     with pytest.raises(ConfigurationError, match=r"rounds 21 and 25 .* those of round 25 \(rounds_per_step"):
         shares_of(events=events)
-    shares_of(events=events, rounds_per_step=2)
+    shares_of(events=events, rounds_per_step=3)
 
 
 @pytest.mark.parametrize("round_", [0, -5])
