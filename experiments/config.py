@@ -29,11 +29,11 @@ from executor.parameters import ExecutorParameters
 from experiments.recorded import (
     MOST_EXPERIMENT_BYTES,
     MOST_NAME_BYTES,
-    MOST_RUNS,
     MOST_TARGETS,
     REFERENCE,
     Target,
     is_target,
+    refuse_too_many_runs,
 )
 from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
@@ -280,8 +280,7 @@ class Experiment(Parameters):
 
     @model_validator(mode="after")
     def _refuse_too_many_runs(self) -> Experiment:
-        if len(self.arm) * len(self.seeds) > MOST_RUNS:
-            raise ValueError(self._too_many_runs)
+        refuse_too_many_runs(len(self.arm), len(self.seeds), len(self.report.targets))
         return self
 
     @model_validator(mode="after")
@@ -299,10 +298,6 @@ class Experiment(Parameters):
     def reference_arm(self) -> str:
         return self.arm[0].name
 
-    @property
-    def _too_many_runs(self) -> str:
-        return f"{len(self.arm)} arms x {len(self.seeds)} seeds: an experiment has at most {MOST_RUNS} runs"
-
     def find_arm(self, name: str) -> Arm:
         return next(arm for arm in self.arm if arm.name == name)
 
@@ -314,8 +309,10 @@ class Experiment(Parameters):
 
     def to_toml(self) -> str:
         """What a run directory records; ConfigurationError for what could not be read back from there."""
-        if len(self.arm) * len(self.seeds) > MOST_RUNS:
-            raise ConfigurationError(f"with the runs that are there already, {self._too_many_runs}")
+        try:
+            refuse_too_many_runs(len(self.arm), len(self.seeds), len(self.report.targets))
+        except ValueError as error:
+            raise ConfigurationError(f"with the runs that are there already, {error}") from error
         text = tomli_w.dumps(self.resolved())
         if len(text.encode()) > MOST_EXPERIMENT_BYTES:
             raise ConfigurationError(

@@ -36,14 +36,28 @@ REFERENCE = "reference"
 Target = float | Literal["reference"]
 """An accuracy, or the reference arm's own at the horizon, seed by seed."""
 
+MOST_TIMED = 2**14
+"""Runs x targets of one experiment: each takes up to two kilobytes of `summary.json`, which is read back."""
+
 LISTS = ("seeds", "arm")
+
+
+def refuse_too_many_runs(num_arms: int, num_seeds: int, num_targets: int = 0) -> None:
+    """ValueError for an experiment of which not everything could be read back."""
+    runs, of_runs = num_arms * num_seeds, f"{num_arms} arms x {num_seeds} seeds"
+    if runs > MOST_RUNS:
+        raise ValueError(f"{of_runs}: an experiment has at most {MOST_RUNS} runs")
+    if runs * num_targets > MOST_TIMED:
+        raise ValueError(
+            f"{of_runs} x {num_targets} targets: an experiment has at most {MOST_TIMED} of them; "
+            f"with fewer in report.targets it can be run, and reported again with others"
+        )
 
 
 def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
     """ValueError for a configuration that has a name, seeds, arms and a report, but not as we write them."""
-    num_runs = len(experiment["seeds"]) * len(experiment["arm"])
-    if num_runs > MOST_RUNS:
-        raise ValueError(f"has {num_runs} runs; an experiment has at most {MOST_RUNS}")
+    num_arms, num_seeds = len(experiment["arm"]), len(experiment["seeds"])
+    refuse_too_many_runs(num_arms, num_seeds)
     for key, value in experiment.items():
         if key not in (*LISTS, "name") and not isinstance(value, Mapping):
             raise ValueError(f"{key} must be a table")
@@ -70,6 +84,7 @@ def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
             f"report.targets must be a list of at most {MOST_TARGETS} numbers above 0, at most 1, "
             f'or "{REFERENCE}"'
         )
+    refuse_too_many_runs(num_arms, num_seeds, len(targets))
     clients = experiment.get("round", {}).get("evaluate_clients")
     if clients is not None and type(clients) is not int:
         raise ValueError("round.evaluate_clients must be a whole number")
@@ -118,8 +133,10 @@ FIGURES = (
 
 
 def is_finite(value: Any) -> bool:
-    """Whether it is a number, and neither NaN nor infinite."""
-    return type(value) in (int, float) and math.isfinite(value)
+    """Whether it is a number, neither NaN nor infinite, and no int beyond what a float can be."""
+    if type(value) is int:
+        return value.bit_length() < 1024
+    return type(value) is float and math.isfinite(value)
 
 
 def _inside(keys: tuple[str | int, ...]) -> str:

@@ -45,7 +45,7 @@ EXPERIMENT: dict[str, Any] = merged(
     SMALL,
     {
         "faults": {"byzantine": [{"kind": "sign_flip", "share": 0.5, "scale": 2.0}]},
-        "report": {"target": 0.5},
+        "report": {"targets": [0.5], "horizon_s": 60.0},
         "arm": [{"name": "global", "training": {"local_steps": 2}}],
     },
 )
@@ -259,7 +259,7 @@ def play(run: Mapping[str, Any], files: Path, out: Path) -> None:
     """Run and report, in a folder of its own."""
     plan = plan_run(parse_experiment(run, "extreme"), out, None, locator(files, None), fresh=False)
     run_plan(plan, Story())
-    if "target" in plan.experiment.report.model_fields_set:
+    if "targets" in plan.experiment.report.model_fields_set:
         write_results(RunDirectory(out))
 
 

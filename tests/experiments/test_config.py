@@ -587,6 +587,15 @@ def test_the_shipped_default_stays_within_reach_of_a_laptop() -> None:
     assert [arm.name for arm in experiment.arm] == ["global", "static", "moves", "always", "fielding"]
 
 
+def test_more_runs_and_targets_than_a_summary_can_be_read_back_with_are_refused() -> None:
+    targets = [number / 100 for number in range(1, 17)]
+    assert small(seeds=list(range(1024)), arm=[{"name": "only"}], report={"targets": targets}).seeds
+    with pytest.raises(
+        ConfigurationError, match="1 arms x 1025 seeds x 16 targets: an experiment has at most 16384"
+    ):
+        small(seeds=list(range(1025)), arm=[{"name": "only"}], report={"targets": targets})
+
+
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_shipped_configuration_says_how_far_arms_are_compared(path: Path) -> None:
     assert load_experiment(path).report.horizon_s is not None

@@ -60,7 +60,8 @@ def test_streaming_has_a_figure_for_advancing_and_one_for_training() -> None:
 
 
 def test_digits_tells_the_wall_time_and_the_share_outside() -> None:
-    experiment = shipped_experiment("digits-online", "round.rounds=4", "trace.clients=40", "trace.drift.events=[]")
+    settings = ("round.rounds=4", "trace.clients=40", "trace.drift.events=[]")
+    experiment = shipped_experiment("digits-online", *settings)
     wall, outside = digits_figures(experiment, 2, ignore)
     assert (wall.name, wall.unit, wall.repeats) == ("digits-wall", "s", 2)
     assert (outside.name, outside.unit, outside.repeats) == ("digits-outside", "%", 2)
