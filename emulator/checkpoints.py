@@ -53,7 +53,7 @@ class CheckpointFolder:
         if not self.path.is_dir():
             self.path.mkdir()  # alone: a run whose folder has vanished must not go on into a new one
             sync_folder(self.path.parent)
-        for torn in self._torn():  # before there is another: the disk may be small
+        for torn in self.torn():  # before there is another: the disk may be small
             torn.unlink(missing_ok=True)
         write_durably(file, content)
         for old in earlier[KEPT - 1 :]:
@@ -61,12 +61,12 @@ class CheckpointFolder:
 
     def delete(self) -> None:
         """Delete them all, and the folder if nothing else is in it."""
-        for file in [*self.files(), *self._torn()]:
+        for file in [*self.files(), *self.torn()]:
             file.unlink(missing_ok=True)
         if self.path.is_dir() and not any(self.path.iterdir()):
             self.path.rmdir()
 
-    def _torn(self) -> list[Path]:
+    def torn(self) -> list[Path]:
         """What processes that were killed while they wrote have left."""
         return [path_below(self.path, name) for name in self._names() if name.startswith(".round-")]
 

@@ -32,6 +32,10 @@ MOST_DIGITS = 9
 """Of a number that is a key."""
 
 
+ROUNDING = 1e-9
+"""By which a mean of ones may exceed one."""
+
+
 def refuse_wrong_header(header: Mapping[str, Any]) -> None:
     """ValueError unless what it has of the things that are read of it is of their kind."""
     clients, concepts = header.get("num_clients"), header.get("concepts")
@@ -63,6 +67,11 @@ def refuse_wrong_record(
     for name in ("round", "step"):
         if line[name] < 0:
             raise ValueError(f"{name} = {line[name]} must be at least 0")
+    if not 0 <= line["opened_s"] <= line["dispatched_s"] <= line["closed_s"]:
+        raise ValueError("opened_s, dispatched_s and closed_s must be at least 0, and in this order")
+    for name in ("accuracy", "accuracy_omitting_drift"):
+        if line[name] is not None and not 0 <= line[name] <= 1 + ROUNDING:
+            raise ValueError(f"{name} = {line[name]} must be from 0 to 1")
     steps = len(header["concepts"]) - 1 if "concepts" in header else None
     if steps is not None and line["step"] >= steps:
         raise ValueError(f"step = {line['step']}: there are {steps} data steps")

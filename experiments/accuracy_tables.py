@@ -130,7 +130,7 @@ def accuracy_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[Accu
                 scale=100.0,
                 comparisons=num_gains,
             )
-            if has_event:
+            if has_event and start_s < end_s:
                 gain_after_drift = gain_estimate(
                     [item.mean_accuracy_after_drift(horizon) for item in arm.own],
                     [item.mean_accuracy_after_drift(horizon) for item in arm.reference],

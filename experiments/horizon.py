@@ -61,8 +61,9 @@ class Horizon:
         """What a reader of the figures must know about the horizon."""
         found = []
         if self.asked_s is not None and self.horizon_s < self.asked_s:
+            missing = _time(self.asked_s - self.horizon_s)
             found.append(
-                f"the horizon is {_time(self.horizon_s)}, not the {_time(self.asked_s)} of report.horizon_s: "
+                f"the horizon is {missing} less than the {_time(self.asked_s)} of report.horizon_s: "
                 f"{self.ended_first()}"
             )
         if self.horizon_s < SHORTEST_SHARE * self.longest_s:

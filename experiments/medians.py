@@ -7,6 +7,7 @@ there are medians and order statistics, with `Bounds` in the place of numbers.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ class Bounds:
         >>> Bounds(2, 2).status, Bounds(2, math.inf).status, Bounds(0, 2).status, Bounds(0, math.inf).status
         ('=', '>=', '<=', 'undetermined')
         """
-        if self.low == self.high:
+        if self.low == self.high and math.isfinite(self.low):
             return "="
         if math.isinf(self.high):
             return ">=" if self.low > 0 else "undetermined"
@@ -54,7 +55,8 @@ def ratio(numerator: Bounds, denominator: Bounds) -> Bounds:
     >>> ratio(Bounds(40, math.inf), exactly(20))
     Bounds(low=2.0, high=inf)
     """
-    return Bounds(_quotient(numerator.low, denominator.high), _quotient(numerator.high, denominator.low))
+    low = _quotient(numerator.low, denominator.high) if numerator.low > 0 else 0.0
+    return Bounds(low, _quotient(numerator.high, denominator.low))
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def median_estimate(per_seed: Sequence[Bounds], *, geometric: bool = False) -> M
     return MedianEstimate(median, Bounds(lows[rank - 1], highs[-rank]), level, list(per_seed))
 
 
+@functools.cache
 def rank_and_level(count: int) -> tuple[int, float]:
     """(k, level): the k-th smallest and the k-th largest of `count` values enclose the median at that level.
 
@@ -103,15 +106,12 @@ def rank_and_level(count: int) -> tuple[int, float]:
     >>> rank_and_level(5), rank_and_level(6), rank_and_level(10)[0]
     ((1, 0.9375), (1, 0.96875), 2)
     """
-    rank = 1
-    while 2 * _binomial_below(rank + 1, count) <= 0.05:
-        rank += 1
-    return rank, 1 - 2 * _binomial_below(rank, count)
-
-
-def _binomial_below(rank: int, count: int) -> float:
-    """P(Bin(count, 1/2) < rank)."""
-    return math.fsum(math.comb(count, successes) / 2**count for successes in range(rank))
+    rank, ways = 1, 1  # of all 2^count samples, those with fewer than `rank` values below the median
+    chosen = count  # those with exactly `rank`
+    while 40 * (ways + chosen) <= 2**count:  # 2 P(Bin < rank + 1) <= 0.05
+        rank, ways = rank + 1, ways + chosen
+        chosen = chosen * (count - rank + 1) // rank
+    return rank, 1 - ways / 2 ** (count - 1)
 
 
 def _middle(ordered: Sequence[float], geometric: bool) -> float:
@@ -122,6 +122,10 @@ def _middle(ordered: Sequence[float], geometric: bool) -> float:
 
 
 def _quotient(numerator: float, denominator: float) -> float:
+    """
+    >>> _quotient(2.0, math.inf), _quotient(2.0, 0.0), _quotient(math.inf, 0.0)
+    (0.0, inf, inf)
+    """
     if math.isinf(denominator):
         return 0.0
     return numerator / denominator if denominator > 0 else math.inf

@@ -117,7 +117,9 @@ class RunDirectory:
         for folder in self._seed_folders():
             for name in OF_A_RUN:
                 path_below(folder, name)
-            CheckpointFolder(path_below(folder, "checkpoint", is_folder=True)).files()
+            checkpoints = CheckpointFolder(path_below(folder, "checkpoint", is_folder=True))
+            checkpoints.files()
+            checkpoints.torn()
 
     # -- reading -----------------------------------------------------------------------------------------
 

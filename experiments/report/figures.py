@@ -133,7 +133,7 @@ def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Ho
     figure = _figure(420, x_title="target accuracy (%)", y_title=f"time below the target ({unit})")
     for arm in arms:
         estimates = [row.time_below_s for row in _rows_of(arm, tables)]
-        _add_medians(figure, arm, tables, estimates, seconds)
+        _add_intervals(figure, arm, tables, estimates, seconds)
         y = [estimate.median.low / seconds for estimate in estimates]
         figure.add_scatter(
             x=_targets(tables), y=y, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line
@@ -144,12 +144,18 @@ def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Ho
 
 def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> go.Figure:
     """The speed-up to a target against the target, on a logarithmic axis: lines where the median is known,
-    triangles that point up where it is a lower bound, down where it is an upper one."""
+    triangles that point up where it is a lower bound and down where it is an upper one, bars where there are
+    both."""
     figure = _figure(420, x_title="target accuracy (%)", y_title="speed-up")
     for arm in arms[1:]:
         estimates = [row.speedup for row in _rows_of(arm, tables) if row.speedup is not None]
-        _add_medians(figure, arm, tables, estimates, 1.0)
+        _add_intervals(figure, arm, tables, estimates, 1.0, above_zero=True)
         medians = [estimate.median for estimate in estimates]
+        for x, bounds in zip(_targets(tables), medians, strict=True):
+            if bounds.status == "range":
+                figure.add_scatter(
+                    x=[x, x], y=[bounds.low, bounds.high], mode="lines", line=arm.line, **_quiet(arm)
+                )
         known = [bounds.low if bounds.status == "=" else None for bounds in medians]
         figure.add_scatter(
             x=_targets(tables), y=known, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line
@@ -341,16 +347,18 @@ def _spread(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
     return grid, held.mean(axis=0), held.min(axis=0), held.max(axis=0)
 
 
-def _add_medians(
+def _add_intervals(
     figure: go.Figure,
     arm: Arm,
     tables: Sequence[TargetTable],
     estimates: Sequence[MedianEstimate],
     divisor: float,
+    above_zero: bool = False,
 ) -> None:
-    """The intervals of medians as a band, broken off where one has no finite bounds; dots for few seeds."""
+    """The intervals of medians as a band, broken off where one has an infinite bound, or one that is not
+    `above_zero`; dots for few seeds."""
     x = _targets(tables)
-    for stretch in _stretches([_is_finite(estimate.interval) for estimate in estimates]):
+    for stretch in _stretches([_can_be_drawn(estimate.interval, above_zero) for estimate in estimates]):
         intervals = [estimates[place].interval for place in stretch]
         lows = [interval.low / divisor for interval in intervals if interval is not None]
         highs = [interval.high / divisor for interval in intervals if interval is not None]
@@ -390,9 +398,10 @@ def _stretches(present: Sequence[bool]) -> list[list[int]]:
     return found
 
 
-def _is_finite(bounds: Bounds | None) -> bool:
-    """Whether it can be drawn, on a logarithmic axis too."""
-    return bounds is not None and bounds.low >= 0 and math.isfinite(bounds.high)
+def _can_be_drawn(bounds: Bounds | None, above_zero: bool) -> bool:
+    if bounds is None or not math.isfinite(bounds.high):
+        return False
+    return bounds.low > 0 if above_zero else math.isfinite(bounds.low)
 
 
 def _rows_of(arm: Arm, tables: Sequence[TargetTable]) -> list[TargetRow]:

@@ -76,7 +76,9 @@ def _beside(gain: Gain) -> str:
     if gain.ci95 is not None and gain.ci95[0] <= 0 <= gain.ci95[1]:
         shown = show_estimate(gain, scale)
         return f"neither measurably above nor below ({shown.figure} {shown.interval})"
-    direction = "above" if gain.mean >= 0 else "below"
+    if round(gain.mean, 1) == 0:
+        return "level with"
+    direction = "above" if gain.mean > 0 else "below"
     if gain.ci95 is None:
         return f"{abs(gain.mean):.1f} pp (no interval: under three seeds) {direction}"
     near, far = sorted(map(abs, gain.ci95))

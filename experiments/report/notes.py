@@ -19,6 +19,11 @@ MOVES = (
     "A target that is the reference arm's own accuracy moves with the horizon: compare no two experiments "
     "by it."
 )
+BOUNDS = (
+    "A seed that does not hold a target has a time after the horizon, one that holds it from its first "
+    "evaluation a time before that. Where that leaves the median unknown, >= is its lower bound, <= its "
+    "upper one, a-b both, and undetermined that it has none. "
+)
 DOTS = "With under three seeds there is no interval: dots are the seeds' own values, and may be chance."
 
 
@@ -41,45 +46,37 @@ def horizon_note(summary: Summary) -> str:
 
 def accuracy_note(summary: Summary) -> str:
     """What the table without a target shows."""
-    columns = 1 + any(row.gain_after_drift_pp is not None for row in summary.accuracy)
-    what = "Mean" if _has_few_seeds(summary) else "Mean and 95 % interval"
-    by_t = "" if _has_few_seeds(summary) else " (Student's t)"
+    gains = [gain for row in summary.accuracy for gain in (row.gain_pp, row.gain_after_drift_pp) if gain]
+    intervals = [row.mean_accuracy.ci95 for row in summary.accuracy]
+    what = "Mean and 95 % interval over seeds (Student's t)" if any(intervals) else "Mean over seeds"
     return (
-        f"{what} over seeds{by_t}; gains against {summary.reference_arm}, by seed. "
-        f"{_comparisons(summary, columns)}{MEAN_ACCURACY}"
+        f"{what}; gains against {summary.reference_arm}, by seed. "
+        f"{_comparisons(sum(gain.ci95 is not None for gain in gains))}{MEAN_ACCURACY}"
     )
 
 
 def target_note(summary: Summary) -> str:
     """What the tables of targets show."""
-    levels = {
-        f"{100 * row.time_below_s.level:.1f} %"
-        for table in summary.targets
-        for row in table.rows
-        if row.time_below_s.level is not None
-    }
+    rows = [row for table in summary.targets for row in table.rows]
+    levels = {f"{100 * row.time_below_s.level:.1f} %" for row in rows if row.time_below_s.level is not None}
     level = f", and an interval of order statistics at {' or '.join(sorted(levels))}" if levels else ""
     smoothed = "accuracy" if summary.window == 1 else f"the mean of the last {summary.window}"
     moves = MOVES if any(table.target == REFERENCE for table in summary.targets) else ""
+    compared = [figure for row in rows for figure in (row.saved_s, row.speedup) if figure is not None]
+    intervals = [figure.interval for figure in compared]
     return (
         f"Median over seeds{level}. Time below counts every evaluation. Held from is the first evaluation "
-        f"from which {smoothed} stays at or above the target up to the horizon: "
-        f">= where a seed does not hold it, <= where it does from its first evaluation on. "
-        f"{_comparisons(summary, 2 * len(summary.targets))}{moves}"
+        f"from which {smoothed} stays at or above the target up to the horizon, in so many seeds as the last "
+        f"column says. {BOUNDS}{_comparisons(sum(item is not None for item in intervals))}{moves}"
     ).strip()
 
 
 def few_seeds_note(summary: Summary) -> str | None:
     """What is said where some arm has too few seeds for an interval."""
-    return DOTS if _has_few_seeds(summary) else None
+    return DOTS if any(len(arm.runs) < FEWEST_SEEDS for arm in summary.compared) else None
 
 
-def _has_few_seeds(summary: Summary) -> bool:
-    return any(len(arm.runs) < FEWEST_SEEDS for arm in summary.compared)
-
-
-def _comparisons(summary: Summary, columns: int) -> str:
-    count = 0 if _has_few_seeds(summary) else columns * (len(summary.accuracy) - 1)
+def _comparisons(count: int) -> str:
     return f"{count} comparisons, each interval at its own level. " if count > 1 else ""
 
 

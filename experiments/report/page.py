@@ -110,14 +110,14 @@ def write_report(directory: RunDirectory, runs: Sequence[FinishedRun] | None = N
 
 def _joint_note(summary: Summary) -> str:
     """The intervals of the gains that hold for all arms at once; empty for a single comparison."""
-    gains = [(row.arm, row.gain_pp) for row in summary.accuracy if row.gain_pp is not None]
-    if len(gains) < 2 or any(gain.ci95_joint is None for _, gain in gains):
-        return ""
+    scale = points_scale(0.0)
     shown = [
-        f"{arm} [{points_scale(0.0).bare(gain.ci95_joint[0])}, {points_scale(0.0).bare(gain.ci95_joint[1])}]"
-        for arm, gain in gains
-        if gain.ci95_joint is not None
+        f"{row.arm} [{scale.bare(row.gain_pp.ci95_joint[0])}, {scale.bare(row.gain_pp.ci95_joint[1])}]"
+        for row in summary.accuracy
+        if row.gain_pp is not None and row.gain_pp.ci95_joint is not None
     ]
+    if len(shown) < 2:
+        return ""
     return f"Intervals of the gains that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}."
 
 
@@ -217,8 +217,9 @@ def _target_plots(arms: Sequence[Arm], summary: Summary) -> list[Plot]:
             "Speed-up to a target, for every target",
             f"How many times sooner than {arms[0].name} an arm holds a target up to the horizon, on a "
             f"logarithmic axis; above 1 is sooner. Lines are medians over seeds, {band}. Triangles that "
-            "point up are lower bounds, those that point down upper ones; where nothing is drawn it is "
-            "undetermined.",
+            "point up are lower bounds, those that point down upper ones, vertical bars reach from one to "
+            "the other; where there is none of these, the median is undetermined. Bands end where an "
+            "interval reaches 0 or has no upper end.",
             figures.speedup_figure(arms, tables),
         ),
     ]

@@ -65,6 +65,12 @@ def test_an_event_after_the_horizon_of_any_run_has_no_figures():
     assert targets["fielding"].below_after_drift is None
 
 
+def test_without_any_time_in_common_there_is_no_gain_after_an_event_either():
+    rows, _, _ = tables({"global": [[None, 0.5]], "fielding": [[0.5, 0.5]]}, event_round=0, horizon_s=15.0)
+    assert rows["fielding"].mean_accuracy.mean is None
+    assert rows["fielding"].gain_after_drift_pp is None
+
+
 def test_the_table_of_a_target_by_hand():
     _, rows, _ = tables(
         {"global": [[0.25, 0.25, 0.5, 0.25, 0.5]], "fielding": [[0.25, 0.5, 0.25, 0.5, 0.5]]}, event_round=2

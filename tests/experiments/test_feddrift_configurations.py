@@ -11,7 +11,9 @@ import pytest
 
 import experiments
 from experiments.build import build_parts
-from experiments.config import Experiment, load_experiment
+from experiments.config import Experiment, load_experiment, locator, parse_experiment
+from experiments.runner import plan_run, run_plan
+from tests.experiments.small import Story
 
 FOLDER = Path(experiments.__file__).parent / "configs" / "feddrift"
 NAMES = ["circle-2", "mnist-2", "mnist-4", "mnist-l-4", "mnist-r", "sea-2", "sea-4", "sine-2"]
@@ -52,10 +54,33 @@ def test_each_has_all_methods_in_the_order_of_the_table_and_five_seeds(experimen
     assert experiment.seeds == (0, 1, 2, 3, 4)
 
 
+def test_the_slowest_method_is_evaluated_before_the_horizon(tmp_path: Path) -> None:
+    """KUE trains and asks about ten models: without a first evaluation by then, nothing could be compared."""
+    experiment = parse_experiment(
+        {
+            **shipped("sine-2").resolved(),
+            "trace": {
+                "source": "concepts",
+                "concepts": "sine",
+                "pattern": ["0" * 10] * 2,
+                "rounds_per_step": 20,
+            },
+            "round": {"rounds": 20, "participants": 10, "over_commit": 1, "evaluate_every": 20},
+            "seeds": [0],
+        },
+        "sine-2",
+    )
+    plan = plan_run(experiment, tmp_path / "run", ["kue"], locator(None, None), fresh=False)
+    run_plan(plan, Story())
+    (run,) = plan.directory.finished_runs()
+    assert experiment.report.horizon_s is not None
+    assert run.records[-1].closed_s < experiment.report.horizon_s / 2
+
+
 def test_each_plays_ten_steps_of_a_hundred_rounds_with_everybody(experiment: Experiment) -> None:
     resolved = experiment.resolved()
     assert (resolved["trace"]["samples_per_step"], resolved["trace"]["rounds_per_step"]) == (500, 100)
-    assert (experiment.round.rounds, experiment.round.evaluate_every) == (1000, 100)
+    assert (experiment.round.rounds, experiment.round.evaluate_every) == (1000, 20)
     assert (experiment.round.participants, experiment.round.over_commit) == (10, 1)
     assert resolved["trace"]["data_seed"] == 0
 

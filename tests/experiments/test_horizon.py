@@ -44,7 +44,7 @@ def test_the_comparison_starts_with_the_latest_first_evaluation():
 def test_a_horizon_short_of_what_was_asked_is_warned_of_with_the_run_that_ended():
     warnings = a_horizon([rounds_of("global", 100)], asked_s=2_000.0).warnings()
     assert warnings == [
-        "the horizon is 16.7 min, not the 33.3 min of report.horizon_s: global, seed 0, ended there"
+        "the horizon is 16.7 min less than the 33.3 min of report.horizon_s: global, seed 0, ended there"
     ]
 
 

@@ -115,6 +115,7 @@ FILES = [
     *("global", "global/seed-0", "fielding", "fielding/seed-0"),
     *(f"{arm}/seed-0/{name}" for arm in ("global", "fielding") for name in OF_A_RUN),
     f"fielding/seed-0/checkpoint/round-000009-{'0' * 64}.safetensors",
+    "fielding/seed-0/checkpoint/.round-000009-torn",
 ]
 FOLDERS = {"global", "global/seed-0", "fielding", "fielding/seed-0"} | {
     f"{arm}/seed-0/checkpoint" for arm in ("global", "fielding")

@@ -1,6 +1,11 @@
+import dataclasses
+import math
+
 import numpy as np
 
-from experiments.accuracy_tables import target_table
+from experiments.accuracy_tables import TargetRow, TargetTable, target_table
+from experiments.intervals import mean_estimate
+from experiments.medians import Bounds, median_estimate
 from experiments.report import figures
 from experiments.report.figures import MAX_POINTS, Arm
 from experiments.run_directory import FinishedRun
@@ -83,6 +88,33 @@ def test_speed_ups_that_are_only_bounded_point_where_they_may_lie():
         if trace.mode == "markers"
     ]
     assert marks == [("triangle-up", [80], [1.0]), ("triangle-down", [75], [1.0])]
+
+
+def test_what_a_logarithmic_axis_cannot_show_is_not_drawn_on_it():
+    # Held from 20 s by all of global; by fielding from the first evaluation, from 20 s, and never.
+    runs = [a_run("global", seed, [0.25, 0.5, 0.5, 0.5]) for seed in range(3)]
+    runs += [
+        a_run("fielding", seed, values)
+        for seed, values in enumerate([[0.5] * 4, [0.25, 0.5, 0.5, 0.5], [0.25, 0.5, 0.5, 0.25]])
+    ]
+    summary = a_summary(runs)
+    table = target_tables(summary, 0.5)
+    assert table[0].rows[1].speedup.interval == Bounds(0.0, math.inf)
+    drawn = traces(figures.speedup_figure(drawn_arms(summary), table), "scatter")
+    assert [list(trace.y) for trace in drawn] == [[1.0]]
+
+
+def test_a_median_between_two_bounds_is_a_bar():
+    table = TargetTable(0.5, mean_estimate([0.5]), [])
+    median = median_estimate([Bounds(1.0, 2.0)] * 3, geometric=True)
+    unknown = median_estimate([Bounds(0.0, math.inf)] * 3)
+    rows = [
+        TargetRow(arm, unknown, unknown, None, unknown, unknown, median, 0, 3)
+        for arm in ("global", "fielding")
+    ]
+    summary = a_summary([a_run("global", 0, [0.5]), a_run("fielding", 0, [0.5])])
+    figure = figures.speedup_figure(drawn_arms(summary), [dataclasses.replace(table, rows=rows)])
+    assert any(list(trace.x) == [50, 50] and list(trace.y) == [1.0, 2.0] for trace in figure.data)
 
 
 def test_two_seeds_are_dots_and_no_band():

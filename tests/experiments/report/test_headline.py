@@ -51,6 +51,12 @@ def test_under_three_seeds_there_is_said_to_be_no_interval():
     ]
 
 
+def test_two_seeds_without_a_difference_are_level():
+    assert headline(GLOBAL[:2] + an_arm("other", 0.5, 0.5)) == [
+        "other has a mean accuracy of 37.5 %, level with global."
+    ]
+
+
 def test_the_largest_gain_comes_first():
     runs = GLOBAL + an_arm("low", 0.55, 0.55, 0.55) + an_arm("high", 0.6, 0.6, 0.6)
     assert [said.split()[0] for said in headline(runs)] == ["high", "low"]

@@ -82,6 +82,10 @@ def a_page_of(tmp_path, accuracies, **report):
     for arm, values in accuracies.items():
         for seed in directory.seeds():
             store(directory, a_run(arm, seed, values))
+    return text_of(directory)
+
+
+def text_of(directory):
     return " ".join(html.unescape(re.sub("<[^>]+>", " ", body(written(directory)))).split())
 
 
@@ -106,10 +110,22 @@ def test_the_page_has_a_table_for_each_target_with_the_signs_of_what_is_known(tm
     assert "moves with the horizon" in page
 
 
+def test_an_arm_with_few_seeds_takes_nothing_from_what_is_said_of_the_others(tmp_path):
+    directory = a_directory(tmp_path, ["global", "one", "two", "few"], [0, 1, 2], report={"window": 1})
+    for arm in directory.arms():
+        for seed in directory.seeds()[: 1 if arm == "few" else 3]:
+            store(directory, a_run(arm, seed, [0.25, 0.5]))
+    page = text_of(directory)
+    assert "Mean and 95 % interval over seeds (Student's t)" in page
+    assert "2 comparisons, each interval at its own level" in page
+    assert "hold for all arms at once (Bonferroni, 95 %): one [+0.0, +0.0], two [+0.0, +0.0]" in page
+    assert "With under three seeds there is no interval" in page
+
+
 def test_what_was_compared_stands_before_the_tables_with_its_warnings(tmp_path):
     page = a_page_of(tmp_path, {"global": [0.25, 0.5], "fielding": [0.5, 0.5]}, horizon_s=3_600.0)
     assert "Compared up to 20.0 s of virtual time (global, seed 0, ended there)" in page
-    assert "Warning: the horizon is 20.0 s, not the 60.0 min of report.horizon_s" in page
+    assert "Warning: the horizon is 59.7 min less than the 60.0 min of report.horizon_s" in page
     assert page.index("Compared up to") < page.index("Accuracy over time")
 
 
