@@ -42,10 +42,11 @@ def stop_before_drawing() -> None:
 
 
 def kill_after_round(number: int, more_s: float) -> None:
-    """The system kills this process when it has logged as many rounds, and computed for `more_s` after
-    that."""
+    """The system kills this process when it has logged as many rounds and computed for `more_s` after that,
+    or has logged one more: the rounds of a small run may all fit into `more_s`."""
     # Nobody handles SIGPROF: the process is gone as by SIGKILL, in the middle of anything.
     _in_round(number, lambda: signal.setitimer(signal.ITIMER_PROF, max(more_s, LEAST_S)))
+    _in_round(number + 1, lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def _stop() -> None:
