@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.horizon import Horizon
-from experiments.intervals import Estimate, Gain, gain_estimate, mean_estimate
+from experiments.intervals import Estimate, Gain, gain_estimate, mean_estimate, share_estimate
 from experiments.medians import UNKNOWN, MedianEstimate, exactly, median_estimate, ratio
 from experiments.recorded import REFERENCE, Target
 from experiments.run_directory import FinishedRun
@@ -137,8 +137,8 @@ def accuracy_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[Accu
                     scale=100.0,
                     comparisons=num_gains,
                 )
-        final = mean_estimate([item.curve.final(end_s) for item in arm.own])
-        rows.append(AccuracyRow(arm.arm, mean_estimate(means), gain, gain_after_drift, final))
+        final = share_estimate([item.curve.final(end_s) for item in arm.own])
+        rows.append(AccuracyRow(arm.arm, share_estimate(means), gain, gain_after_drift, final))
     return rows
 
 

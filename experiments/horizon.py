@@ -57,6 +57,12 @@ class Horizon:
         """The rounds of this run that closed by the horizon."""
         return [record for record in run.records if record.closed_s <= self.horizon_s]
 
+    @property
+    def is_of_different_data(self) -> bool:
+        """Whether the data steps that arms have reached differ by more than a tenth."""
+        most = max(self.steps.values())
+        return most - min(self.steps.values()) > MOST_STEP_SPREAD * most
+
     def warnings(self) -> list[str]:
         """What a reader of the figures must know about the horizon."""
         found = []
@@ -71,8 +77,8 @@ class Horizon:
                 f"the horizon is {100 * self.horizon_s / self.longest_s:.0f} % of the longest run "
                 f"({_time(self.longest_s)}): what came later is not in the tables"
             )
-        most, fewest = max(self.steps.values()), min(self.steps.values())
-        if most - fewest > MOST_STEP_SPREAD * most:
+        if self.is_of_different_data:
+            fewest, most = min(self.steps.values()), max(self.steps.values())
             found.append(
                 f"arms reach between {fewest:g} and {most:g} data steps by the horizon: "
                 "they were compared on different data"

@@ -59,6 +59,15 @@ def amount_estimate(per_seed: Sequence[float | None]) -> Estimate:
     return Estimate(estimate.mean, (max(low, 0.0), high), estimate.per_seed)
 
 
+def share_estimate(per_seed: Sequence[float | None]) -> Estimate:
+    """As `amount_estimate`, of what cannot be above 1 either, such as an accuracy."""
+    estimate = amount_estimate(per_seed)
+    if estimate.ci95 is None:
+        return estimate
+    low, high = estimate.ci95
+    return Estimate(estimate.mean, (low, min(high, 1.0)), estimate.per_seed)
+
+
 def gain_estimate(
     values: Sequence[float | None],
     reference: Sequence[float | None],

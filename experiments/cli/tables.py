@@ -16,6 +16,9 @@ from experiments.formats import Cell
 from experiments.report.cells import NOTHING, how_far, scored_steps
 from experiments.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
 from experiments.report.notes import (
+    COSTS as COST_NOTE,
+)
+from experiments.report.notes import (
     HOW_TO_SET_A_TARGET,
     accuracy_note,
     as_warning,
@@ -44,6 +47,7 @@ def print_summary(summary: Summary) -> None:
     _note(console, target_note(summary) if summary.targets else HOW_TO_SET_A_TARGET)
     costs = text_table(COSTS, summary.costs, in_terminal=True)
     _print_figures(console, f"{summary.name}: cost, mean over seeds", costs.without_intervals())
+    _note(console, COST_NOTE)
     if few_seeds := few_seeds_note(summary):
         _note(console, few_seeds)
 

@@ -13,6 +13,9 @@ from experiments.report.cells import mean_and_std, scored_steps
 from experiments.summary import Summary
 
 OMITTING = "accuracy_omitting_drift"
+OTHER_DATA = (
+    "By the horizon arms have reached different data, so that gains are not those of the methods alone."
+)
 
 
 def drift_sentence(finished: Mapping[str, Any], reference_arm: str, report: Mapping[str, Any]) -> str | None:
@@ -50,7 +53,8 @@ def sentences(summary: Summary) -> list[str]:
         return [f"{reference.arm} ends at {final}; no other arm has finished a seed to compare with it."]
     if any(row.gain_pp is None or row.gain_pp.mean is None for row in others):
         return ["The runs have no stretch of virtual time in common: nothing can be compared."]
-    return [_gain_sentence(row, reference.arm) for row in sorted(others, key=_gain, reverse=True)]
+    gains = [_gain_sentence(row, reference.arm) for row in sorted(others, key=_gain, reverse=True)]
+    return [OTHER_DATA, *gains] if summary.horizon.is_of_different_data else gains
 
 
 def _gain(row: AccuracyRow) -> float:

@@ -8,9 +8,10 @@ from experiments.recorded import REFERENCE
 from experiments.summary import Summary
 
 MEAN_ACCURACY = (
-    "Mean accuracy is over virtual time: the share of the time at or above a target, averaged over all "
-    "targets."
+    "Mean accuracy is over virtual time, each evaluation holding until the next; it is also the share of "
+    "that time at or above a target, averaged over all targets from 0 to 100 %."
 )
+AFTER_DRIFT = " After drift is from each run's own first mass event on."
 HOW_TO_SET_A_TARGET = (
     "No target accuracy is set. report.targets = [0.5] in the configuration, or --set 'report.targets=[0.5]' "
     "with the same run command, adds a table of times to that accuracy; nothing is run again."
@@ -19,12 +20,15 @@ MOVES = (
     "A target that is the reference arm's own accuracy moves with the horizon: compare no two experiments "
     "by it."
 )
+BELOW_AFTER_DRIFT = "Below after drift is a share of the time since each run's own first mass event. "
 BOUNDS = (
     "A seed that does not hold a target has a time after the horizon, one that holds it from its first "
     "evaluation a time before that. Where that leaves the median unknown, >= is its lower bound, <= its "
     "upper one, a-b both, and undetermined that it has none. "
 )
-DOTS = "With under three seeds there is no interval: dots are the seeds' own values, and may be chance."
+FEW_SEEDS = "With under three seeds there is no interval, and what is shown may be chance{}."
+DOTS = "; dots are the seeds' own values"
+COSTS = "Costs are per run up to the horizon; virtual and wall time are of whole runs."
 
 
 def as_warning(text: str) -> str:
@@ -40,8 +44,18 @@ def horizon_note(summary: Summary) -> str:
         steps = f"{next(iter(horizon.steps.values())):g} in every arm"
     return (
         f"Compared up to {_time(horizon.horizon_s)} of virtual time ({set_by}), mean accuracy from "
-        f"{_time(horizon.start_s)} on, where every run has been evaluated. Data steps reached: {steps}."
+        f"{_time(horizon.start_s)} on, where every run has been evaluated. Data arrive by round; steps "
+        f"reached by the horizon: {steps}.{_seeds(summary)}"
     )
+
+
+def _seeds(summary: Summary) -> str:
+    """How many seeds each arm has, where that differs."""
+    seeds = {arm.arm: len(arm.runs) for arm in summary.compared}
+    if len(set(seeds.values())) < 2:
+        return ""
+    each = ", ".join(f"{arm} {count}" for arm, count in seeds.items())
+    return f" Seeds: {each}; gains, time saved and speed-ups are over those that both arms have."
 
 
 def accuracy_note(summary: Summary) -> str:
@@ -52,6 +66,7 @@ def accuracy_note(summary: Summary) -> str:
     return (
         f"{what}; gains against {summary.reference_arm}, by seed. "
         f"{_comparisons(sum(gain.ci95 is not None for gain in gains))}{MEAN_ACCURACY}"
+        f"{AFTER_DRIFT if any(row.gain_after_drift_pp for row in summary.accuracy) else ''}"
     )
 
 
@@ -65,15 +80,21 @@ def target_note(summary: Summary) -> str:
     compared = [figure for row in rows for figure in (row.saved_s, row.speedup) if figure is not None]
     intervals = [figure.interval for figure in compared]
     return (
-        f"Median over seeds{level}. Time below counts every evaluation. Held from is the first evaluation "
-        f"from which {smoothed} stays at or above the target up to the horizon, in so many seeds as the last "
-        f"column says. {BOUNDS}{_comparisons(sum(item is not None for item in intervals))}{moves}"
+        f"Median over seeds{level}; of saved and speed-up, over the seeds' own differences and ratios. Time "
+        f"below counts every evaluation, and all that precedes the first. "
+        f"{BELOW_AFTER_DRIFT if any(row.below_after_drift for row in rows) else ''}"
+        f"Held from is the first evaluation from which {smoothed} stays at or above the target up to the "
+        f"horizon; held, in how many seeds it does. "
+        f"{BOUNDS}{_comparisons(sum(item is not None for item in intervals))}{moves}"
     ).strip()
 
 
 def few_seeds_note(summary: Summary) -> str | None:
     """What is said where some arm has too few seeds for an interval."""
-    return DOTS if any(len(arm.runs) < FEWEST_SEEDS for arm in summary.compared) else None
+    counts = [len(arm.runs) for arm in summary.compared]
+    if min(counts) >= FEWEST_SEEDS:
+        return None
+    return FEW_SEEDS.format(DOTS if 2 in counts else "")
 
 
 def _comparisons(count: int) -> str:

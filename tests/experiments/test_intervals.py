@@ -3,7 +3,13 @@ import math
 import numpy as np
 import pytest
 
-from experiments.intervals import amount_estimate, gain_estimate, mean_estimate, ratio_estimate
+from experiments.intervals import (
+    amount_estimate,
+    gain_estimate,
+    mean_estimate,
+    ratio_estimate,
+    share_estimate,
+)
 
 
 def test_the_interval_of_a_mean_is_students_t_by_hand():
@@ -94,3 +100,8 @@ def test_the_interval_of_an_amount_does_not_reach_below_nothing() -> None:
     assert estimate.ci95[0] == 0
     assert estimate.ci95[1] == pytest.approx(2 + 2 * 4.302653, rel=1e-4)
     assert amount_estimate([1.0]).ci95 is None
+
+
+def test_the_interval_of_an_accuracy_stays_within_0_and_1() -> None:
+    assert share_estimate([1.0, 1.0, 0.7]).ci95 == (pytest.approx(0.9 - 4.302653 * 0.1), 1.0)
+    assert share_estimate([0.0, 0.0, 0.3]).ci95 == (0.0, pytest.approx(0.1 + 4.302653 * 0.1))

@@ -1,6 +1,7 @@
 from experiments.report.headline import drift_sentence, sentences
+from experiments.run_directory import FinishedRun
 from experiments.summary import summarise
-from tests.experiments.synthetic_runs import a_drifting_run, a_run
+from tests.experiments.synthetic_runs import TIMING, a_drifting_run, a_record, a_run
 
 
 def headline(runs, **settings):
@@ -64,6 +65,16 @@ def test_the_largest_gain_comes_first():
 
 def test_a_reference_arm_alone_is_compared_with_nothing():
     assert headline(GLOBAL) == ["global ends at 50.0 %; no other arm has finished a seed to compare with it."]
+
+
+def test_gains_on_different_data_are_said_to_be():
+    fast = [a_record(number, step=number) for number in range(10)]
+    slow = [a_record(number, step=number // 2) for number in range(10)]
+    runs = [FinishedRun("global", 0, {}, fast, TIMING), FinishedRun("slow", 0, {}, slow, TIMING)]
+    assert headline(runs) == [
+        "By the horizon arms have reached different data, so that gains are not those of the methods alone.",
+        "slow has a mean accuracy of 50.0 %, level with global.",
+    ]
 
 
 def test_runs_with_no_time_in_common_are_not_compared():
