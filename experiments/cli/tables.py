@@ -16,9 +16,7 @@ from experiments.formats import Cell
 from experiments.report.cells import NOTHING, how_far, scored_steps
 from experiments.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
 from experiments.report.notes import (
-    COSTS as COST_NOTE,
-)
-from experiments.report.notes import (
+    COST_NOTE,
     HOW_TO_SET_A_TARGET,
     accuracy_note,
     as_warning,

@@ -28,7 +28,7 @@ BOUNDS = (
 )
 FEW_SEEDS = "With under three seeds there is no interval, and what is shown may be chance{}."
 DOTS = "; dots are the seeds' own values"
-COSTS = "Costs are per run up to the horizon; virtual and wall time are of whole runs."
+COST_NOTE = "Costs are per run up to the horizon; virtual and wall time are of whole runs."
 
 
 def as_warning(text: str) -> str:
