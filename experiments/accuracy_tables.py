@@ -53,24 +53,23 @@ class TargetTable:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A finished run and its accuracy."""
+    """A finished run and its accuracy; `event_s` is that of `Horizon.event_s`."""
 
     run: FinishedRun
     curve: AccuracyCurve
+    event_s: float | None
 
     def mean_accuracy_after_drift(self, horizon: Horizon) -> float | None:
         """From its own first mass event on, or from the horizon's start on if that is later."""
-        event_s = horizon.event_s(self.run)
-        if event_s is None:
+        if self.event_s is None:
             return None
-        return self.curve.mean_accuracy(max(horizon.start_s, event_s), horizon.horizon_s)
+        return self.curve.mean_accuracy(max(horizon.start_s, self.event_s), horizon.horizon_s)
 
     def below_after_drift(self, goal: float, horizon: Horizon) -> float:
         """The share of the time from its first mass event to the horizon that is below `goal`."""
-        event_s = horizon.event_s(self.run)
-        assert event_s is not None
-        below_s = self.curve.time_below_s(goal, horizon.horizon_s, event_s)
-        return below_s / (horizon.horizon_s - event_s)
+        assert self.event_s is not None
+        below_s = self.curve.time_below_s(goal, horizon.horizon_s, self.event_s)
+        return below_s / (horizon.horizon_s - self.event_s)
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def accuracy_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[Accu
     """A row for each arm."""
     start_s, end_s = horizon.start_s, horizon.horizon_s
     num_gains = max(1, len(compared) - 1)
-    has_event = _has_event(compared, horizon)
+    has_event = _has_event(compared)
     rows = []
     for arm in compared:
         means = [item.curve.mean_accuracy(start_s, end_s) for item in arm.own]
@@ -149,16 +148,16 @@ def target_table(target: Target, compared: Sequence[Comparison], horizon: Horizo
         item.run.seed: item.curve.final(horizon.horizon_s) if target == REFERENCE else float(target)
         for item in reference.own
     }
-    has_event = _has_event(compared, horizon)
+    has_event = _has_event(compared)
     # The accuracy of a reference that was not evaluated by the horizon is unknown; nobody reaches it.
     known = {seed: math.inf if goal is None else goal for seed, goal in goals.items()}
     rows = [_target_row(arm, [known[seed] for seed in arm.seed_ids], horizon, has_event) for arm in compared]
     return TargetTable(target, mean_estimate(list(goals.values())), rows)
 
 
-def _has_event(compared: Sequence[Comparison], horizon: Horizon) -> bool:
+def _has_event(compared: Sequence[Comparison]) -> bool:
     """Whether the first mass event is before the horizon in every run."""
-    return all(horizon.event_s(run) is not None for arm in compared for run in arm.runs)
+    return all(item.event_s is not None for arm in compared for item in arm.own)
 
 
 def _target_row(arm: Comparison, goals: Sequence[float], horizon: Horizon, has_event: bool) -> TargetRow:

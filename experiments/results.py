@@ -18,5 +18,5 @@ def write_results(directory: RunDirectory) -> Summary:
     summary = write_summary(directory, runs)
     write_rounds_table(directory.rounds_path, runs)
     if summary.accuracy:
-        write_report(directory, runs)
+        write_report(directory, runs, summary)
     return summary

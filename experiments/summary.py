@@ -140,10 +140,11 @@ def summarise(
     """
     if not runs:
         raise InputError(f"{name}: there is no finished run to summarise")
-    measured = [MeasuredRun(run, accuracy_curve(run, window)) for run in runs]
-    horizon = common_horizon(
-        runs, [item.curve for item in measured], asked_s=horizon_s, event_rounds=event_rounds
-    )
+    curves = [accuracy_curve(run, window) for run in runs]
+    horizon = common_horizon(runs, curves, asked_s=horizon_s, event_rounds=event_rounds)
+    measured = [
+        MeasuredRun(run, curve, horizon.event_s(run)) for run, curve in zip(runs, curves, strict=True)
+    ]
     compared = comparisons(measured, reference_arm)
     return Summary(
         name=name,

@@ -233,14 +233,14 @@ def membership_figure(run: FinishedRun) -> go.Figure:
         hovertemplate="%{y}, round %{x}<extra></extra>",
     )
     figure.update_yaxes(type="category", showticklabels=False, ticks="", showgrid=False)
-    for number in (record.round for record in run.records if record.reclustered):
-        figure.add_vline(
-            x=number - 0.5,
-            line={"color": "#000000", "width": 2, "dash": "dash"},
-            annotation_text="▼",
-            annotation_position="top",
-            annotation_font_size=14,
-        )
+    # NOTE: All at once. `add_vline` checks every earlier mark again: 14 s for 200 re-clusterings.
+    marks = [record.round - 0.5 for record in run.records if record.reclustered]
+    line = {"type": "line", "line": {"color": "#000000", "width": 2, "dash": "dash"}}
+    note = {"text": "▼", "font": {"size": 14}, "showarrow": False, "xanchor": "center", "yanchor": "bottom"}
+    figure.update_layout(
+        shapes=[{**line, "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "y domain"} for x in marks],
+        annotations=[{**note, "x": x, "y": 1, "yref": "y domain"} for x in marks],
+    )
     return figure
 
 

@@ -64,13 +64,17 @@ class Plot:
         )
 
 
-def write_report(directory: RunDirectory, runs: Sequence[FinishedRun] | None = None) -> Path:
-    """Write `report.html` from the finished runs (read here unless given) and return its path.
+def write_report(
+    directory: RunDirectory,
+    runs: Sequence[FinishedRun] | None = None,
+    summary: Summary | None = None,
+) -> Path:
+    """Write `report.html` from the finished runs and their summary (made here unless given); its path.
 
     The same files give the same bytes. InputError when the reference arm has no finished run.
     """
     runs = directory.finished_runs() if runs is None else runs
-    summary = summarise_directory(directory, runs)
+    summary = summarise_directory(directory, runs) if summary is None else summary
     if not summary.accuracy:
         raise InputError(f"{directory.path}: the reference arm {summary.reference_arm!r} has no finished run")
     experiment, order = directory.experiment(), directory.arms()

@@ -19,13 +19,16 @@ def tables(accuracies, *, target=0.5, event_round=None, horizon_s=None):
     runs = [
         a_run(arm, seed, values) for arm, by_seed in accuracies.items() for seed, values in enumerate(by_seed)
     ]
-    measured = [MeasuredRun(run, accuracy_curve(run, 1)) for run in runs]
+    curves = [accuracy_curve(run, 1) for run in runs]
     horizon = common_horizon(
         runs,
-        [item.curve for item in measured],
+        curves,
         asked_s=horizon_s,
         event_rounds=() if event_round is None else (event_round,),
     )
+    measured = [
+        MeasuredRun(run, curve, horizon.event_s(run)) for run, curve in zip(runs, curves, strict=True)
+    ]
     compared = comparisons(measured, next(iter(accuracies)))
     table = target_table(target, compared, horizon)
     return (
