@@ -13,3 +13,15 @@ class PlannedRun:
     arm: str
     seed: int
     rounds: int
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a run has come: `rounds` are done, the last of them closed at `closed_s` of virtual time.
+
+    `accuracy` is that of the last evaluated round; None while this attempt at the run has had none.
+    """
+
+    rounds: int
+    closed_s: float
+    accuracy: float | None

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from emulator.checkpoints import make_folder, write_durably
+from emulator.emulation import Observer
 from emulator.errors import (
     CheckpointError,
     ConfigurationError,
@@ -38,7 +39,7 @@ from experiments.build import (
 from experiments.config import Experiment, Locate, parse_experiment
 from experiments.crew import Crew
 from experiments.naming import naming
-from experiments.planned_run import PlannedRun
+from experiments.planned_run import PlannedRun, Reached
 from experiments.run_directory import RunDirectory
 from experiments.source_files import Identity, SourceFiles
 from experiments.stop import Stop
@@ -53,21 +54,39 @@ class FailedRunsError(RunError):
 
 
 class Progress(Protocol):
-    """What is told how far a run has come."""
+    """What is told how far each run has come. Several may be at work at once; the calls come from one thread.
 
-    def drawing(self, run: PlannedRun) -> None: ...
+    A run's story is `drawing` (where its clients are not drawn yet), `begun`, `going_on` (where it has a
+    checkpoint), `round_done` any number of times, and `done` or `left`. One that was left may begin again,
+    with fewer rounds than it had reached, or be `failed`.
+    """
 
-    def run(self, run: PlannedRun) -> AbstractContextManager[None]: ...
+    def drawing(self, run: PlannedRun) -> None:
+        """The clients of this run's seed are drawn, which takes a while where they are many."""
 
-    def going_on(self, run: PlannedRun, rounds: int) -> None: ...
+    def begun(self, run: PlannedRun) -> None:
+        """The run is at work, from its first round unless `going_on` follows."""
 
-    def round_done(self, record: RoundRecord) -> None: ...
+    def going_on(self, run: PlannedRun, rounds: int) -> None:
+        """The run goes on from a checkpoint with `rounds` done."""
 
-    def skipped(self, run: PlannedRun) -> None: ...
+    def round_done(self, run: PlannedRun, reached: Reached) -> None:
+        """The run has reached so many rounds: one or more beyond what was last told."""
 
-    def failed(self, run: PlannedRun, reason: str) -> None: ...
+    def done(self, run: PlannedRun) -> None:
+        """The run has finished all its rounds, told or not."""
 
-    def note(self, text: str) -> None: ...
+    def left(self, run: PlannedRun) -> None:
+        """The run is no longer at work and not done: it was stopped, lost, or is about to be `failed`."""
+
+    def skipped(self, run: PlannedRun) -> None:
+        """The run was finished earlier, and is kept."""
+
+    def failed(self, run: PlannedRun, reason: str) -> None:
+        """The run cannot go on, and is not tried again."""
+
+    def note(self, text: str) -> None:
+        """One line about something that went wrong."""
 
 
 @dataclass(frozen=True)
@@ -174,11 +193,12 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, crew: Crew) -> None:
             is_first, world = world is None, None  # the last one is let go before the next is drawn
             crew.hire()
             progress.drawing(run)
-            with naming(plan.file):
-                world = build_world(plan.experiment, run.seed, files, plan.directory.path)
-                if is_first:  # what cannot be put together shows before anything trains
-                    refuse_unfit_arms(plan.experiment, plan.arms, world)
-            _write_manifest(plan, world, files.found)
+            with _leaving(run, progress):
+                with naming(plan.file):
+                    world = build_world(plan.experiment, run.seed, files, plan.directory.path)
+                    if is_first:  # what cannot be put together shows before anything trains
+                        refuse_unfit_arms(plan.experiment, plan.arms, world)
+                _write_manifest(plan, world, files.found)
         try:
             with stop.between_steps():
                 run_one(plan, run, world, progress, stop, crew)
@@ -212,14 +232,15 @@ def run_one(plan: Plan, run: PlannedRun, world: World, progress: Progress, stop:
         build=lambda log, observers, stopwatch: build_emulation(
             plan.experiment, arm, world, executor, log, observers, stopwatch
         ),
-        observer=progress.round_done,
+        observer=_teller(run, progress),
         halved=lambda: executor.halved_cohorts,
         lost=crew.lost_since_now(),
         note=progress.note,
         pids=crew.pids,
     )
+    progress.begun(run)
     try:
-        with progress.run(run), attempt:
+        with _leaving(run, progress), attempt:
             if attempt.stored is not None:
                 progress.going_on(run, attempt.stored)
             for _ in attempt.emulation.steps():
@@ -236,6 +257,7 @@ def run_one(plan: Plan, run: PlannedRun, world: World, progress: Progress, stop:
             f"{run.arm}, seed {run.seed} stopped in round {attempt.tally.rounds}: {_machine_problem(error)}. "
             f"It {goes_on} when the command is given again"
         ) from error
+    progress.done(run)
     _tell_of_faults(attempt, run, progress)
 
 
@@ -258,6 +280,29 @@ def check(
         world = build_world(experiment, experiment.seeds[0], locate, scratch)
         refuse_unfit_arms(experiment, arms or [arm.name for arm in experiment.arm], world)
     return world
+
+
+def _teller(run: PlannedRun, progress: Progress) -> Observer:
+    """An observer that tells `progress` how far `run` has come."""
+    accuracy: float | None = None
+
+    def tell(record: RoundRecord) -> None:
+        nonlocal accuracy
+        if record.accuracy is not None:
+            accuracy = record.accuracy
+        progress.round_done(run, Reached(record.round + 1, record.closed_s, accuracy))
+
+    return tell
+
+
+@contextmanager
+def _leaving(run: PlannedRun, progress: Progress) -> Iterator[None]:
+    """Tells `progress` that `run` was left where an exception, a stop included, ends what is within."""
+    try:
+        yield
+    except BaseException:
+        progress.left(run)
+        raise
 
 
 def _refuse_empty(tally: Tally, experiment: Experiment) -> None:

@@ -7,7 +7,6 @@ earlier ones; one that has not run yet, by its experiment's; a new experiment, b
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,76 +17,98 @@ Arm = tuple[str, str]  # of an experiment
 
 @dataclass
 class Pace:
-    """Rounds, and the wall seconds they took."""
+    """Rounds of an arm, and the wall seconds they took, each in its own run."""
 
-    rounds: float = 0.0
+    rounds: int = 0
     wall_s: float = 0.0
 
 
+@dataclass
+class Work:
+    """The rounds of one run. `earlier` of those that are `done` were so before this command, as `found` says:
+    the rounds it first went on with, None while that is open."""
+
+    done: int = 0
+    earlier: int = 0
+    found: int | None = None
+    since_s: float = 0.0
+
+
 class TimeLeft:
-    """Follows the runs of a command. `earlier_s` is what runs that were already finished took."""
+    """Follows the runs of a command, of which `at_once` may be at work beside each other.
+
+    `earlier_s` is what runs that were already finished took. The others are followed by calls as those of
+    `experiments.runner.Progress`; what a run that was left has done counts until it begins again.
+    """
 
     def __init__(
         self,
         runs: Sequence[PlannedRun],
         earlier_s: Mapping[PlannedRun, float],
+        at_once: int = 1,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self._at_once = at_once
         self._clock = clock
-        self._todo = Counter[Arm]()
         self._paces: dict[Arm, Pace] = {}
-        for run in runs:
-            if run in earlier_s:
-                self._add((run.experiment, run.arm), run.rounds, earlier_s[run])
-            else:
-                self._todo[run.experiment, run.arm] += run.rounds
-        self._all = sum(self._todo.values())
-        self._run: PlannedRun | None = None
-        self._done = 0
-        self._since_s = 0.0
+        self._works = {run: Work() for run in runs}
+        for run, wall_s in earlier_s.items():
+            self._add(run, run.rounds, wall_s)
+            self._works[run] = Work(run.rounds, run.rounds)
 
-    def begin(self, run: PlannedRun) -> None:
-        self._run, self._done, self._since_s = run, 0, self._clock()
+    def begun(self, run: PlannedRun) -> None:
+        """The run starts at its first round, unless `going_on` follows."""
+        work = self._works[run]
+        work.done, work.earlier, work.since_s = 0, 0, self._clock()
 
-    def skip(self, rounds: int) -> None:
-        """So many rounds of the run were done in an earlier command."""
-        assert self._run is not None
-        self._done += rounds
-        self._since_s = self._clock()
-        self._todo[self._run.experiment, self._run.arm] -= rounds
-        self._all -= rounds
+    def going_on(self, run: PlannedRun, rounds: int) -> None:
+        """So many rounds of the run are in its checkpoint: done by an earlier command, or by this one before
+        the run was lost."""
+        work = self._works[run]
+        work.found = rounds if work.found is None else work.found
+        work.done, work.earlier, work.since_s = rounds, min(rounds, work.found), self._clock()
 
-    def round_done(self) -> None:
-        assert self._run is not None
-        now_s = self._clock()
-        arm = (self._run.experiment, self._run.arm)
-        self._add(arm, 1, now_s - self._since_s)
-        self._done, self._since_s = self._done + 1, now_s
-        self._todo[arm] -= 1
+    def round_done(self, run: PlannedRun, rounds: int) -> None:
+        """So many rounds of the run are done by now, one or more of them since the last call."""
+        work, now_s = self._works[run], self._clock()
+        work.found = work.found or 0
+        if rounds > work.done:
+            self._add(run, rounds - work.done, now_s - work.since_s)
+        work.done, work.since_s = rounds, now_s
 
-    def end(self) -> None:
-        """The run is over, however far it came."""
-        assert self._run is not None
-        self._todo[self._run.experiment, self._run.arm] -= self._run.rounds - self._done
-        self._run = None
+    def done(self, run: PlannedRun) -> None:
+        """All rounds of the run are done."""
+        self.round_done(run, run.rounds)
+
+    def drop(self, run: PlannedRun) -> None:
+        """Nothing of the run is left to do, however far it came."""
+        self._works[run].done = run.rounds
 
     @property
     def fraction(self) -> float:
         """The share of this command's rounds that are done; 1 where it has none to do."""
-        return 1 - sum(self._todo.values()) / self._all if self._all else 1.0
+        to_do = sum(run.rounds - work.done for run, work in self._works.items())
+        in_all = sum(run.rounds - work.earlier for run, work in self._works.items())
+        return 1 - to_do / in_all if in_all else 1.0
 
     @property
     def seconds(self) -> float | None:
-        """Wall seconds until all is done; None while nothing says how long a round takes."""
-        left = {arm: rounds for arm, rounds in self._todo.items() if rounds > 0}
-        if not left:
+        """Wall seconds until all is done; None while nothing says how long a round takes.
+
+        The work that remains, shared out over the runs at work at once; at least what the longest single run
+        still takes.
+        """
+        rounds = {run: run.rounds - work.done for run, work in self._works.items() if work.done < run.rounds}
+        if not rounds:
             return 0.0
         if not self._paces:
             return None
-        return sum(rounds * self._round_s(arm) for arm, rounds in left.items())
+        round_s = {arm: self._round_s(arm) for arm in {(run.experiment, run.arm) for run in rounds}}
+        each_s = [number * round_s[run.experiment, run.arm] for run, number in rounds.items()]
+        return max(sum(each_s) / self._at_once, max(each_s))
 
-    def _add(self, arm: Arm, rounds: float, wall_s: float) -> None:
-        pace = self._paces.setdefault(arm, Pace())
+    def _add(self, run: PlannedRun, rounds: int, wall_s: float) -> None:
+        pace = self._paces.setdefault((run.experiment, run.arm), Pace())
         pace.rounds += rounds
         pace.wall_s += wall_s
 

@@ -7,19 +7,16 @@ Wall times are the run's own, from its `timing.json`.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from emulator.errors import RunError
-from emulator.runlog import RoundRecord
 from experiments.bench.figures import Figure, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved
 from experiments.bench.shipped import shipped_experiment
 from experiments.config import Experiment, locator
-from experiments.planned_run import PlannedRun
+from experiments.planned_run import PlannedRun, Reached
 from experiments.runner import plan_run, run_plan
 
 ARM = "fielding"
@@ -32,14 +29,19 @@ class Silence:
     def drawing(self, run: PlannedRun) -> None:
         pass
 
-    @contextmanager
-    def run(self, run: PlannedRun) -> Iterator[None]:
-        yield
+    def begun(self, run: PlannedRun) -> None:
+        pass
 
     def going_on(self, run: PlannedRun, rounds: int) -> None:
         pass
 
-    def round_done(self, record: RoundRecord) -> None:
+    def round_done(self, run: PlannedRun, reached: Reached) -> None:
+        pass
+
+    def done(self, run: PlannedRun) -> None:
+        pass
+
+    def left(self, run: PlannedRun) -> None:
         pass
 
     def note(self, text: str) -> None:

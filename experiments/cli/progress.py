@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import IO, cast
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
+from rich.text import Text
 
-from emulator.runlog import RoundRecord
 from experiments.cli.streams import Notes
 from experiments.formats import time_scale
-from experiments.planned_run import PlannedRun
+from experiments.planned_run import PlannedRun, Reached
 from experiments.time_left import TimeLeft
 
 PLAIN_LINES_PER_RUN = 4
@@ -28,25 +28,41 @@ Earlier = Mapping[PlannedRun, float]
 """Wall seconds of the runs that were finished before."""
 
 
-class BarProgress(AbstractContextManager["BarProgress"]):
-    """Two bars on a terminal: all runs, with the time that is left, and the rounds of the one at hand."""
+class Bars(Progress):
+    """A bar over all runs, and below it those of the runs at work: as many as the terminal has room for now,
+    and how many more there are."""
 
-    def __init__(self, runs: Sequence[PlannedRun], earlier_s: Earlier, console: Console) -> None:
+    def get_renderables(self) -> Iterable[RenderableType]:
+        tasks = self.tasks
+        room = self.console.size.height if tasks else 0  # rich asks once before it has a console
+        if len(tasks) <= room:
+            yield self.make_tasks_table(tasks)
+            return
+        shown = max(1, room - 1)
+        yield self.make_tasks_table(tasks[:shown])
+        yield Text(f"and {len(tasks) - shown} more at work", no_wrap=True)
+
+
+class BarProgress(AbstractContextManager["BarProgress"]):
+    """Bars on a terminal: one over all runs, with the time that is left, and the rounds of each at work."""
+
+    def __init__(
+        self, runs: Sequence[PlannedRun], earlier_s: Earlier, console: Console, at_once: int
+    ) -> None:
         console.file = cast(IO[str], Notes(console.file))
-        self._bars = Progress(
+        self._bars = Bars(
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[status]}", table_column=Column(no_wrap=True, min_width=STATUS_WIDTH)),
-            TimeElapsedColumn(),
+            TimeElapsedColumn(table_column=Column(no_wrap=True)),
             console=console,
         )
-        self._left = TimeLeft(runs, earlier_s)
+        self._left = TimeLeft(runs, earlier_s, at_once)
         self._names = _names(runs)
         self._name_width = 0
         self._pairs = self._bars.add_task("arms x seeds", total=len(runs), status="")
-        self._rounds: TaskID | None = None
-        self._accuracy = ""
+        self._rounds: dict[PlannedRun, TaskID] = {}
 
     def __enter__(self) -> BarProgress:
         self._bars.start()
@@ -56,62 +72,66 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         self._bars.stop()
 
     def drawing(self, run: PlannedRun) -> None:
-        """The clients of this run's seed are drawn, which takes a while where they are many."""
-        self._bars.update(self._pairs, status=f"drawing clients, seed {run.seed}")
+        self._show(run, f"drawing clients, seed {run.seed}")
 
-    @contextmanager
-    def run(self, run: PlannedRun) -> Iterator[None]:
-        name = self._names[run]
-        self._name_width = max(self._name_width, len(name))  # so that the bars do not jump
-        self._rounds = self._bars.add_task(f"{name:<{self._name_width}}", total=run.rounds, status="")
-        self._accuracy = ""
-        self._left.begin(run)
-        try:
-            yield
-            self._bars.advance(self._pairs)
-        finally:
-            self._left.end()
-            self._bars.remove_task(self._rounds)
+    def begun(self, run: PlannedRun) -> None:
+        self._left.begun(run)
+        self._show(run, "")
 
     def going_on(self, run: PlannedRun, rounds: int) -> None:
-        """The run goes on where an earlier command left it, after so many rounds."""
-        assert self._rounds is not None
-        self._left.skip(rounds)
-        self._bars.update(self._rounds, completed=rounds)
+        self._left.going_on(run, rounds)
+        self._bars.update(self._rounds[run], completed=rounds)
         self._bars.console.print(f"{self._names[run]}: going on from round {rounds}", markup=False)
 
-    def round_done(self, record: RoundRecord) -> None:
-        assert self._rounds is not None
-        if record.accuracy is not None:
-            self._accuracy = f", accuracy {record.accuracy:.1%}"
-        clock = time_scale(record.closed_s)(record.closed_s)
-        self._left.round_done()
-        self._bars.update(self._rounds, advance=1, status=f"virtual {clock}{self._accuracy}")
+    def round_done(self, run: PlannedRun, reached: Reached) -> None:
+        self._left.round_done(run, reached.rounds)
+        self._bars.update(self._rounds[run], completed=reached.rounds, status=_where(reached))
         self._bars.update(self._pairs, status=_outlook(self._left))
 
+    def done(self, run: PlannedRun) -> None:
+        self._left.done(run)
+        self._hide(run)
+        self._bars.update(self._pairs, advance=1, status=_outlook(self._left))
+
+    def left(self, run: PlannedRun) -> None:
+        self._hide(run)
+
     def skipped(self, run: PlannedRun) -> None:
+        self._left.drop(run)
         self._bars.advance(self._pairs)
 
     def failed(self, run: PlannedRun, reason: str) -> None:
         self.note(f"{self._names[run]} failed: {reason}")
-        self._bars.advance(self._pairs)
+        self._left.drop(run)
+        self._bars.update(self._pairs, advance=1, status=_outlook(self._left))
 
     def note(self, text: str) -> None:
-        """A line above the bars, of something that went wrong."""
         self._bars.console.print(text, style="red", markup=False)
+
+    def _show(self, run: PlannedRun, status: str) -> None:
+        """A bar of no round yet for `run`, which may have one."""
+        name = self._names[run]
+        self._name_width = max(self._name_width, len(name))  # so that the bars do not jump
+        if run not in self._rounds:
+            self._rounds[run] = self._bars.add_task(
+                f"{name:<{self._name_width}}", total=run.rounds, status=""
+            )
+        self._bars.update(self._rounds[run], completed=0, status=status)
+
+    def _hide(self, run: PlannedRun) -> None:
+        self._bars.remove_task(self._rounds.pop(run))
 
 
 class LineProgress(AbstractContextManager["LineProgress"]):
-    """A line when a run starts to look like something, and one when it is done."""
+    """A few lines for each run on its way, and one when it is done."""
 
-    def __init__(self, runs: Sequence[PlannedRun], earlier_s: Earlier) -> None:
+    def __init__(self, runs: Sequence[PlannedRun], earlier_s: Earlier, at_once: int) -> None:
         self._pairs = len(runs)
-        self._left = TimeLeft(runs, earlier_s)
+        self._left = TimeLeft(runs, earlier_s, at_once)
         self._names = _names(runs)
         self._done = 0
-        self._rounds = 0
-        self._name = ""
-        self._accuracy = ""
+        self._reached: dict[PlannedRun, int] = {}
+        self._begun_s: dict[PlannedRun, float] = {}
 
     def __exit__(self, *error: object) -> None:
         return None
@@ -119,56 +139,55 @@ class LineProgress(AbstractContextManager["LineProgress"]):
     def drawing(self, run: PlannedRun) -> None:
         """Says nothing: an error of the configuration, which may follow, is to stand alone."""
 
-    @contextmanager
-    def run(self, run: PlannedRun) -> Iterator[None]:
-        self._name, self._rounds, self._accuracy = self._names[run], run.rounds, ""
-        start = time.perf_counter()
-        self._left.begin(run)
-        try:
-            yield
-        finally:
-            self._left.end()
-        self._done += 1
-        took = f"done in {time.perf_counter() - start:.1f} s"
-        _say(f"[{self._done}/{self._pairs}] {self._name}: {took}; {_outlook(self._left)}")
+    def begun(self, run: PlannedRun) -> None:
+        self._left.begun(run)
+        self._reached[run], self._begun_s[run] = 0, time.perf_counter()
 
     def going_on(self, run: PlannedRun, rounds: int) -> None:
-        """The run goes on where an earlier command left it, after so many rounds."""
-        self._left.skip(rounds)
+        self._left.going_on(run, rounds)
+        self._reached[run] = rounds
         _say(f"{self._names[run]}: going on from round {rounds}")
 
-    def round_done(self, record: RoundRecord) -> None:
-        if record.accuracy is not None:
-            self._accuracy = f", accuracy {record.accuracy:.1%}"
-        self._left.round_done()
-        done = record.round + 1
-        every = max(1, -(-self._rounds // PLAIN_LINES_PER_RUN))
-        if done % every == 0 or done == self._rounds:
-            clock = time_scale(record.closed_s)(record.closed_s)
-            at = f"round {done}/{self._rounds}, virtual {clock}{self._accuracy}"
-            _say(f"{self._name}: {at}; {_outlook(self._left)}")
+    def round_done(self, run: PlannedRun, reached: Reached) -> None:
+        self._left.round_done(run, reached.rounds)
+        before, self._reached[run] = self._reached[run], reached.rounds
+        every = max(1, -(-run.rounds // PLAIN_LINES_PER_RUN))
+        if reached.rounds // every > before // every or reached.rounds == run.rounds:
+            at = f"round {reached.rounds}/{run.rounds}, {_where(reached)}"
+            _say(f"{self._names[run]}: {at}; {_outlook(self._left)}")
+
+    def done(self, run: PlannedRun) -> None:
+        self._left.done(run)
+        self._end(run, f"done in {time.perf_counter() - self._begun_s[run]:.1f} s; {_outlook(self._left)}")
+
+    def left(self, run: PlannedRun) -> None:
+        """Says nothing: what becomes of the run is told by others."""
 
     def skipped(self, run: PlannedRun) -> None:
-        self._done += 1
-        _say(f"[{self._done}/{self._pairs}] {self._names[run]}: finished earlier, kept")
+        self._left.drop(run)
+        self._end(run, "finished earlier, kept")
 
     def failed(self, run: PlannedRun, reason: str) -> None:
-        self._done += 1
-        _say(f"[{self._done}/{self._pairs}] {self._names[run]}: FAILED: {reason}")
+        self._left.drop(run)
+        self._end(run, f"FAILED: {reason}")
 
     def note(self, text: str) -> None:
-        """A line of something that went wrong."""
         _say(text)
+
+    def _end(self, run: PlannedRun, how: str) -> None:
+        self._done += 1
+        _say(f"[{self._done}/{self._pairs}] {self._names[run]}: {how}")
 
 
 def make_progress(
-    runs: Sequence[PlannedRun], earlier_s: Earlier, *, quiet: bool = False
+    runs: Sequence[PlannedRun], earlier_s: Earlier, *, quiet: bool = False, at_once: int = 1
 ) -> BarProgress | LineProgress:
-    """Bars on a terminal, else lines; on stderr when stdout is for a program (`quiet`)."""
+    """Bars on a terminal, else lines; on stderr when stdout is for a program (`quiet`). `at_once` is how many
+    runs may be at work beside each other."""
     console = Console(stderr=True)
     if console.is_terminal and not quiet:
-        return BarProgress(runs, earlier_s, console)
-    return LineProgress(runs, earlier_s)
+        return BarProgress(runs, earlier_s, console, at_once)
+    return LineProgress(runs, earlier_s, at_once)
 
 
 def _names(runs: Sequence[PlannedRun]) -> dict[PlannedRun, str]:
@@ -178,6 +197,12 @@ def _names(runs: Sequence[PlannedRun]) -> dict[PlannedRun, str]:
         run: f"{run.experiment}: {run.arm}, seed {run.seed}" if several else f"{run.arm}, seed {run.seed}"
         for run in runs
     }
+
+
+def _where(reached: Reached) -> str:
+    """The virtual clock, and the accuracy where one is known."""
+    clock = f"virtual {time_scale(reached.closed_s)(reached.closed_s)}"
+    return clock if reached.accuracy is None else f"{clock}, accuracy {reached.accuracy:.1%}"
 
 
 def _outlook(left: TimeLeft) -> str:

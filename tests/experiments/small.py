@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.csv
 import tomli_w
 
-from emulator.runlog import RoundRecord
 from experiments.config import Experiment, parse_experiment
-from experiments.planned_run import PlannedRun
+from experiments.planned_run import PlannedRun, Reached
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -190,27 +189,31 @@ def as_parquet(csv: Path) -> Path:
 
 
 class Story:
-    """A `Progress` that remembers what it was told."""
+    """A `Progress` that remembers what it was told; how runs ended, apart from failures, stands in `ends`."""
 
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []
+        self.ends: list[tuple[object, ...]] = []
         self.rounds = 0
+        self.reached: Reached | None = None
 
     def drawing(self, run: PlannedRun) -> None: ...
 
-    def run(self, run: PlannedRun) -> Story:
+    def begun(self, run: PlannedRun) -> None:
         self.told.append(("run", run.arm, run.seed))
-        return self
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *error: object) -> None: ...
 
     def going_on(self, run: PlannedRun, rounds: int) -> None:
         self.told.append(("going on", run.arm, run.seed, rounds))
 
-    def round_done(self, record: RoundRecord) -> None:
+    def round_done(self, run: PlannedRun, reached: Reached) -> None:
         self.rounds += 1
+        self.reached = reached
+
+    def done(self, run: PlannedRun) -> None:
+        self.ends.append(("done", run.arm, run.seed))
+
+    def left(self, run: PlannedRun) -> None:
+        self.ends.append(("left", run.arm, run.seed))
 
     def skipped(self, run: PlannedRun) -> None:
         self.told.append(("skipped", run.arm, run.seed))

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from emulator.errors import InputError, ResumableError
-from emulator.runlog import RoundRecord
 from experiments.config import Experiment, locator
 from experiments.locking import locked
+from experiments.planned_run import PlannedRun, Reached
 from experiments.run_directory import RunDirectory
 from experiments.runner import plan_run, run_plan
 from tests.experiments.small import Story, small, write_small
@@ -31,8 +31,8 @@ class Acting(Story):
         super().__init__()
         self._after, self._act = after, act
 
-    def round_done(self, record: RoundRecord) -> None:
-        super().round_done(record)
+    def round_done(self, run: PlannedRun, reached: Reached) -> None:
+        super().round_done(run, reached)
         if self.rounds == self._after:
             self._act()
 

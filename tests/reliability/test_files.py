@@ -96,7 +96,7 @@ def test_one_that_changes_while_a_run_is_at_work_changes_nothing_of_that_run(tmp
 def test_where_nothing_was_begun_they_bind_nobody(tmp_path: Path) -> None:
     experiment = tables(tmp_path)
     story = Story()
-    story.round_done = lambda record: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
+    story.round_done = lambda *told: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         play(experiment, tmp_path, story)
     changed(tmp_path / "devices.csv")

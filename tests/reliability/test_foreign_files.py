@@ -36,7 +36,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = plan_run(small(**SETTINGS), path, None, locator(None, None), fresh=False)
     stop, story = Stop(), Story()
 
-    def round_done(record: object) -> None:
+    def round_done(*told: object) -> None:
         story.rounds += 1
         if story.rounds == 4 + 2:
             stop.ask()

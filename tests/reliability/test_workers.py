@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from emulator.runlog import RoundRecord
 from executor.workers.pool import Pool
 from executor.workers.processes import WorkerProcess
 from experiments.crew import WORKER_MODULE, Crew
+from experiments.planned_run import PlannedRun, Reached
 from experiments.runner import plan_run, run_plan
 from tests.experiments.small import Story, small, write_small
 from tests.reliability.conftest import WorldOf
@@ -91,8 +91,8 @@ class Killing(Story):
         self._others = children(os.getpid(), WORKER_MODULE)  # those of other tests
         self.killed = 0
 
-    def round_done(self, record: RoundRecord) -> None:
-        super().round_done(record)
+    def round_done(self, run: PlannedRun, reached: Reached) -> None:
+        super().round_done(run, reached)
         if self.killed < self._times and self.rounds % 2:
             # Those that are up answer; the others are on their way.
             victims = sorted(set(children(os.getpid(), WORKER_MODULE)) - set(self._others))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
 from pathlib import Path
@@ -14,13 +13,11 @@ from rich.console import Console
 from coordinator.clusterers.fielding import Fielding
 from coordinator.view import View
 from experiments.cli import tables
-from experiments.cli.progress import BarProgress, LineProgress
 from experiments.locking import locked
-from experiments.planned_run import PlannedRun
 from experiments.summary import Summary, summarise
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_idx_folder, write_label_trace, write_replay, write_small
-from tests.experiments.synthetic_runs import a_record, a_run
+from tests.experiments.synthetic_runs import a_run
 
 
 @pytest.fixture
@@ -189,78 +186,7 @@ def test_what_compares_an_arm_with_the_reference_reads_so_in_its_own_row(
     assert [row.count("reference") for row in rows] == [2, 2, 2, 0]
 
 
-# -- progress -----------------------------------------------------------------------------------------------
-
-
-def test_bars_show_the_pairs_the_rounds_the_virtual_clock_and_the_accuracy() -> None:
-    screen = io.StringIO()
-    console = Console(width=120, file=screen, force_terminal=True, color_system=None)
-    runs = [
-        PlannedRun("x", "global", 0, 4),
-        PlannedRun("x", "fielding", 1, 4),
-        PlannedRun("x", "static", 1, 4),
-    ]
-    with BarProgress(runs, {runs[0]: 8.0}, console) as progress:
-        progress.skipped(runs[0])
-        with progress.run(runs[1]):
-            progress.round_done(a_record(0, closed_s=7200.0, accuracy=0.625))
-            progress.round_done(a_record(1, closed_s=9000.0, accuracy=None))
-            progress._bars.refresh()
-            shown = screen.getvalue()
-        progress.failed(runs[2], "nobody was [bold]online")
-    assert "arms x seeds" in shown
-    assert "1/3" in shown
-    assert "fielding, seed 1" in shown
-    assert "2/4" in shown
-    assert "virtual 2.50 h, accuracy 62.5%" in shown
-    assert "25% of all, about 4" in shown  # two of the eight rounds that are left to do
-    ended = screen.getvalue()
-    assert "3/3" in ended
-    assert "static, seed 1 failed: nobody was [bold]online" in ended
-
-
-def test_lines_show_a_few_rounds_of_each_run_however_long_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    runs = [PlannedRun("x", "global", 0, 250), PlannedRun("x", "static", 0, 250)]
-    with LineProgress(runs, {}) as progress:
-        with progress.run(runs[0]):
-            for number in range(250):
-                progress.round_done(a_record(number, accuracy=None if number % 2 else 0.5))
-        progress.failed(runs[1], "nobody was online")
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.split(",")[1] for line in lines[:4]] == [
-        f" seed 0: round {number}/250" for number in (63, 126, 189, 250)
-    ]
-    assert all(", accuracy 50.0%; " in line for line in lines[:4])
-    shares = [line.split("; ")[1].split(",")[0] for line in lines[:5]]
-    assert shares == ["12% of all", "25% of all", "37% of all", "50% of all", "50% of all"]
-    assert all(line.endswith(" s left") for line in lines[:5])
-    assert lines[5] == "[2/2] static, seed 0: FAILED: nobody was online"
-
-
-class Gone(io.StringIO):
-    """A terminal that was closed, or a pipe that nobody reads any more."""
-
-    def write(self, text: str) -> int:
-        raise OSError(errno.EIO, "Input/output error")
-
-
-def test_bars_on_a_terminal_that_is_gone_are_nobodys_reason_to_stop() -> None:
-    runs = [PlannedRun("x", "global", 0, 4)]
-    bars = BarProgress(runs, {}, Console(width=120, file=Gone(), force_terminal=True))
-    with bars, bars.run(runs[0]):
-        bars.going_on(runs[0], 1)
-        bars.note("something went wrong")
-        bars.round_done(a_record(1))
-        bars._bars.refresh()
-
-
-def test_lines_that_nobody_reads_are_nobodys_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = [PlannedRun("x", "global", 0, 1)]
-    with monkeypatch.context() as gone, LineProgress(runs, {}) as progress:
-        gone.setattr("sys.stderr", Gone())
-        with progress.run(runs[0]):
-            progress.round_done(a_record(0))
-        progress.note("something went wrong")
+# -- mistakes -----------------------------------------------------------------------------------------------
 
 
 def test_a_mistake_in_a_part_keeps_its_traceback_ends_with_3_and_the_run_goes_on(

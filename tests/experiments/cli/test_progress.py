@@ -1,0 +1,216 @@
+"""How far a command has come: the bars of a terminal of a given size, and the lines elsewhere."""
+
+from __future__ import annotations
+
+import errno
+import io
+import re
+from collections.abc import Sequence
+
+import pytest
+from rich.console import Console
+
+from experiments.cli.progress import BarProgress, LineProgress
+from experiments.planned_run import PlannedRun, Reached
+
+GLOBAL, FIELDING, STATIC = (PlannedRun("x", arm, 1, 4) for arm in ("global", "fielding", "static"))
+FIRST = Reached(1, closed_s=10.0, accuracy=None)
+
+LEFT = re.compile(r"; (\d+% of all)(?:, (about .+|less than 1 s) left)?$")
+
+
+def a_console(screen: io.StringIO, width: int = 120, height: int = 25) -> Console:
+    return Console(width=width, height=height, file=screen, force_terminal=True, color_system=None)
+
+
+def shown(progress: BarProgress, screen: io.StringIO) -> list[str]:
+    """The lines that stand on the terminal now."""
+    screen.seek(0)
+    screen.truncate()
+    progress._bars.refresh()
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "", screen.getvalue()).splitlines()
+
+
+def bars_of(lines: Sequence[str]) -> list[str]:
+    """The run of each bar but the first, which is of all."""
+    return [line.split(",")[0] for line in lines[1:]]
+
+
+def test_bars_show_the_pairs_the_rounds_the_virtual_clock_and_the_accuracy() -> None:
+    screen = io.StringIO()
+    runs = [GLOBAL, FIELDING, STATIC]
+    with BarProgress(runs, {GLOBAL: 8.0}, a_console(screen), 1) as progress:
+        progress.skipped(GLOBAL)
+        progress.drawing(FIELDING)
+        assert "drawing clients, seed 1" in shown(progress, screen)[1]
+        progress.begun(FIELDING)
+        progress.round_done(FIELDING, Reached(1, closed_s=7200.0, accuracy=0.625))
+        progress.round_done(FIELDING, Reached(2, closed_s=9000.0, accuracy=0.625))
+        overall, bar = shown(progress, screen)
+        progress.done(FIELDING)
+        progress.begun(STATIC)
+        progress.left(STATIC)
+        progress.failed(STATIC, "nobody was [bold]online")
+    assert overall.startswith("arms x seeds")
+    assert "1/3" in overall
+    assert "25% of all, about 4" in overall  # two of the eight rounds that are left to do
+    assert bar.startswith("fielding, seed 1")
+    assert "2/4" in bar
+    assert "virtual 2.50 h, accuracy 62.5%" in bar
+    ended = screen.getvalue()
+    assert "3/3" in ended
+    assert "static, seed 1 failed: nobody was [bold]online" in ended
+
+
+def test_every_run_at_work_has_a_bar_until_it_is_done_or_left() -> None:
+    screen = io.StringIO()
+    with BarProgress([GLOBAL, FIELDING, STATIC], {}, a_console(screen), 3) as progress:
+        for run in (GLOBAL, FIELDING, STATIC):
+            progress.begun(run)
+        progress.round_done(FIELDING, Reached(3, 30.0, None))
+        lines = shown(progress, screen)
+        assert bars_of(lines) == ["global", "fielding", "static"]
+        assert [re.findall(r"\d/\d", line) for line in lines] == [["0/3"], ["0/4"], ["3/4"], ["0/4"]]
+        progress.done(GLOBAL)
+        progress.left(FIELDING)
+        lines = shown(progress, screen)
+        assert bars_of(lines) == ["static"]
+        assert "1/3" in lines[0]
+
+
+def test_a_run_that_was_lost_and_begins_again_is_counted_once() -> None:
+    screen = io.StringIO()
+    with BarProgress([GLOBAL, STATIC], {}, a_console(screen), 2) as progress:
+        progress.begun(GLOBAL)
+        progress.round_done(GLOBAL, Reached(3, 30.0, 0.5))
+        progress.left(GLOBAL)
+        progress.drawing(GLOBAL)
+        progress.begun(GLOBAL)
+        progress.going_on(GLOBAL, 2)
+        lines = shown(progress, screen)
+        assert "2/4" in lines[-1]
+        progress.done(GLOBAL)
+        overall = shown(progress, screen)[0]
+        assert "1/2" in overall
+        assert "50% of all" in overall
+
+
+@pytest.mark.parametrize(("height", "bars"), [(66, 64), (65, 64), (64, 62), (10, 8), (2, 0), (1, 0)])
+def test_there_are_as_many_bars_as_the_terminal_has_room_for(height: int, bars: int) -> None:
+    screen = io.StringIO()
+    runs = [PlannedRun("x", "global", seed, 4) for seed in range(64)]
+    with BarProgress(runs, {}, a_console(screen, height=height), 64) as progress:
+        for run in runs:
+            progress.begun(run)
+        lines = shown(progress, screen)
+    assert lines[0].startswith(("arms x seeds", "..."))
+    assert sum(line.startswith("global, seed ") for line in lines) == bars
+    assert len(lines) <= height
+    if 0 < bars < 64:
+        assert lines[-1].strip() == f"and {64 - bars} more at work"
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_no_bar_takes_two_lines_at_any_usual_width(width: int) -> None:
+    screen = io.StringIO()
+    runs = [PlannedRun("a-long-name", "an-arm-of-many-words", seed, 10_000) for seed in range(3)]
+    runs.append(PlannedRun("another", "global", 0, 10_000))
+    with BarProgress(runs, {}, a_console(screen, width=width), 4) as progress:
+        for run in runs:
+            progress.begun(run)
+            progress.round_done(run, Reached(5000, 9e6, 0.5))
+        lines = shown(progress, screen)
+    assert len(lines) == 1 + 4
+    assert all("accuracy 50.0%" in line for line in lines[1:])
+    assert all("5000/10000" in line for line in lines[1:])
+
+
+def test_lines_show_a_few_rounds_of_each_run_however_long_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [PlannedRun("x", "global", 0, 250), PlannedRun("x", "static", 0, 250)]
+    with LineProgress(runs, {}, 1) as progress:
+        progress.begun(runs[0])
+        for number in range(1, 251):
+            progress.round_done(runs[0], Reached(number, 10.0 * number, 0.5))
+        progress.done(runs[0])
+        progress.failed(runs[1], "nobody was online")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(",")[1] for line in lines[:4]] == [
+        f" seed 0: round {number}/250" for number in (63, 126, 189, 250)
+    ]
+    assert all(", accuracy 50.0%; " in line for line in lines[:4])
+    shares = [line.split("; ")[1].split(",")[0] for line in lines[:5]]
+    assert shares == ["12% of all", "25% of all", "37% of all", "50% of all", "50% of all"]
+    assert all(line.endswith(" s left") for line in lines[:5])
+    assert lines[4].startswith("[1/2] global, seed 0: done in ")
+    assert lines[5] == "[2/2] static, seed 0: FAILED: nobody was online"
+
+
+def test_lines_of_runs_at_work_at_once_are_as_few_where_rounds_are_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    runs = [PlannedRun("x", arm, 0, 100) for arm in ("global", "static")]
+    with LineProgress(runs, {}, 2) as progress:
+        for run in runs:
+            progress.begun(run)
+        for number in (24, 60, 61, 74, 90):  # not one of the rounds 25, 50, 75, 100
+            for run in runs:
+                progress.round_done(run, Reached(number, 10.0, None))
+        for run in runs:
+            progress.done(run)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(", virtual")[0].split(" in ")[0] for line in lines] == [
+        "global, seed 0: round 60/100",
+        "static, seed 0: round 60/100",
+        "global, seed 0: round 90/100",
+        "static, seed 0: round 90/100",
+        "[1/2] global, seed 0: done",
+        "[2/2] static, seed 0: done",
+    ]
+    found = [LEFT.search(line) for line in lines]
+    assert [match and match.group(1) for match in found] == [
+        f"{share}% of all" for share in (42, 60, 82, 90, 95, 100)
+    ]
+
+
+def test_lines_tell_of_a_run_that_was_lost_where_it_goes_on_and_when_it_is_done(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with LineProgress([GLOBAL, STATIC], {}, 2) as progress:
+        progress.begun(GLOBAL)
+        progress.round_done(GLOBAL, Reached(3, 30.0, None))
+        progress.left(GLOBAL)
+        progress.begun(GLOBAL)
+        progress.going_on(GLOBAL, 2)
+        progress.done(GLOBAL)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("global, seed 1: round 3/4, ")
+    assert lines[1] == "global, seed 1: going on from round 2"
+    assert lines[2].startswith("[1/2] global, seed 1: done in ")
+    assert "; 50% of all, " in lines[2]
+    assert len(lines) == 3
+
+
+class Gone(io.StringIO):
+    """A terminal that was closed, or a pipe that nobody reads any more."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_bars_on_a_terminal_that_is_gone_are_nobodys_reason_to_stop() -> None:
+    with BarProgress([GLOBAL], {}, a_console(Gone()), 1) as bars:
+        bars.begun(GLOBAL)
+        bars.going_on(GLOBAL, 1)
+        bars.note("something went wrong")
+        bars.round_done(GLOBAL, Reached(2, 20.0, None))
+        bars._bars.refresh()
+        bars.done(GLOBAL)
+
+
+def test_lines_that_nobody_reads_are_nobodys_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as gone, LineProgress([GLOBAL], {}, 1) as progress:
+        gone.setattr("sys.stderr", Gone())
+        progress.begun(GLOBAL)
+        progress.round_done(GLOBAL, FIRST)
+        progress.done(GLOBAL)
+        progress.note("something went wrong")
