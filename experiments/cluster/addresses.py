@@ -1,0 +1,102 @@
+"""Where a cluster's scheduler is: what --cluster may name, and which of it is safe to talk to.
+
+A dask port runs what it is sent. Without TLS everybody who can reach it commands the workers, and whoever
+answers at it is sent runs; so `tcp://` is taken on loopback alone, unless the user says otherwise.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import time
+from pathlib import Path
+
+from emulator import bounded
+from emulator.errors import ConfigurationError, InputError
+
+SCHEMES = ("tls", "tcp")
+MOST_FILE_BYTES = 2**20
+"""Of a scheduler file; dask's own lists its workers."""
+WAIT_S = 0.1
+
+_ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
+_HOST_AND_PORT = re.compile(
+    r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})/?"
+)
+
+
+def scheduler_address(place: str, what: str, *, is_insecure: bool, patience_s: float) -> str:
+    """The address that `place` is, or that the scheduler file `place` names.
+
+    Args:
+        place: `tls://host:port`, `tcp://host:port`, or the path of a scheduler file.
+        what: The option or argument that it was given for.
+        is_insecure: Whether the user allows `tcp://` beyond this machine.
+        patience_s: Seconds to wait for a scheduler file that is not there yet.
+
+    Raises:
+        ConfigurationError: It is neither, or `tcp://` on another machine.
+        InputError: There is no such file, or it names no address.
+    """
+    if "://" in place:
+        return checked_address(place, what, is_insecure=is_insecure)
+    if not place or _HOST_AND_PORT.fullmatch(place):
+        raise ConfigurationError(f"{what} {place!r}: must be {_choices()}")
+    return checked_address(_named_by(Path(place), what, patience_s), f"{place}:", is_insecure=is_insecure)
+
+
+def checked_address(address: str, what: str, *, is_insecure: bool) -> str:
+    """`scheme://host:port`, if it is one that may be talked to; ConfigurationError if not."""
+    found = _ADDRESS.fullmatch(address)
+    if found is None or found["scheme"] not in SCHEMES:
+        raise ConfigurationError(f"{what} {address!r}: must be {_choices()}")
+    place = _HOST_AND_PORT.fullmatch(found["rest"])
+    if place is None or not 0 < int(place["port"]) < 2**16:
+        raise ConfigurationError(
+            f"{what} {address!r}: must be {_choices()}; a port is 1 to 65535, an IPv6 host is in brackets"
+        )
+    host = place["host"] or place["ipv6"]
+    if found["scheme"] == "tcp" and not (is_insecure or is_loopback(host)):
+        raise ConfigurationError(
+            f"{what} {address}: tcp:// has neither encryption nor authentication, and a dask port runs "
+            f"whatever it is sent, by anybody who reaches it; use tls:// with keys (driftscale cluster keys "
+            f"DIR), tcp:// on this machine's loopback, or --insecure-cluster in a network you trust"
+        )
+    return f"{found['scheme']}://{f'[{host}]' if place['ipv6'] else host}:{int(place['port'])}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is this machine alone: 127.0.0.0/8, ::1 or localhost. No name is looked up."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _named_by(file: Path, what: str, patience_s: float) -> str:
+    """The address in a scheduler file, as soon as there is one."""
+    deadline_s = time.monotonic() + patience_s
+    while not file.exists():
+        if time.monotonic() >= deadline_s:
+            raise InputError(
+                f"{what} {file}: there is no such scheduler file (waited {patience_s:g} s); it must be "
+                f"{_choices()}"
+            )
+        time.sleep(WAIT_S)
+    try:
+        document = bounded.json_document(bounded.read_text(file, MOST_FILE_BYTES))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{what} {file}: cannot be read as a scheduler file: {error}") from error
+    address = document.get("address") if isinstance(document, dict) else None
+    if not isinstance(address, str):
+        raise InputError(
+            f"{what} {file}: is no scheduler file, which is a JSON object with an 'address'; "
+            f"`driftscale cluster scheduler --scheduler-file` writes one"
+        )
+    return address
+
+
+def _choices() -> str:
+    return "tls://HOST:PORT, tcp://HOST:PORT or the path of a scheduler file"

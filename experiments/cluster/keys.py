@@ -1,0 +1,182 @@
+"""Credentials of a cluster: one key, and a certificate that is signed with it and trusts nothing else.
+
+Whoever holds the key is a member of the cluster, and commands it: scheduler, workers and clients have the
+same. A command with workers of its own makes credentials that are never written down.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import ssl
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emulator.errors import EmulatorError, InputError
+from emulator.own_files import create_file, open_file
+
+if TYPE_CHECKING:
+    from distributed import Security
+
+CERTIFICATE = "certificate.pem"
+KEY = "key.pem"
+VALID_DAYS = 3650
+"""A cluster's keys outlive the longest study; who wants shorter ones makes them anew."""
+CLOCK_SLACK = datetime.timedelta(days=1)
+"""By which the clocks of a cluster's hosts may differ."""
+MOST_PEM_BYTES = 2**16
+
+
+@dataclass(frozen=True, repr=False)
+class Credentials:
+    """A certificate and its key, in PEM."""
+
+    certificate: str
+    key: str
+
+    def security(self) -> Security:
+        """They for every role, with encryption required of every connection."""
+        from distributed import Security
+
+        return Security(
+            require_encryption=True,
+            tls_ca_file=self.certificate,
+            tls_scheduler_cert=self.certificate,
+            tls_scheduler_key=self.key,
+            tls_worker_cert=self.certificate,
+            tls_worker_key=self.key,
+            tls_client_cert=self.certificate,
+            tls_client_key=self.key,
+        )
+
+
+def make_credentials(valid_days: int = VALID_DAYS) -> Credentials:
+    """A new key (ECDSA, P-256) and its self-signed certificate."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "driftscale cluster")])
+    now = datetime.datetime.now(datetime.UTC)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SLACK)
+        .not_valid_after(now + datetime.timedelta(days=valid_days))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(
+            x509.KeyUsage(
+                digital_signature=True,
+                key_cert_sign=True,
+                content_commitment=False,
+                key_encipherment=False,
+                data_encipherment=False,
+                key_agreement=False,
+                crl_sign=False,
+                encipher_only=False,
+                decipher_only=False,
+            ),
+            critical=True,
+        )
+        .add_extension(identifier, critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    return Credentials(
+        certificate.public_bytes(serialization.Encoding.PEM).decode("ascii"),
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        ).decode("ascii"),
+    )
+
+
+def write_keys(folder: Path, *, fresh: bool = False) -> None:
+    """New credentials in `folder`, which is made; readable by their owner alone.
+
+    Raises:
+        InputError: There are some already (`fresh` replaces them), or others may write in the folder.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: no folder for keys can be made there: {error.strerror}") from error
+    if stat.S_IMODE(folder.stat().st_mode) & 0o022:
+        raise InputError(
+            f"{folder}: others may write in this folder, and could put their own keys there; chmod go-w it, "
+            f"or name one that does not exist"
+        )
+    paths = [folder / CERTIFICATE, folder / KEY]
+    for path in paths:
+        if not fresh and os.path.lexists(path):
+            raise InputError(
+                f"{path}: there are keys already, which a cluster may use; --fresh replaces them"
+            )
+    credentials = make_credentials()
+    for path, content in zip(paths, (credentials.certificate, credentials.key), strict=True):
+        path.unlink(missing_ok=True)
+        with create_file(path) as file:
+            os.fchmod(file.fileno(), 0o600)  # before there is anything to be read
+            file.write(content.encode("ascii"))
+
+
+def read_keys(folder: Path) -> Security:
+    """The credentials in `folder`; InputError, with the file's name, if they are none, or not secret."""
+    certificate, key = (_read_secret(folder / name) for name in (CERTIFICATE, KEY))
+    _check_dates(folder / CERTIFICATE, certificate)
+    security = Credentials(certificate, key).security()
+    try:
+        security.get_connection_args("client")
+    except ssl.SSLError as error:
+        raise InputError(
+            f"{folder / KEY}: is no key in PEM that {CERTIFICATE} beside it belongs to ({error.reason})"
+        ) from error
+    return security
+
+
+def _read_secret(path: Path) -> str:
+    try:
+        with open_file(path) as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            if mode & 0o077:
+                raise InputError(
+                    f"{path}: has mode {mode:04o}: others may read it, and with it command the cluster; "
+                    f"chmod 600 it, or make new keys"
+                )
+            content = file.read(MOST_PEM_BYTES + 1)
+    except EmulatorError:
+        raise
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read: {error.strerror}; `driftscale cluster keys DIR` makes keys"
+        ) from error
+    if len(content) > MOST_PEM_BYTES or b"-----BEGIN " not in content:
+        raise InputError(f"{path}: is no PEM of at most {MOST_PEM_BYTES:,} bytes")
+    try:
+        return content.decode("ascii")
+    except ValueError as error:
+        raise InputError(f"{path}: is no PEM: {error}") from error
+
+
+def _check_dates(path: Path, certificate: str) -> None:
+    from cryptography import x509
+
+    try:
+        found = x509.load_pem_x509_certificate(certificate.encode("ascii"))
+    except ValueError as error:
+        raise InputError(f"{path}: is no certificate in PEM") from error
+    now = datetime.datetime.now(datetime.UTC)
+    if not found.not_valid_before_utc <= now <= found.not_valid_after_utc:
+        raise InputError(
+            f"{path}: is valid from {found.not_valid_before_utc:%Y-%m-%d} to "
+            f"{found.not_valid_after_utc:%Y-%m-%d} alone; driftscale cluster keys DIR --fresh makes new ones"
+        )
