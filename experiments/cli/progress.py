@@ -50,12 +50,13 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         self, runs: Sequence[PlannedRun], earlier_s: Earlier, console: Console, at_once: int
     ) -> None:
         console.file = cast(IO[str], Notes(console.file))
-        self._bars = Bars(
+        most = max((run.rounds for run in runs), default=0)
+        self._bars = Bars(  # where it is narrow, the bar is cut, then name and time are
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=24),
-            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=len(f"{most}/{most}"))),
             TextColumn("{task.fields[status]}", table_column=Column(no_wrap=True, min_width=STATUS_WIDTH)),
-            TimeElapsedColumn(table_column=Column(no_wrap=True)),
+            TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=len("0:00:00"))),
             console=console,
         )
         self._left = TimeLeft(runs, earlier_s, at_once)
