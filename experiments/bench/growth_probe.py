@@ -11,11 +11,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from emulator.runlog import RoundRecord
 from experiments.bench.digits import Silence
 from experiments.bench.memory_probe import resident_bytes
 from experiments.bench.shipped import shipped_experiment
 from experiments.config import locator
+from experiments.planned_run import PlannedRun, Reached
 from experiments.runner import plan_run, run_plan
 
 ARM = "fielding"
@@ -31,10 +31,10 @@ class Watching(Silence):
         self.seen: list[tuple[int, int]] = []
         self._every = max(1, rounds // SAMPLES)
 
-    def round_done(self, record: RoundRecord) -> None:
-        if (record.round + 1) % self._every == 0:
+    def round_done(self, run: PlannedRun, reached: Reached) -> None:
+        if reached.rounds % self._every == 0:
             gc.collect()
-            self.seen.append((record.round + 1, resident_bytes()))
+            self.seen.append((reached.rounds, resident_bytes()))
 
 
 def main(rounds: int) -> None:

@@ -194,8 +194,12 @@ class Story:
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []
         self.ends: list[tuple[object, ...]] = []
-        self.rounds = 0
-        self.reached: Reached | None = None
+        self.reached: list[Reached] = []
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds were done, of all runs."""
+        return len(self.reached)
 
     def drawing(self, run: PlannedRun) -> None: ...
 
@@ -206,8 +210,7 @@ class Story:
         self.told.append(("going on", run.arm, run.seed, rounds))
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
-        self.rounds += 1
-        self.reached = reached
+        self.reached.append(reached)
 
     def done(self, run: PlannedRun) -> None:
         self.ends.append(("done", run.arm, run.seed))

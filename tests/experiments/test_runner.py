@@ -16,9 +16,11 @@ import pytest
 from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
 from emulator.latency import DriftscaleLatency
 from emulator.messages import Work
+from emulator.runlog import read_log
 from experiments import runner
 from experiments.build import World, build_world
 from experiments.config import Arm, Experiment, load_experiment, locator, parse_experiment
+from experiments.planned_run import Reached
 from experiments.recorded import MOST_EXPERIMENT_BYTES, MOST_RUNS
 from experiments.report.what_was_run import settings_of_run
 from experiments.run_directory import RunDirectory
@@ -145,6 +147,19 @@ def test_timing_counts_what_a_clusterer_does_with_participants_and_the_scores_it
     parts_s = sum(timing[name] for name in ("train_s", "evaluate_s", "score_s", "cluster_s"))
     assert parts_s < timing["wall_s"]
     assert timing["cpu_s"] > 0
+
+
+def test_progress_is_told_of_each_round_with_the_last_accuracy_that_is_known(tmp_path: Path) -> None:
+    story = play(small(round={"rounds": 5, "evaluate_every": 3}), tmp_path / "run", arms=["global"])
+    _, records = read_log(RunDirectory(tmp_path / "run").log_path("global", 0))
+    accuracies = [record.accuracy for record in records]
+    assert [accuracy is None for accuracy in accuracies] == [True, True, False, True, False]
+    known = [None, None, accuracies[2], accuracies[2], accuracies[4]]
+    assert story.reached == [
+        Reached(number + 1, record.closed_s, accuracy)
+        for number, (record, accuracy) in enumerate(zip(records, known, strict=True))
+    ]
+    assert story.ends == [("done", "global", 0)]
 
 
 # -- what is finished is kept -------------------------------------------------------------------------------
@@ -351,6 +366,7 @@ def test_a_run_that_cannot_go_on_is_marked_with_its_reason_and_the_others_still_
         ("run", "fielding", 0),
         ("failed", "fielding", 0),
     ]
+    assert story.ends == [("left", "global", 0), ("left", "fielding", 0)]
     directory = RunDirectory(out)
     reason = directory.failure("global", 0)
     assert reason is not None

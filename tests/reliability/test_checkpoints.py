@@ -80,10 +80,15 @@ def rounds_of(out: Path) -> list[int]:
 # -- when ---------------------------------------------------------------------------------------------------
 
 
+def test_a_stop_is_told_as_a_run_that_was_left(tmp_path: Path) -> None:
+    assert play(small(**EVERY_ROUND), tmp_path / "out", stop_after=6).ends == [("left", "fielding", 0)]
+
+
 def test_an_unfinished_run_is_gone_on_with_and_says_from_where(out: Path, whole: bytes) -> None:
     story = play(small(**EVERY_ROUND), out)
     assert story.told == [("run", "fielding", 0), ("going on", "fielding", 0, 6)]
     assert story.rounds == ROUNDS - 6
+    assert story.ends == [("done", "fielding", 0)]
     assert log_of(out) == whole
     timing = RunDirectory(out).read_timing("fielding", 0)
     assert timing["resumed"] == 1

@@ -19,6 +19,7 @@ from emulator.checkpoints import read_checkpoint
 from emulator.errors import CheckpointError, ForeignFileError
 from emulator.state_tree import to_bytes
 from experiments.config import locator
+from experiments.planned_run import PlannedRun, Reached
 from experiments.run_directory import RunDirectory
 from experiments.runner import plan_run, run_plan
 from experiments.stop import Stop
@@ -36,12 +37,12 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = plan_run(small(**SETTINGS), path, None, locator(None, None), fresh=False)
     stop, story = Stop(), Story()
 
-    def round_done(*told: object) -> None:
-        story.rounds += 1
+    def round_done(run: PlannedRun, reached: Reached) -> None:
+        story.reached.append(reached)
         if story.rounds == 4 + 2:
             stop.ask()
 
-    story.round_done = round_done  # type: ignore[method-assign, assignment]
+    story.round_done = round_done  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         run_plan(plan, story, stop)
     for name in ("rounds.parquet", "summary.json", "report.html"):  # as a command would have left them

@@ -15,8 +15,7 @@ from experiments.bench.memory import after_first_quarter, growth_figures, probe,
 from experiments.bench.memory_probe import BUILD, resident_bytes
 from experiments.bench.shipped import shipped_experiment
 from experiments.bench.streaming import Streaming, StreamSizes, recounted, streaming_figures
-from experiments.planned_run import PlannedRun
-from tests.experiments.synthetic_runs import a_record
+from experiments.planned_run import PlannedRun, Reached
 
 SIZES = StreamSizes(clients=40, steps=3, participants=4)
 
@@ -104,7 +103,7 @@ def test_memory_is_looked_at_so_many_times_in_a_run_however_long(monkeypatch: py
     monkeypatch.setattr("experiments.bench.growth_probe.SAMPLES", 4)
     watching = Watching(8)
     for number in range(8):
-        watching.round_done(a_record(number))
+        watching.round_done(PlannedRun("digits", "fielding", 0, 8), Reached(number + 1, 10.0, None))
     assert [number for number, _ in watching.seen] == [2, 4, 6, 8]
     assert all(resident > 1e6 for _, resident in watching.seen)
 
