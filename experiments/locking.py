@@ -1,4 +1,5 @@
-"""One process at a time in a run directory. The lock is the kernel's: a killed process holds none."""
+"""One process at a time in a run directory, and on a run. The locks are the kernel's: a killed process holds
+none."""
 
 from __future__ import annotations
 
@@ -6,15 +7,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from os import getpid
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING
 
 from emulator.checkpoints import make_folder
-from emulator.errors import ForeignFileError, InputError
+from emulator.errors import ForeignFileError, InputError, ResumableError, RunError
 from emulator.own_files import open_file
 from experiments.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from filelock import FileLock
+
+MOST_HOLDER_BYTES = 300
+"""Of a lock file: a process id and the name of a host."""
+
+PATIENCE_S = 0.2
+"""For the lock of a run: its last holder may delete the file just when it is opened here."""
+
+
+class RunAtWorkError(RunError):
+    """Another process is at work on a run, which is not to be touched until that process has ended."""
 
 
 @contextmanager
@@ -24,7 +36,7 @@ def locked(path: Path) -> Iterator[None]:
     InputError when another one does, or when nothing can be written there; ForeignFileError when the lock is
     no file of its own. A folder that is still no run directory at the end is left as it was found.
     """
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
     directory = RunDirectory(path)
     if path.exists() and not path.is_dir():
@@ -35,17 +47,13 @@ def locked(path: Path) -> Iterator[None]:
         make_folder(path)
     except OSError as error:
         raise InputError(f"--out {path}: cannot be made a folder ({error.strerror})") from error
-    # Where locks are not implemented, one that outlives its process is no substitute.
-    lock = FileLock(lock_path, blocking=False, fallback_to_soft=False)
+    lock = _lock(lock_path, 0)
     try:
-        lock.acquire()
-        with open_file(lock_path, in_place=True) as file:
-            file.truncate()
-            file.write(f"{getpid()}\n".encode())
+        _acquire(lock, lock_path)
     except Timeout as error:
         raise InputError(
-            f"{path}: another process{_pid(lock_path)} is running into this directory; wait for it, or take "
-            f"another --out"
+            f"{path}: another process{_holder(lock_path)} is running into this directory; wait for it, or "
+            f"take another --out"
         ) from error
     except ForeignFileError:
         lock.release()
@@ -57,6 +65,64 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         _let_go(lock, directory, is_new)
+
+
+@contextmanager
+def seed_locked(directory: RunDirectory, arm: str, seed: int) -> Iterator[None]:
+    """Within it no other process touches the folder of the run.
+
+    RunAtWorkError when another one is at work on it, ResumableError when nothing can be written beside the
+    folder, ForeignFileError when the lock is no file of its own.
+    """
+    from filelock import Timeout
+
+    lock_path = directory.seed_lock_path(arm, seed)
+    lock = _lock(lock_path, PATIENCE_S)
+    try:
+        make_folder(lock_path.parent)
+        _acquire(lock, lock_path)
+    except Timeout as error:
+        raise RunAtWorkError(
+            f"{arm}, seed {seed}: another process{_holder(lock_path)} is at work on it"
+        ) from error
+    except ForeignFileError:
+        lock.release()
+        raise
+    except OSError as error:
+        _delete_and_release(lock, lock_path)
+        raise ResumableError(
+            f"{arm}, seed {seed}: its lock {lock_path} cannot be written ({error.strerror})"
+        ) from error
+    try:
+        yield
+    finally:
+        _delete_and_release(lock, lock_path)
+
+
+def _lock(path: Path, patience_s: float) -> FileLock:
+    from filelock import FileLock
+
+    # Where locks are not implemented, one that outlives its process is no substitute.
+    return FileLock(path, timeout=patience_s, poll_interval=0.01, fallback_to_soft=False)
+
+
+def _acquire(lock: FileLock, path: Path) -> None:
+    """Take the lock, and say in its file who has it."""
+    lock.acquire()
+    with open_file(path, in_place=True) as file:
+        file.truncate()
+        file.write(f"{getpid()} {gethostname()}\n".encode())
+
+
+def _delete_and_release(lock: FileLock, path: Path) -> None:
+    """Delete the file while its lock is held, if it is, and release."""
+    try:
+        if lock.is_locked:
+            path.unlink(missing_ok=True)
+    except OSError:
+        pass  # a disk that may only be read keeps it
+    finally:
+        lock.release()
 
 
 def _let_go(lock: FileLock, directory: RunDirectory, is_new: bool) -> None:
@@ -72,11 +138,14 @@ def _let_go(lock: FileLock, directory: RunDirectory, is_new: bool) -> None:
         lock.release()
 
 
-def _pid(lock_path: Path) -> str:
-    """` (process 4711)`, where the holder has said who it is."""
+def _holder(lock_path: Path) -> str:
+    """` (process 4711)`, or ` (process 4711 on HOST)` of another host; nothing where nobody can read it."""
     try:
         with open_file(lock_path) as file:
-            text = file.read(20).decode("ascii").strip()
+            text = file.read(MOST_HOLDER_BYTES).decode("utf-8").strip()
     except (OSError, ValueError, ForeignFileError):
         return ""
-    return f" (process {text})" if text.isdecimal() else ""
+    pid, _, host = text.partition(" ")
+    if not pid.isdecimal() or not host.isprintable():
+        return ""
+    return f" (process {pid})" if host in ("", gethostname()) else f" (process {pid} on {host})"

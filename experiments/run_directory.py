@@ -7,6 +7,7 @@
     <arm>/seed-<n>/timing.json what was measured on a wall clock
     <arm>/seed-<n>/checkpoint/ where an unfinished run goes on from
     <arm>/seed-<n>/DONE        or FAILED, with the reason; neither while a run is unfinished
+    <arm>/.seed-<n>.lock       held by the process that is at work on this run, and deleted at its end
     rounds.parquet, summary.json, report.html
     .lock                      held by the process that runs into the directory
 
@@ -22,7 +23,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,8 @@ OF_ALL = ("manifest.json", "rounds.parquet", "summary.json", "report.html", "exp
 
 OF_A_RUN = ("log.jsonl", "timing.json", "DONE", "FAILED")
 
-SEED_FOLDER = re.compile(r"seed-\d+")
+OF_A_SEED = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[1-9][0-9]{0,18})\.lock")
+"""The names of a run's folder and of its lock."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,11 @@ class RunDirectory:
         """The folder of one run; InputError when the arm's name would lead out of the run directory."""
         return path_below(self.path, *_names(arm, seed), is_folder=True)
 
+    def seed_lock_path(self, arm: str, seed: int) -> Path:
+        """The lock of one run, beside its folder: a start deletes the folder."""
+        folder, name = _names(arm, seed)
+        return path_below(self.path, folder, f".{name}.lock")
+
     def log_path(self, arm: str, seed: int) -> Path:
         return path_below(self.path, *_names(arm, seed), "log.jsonl")
 
@@ -114,10 +121,13 @@ class RunDirectory:
         self._files_of_all()
         for arm, seed in planned:
             self.seed_path(arm, seed)
-        for folder in self._seed_folders():
+            self.seed_lock_path(arm, seed)
+        for arm, seed in self.runs_there():
+            folder = self.seed_path(arm, seed)
+            self.seed_lock_path(arm, seed)
             for name in OF_A_RUN:
                 path_below(folder, name)
-            checkpoints = CheckpointFolder(path_below(folder, "checkpoint", is_folder=True))
+            checkpoints = self.checkpoints(arm, seed)
             checkpoints.files()
             checkpoints.torn()
 
@@ -201,8 +211,26 @@ class RunDirectory:
     def holds_runs(self) -> bool:
         """Whether there is any run that is finished or has a checkpoint, of whatever configuration."""
         return any(
-            (folder / "DONE").exists() or any(folder.glob("checkpoint/round-*"))
-            for folder in self._seed_folders()
+            self.done_path(arm, seed).exists() or any(self.seed_path(arm, seed).glob("checkpoint/round-*"))
+            for arm, seed in self.runs_there()
+        )
+
+    def runs_there(self) -> list[tuple[str, int]]:
+        """(arm, seed) of all runs that have a folder or a lock, of whatever configuration, in order."""
+        there = set()
+        for found in (*self.path.glob("*/seed-*"), *self.path.glob("*/.seed-*.lock")):
+            named = OF_A_SEED.fullmatch(found.name)
+            if named is not None and _can_name_a_folder(found.parent.name):
+                there.add((found.parent.name, int(named["folder"] or named["lock"])))
+        return sorted(there)
+
+    def has_leftovers(self, arm: str, seed: int) -> bool:
+        """Whether a process that was killed has left torn files of the run, checkpoints behind its DONE, or
+        its lock; also true while a process is at work on it."""
+        return (
+            self.seed_lock_path(arm, seed).exists()
+            or bool(_torn(self.seed_path(arm, seed), OF_A_RUN))
+            or (self.is_done(arm, seed) and self.checkpoints(arm, seed).path.exists())
         )
 
     def begun_pairs(self) -> list[tuple[str, int]]:
@@ -220,37 +248,31 @@ class RunDirectory:
 
     # -- writing -----------------------------------------------------------------------------------------
 
-    def clear(self) -> None:
-        """Delete the runs and all that was made of them; whatever else is in the folder stays, and with it
-        the folder. InputError where there are runs and no configuration: they may be anybody's."""
-        if not self.experiment_path.is_file():
-            if not self.holds_runs():  # nothing is here yet, or an earlier `clear` came to its end
-                return
-            missing = self.experiment_path.name
-            raise InputError(f"{self.path}: not a run directory (it has no {missing}), so it is not deleted")
-        self.refuse_foreign()  # before anything is deleted
-        for folder in self._seed_folders():
-            done = folder / "DONE"
-            if done.exists():  # first: a run that has it has all its files
-                done.unlink()
-                sync_folder(folder)
+    def delete_run(self, arm: str, seed: int) -> None:
+        """Delete the folder of the run."""
+        folder, done = self.seed_path(arm, seed), self.done_path(arm, seed)
+        if done.exists():  # first: a run that has it has all its files
+            done.unlink()
+            sync_folder(folder)
+        if folder.exists():
             shutil.rmtree(folder)
-            _remove_if_empty(folder.parent)
+
+    def delete_files_of_all(self) -> None:
+        """Delete what is not of one run, the configuration last."""
         for file in self._files_of_all():
             file.unlink(missing_ok=True)
-        _remove_if_empty(self.path)
 
     def delete_torn_files(self) -> None:
-        """Delete what processes that were killed while they wrote a file have left beside it."""
-        for folder in (self.path, *self._seed_folders()):
-            for file in folder.glob(".*"):
-                torn = ASIDE.fullmatch(file.name)
-                if (
-                    torn is not None
-                    and torn["name"] in (*OF_ALL, *OF_A_RUN)
-                    and not _is_alive(int(torn["pid"]))
-                ):
-                    path_below(folder, file.name).unlink(missing_ok=True)
+        """Delete what processes that were killed while they wrote a file of all runs have left beside it."""
+        for file in _torn(self.path, OF_ALL):
+            file.unlink(missing_ok=True)
+
+    def delete_leftovers(self, arm: str, seed: int) -> None:
+        """Delete the torn files of the run, and its checkpoints once it is done."""
+        for file in _torn(self.seed_path(arm, seed), OF_A_RUN):
+            file.unlink(missing_ok=True)
+        if self.is_done(arm, seed):
+            self.checkpoints(arm, seed).delete()
 
     def start(self, arm: str, seed: int) -> Path:
         """An empty folder for the run; whatever an earlier attempt left there is deleted."""
@@ -274,14 +296,6 @@ class RunDirectory:
 
     # -- what is there ------------------------------------------------------------------------------------
 
-    def _seed_folders(self) -> list[Path]:
-        """The folders of runs that are there, of whatever configuration, in order."""
-        return [
-            path_below(self.path, found.parent.name, found.name, is_folder=True)
-            for found in sorted(self.path.glob("*/seed-*"))
-            if SEED_FOLDER.fullmatch(found.name)
-        ]
-
     def _configured_pairs(self) -> list[tuple[str, int]]:
         seeds = self.seeds()
         return [(arm, seed) for arm in self.arms() for seed in seeds]
@@ -292,9 +306,24 @@ class RunDirectory:
 
 def _names(arm: str, seed: int) -> tuple[str, str]:
     """Of the folders that the run lies in, below the run directory."""
-    if arm in ("", ".", "..") or set(arm) & set("/\\\0"):
+    if not _can_name_a_folder(arm):
         raise InputError(f"arm {arm!r}: its name must serve as the name of a folder")
     return arm, f"seed-{seed}"
+
+
+def _can_name_a_folder(arm: str) -> bool:
+    return arm not in ("", ".", "..") and not set(arm) & set("/\\\0")
+
+
+def _torn(folder: Path, names: Collection[str]) -> list[Path]:
+    """What processes that were killed while they wrote one of the files `names` have left in `folder`."""
+    return [
+        path_below(folder, file.name)
+        for file in folder.glob(".*")
+        if (torn := ASIDE.fullmatch(file.name)) is not None
+        and torn["name"] in names
+        and not _is_alive(int(torn["pid"]))
+    ]
 
 
 def _is_list_of(kind: type, value: object) -> bool:
@@ -309,11 +338,6 @@ def _is_alive(pid: int) -> bool:
     except OSError:  # it is somebody else's
         return True
     return True
-
-
-def _remove_if_empty(folder: Path) -> None:
-    if not any(folder.iterdir()):
-        folder.rmdir()
 
 
 def _read_json(path: Path) -> dict[str, Any]:

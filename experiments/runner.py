@@ -38,6 +38,8 @@ from experiments.build import (
 )
 from experiments.config import Experiment, Locate, parse_experiment
 from experiments.crew import Crew
+from experiments.leftovers import clear, sweep
+from experiments.locking import RunAtWorkError, seed_locked
 from experiments.naming import naming
 from experiments.planned_run import PlannedRun, Reached
 from experiments.run_directory import RunDirectory
@@ -141,7 +143,7 @@ def plan_run(
     directory.refuse_foreign((arm, seed) for arm in names for seed in experiment.seeds)
     if fresh and path.exists():
         check(experiment, locate, arms, file, scratch=path)
-        directory.clear()
+        clear(directory)
     if not directory.experiment_path.is_file() and directory.holds_runs():
         missing = directory.experiment_path.name
         raise InputError(f"{path} holds runs, but no {missing} that says of what; take another --out")
@@ -166,7 +168,8 @@ def plan_run(
 
 def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None) -> None:
     """Run what is not finished, each from its last checkpoint. One that cannot go on is marked FAILED and the
-    others still run; FailedRunsError at the end names them.
+    others still run; FailedRunsError at the end names them. So do they when another process is at work on
+    one, which is left alone; RunError at the end names those.
 
     ResumableError when the machine failed a run, CheckpointError or ForeignFileError when one cannot be
     resumed: no other is tried. KeyboardInterrupt once `stop` was asked for, and the run at hand stored.
@@ -177,6 +180,7 @@ def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None) -> None:
 
 def _run_all(plan: Plan, progress: Progress, stop: Stop, crew: Crew) -> None:
     failures: list[str] = []
+    at_work: list[str] = []
     world: World | None = None
     files = SourceFiles(plan.locate, _recorded_files(plan.directory))
     if plan.directory.begun_pairs() and plan.directory.manifest() is None:
@@ -184,9 +188,9 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, crew: Crew) -> None:
             f"{plan.directory.path}: without its {plan.directory.manifest_path.name} nobody knows which "
             f"files the runs in it were begun with; they are taken to be those of today"
         )
+    sweep(plan.directory, progress.note)
     for run in plan.runs():
         if plan.is_done(run):
-            plan.directory.checkpoints(run.arm, run.seed).delete()  # had it been killed right after DONE
             progress.skipped(run)
             continue
         if world is None or world.streams.seed != run.seed:
@@ -201,21 +205,49 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, crew: Crew) -> None:
                 _write_manifest(plan, world, files.found)
         try:
             with stop.between_steps():
-                run_one(plan, run, world, progress, stop, crew)
-        except (ResumableError, CheckpointError, ForeignFileError):
-            raise
-        except EmulatorError as error:
-            plan.directory.mark_failed(run.arm, run.seed, str(error))
-            progress.failed(run, str(error))
+                reason = run_one(plan, run, world, progress, stop, crew)
+        except RunAtWorkError:
+            at_work.append(f"{run.arm}, seed {run.seed}")
+            continue
+        if reason is not None:
+            progress.failed(run, reason)
             failures.append(f"{run.arm}, seed {run.seed}")
     if failures:
         raise FailedRunsError(
             f"{len(failures)} of {len(plan.runs())} runs failed ({_some(failures)}); finished runs are kept "
             f"in {plan.directory.path}"
         )
+    if at_work:
+        raise RunError(
+            f"{plan.directory.path}: other processes are at work on {len(at_work)} of {len(plan.runs())} "
+            f"runs ({_some(at_work)}); give the command again when they have ended"
+        )
 
 
-def run_one(plan: Plan, run: PlannedRun, world: World, progress: Progress, stop: Stop, crew: Crew) -> None:
+def run_one(
+    plan: Plan, run: PlannedRun, world: World, progress: Progress, stop: Stop, crew: Crew
+) -> str | None:
+    """Run one (arm, seed) under its lock: None when it is DONE, or why it is marked FAILED.
+
+    RunAtWorkError where another process is at work on it, and the errors of `_run_to_end`.
+    """
+    with seed_locked(plan.directory, run.arm, run.seed):
+        if plan.is_done(run):  # by a process that was at work on it until now
+            progress.skipped(run)
+            return None
+        try:
+            _run_to_end(plan, run, world, progress, stop, crew)
+        except (ResumableError, CheckpointError, ForeignFileError):
+            raise
+        except EmulatorError as error:
+            plan.directory.mark_failed(run.arm, run.seed, str(error))
+            return str(error)
+    return None
+
+
+def _run_to_end(
+    plan: Plan, run: PlannedRun, world: World, progress: Progress, stop: Stop, crew: Crew
+) -> None:
     """Run one (arm, seed) to DONE, from its last checkpoint or from its first round.
 
     ResumableError where the machine has no room or memory for it, CheckpointError where it is not to be gone

@@ -15,6 +15,7 @@ from device_profiles import read_profile
 from emulator.errors import DataFileError, InputError
 from experiments.cli import OUR_PACKAGES, main
 from experiments.config import load_experiment, locator
+from experiments.leftovers import clear
 from experiments.run_directory import RunDirectory
 from tests.experiments.small import DEVICES, write_idx_folder, write_small
 from tests.experiments.synthetic_runs import a_directory, a_run, store
@@ -329,5 +330,5 @@ def test_what_lies_behind_a_link_is_not_deleted_with_a_run_directory(tmp_path: P
     directory = a_directory(tmp_path / "run", ["global"], [0])
     (directory.path / "global").symlink_to(other.path / "global")
     with pytest.raises(InputError, match=r"run/global: is a link to .*other/global"):
-        RunDirectory(directory.path).clear()
+        clear(RunDirectory(directory.path))
     assert other.is_done("global", 0)

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import fcntl
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from emulator.errors import InputError
-from experiments.locking import locked
+from emulator.errors import ForeignFileError, InputError, ResumableError
+from experiments.leftovers import clear
+from experiments.locking import RunAtWorkError, locked, seed_locked
 from experiments.run_directory import RunDirectory
 from tests.experiments.small import small
 
@@ -30,10 +33,10 @@ def a_run_directory(path: Path) -> Path:
     return path
 
 
-def holder(path: Path) -> subprocess.Popen[str]:
+def holder(path: Path, code: str = HOLD) -> subprocess.Popen[str]:
     """Another process that holds the lock."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)],
+        [sys.executable, "-c", code, str(path)],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -51,7 +54,7 @@ def test_a_second_process_is_refused_at_once_and_told_who_the_first_is(tmp_path:
             pytest.fail("two processes in one directory")
         assert str(path) in str(refused.value)
         assert f"(process {other.pid})" in str(refused.value)
-        RunDirectory(path).clear()  # as --fresh does it
+        clear(RunDirectory(path))  # as --fresh does it
         with pytest.raises(InputError, match="another process"), locked(path):
             pytest.fail("the lock was deleted")
         other.kill()
@@ -93,4 +96,119 @@ def test_a_place_that_cannot_be_a_run_directory_is_refused(tmp_path: Path) -> No
         pytest.fail("held")
     inside = tmp_path / "file" / "run"
     with pytest.raises(InputError, match=r"--out .*run: cannot be made a folder"), locked(inside):
+        pytest.fail("held")
+
+
+# -- of a run -----------------------------------------------------------------------------------------------
+
+HOLD_SEED = """
+import sys
+from pathlib import Path
+from experiments.locking import seed_locked
+from experiments.run_directory import RunDirectory
+with seed_locked(RunDirectory(Path(sys.argv[1])), "global", 0):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+TAKE_TURNS = """
+import sys
+from pathlib import Path
+from experiments.locking import RunAtWorkError, seed_locked
+from experiments.run_directory import RunDirectory
+directory, counter, turns = RunDirectory(Path(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3])
+while turns:
+    try:
+        with seed_locked(directory, "global", 0):
+            counter.write_text(str(int(counter.read_text()) + 1))
+            turns -= 1
+    except RunAtWorkError:
+        pass
+"""
+
+
+def test_a_run_is_of_one_process_at_a_time_until_that_is_killed(tmp_path: Path) -> None:
+    directory = RunDirectory(a_run_directory(tmp_path / "run"))
+    lock = directory.seed_lock_path("global", 0)
+    with holder(directory.path, HOLD_SEED) as other:
+        said = rf"^global, seed 0: another process \(process {other.pid}\) is at work on it$"
+        with pytest.raises(RunAtWorkError, match=said) as refused, seed_locked(directory, "global", 0):
+            pytest.fail("two processes at one run")
+        assert refused.value.exit_code == 3
+        assert lock.read_text() == f"{other.pid} {socket.gethostname()}\n"
+        with seed_locked(directory, "global", 1), seed_locked(directory, "fielding", 0):
+            pass
+        other.kill()
+        other.communicate()
+    assert lock.exists()
+    with seed_locked(directory, "global", 0):
+        assert lock.read_text().startswith(f"{os.getpid()} ")
+    assert sorted(path.name for path in directory.path.rglob("*")) == [
+        "experiment.toml",
+        "fielding",
+        "global",
+    ]
+
+
+def test_a_holder_on_another_host_is_named_with_it(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    with seed_locked(directory, "global", 0):
+        directory.seed_lock_path("global", 0).write_text("4711 node3\n")
+        with (
+            pytest.raises(RunAtWorkError, match=r"another process \(process 4711 on node3\) is at work"),
+            seed_locked(directory, "global", 0),
+        ):
+            pytest.fail("held twice")
+        directory.seed_lock_path("global", 0).write_text("4711 \x1b[31mred\n")
+        with (
+            pytest.raises(RunAtWorkError, match=r"another process is at work"),
+            seed_locked(directory, "global", 0),
+        ):
+            pytest.fail("held twice")
+
+
+@pytest.mark.slow
+def test_a_lock_that_its_holder_deletes_never_lets_two_in(tmp_path: Path) -> None:
+    """Each turn ends with the file deleted, while the others try to open it."""
+    directory, counter = RunDirectory(a_run_directory(tmp_path / "run")), tmp_path / "counter"
+    counter.write_text("0")
+    command = [sys.executable, "-c", TAKE_TURNS, str(directory.path), str(counter), "200"]
+    others = [subprocess.Popen(command, cwd=ROOT) for _ in range(3)]
+    assert [other.wait(60) for other in others] == [0, 0, 0]
+    assert counter.read_text() == "600"
+    assert not list((directory.path / "global").iterdir())
+
+
+def test_a_lock_that_was_deleted_while_it_was_opened_is_taken_at_the_next_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when its last holder ends between the opening and the locking."""
+    directory = RunDirectory(tmp_path)
+    path, flock, deleted = directory.seed_lock_path("global", 0), fcntl.flock, []
+
+    def deleting(descriptor: int, operation: int) -> None:
+        if operation & fcntl.LOCK_EX and len(deleted) < 2:
+            deleted.append(path.unlink())
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", deleting)
+    with seed_locked(directory, "global", 0):
+        assert len(deleted) == 2
+        assert path.read_text().startswith(f"{os.getpid()} ")
+
+
+def test_a_run_whose_lock_cannot_be_written_stops_resumably(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "global").touch()
+    directory = RunDirectory(tmp_path / "run")
+    with pytest.raises(ForeignFileError, match=r"run/global: is a file"), seed_locked(directory, "global", 0):
+        pytest.fail("held")
+    gone = RunDirectory(tmp_path / "file" / "run")
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(
+            ResumableError, match=r"^global, seed 0: its lock .*cannot be written \(Not a directory"
+        ),
+        seed_locked(gone, "global", 0),
+    ):
         pytest.fail("held")

@@ -48,20 +48,6 @@ def test_starting_clears_what_an_earlier_attempt_left(directory):
     assert list(folder.iterdir()) == []
 
 
-def test_a_run_directory_is_cleared_whole_and_nothing_else_is_ever_deleted(directory, tmp_path):
-    directory.clear()
-    assert not directory.path.exists()
-    directory.clear()
-    (tmp_path / "thesis.tex").write_text("precious")
-    RunDirectory(tmp_path).clear()
-    assert (tmp_path / "thesis.tex").exists()
-    RunDirectory(tmp_path).start("arm", 0)
-    RunDirectory(tmp_path).done_path("arm", 0).touch()
-    with pytest.raises(InputError, match="so it is not deleted"):
-        RunDirectory(tmp_path).clear()
-    assert (tmp_path / "thesis.tex").exists()
-
-
 def test_no_directory_no_experiment_and_damaged_files_are_one_line_each(directory, tmp_path):
     with pytest.raises(InputError, match="no such run directory"):
         RunDirectory(tmp_path / "absent").arms()

@@ -3,10 +3,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from emulator.runlog import read_log
 from experiments import runner
 from experiments.build import World, build_world
 from experiments.config import Arm, Experiment, load_experiment, locator, parse_experiment
+from experiments.leftovers import clear
+from experiments.locking import RunAtWorkError, seed_locked
 from experiments.planned_run import Reached
 from experiments.recorded import MOST_EXPERIMENT_BYTES, MOST_RUNS
 from experiments.report.what_was_run import settings_of_run
@@ -203,6 +207,80 @@ def test_only_the_arms_that_were_asked_for_are_run_and_the_others_later(tmp_path
         play(small(), out, arms=["nobody"])
 
 
+def test_a_run_that_another_process_is_at_work_on_is_left_for_later_and_the_others_run(
+    tmp_path: Path,
+) -> None:
+    out, whole = tmp_path / "run", tmp_path / "whole"
+    play(small(), whole)
+    plan, story = plan_run(small(), out, None, locator(None, None), fresh=False), Story()
+    with seed_locked(plan.directory, "global", 0):
+        with pytest.raises(RunError) as ended:
+            run_plan(plan, story)
+        assert str(ended.value) == (
+            f"{out}: other processes are at work on 1 of 2 runs (global, seed 0); give the command again "
+            f"when they have ended"
+        )
+        at_work = f"global, seed 0: another process (process {os.getpid()}) is at work on it"
+        assert story.told == [("note", f"{at_work}; its files are left alone"), ("run", "fielding", 0)]
+        assert not plan.directory.seed_path("global", 0).exists()
+    assert play(small(), out).told == [("run", "global", 0), ("skipped", "fielding", 0)]
+    assert logs(out) == logs(whole)
+
+
+def test_a_run_that_another_process_has_finished_meanwhile_is_not_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, whole = tmp_path / "run", tmp_path / "whole"
+    play(small(), whole)
+
+    @contextmanager
+    def late(directory: RunDirectory, arm: str, seed: int) -> Iterator[None]:
+        shutil.copytree(whole / arm, out / arm)
+        with seed_locked(directory, arm, seed):
+            yield
+
+    monkeypatch.setattr(runner, "seed_locked", late)
+    assert play(small(), out).told == [("skipped", "global", 0), ("skipped", "fielding", 0)]
+    assert logs(out) == logs(whole)
+
+
+def test_a_run_is_locked_until_it_is_marked_done_or_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked: list[tuple[str, str]] = []
+    for name in ("start", "mark_done", "mark_failed"):
+        method = getattr(RunDirectory, name)
+
+        def watched(
+            directory: RunDirectory, arm: str, seed: int, *more: Any, name: str = name, method: Any = method
+        ) -> Any:
+            result = method(directory, arm, seed, *more)
+            with pytest.raises(RunAtWorkError), seed_locked(directory, arm, seed):
+                pytest.fail(f"not locked at {name}")
+            locked.append((arm, name))
+            return result
+
+        monkeypatch.setattr(RunDirectory, name, watched)
+    arms = [{"name": "good"}, {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}]
+    with pytest.raises(RunError, match=r"^1 of 2 runs failed"):
+        play(small(arm=arms), tmp_path / "run")
+    assert locked == [("good", "start"), ("good", "mark_done"), ("bad", "start"), ("bad", "mark_failed")]
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_fresh_is_refused_while_another_process_is_at_work_on_a_run(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    play(small(), out)
+    before = stamps(out)
+    with (
+        seed_locked(RunDirectory(out), "fielding", 0),
+        pytest.raises(InputError, match=r"run is not deleted: fielding, seed 0: another process"),
+    ):
+        play(small(), out, fresh=True)
+    assert stamps(out) == before
+    assert play(small(), out, fresh=True).told == [("run", "global", 0), ("run", "fielding", 0)]
+
+
 def test_an_attempt_that_did_not_end_is_done_again_from_its_start(tmp_path: Path) -> None:
     out = tmp_path / "run"
     play(small(), out)
@@ -319,13 +397,13 @@ def test_fresh_killed_while_it_deletes_leaves_no_run_that_says_done_and_is_not_w
         nonlocal left
         if left == 0:
             raise Killed
-        left -= 1
+        left -= not str(asked[0]).endswith(".lock")
         unlink(*asked, **named)
 
     with monkeypatch.context() as dead:
         dead.setattr(os, "unlink", dying)
         with pytest.raises(Killed):
-            RunDirectory(out).clear()
+            clear(RunDirectory(out))
     for done in out.glob("*/seed-*/DONE"):
         assert {path.name for path in done.parent.iterdir()} == {"DONE", "log.jsonl", "timing.json"}
     plan = plan_run(small(), out, None, locator(None, None), fresh=False)

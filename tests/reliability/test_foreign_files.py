@@ -115,6 +115,7 @@ FILES = [
     *(".lock", "experiment.toml", "manifest.json", "rounds.parquet", "summary.json", "report.html"),
     *("global", "global/seed-0", "fielding", "fielding/seed-0"),
     *(f"{arm}/seed-0/{name}" for arm in ("global", "fielding") for name in OF_A_RUN),
+    *("global/.seed-0.lock", "fielding/.seed-0.lock", "another/.seed-0.lock"),
     f"fielding/seed-0/checkpoint/round-000009-{'0' * 64}.safetensors",
     "fielding/seed-0/checkpoint/.round-000009-torn",
 ]
@@ -133,6 +134,7 @@ def test_every_command_names_what_is_no_file_of_a_run_directory_and_changes_noth
     tmp_path: Path,
     driftscale: Driftscale,  # noqa: F811
 ) -> None:
+    (run / name).parent.mkdir(exist_ok=True)
     make(replaced(run / name), outside, name in FOLDERS)
     config = write_small(tmp_path, **SETTINGS)
     before = contents(run)
@@ -186,18 +188,19 @@ def test_links_that_are_no_part_of_a_run_directory_are_nobodys_business(
     assert (run / "notes").is_symlink()
 
 
-@pytest.mark.parametrize("name", [".lock", "fielding/seed-0/log.jsonl"])
+@pytest.mark.parametrize("name", [".lock", "fielding/seed-0/log.jsonl", "fielding/.seed-0.lock"])
 def test_a_file_that_is_changed_in_place_is_not_changed_under_a_second_name(
     name: str,
     run: Path,
     tmp_path: Path,
     driftscale: Driftscale,  # noqa: F811
 ) -> None:
-    (run / ".lock").write_text("1\n")
+    for lock in (".lock", "fielding/.seed-0.lock"):
+        (run / lock).write_text("1\n")
     shutil.copytree(run, tmp_path / "backup", copy_function=os.link)  # as cp -al does
     before = contents(tmp_path / "backup")
-    if name != ".lock":
-        (run / ".lock").unlink()
+    for lock in {".lock", "fielding/.seed-0.lock"} - {name}:
+        (run / lock).unlink()
     ended = driftscale("run", write_small(tmp_path, **SETTINGS), "--out", run)
     assert ended.code == 2, ended
     assert f"error: {run / name}: has another name elsewhere (a hard link)" in ended.err.splitlines()[-1]
