@@ -79,7 +79,8 @@ class Progress(Protocol):
         """The run has finished all its rounds, told or not."""
 
     def left(self, run: PlannedRun) -> None:
-        """The run is no longer at work and not done: it was stopped, lost, or is about to be `failed`."""
+        """The run is no longer at work and not done: it was stopped, lost (maybe before it had begun), or is
+        about to be `failed`."""
 
     def skipped(self, run: PlannedRun) -> None:
         """The run was finished earlier, and is kept."""

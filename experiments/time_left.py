@@ -98,13 +98,17 @@ class TimeLeft:
         The work that remains, shared out over the runs at work at once; at least what the longest single run
         still takes.
         """
-        rounds = {run: run.rounds - work.done for run, work in self._works.items() if work.done < run.rounds}
-        if not rounds:
+        left = [
+            ((run.experiment, run.arm), run.rounds - work.done)
+            for run, work in self._works.items()
+            if work.done < run.rounds
+        ]
+        if not left:
             return 0.0
         if not self._paces:
             return None
-        round_s = {arm: self._round_s(arm) for arm in {(run.experiment, run.arm) for run in rounds}}
-        each_s = [number * round_s[run.experiment, run.arm] for run, number in rounds.items()]
+        round_s = {arm: self._round_s(arm) for arm in {arm for arm, _ in left}}
+        each_s = [rounds * round_s[arm] for arm, rounds in left]
         return max(sum(each_s) / self._at_once, max(each_s))
 
     def _add(self, run: PlannedRun, rounds: int, wall_s: float) -> None:

@@ -120,7 +120,9 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         self._bars.update(self._rounds[run], completed=0, status=status)
 
     def _hide(self, run: PlannedRun) -> None:
-        self._bars.remove_task(self._rounds.pop(run))
+        """Take away the bar of `run`, which has none where it was lost before it was at work."""
+        if run in self._rounds:
+            self._bars.remove_task(self._rounds.pop(run))
 
 
 class LineProgress(AbstractContextManager["LineProgress"]):

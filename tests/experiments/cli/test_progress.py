@@ -79,6 +79,7 @@ def test_every_run_at_work_has_a_bar_until_it_is_done_or_left() -> None:
 
 def test_a_run_that_was_lost_and_begins_again_is_counted_once() -> None:
     with BarProgress([GLOBAL, STATIC], {}, a_console(), 2) as progress:
+        progress.left(GLOBAL)  # with its worker, before it had begun
         progress.begun(GLOBAL)
         progress.round_done(GLOBAL, Reached(3, 30.0, 0.5))
         progress.left(GLOBAL)
