@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from os import getpid
 from pathlib import Path
-from socket import gethostname
 from typing import TYPE_CHECKING
 
 from emulator.checkpoints import make_folder
 from emulator.errors import ForeignFileError, InputError, ResumableError, RunError
 from emulator.own_files import open_file
+from experiments.machine import host_name
 from experiments.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _acquire(lock: FileLock, path: Path) -> None:
     lock.acquire()
     with open_file(path, in_place=True) as file:
         file.truncate()
-        file.write(f"{getpid()} {gethostname()}\n".encode())
+        file.write(f"{getpid()} {host_name()}\n".encode())
 
 
 def _delete_and_release(lock: FileLock, path: Path) -> None:
@@ -148,4 +148,4 @@ def _holder(lock_path: Path) -> str:
     pid, _, host = text.partition(" ")
     if not pid.isdecimal() or not host.isprintable():
         return ""
-    return f" (process {pid})" if host in ("", gethostname()) else f" (process {pid} on {host})"
+    return f" (process {pid})" if host in ("", host_name()) else f" (process {pid} on {host})"
