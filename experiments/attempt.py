@@ -20,7 +20,9 @@ from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import CheckpointError, DataFileError, RunError
 from emulator.runlog import RoundRecord, RunLog
 from emulator.state_tree import Tree
+from executor.capability import cpu_capability
 from experiments.config import Checkpoint
+from experiments.machine import host_name
 from experiments.run_directory import RunDirectory
 from experiments.stopwatch import Stopwatch
 from experiments.usage import Usage
@@ -30,6 +32,8 @@ FORMAT = 2
 
 ROUNDING = ("torch", "numpy", "scipy", "scikit-learn")
 """Packages of which another version may round differently."""
+
+RARE = ("resumed", "halved_cohorts", "lost_workers", "runs_beside")
 
 Build = Callable[[Log, tuple[Observer, ...], Stopwatch], Emulation]
 """A fresh emulation of the run."""
@@ -49,11 +53,16 @@ class Tally:
     cpu_s: float = 0.0
     peak_memory_bytes: float = 0.0
     spent_s: dict[str, float] = field(default_factory=dict)
+    runs_beside: int = 0  # the most other runs that were at work on this machine at the same time
+    host: str = ""  # of the last attempt
+    cpu_capability: str = ""
 
-    def timing(self) -> dict[str, float]:
+    def timing(self) -> dict[str, float | str]:
         """As `timing.json` has it; what never happened is left out."""
-        rare = {name: getattr(self, name) for name in ("resumed", "halved_cohorts", "lost_workers")}
+        rare = {name: getattr(self, name) for name in RARE}
         return {
+            "host": self.host,
+            "cpu_capability": self.cpu_capability,
             "wall_s": self.wall_s,
             **self.spent_s,
             "cpu_s": self.cpu_s,
@@ -68,7 +77,8 @@ class Attempt:
 
     `note` is told of checkpoints that are no good, in one line each. `stored` is the round of the last good
     one, None without any. `halved` says how many cohorts the executor has halved, `lost`
-    how many workers were lost in this attempt, `pids` which worker processes there are.
+    how many workers were lost in this attempt, `pids` which worker processes there are, `runs_beside` how
+    many other runs are at work on this machine, at most.
     """
 
     def __init__(
@@ -85,6 +95,7 @@ class Attempt:
         lost: Callable[[], int],
         note: Callable[[str], None],
         pids: Callable[[], Sequence[int]] = tuple,
+        runs_beside: int = 0,
     ) -> None:
         self._directory, self._arm, self._seed = directory, arm, seed
         self._folder = directory.checkpoints(arm, seed)
@@ -96,6 +107,7 @@ class Attempt:
         self._halved = halved
         self._lost = lost
         self._note = note
+        self._runs_beside = runs_beside
         self.stored: int | None = None
         self.tally = Tally()
         self._earlier = Tally()
@@ -163,7 +175,7 @@ class Attempt:
         self.stored = self.tally.rounds
         self._stored_s = time.perf_counter()
 
-    def finish(self) -> dict[str, float]:
+    def finish(self) -> dict[str, float | str]:
         """The timing, once the last round is done and all of the log is on the disk."""
         assert self._log is not None
         with naming_file(self._log_path):
@@ -253,6 +265,8 @@ class Attempt:
         self.tally.halved_cohorts = self._earlier.halved_cohorts + self._halved()
         self.tally.lost_workers = self._earlier.lost_workers + self._lost()
         self.tally.spent_s = dict(self._stopwatch.seconds)
+        self.tally.runs_beside = max(self._earlier.runs_beside, self._runs_beside)
+        self.tally.host, self.tally.cpu_capability = host_name(), cpu_capability()
 
 
 def _refuse_another(tree: Tree, arm: str, seed: int) -> None:

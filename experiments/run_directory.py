@@ -4,7 +4,7 @@
     manifest.json              versions of the first attempt and any later ones, hashes of trace and profile,
                                files that were read, seed streams
     <arm>/seed-<n>/log.jsonl   virtual quantities only
-    <arm>/seed-<n>/timing.json what was measured on a wall clock
+    <arm>/seed-<n>/timing.json what was measured on a wall clock, and on which machine
     <arm>/seed-<n>/checkpoint/ where an unfinished run goes on from
     <arm>/seed-<n>/DONE        or FAILED, with the reason; neither while a run is unfinished
     <arm>/.seed-<n>.lock       held by the process that is at work on this run, and deleted at its end
@@ -23,7 +23,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,11 @@ from experiments.recorded import MOST_EXPERIMENT_BYTES, is_finite, refuse_unread
 
 MOST_REASON_BYTES = 2**16  # of FAILED
 
+TEXTS_OF_TIMING = ("host", "cpu_capability")
+"""Of `timing.json`, where all else is a number; versions before had no texts."""
+
+MOST_TEXT_LETTERS = 255
+
 OF_ALL = ("manifest.json", "rounds.parquet", "summary.json", "report.html", "experiment.toml")
 """The files that are not of one run, in the order in which they are deleted."""
 
@@ -48,7 +53,7 @@ OF_A_SEED = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """One (arm, seed) that ran to its end. `timing` has `wall_s`, `train_s`, `evaluate_s`, … ."""
+    """One (arm, seed) that ran to its end. `timing` has the numbers `wall_s`, `train_s`, `evaluate_s`, … ."""
 
     arm: str
     seed: int
@@ -197,11 +202,18 @@ class RunDirectory:
         return FinishedRun(arm, seed, header, records, self.read_timing(arm, seed))
 
     def read_timing(self, arm: str, seed: int) -> dict[str, float]:
-        """What was measured on a wall clock in a finished run."""
+        """What was measured in a finished run: numbers, without the texts that say where."""
         path = self.timing_path(arm, seed)
         timing = _read_json(path)
+        texts = [timing.pop(name) for name in TEXTS_OF_TIMING if name in timing]
         if "wall_s" not in timing or not all(map(is_finite, timing.values())):
             raise DataFileError(path, "must hold finite numbers, wall_s among them")
+        if not all(map(_is_printable, texts)):
+            raise DataFileError(
+                path,
+                f"{' and '.join(TEXTS_OF_TIMING)} must be texts that can be printed, of at most "
+                f"{MOST_TEXT_LETTERS} letters",
+            )
         return timing
 
     def finished_pairs(self) -> list[tuple[str, int]]:
@@ -282,9 +294,9 @@ class RunDirectory:
         make_folder(folder)
         return folder
 
-    def mark_done(self, arm: str, seed: int, timing: dict[str, float]) -> None:
+    def mark_done(self, arm: str, seed: int, timing: Mapping[str, float | str]) -> None:
         """Write the timing, then DONE; the run needs its checkpoints no more."""
-        write_durably(self.timing_path(arm, seed), json.dumps(timing, allow_nan=False, indent=2) + "\n")
+        write_durably(self.timing_path(arm, seed), json.dumps(dict(timing), allow_nan=False, indent=2) + "\n")
         write_durably(self.done_path(arm, seed), "")
         self.checkpoints(arm, seed).delete()
 
@@ -328,6 +340,10 @@ def _torn(folder: Path, names: Collection[str]) -> list[Path]:
 
 def _is_list_of(kind: type, value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, kind) for item in value)
+
+
+def _is_printable(value: Any) -> bool:
+    return isinstance(value, str) and value.isprintable() and len(value) <= MOST_TEXT_LETTERS
 
 
 def _is_alive(pid: int) -> bool:

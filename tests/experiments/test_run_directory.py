@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from emulator.errors import InputError
@@ -17,6 +19,34 @@ def test_a_stored_run_is_read_back_whole(directory):
     read = directory.read_run("fielding", 2)
     assert (read.records, read.timing) == (run.records, run.timing)
     assert read.header == {"arm": "fielding", "seed": 2}
+
+
+def test_a_timing_says_where_it_was_measured_and_is_read_as_numbers(directory):
+    directory.start("global", 0)
+    directory.mark_done(
+        "global", 0, {"host": "node3", "cpu_capability": "AVX2", "wall_s": 2.0, "runs_beside": 1}
+    )
+    assert json.loads(directory.timing_path("global", 0).read_text())["host"] == "node3"
+    assert directory.read_timing("global", 0) == {"wall_s": 2.0, "runs_beside": 1}
+
+
+@pytest.mark.parametrize("key", ["host", "cpu_capability"])
+@pytest.mark.parametrize("value", [3, None, ["node3"], "a\x1b[31m", "two\nlines", "x" * 256])
+def test_a_text_of_a_timing_that_cannot_be_printed_is_refused(directory, key, value):
+    directory.start("global", 0)
+    directory.timing_path("global", 0).write_text(json.dumps({"wall_s": 2.0, key: value}))
+    with pytest.raises(InputError, match=r"timing.json: host and cpu_capability must be texts"):
+        directory.read_timing("global", 0)
+
+
+@pytest.mark.parametrize(
+    "timing", [{"wall_s": "AVX2"}, {"wall_s": 2.0, "train_s": "node3"}, {"host": "node3"}, {"wall_s": None}]
+)
+def test_a_timing_has_no_other_texts(directory, timing):
+    directory.start("global", 0)
+    directory.timing_path("global", 0).write_text(json.dumps(timing))
+    with pytest.raises(InputError, match=r"timing.json: must hold finite numbers, wall_s among them"):
+        directory.read_timing("global", 0)
 
 
 def test_runs_come_in_the_configured_order(directory):

@@ -19,11 +19,13 @@ from emulator.errors import ConfigurationError, InputError, RunError, UnknownNam
 from emulator.latency import DriftscaleLatency
 from emulator.messages import Work
 from emulator.runlog import read_log
+from executor.capability import cpu_capability
 from experiments import runner
 from experiments.build import World, build_world
 from experiments.config import Arm, Experiment, load_experiment, locator, parse_experiment
 from experiments.leftovers import clear
 from experiments.locking import RunAtWorkError, seed_locked
+from experiments.machine import host_name
 from experiments.planned_run import Reached
 from experiments.recorded import MOST_EXPERIMENT_BYTES, MOST_RUNS
 from experiments.report.what_was_run import settings_of_run
@@ -134,6 +136,8 @@ def test_wall_times_are_in_the_timing_alone(tmp_path: Path) -> None:
     play(small(), tmp_path / "run")
     timing = json.loads((tmp_path / "run/global/seed-0/timing.json").read_text())
     assert {"wall_s", "train_s", "evaluate_s", "cluster_s", "peak_memory_bytes"} <= set(timing)
+    assert timing.pop("host") == host_name()
+    assert timing.pop("cpu_capability") == cpu_capability()
     assert all(value > 0 for value in timing.values())
     log = logs(tmp_path / "run")["global/seed-0/log.jsonl"].decode()
     assert "wall" not in log

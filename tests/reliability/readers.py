@@ -540,7 +540,14 @@ MANIFEST = {
     "profile": {"name": "a", "source": "b"},
     "sha256": {"0": {"trace": "00", "fleet": "11"}},
 }
-TIMING = {"wall_s": 2.0, "train_s": 1.0, "peak_memory_bytes": 1e8}
+TIMING = {
+    "host": "node3",
+    "cpu_capability": "AVX2",
+    "wall_s": 2.0,
+    "train_s": 1.0,
+    "peak_memory_bytes": 1e8,
+    "runs_beside": 1,
+}
 SUMMARY = {
     "version": 4,
     "finished": {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,13 @@ import pytest
 
 from coordinator.clusterers.single import Single
 from coordinator.view import View
+from emulator.checkpoints import read_checkpoint
 from emulator.errors import CheckpointError, ConfigurationError, ResumableError, RunError
+from emulator.state_tree import to_bytes
+from executor.capability import cpu_capability
 from experiments.attempt import FORMAT
 from experiments.config import Experiment, locator
+from experiments.machine import host_name
 from experiments.run_directory import RunDirectory
 from experiments.runner import plan_run, run_plan
 from experiments.stop import Stop
@@ -145,6 +151,38 @@ def test_torn_files_of_a_killed_process_are_swept_up(out: Path) -> None:
     play(small(**EVERY_ROUND), out)
     assert not any(file.exists() for file in torn)
     assert all(file.exists() for file in others)
+
+
+def with_tally(out: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Put a checkpoint with another tally in the place of those that are there."""
+    newest, *older = checkpoints(out)
+    tree = read_checkpoint(newest)
+    change(tree["tally"])
+    content = to_bytes(tree)
+    for file in (newest, *older):
+        file.unlink()
+    newest.with_name(f"round-000006-{sha256(content).hexdigest()}.safetensors").write_bytes(content)
+
+
+def test_a_checkpoint_from_before_timings_named_machines_is_gone_on_with(out: Path, whole: bytes) -> None:
+    def older(tally: dict[str, Any]) -> None:
+        for name in ("host", "cpu_capability", "runs_beside"):
+            del tally[name]
+
+    with_tally(out, older)
+    assert play(small(**EVERY_ROUND), out).told[1] == ("going on", "fielding", 0, 6)
+    assert log_of(out) == whole
+    timing = json.loads(RunDirectory(out).timing_path("fielding", 0).read_text())
+    assert (timing["host"], timing["resumed"]) == (host_name(), 1)
+    assert "runs_beside" not in timing
+
+
+def test_a_timing_names_the_last_machine_and_counts_the_most_runs_beside_it(out: Path) -> None:
+    with_tally(out, lambda tally: tally.update(host="elsewhere", cpu_capability="none", runs_beside=3))
+    play(small(**EVERY_ROUND), out)
+    timing = json.loads(RunDirectory(out).timing_path("fielding", 0).read_text())
+    assert (timing["host"], timing["cpu_capability"]) == (host_name(), cpu_capability())
+    assert timing["runs_beside"] == 3
 
 
 # -- what they bind -----------------------------------------------------------------------------------------
