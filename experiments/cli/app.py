@@ -1,4 +1,4 @@
-"""The commands of `driftscale`, all but those of `profiles`."""
+"""The commands of `driftscale`, all but those of `profiles` and `cluster`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.cli import profiles
+from experiments.cli import cluster, profiles
 from experiments.cli.output import OutputFormat
 from experiments.cli.paths import path_for
 
@@ -22,6 +22,7 @@ app = typer.Typer(
     "141 standard output was closed before all was printed.",
 )
 app.add_typer(profiles.app, name="profiles")
+app.add_typer(cluster.app, name="cluster")
 
 
 def _print_version(asked: bool) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +17,7 @@ from experiments.cluster import child_signals
 from experiments.cluster.addresses import scheduler_address
 from experiments.cluster.keys import make_credentials, read_keys
 from experiments.cluster.nodes import QuickNanny, QuietScheduler, WorkerSetUp
-from experiments.cluster.settings import CONNECT_S, apply_settings, quieten
+from experiments.cluster.settings import CONNECT_S, apply_settings
 
 LOOPBACK = "127.0.0.1"
 
@@ -51,7 +49,6 @@ def local_cluster(jobs: int) -> Iterator[distributed.Client]:
             with _client(cluster.scheduler_address, security, loop) as client:
                 yield client
         finally:
-            quieten(logging.CRITICAL)  # connections that break now are meant to
             loop.run_sync(_close_nannies, cluster)
             cluster.close()
 
@@ -68,18 +65,16 @@ def joined_cluster(
     """
     apply_settings()
     address = scheduler_address(place, "--cluster", is_insecure=is_insecure, patience_s=CONNECT_S)
-    security = client_security(address, keys)
+    security = security_for(address, keys, "client")
     with event_loop() as loop:
-        loop.run_sync(_greet, address, security)
-        try:
-            with _client(address, security, loop) as client:
-                yield client
-        finally:
-            quieten(logging.CRITICAL)
+        loop.run_sync(greet, address, security, CONNECT_S)
+        with _client(address, security, loop) as client:
+            yield client
 
 
-def client_security(address: str, keys: Path | None) -> distributed.Security:
-    """The credentials for `address`: those in the folder `keys`, else those of dask's own configuration."""
+def security_for(address: str, keys: Path | None, role: str) -> distributed.Security:
+    """The credentials for `address`: those in the folder `keys`, else those of dask's own configuration for
+    `role`, which is "client", "scheduler" or "worker"."""
     if keys is not None:
         if not address.startswith("tls://"):
             raise ConfigurationError(f"--keys {keys}: are for tls://, and {address} does without; omit one")
@@ -87,19 +82,24 @@ def client_security(address: str, keys: Path | None) -> distributed.Security:
     security = distributed.Security()
     if not address.startswith("tls://"):
         return security
-    files = security.get_tls_config_for_role("client")
-    if not (files["ca_file"] and files["cert"]):
+    if not has_credentials(security, role):
         raise ConfigurationError(
             f"{address}: tls:// needs keys: name their folder with --keys DIR (driftscale cluster keys DIR "
-            f"makes them), or set distributed.comm.tls.ca-file and .client.cert in dask's configuration"
+            f"makes them), or set distributed.comm.tls.ca-file and .{role}.cert in dask's configuration"
         )
     try:
-        security.get_connection_args("client")
-    except (OSError, ssl.SSLError) as error:
+        security.get_connection_args(role)
+    except OSError as error:  # of which one is ssl.SSLError
         raise InputError(
             f"distributed.comm.tls in dask's configuration: its files cannot be used: {error}"
         ) from error
     return security
+
+
+def has_credentials(security: distributed.Security, role: str) -> bool:
+    """Whether `security` has a certificate for `role`, and one to check others by."""
+    files = security.get_tls_config_for_role(role)
+    return bool(files["ca_file"] and files["cert"])
 
 
 @contextmanager
@@ -123,23 +123,24 @@ def _client(address: str, security: distributed.Security, loop: LoopRunner) -> I
         yield client
 
 
-async def _greet(address: str, security: distributed.Security) -> None:
-    """InputError unless somebody at `address` shakes hands within `CONNECT_S`.
+async def greet(
+    address: str, security: distributed.Security, patience_s: float, role: str = "client"
+) -> None:
+    """InputError unless somebody at `address` shakes hands within `patience_s`.
 
     NOTE: dask's client waits for the handshake without end, and does not say whose certificate was refused.
     """
-    arguments = security.get_connection_args("client")
+    arguments = security.get_connection_args(role)
     try:
-        comm = await asyncio.wait_for(connect(address, timeout=CONNECT_S, **arguments), CONNECT_S)
+        comm = await asyncio.wait_for(connect(address, timeout=patience_s, **arguments), patience_s)
     except CommClosedError as error:  # an OSError, as is the next
         raise InputError(
-            f"{address}: there is somebody, who does not take us for one of the cluster (or is no dask "
-            f"scheduler): {_first_cause(error)}; both need tls:// and the same keys"
+            f"{address}: what listens there does not take us for one of its cluster, or is no dask scheduler "
+            f"({_first_cause(error)}); all of a cluster need the same keys, and tls:// or tcp:// alike"
         ) from error
     except (OSError, TimeoutError) as error:
         raise InputError(
-            f"{address}: no scheduler answers within {CONNECT_S:g} s: {_first_cause(error)}; is it up, and "
-            f"reachable from here?"
+            f"{address}: no scheduler answers there within {patience_s:g} s ({_first_cause(error)})"
         ) from error
     await comm.close()
 

@@ -6,7 +6,6 @@ shows a dashboard, so the port has no use.
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Literal
 
 import distributed
@@ -14,7 +13,7 @@ import distributed
 from experiments.cluster import child_signals
 from experiments.cluster.settings import quieten
 
-quieten(logging.ERROR)  # in a worker's process, which imports this before it runs anything
+quieten()  # in a worker's process, which imports this before it runs anything
 
 CLOSE_S = 1.25
 """As nannies count: they kill a worker process that has not ended by itself after 0.8 of it."""

@@ -54,10 +54,14 @@ def apply_settings() -> None:
     import distributed  # noqa: F401
 
     dask.config.set(SETTINGS)
-    quieten(logging.ERROR)
+    quieten()
 
 
-def quieten(level: int) -> None:
-    """Let the loggers of dask and of what it is built on print what is of `level` or worse only."""
+def quieten() -> None:
+    """Let dask, and what it is built on, print nothing but what ends it.
+
+    Its errors are connections that break, with a traceback for each, as they do when a worker dies or a
+    cluster is closed; the command learns of these anyway, and says them in a line.
+    """
     for name in LOGGERS:
-        logging.getLogger(name).setLevel(level)
+        logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -22,13 +22,14 @@ LOOK_S = 0.1
 
 async def store_and_close(nanny: distributed.Nanny) -> None:
     """Have the run on the worker of `nanny` stop and store, wait for its answer, and close both."""
-    with suppress(OSError, TimeoutError):  # it is dead, or does not answer: nothing more will be stored
-        await asyncio.wait_for(_stop_and_wait(nanny), STOP_S)
+    if nanny.worker_address is not None:  # as it is while there is no worker
+        with suppress(OSError, TimeoutError):  # it is dead, or does not answer: nothing more will be stored
+            await asyncio.wait_for(_stop_and_wait(nanny, nanny.worker_address), STOP_S)
     await nanny.close()
 
 
-async def _stop_and_wait(nanny: distributed.Nanny) -> None:
-    async with nanny.rpc(nanny.worker_address) as worker:
+async def _stop_and_wait(nanny: distributed.Nanny, address: str) -> None:
+    async with nanny.rpc(address) as worker:
         await worker.run(function=dumps(stop_runs))
         while await _asked(worker, is_at_work):
             await asyncio.sleep(LOOK_S)

@@ -1,0 +1,123 @@
+"""`driftscale cluster`: the keys, the scheduler and the workers that `run --cluster` goes to."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.cli.paths import path_for
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="A cluster for run --cluster: dask's scheduler and workers, with driftscale's settings.",
+)
+
+Keys = Annotated[
+    Path | None,
+    typer.Option(
+        "--keys",
+        help="Folder of the cluster's keys (default: those in dask's configuration).",
+        metavar="DIR",
+        parser=path_for("--keys"),
+    ),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option(
+        "--insecure-cluster",
+        help="Allow tcp:// beyond this machine: whoever reaches the port commands the workers.",
+    ),
+]
+
+
+@app.command("keys")
+def make_keys(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder to make.", metavar="DIR", parser=path_for("DIR"))
+    ],
+    fresh: Annotated[bool, typer.Option("--fresh", help="Replace the keys that are there.")] = False,
+) -> None:
+    """Make the keys of a cluster, valid for ten years.
+
+    Scheduler, workers and run --cluster need the same ones; who can read them commands the cluster.
+    """
+    from experiments.cluster.keys import write_keys
+
+    write_keys(folder, fresh=fresh)
+    print(f"keys: {folder}")
+
+
+@app.command()
+def scheduler(
+    keys: Keys = None,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", help="Address to listen at (default: with keys all, without 127.0.0.1)."),
+    ] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port (default: any free one).")] = 0,
+    scheduler_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--scheduler-file",
+            help="Write the address into this file, for workers and run --cluster.",
+            metavar="FILE",
+            parser=path_for("--scheduler-file"),
+        ),
+    ] = None,
+    insecure: Insecure = False,
+) -> None:
+    """Start a scheduler, which hands runs to workers. Ctrl-C ends it."""
+    from experiments.cluster.serve import SchedulerCommand, serve_scheduler
+
+    serve_scheduler(SchedulerCommand(keys, host, port, scheduler_file, insecure), _note)
+
+
+@app.command()
+def worker(
+    place: Annotated[
+        str,
+        typer.Argument(
+            help="The scheduler: tls://HOST:PORT, tcp://HOST:PORT or its file.", metavar="ADDRESS"
+        ),
+    ],
+    keys: Keys = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            help="Folder that paths of configurations lie in on this host.",
+            metavar="PATH",
+            parser=path_for("--data"),
+        ),
+    ] = None,
+    insecure: Insecure = False,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Worker processes, of one run each.")] = 1,
+    local_directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--local-directory",
+            help="Folder for scratch files (default: a temporary one).",
+            metavar="DIR",
+            parser=path_for("--local-directory"),
+        ),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", help="Address to listen at (default: the one that reaches the scheduler)."),
+    ] = None,
+) -> None:
+    """Start workers, which run what the scheduler hands them.
+
+    At Ctrl-C or SIGTERM, their runs are stored first, which may take two minutes; once more ends them at
+    once.
+    """
+    from experiments.cluster.serve import WorkerCommand, serve_workers
+
+    serve_workers(WorkerCommand(place, keys, data, insecure, jobs, local_directory, host), _note)
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

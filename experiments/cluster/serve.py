@@ -1,0 +1,185 @@
+"""A scheduler or workers of a cluster, at work until a signal ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import distributed
+from distributed.utils import LoopRunner
+
+from emulator.errors import ConfigurationError, InputError
+from emulator.own_files import create_file
+from experiments.cluster.addresses import is_loopback, scheduler_address
+from experiments.cluster.connection import LOOPBACK, event_loop, greet, has_credentials, security_for
+from experiments.cluster.nodes import QuickNanny, QuietScheduler
+from experiments.cluster.settings import apply_settings
+from experiments.cluster.stopping import store_and_close
+
+JOIN_S = 60.0
+"""Seconds that workers wait for their scheduler, which may be started after them."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class SchedulerCommand:
+    """What `driftscale cluster scheduler` was told."""
+
+    keys: Path | None
+    host: str | None
+    port: int
+    file: Path | None
+    is_insecure: bool
+
+
+@dataclass(frozen=True)
+class WorkerCommand:
+    """What `driftscale cluster worker` was told; `place` is the scheduler's address or file."""
+
+    place: str
+    keys: Path | None
+    data: Path | None
+    is_insecure: bool
+    jobs: int
+    local_directory: Path | None
+    host: str | None
+
+
+def serve_scheduler(asked: SchedulerCommand, say: Say) -> None:
+    """Be a scheduler until a signal comes, or a client shuts the cluster down."""
+    apply_settings()
+    security, protocol, host = _scheduler_security(asked)
+    with event_loop() as loop:
+
+        async def start() -> QuietScheduler:
+            scheduler = QuietScheduler(
+                host=host, port=asked.port, protocol=protocol, security=security, dashboard=False
+            )
+            await scheduler
+            return scheduler
+
+        try:
+            scheduler = loop.run_sync(start)
+        except (OSError, ValueError) as error:  # the port is taken, or the host is no address of this machine
+            raise InputError(
+                f"--host {host or 'of all interfaces'} --port {asked.port}: cannot listen there: {error}"
+            ) from error
+        try:
+            with _scheduler_file(asked.file, scheduler.address):
+                say(f"scheduler at {scheduler.address}")
+                _wait(loop, _all_finished([scheduler]))
+        finally:
+            loop.run_sync(scheduler.close)
+
+
+def serve_workers(asked: WorkerCommand, say: Say) -> None:
+    """Be workers until a signal comes, or their scheduler ends. A signal has their runs stored first."""
+    apply_settings()
+    address = scheduler_address(asked.place, "ADDRESS", is_insecure=asked.is_insecure, patience_s=JOIN_S)
+    protocol = address.partition("://")[0]
+    security = security_for(address, asked.keys, "worker")
+    _refuse_open(protocol, asked.host or LOOPBACK, asked.is_insecure)
+    with ExitStack() as held:
+        folder = asked.local_directory or Path(
+            held.enter_context(tempfile.TemporaryDirectory(prefix="driftscale-", ignore_cleanup_errors=True))
+        )
+        loop = held.enter_context(event_loop())
+        loop.run_sync(greet, address, security, JOIN_S, "worker")
+        nannies: list[QuickNanny] = []
+
+        async def start() -> None:
+            nannies.extend(
+                QuickNanny(
+                    address,
+                    host=asked.host,
+                    protocol=protocol,
+                    security=security,
+                    local_directory=str(folder),
+                    env={"DRIFTSCALE_DATA": str(asked.data.absolute())} if asked.data is not None else None,
+                )
+                for _ in range(asked.jobs)
+            )
+            await asyncio.gather(*nannies)
+
+        try:
+            try:
+                loop.run_sync(start)
+            except (OSError, ValueError) as error:
+                raise InputError(f"no worker can be started for {address}: {error}") from error
+            say(f"{asked.jobs} worker{'s' if asked.jobs > 1 else ''} at {address}")
+            _wait(loop, _all_finished(nannies))
+            say(f"the scheduler at {address} has ended")
+        except KeyboardInterrupt:
+            say("stopping: runs at work are stored first; once more stops at once")
+            raise
+        finally:
+            loop.run_sync(_store_and_close_all, nannies)
+
+
+def _scheduler_security(asked: SchedulerCommand) -> tuple[distributed.Security, str, str | None]:
+    """Credentials, protocol and host: TLS where there are any credentials, else loopback unless insecure."""
+    is_tls = asked.keys is not None or has_credentials(distributed.Security(), "scheduler")
+    protocol = "tls" if is_tls else "tcp"
+    security = security_for(f"{protocol}://", asked.keys, "scheduler")
+    host = asked.host
+    if host is None and not (is_tls or asked.is_insecure):
+        host = LOOPBACK
+    if host is not None:
+        _refuse_open(protocol, host, asked.is_insecure)
+    return security, protocol, host
+
+
+def _refuse_open(protocol: str, host: str, is_insecure: bool) -> None:
+    if protocol == "tcp" and not (is_insecure or is_loopback(host)):
+        raise ConfigurationError(
+            f"--host {host}: without keys everybody who reaches a dask port has it run what they send; give "
+            f"--keys DIR (driftscale cluster keys DIR), a host of loopback such as {LOOPBACK}, or "
+            f"--insecure-cluster in a network you trust"
+        )
+
+
+@contextmanager
+def _scheduler_file(file: Path | None, address: str) -> Iterator[None]:
+    """Within it `file` says where the scheduler is; readers find all of it or nothing."""
+    if file is None:
+        yield
+        return
+    content = json.dumps({"type": "Scheduler", "address": address}).encode()
+    aside = file.with_name(f".{file.name}.new")
+    try:
+        aside.unlink(missing_ok=True)
+        with create_file(aside) as out:
+            out.write(content)
+        aside.replace(file)
+    except OSError as error:
+        raise InputError(f"--scheduler-file {file}: cannot be written: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if file.read_bytes() == content:  # and not that of another scheduler by now
+                file.unlink()
+
+
+def _wait(loop: LoopRunner, what: Awaitable[Any]) -> None:
+    """Wait for something in the loop's thread. Unlike `run_sync`, a signal ends it at once."""
+
+    async def wait() -> None:
+        await what
+
+    asyncio.run_coroutine_threadsafe(wait(), loop.loop.asyncio_loop).result()
+
+
+async def _all_finished(nodes: Sequence[Any]) -> None:
+    await asyncio.gather(*(node.finished() for node in nodes))
+
+
+async def _store_and_close_all(nannies: list[QuickNanny]) -> None:
+    await asyncio.gather(*map(store_and_close, nannies))
