@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import dask
 import distributed
 from distributed.comm.core import CommClosedError, connect
 from distributed.utils import LoopRunner
@@ -31,17 +32,11 @@ def local_cluster(jobs: int) -> Iterator[distributed.Client]:
     """
     apply_settings()
     security = make_credentials().security()
-    with (
-        tempfile.TemporaryDirectory(prefix="driftscale-", ignore_cleanup_errors=True) as folder,
-        event_loop() as loop,
-    ):
+    with scratch_folder(), event_loop() as loop:
         common = {"host": LOOPBACK, "protocol": "tls", "security": security}
         cluster = distributed.SpecCluster(
             scheduler={"cls": QuietScheduler, "options": {**common, "dashboard": False}},
-            workers={
-                index: {"cls": QuickNanny, "options": {**common, "local_directory": folder}}
-                for index in range(jobs)
-            },
+            workers={index: {"cls": QuickNanny, "options": common} for index in range(jobs)},
             security=security,
             loop=loop.loop,
         )
@@ -100,6 +95,19 @@ def has_credentials(security: distributed.Security, role: str) -> bool:
     """Whether `security` has a certificate for `role`, and one to check others by."""
     files = security.get_tls_config_for_role(role)
     return bool(files["ca_file"] and files["cert"])
+
+
+@contextmanager
+def scratch_folder(within: Path | None = None) -> Iterator[None]:
+    """A temporary folder of this command's own, in which its servers have theirs.
+
+    NOTE: dask puts it on sys.path, and would take one that all users of the machine share.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="driftscale-", dir=within, ignore_cleanup_errors=True) as folder,
+        dask.config.set({"temporary-directory": folder}),
+    ):
+        yield
 
 
 @contextmanager

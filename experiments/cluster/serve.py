@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,14 @@ from distributed.utils import LoopRunner
 from emulator.errors import ConfigurationError, InputError
 from emulator.own_files import create_file
 from experiments.cluster.addresses import is_loopback, scheduler_address
-from experiments.cluster.connection import LOOPBACK, event_loop, greet, has_credentials, security_for
+from experiments.cluster.connection import (
+    LOOPBACK,
+    event_loop,
+    greet,
+    has_credentials,
+    scratch_folder,
+    security_for,
+)
 from experiments.cluster.nodes import QuickNanny, QuietScheduler
 from experiments.cluster.settings import apply_settings
 from experiments.cluster.stopping import store_and_close
@@ -56,7 +62,7 @@ def serve_scheduler(asked: SchedulerCommand, say: Say) -> None:
     """Be a scheduler until a signal comes, or a client shuts the cluster down."""
     apply_settings()
     security, protocol, host = _scheduler_security(asked)
-    with event_loop() as loop:
+    with scratch_folder(), event_loop() as loop:
 
         async def start() -> QuietScheduler:
             scheduler = QuietScheduler(
@@ -86,11 +92,9 @@ def serve_workers(asked: WorkerCommand, say: Say) -> None:
     protocol = address.partition("://")[0]
     security = security_for(address, asked.keys, "worker")
     _refuse_open(protocol, asked.host or LOOPBACK, asked.is_insecure)
-    with ExitStack() as held:
-        folder = asked.local_directory or Path(
-            held.enter_context(tempfile.TemporaryDirectory(prefix="driftscale-", ignore_cleanup_errors=True))
-        )
-        loop = held.enter_context(event_loop())
+    if asked.local_directory is not None and not asked.local_directory.is_dir():
+        raise InputError(f"--local-directory {asked.local_directory}: there is no such folder")
+    with scratch_folder(asked.local_directory), event_loop() as loop:
         loop.run_sync(greet, address, security, JOIN_S, "worker")
         nannies: list[QuickNanny] = []
 
@@ -101,7 +105,6 @@ def serve_workers(asked: WorkerCommand, say: Say) -> None:
                     host=asked.host,
                     protocol=protocol,
                     security=security,
-                    local_directory=str(folder),
                     env={"DRIFTSCALE_DATA": str(asked.data.absolute())} if asked.data is not None else None,
                 )
                 for _ in range(asked.jobs)
