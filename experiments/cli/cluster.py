@@ -12,7 +12,7 @@ from experiments.cli.paths import path_for
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="A cluster for run --cluster: dask's scheduler and workers, with driftscale's settings.",
+    help="The scheduler, workers and keys of a cluster.",
 )
 
 Keys = Annotated[

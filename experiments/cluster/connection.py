@@ -144,19 +144,20 @@ async def greet(
     except CommClosedError as error:  # an OSError, as is the next
         raise InputError(
             f"{address}: what listens there does not take us for one of its cluster, or is no dask scheduler "
-            f"({_first_cause(error)}); all of a cluster need the same keys, and tls:// or tcp:// alike"
+            f"({first_cause(error)!r}); all of a cluster need the same keys, and tls:// or tcp:// alike"
         ) from error
     except (OSError, TimeoutError) as error:
         raise InputError(
-            f"{address}: no scheduler answers there within {patience_s:g} s ({_first_cause(error)})"
+            f"{address}: no scheduler answers there within {patience_s:g} s ({first_cause(error)!r})"
         ) from error
     await comm.close()
 
 
-def _first_cause(error: BaseException) -> str:
+def first_cause(error: BaseException) -> BaseException:
+    """What an error of dask's, which wraps one in another, was at first."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return str(error) or type(error).__name__
+    return error
 
 
 async def _close_nannies(cluster: distributed.SpecCluster) -> None:

@@ -19,6 +19,7 @@ from experiments.cluster.addresses import is_loopback, scheduler_address
 from experiments.cluster.connection import (
     LOOPBACK,
     event_loop,
+    first_cause,
     greet,
     has_credentials,
     scratch_folder,
@@ -73,9 +74,12 @@ def serve_scheduler(asked: SchedulerCommand, say: Say) -> None:
 
         try:
             scheduler = loop.run_sync(start)
-        except (OSError, ValueError) as error:  # the port is taken, or the host is no address of this machine
+        except RuntimeError as error:
+            cause = first_cause(error)
+            if not isinstance(cause, OSError):
+                raise
             raise InputError(
-                f"--host {host or 'of all interfaces'} --port {asked.port}: cannot listen there: {error}"
+                f"--host {host or 'of all interfaces'} --port {asked.port}: cannot listen there: {cause}"
             ) from error
         try:
             with _scheduler_file(asked.file, scheduler.address):
@@ -114,8 +118,14 @@ def serve_workers(asked: WorkerCommand, say: Say) -> None:
         try:
             try:
                 loop.run_sync(start)
-            except (OSError, ValueError) as error:
-                raise InputError(f"no worker can be started for {address}: {error}") from error
+            except RuntimeError as error:
+                cause = first_cause(error)
+                if not isinstance(cause, OSError):
+                    raise
+                raise InputError(
+                    f"no worker can be started for {address}"
+                    f"{f' on --host {asked.host}' if asked.host else ''}: {cause}"
+                ) from error
             say(f"{asked.jobs} worker{'s' if asked.jobs > 1 else ''} at {address}")
             _wait(loop, _all_finished(nannies))
             say(f"the scheduler at {address} has ended")

@@ -336,6 +336,8 @@ def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) ->
         (("check",), ("CONFIG", "--set", "--data", "train nothing")),
         (("parts",), ("--format", "clusterer")),
         (("profiles",), ("list", "show", "check", "import-fedscale")),
+        (("cluster",), ("scheduler", "worker", "keys")),
+        (("cluster", "worker"), ("ADDRESS", "--keys", "--insecure-cluster", "stored first")),
         (("profiles", "show"), (".csv, .parquet or .toml",)),
         (("profiles", "import-fedscale"), ("--out", "client_device_capacity")),
     ],

@@ -112,13 +112,17 @@ def test_a_killed_worker_fails_its_task_and_is_replaced(client):
 
 
 COMMAND = """
-import os, sys, time
+import os, signal, time
 if __name__ == "__main__":
     from experiments.cluster.connection import local_cluster
-    with local_cluster(2) as client:
-        tasks = [client.submit(time.sleep, 60, pure=False) for _ in range(2)]
-        print(*client.run(os.getpid).values(), flush=True)
-        {then}
+    try:
+        with local_cluster(2) as client:
+            tasks = [client.submit(time.sleep, 60, pure=False) for _ in range(2)]
+            pids = list(client.run(os.getpid).values())
+            print(*pids, flush=True)
+            {then}
+    except KeyboardInterrupt:
+        pass
 """
 
 
@@ -142,8 +146,8 @@ def test_workers_end_with_a_killed_command(tmp_path):
         eventually(lambda: not any(map(psutil.pid_exists, workers)))
 
 
-def test_workers_at_work_are_killed_at_the_end_and_dask_prints_nothing(tmp_path):
-    with start(tmp_path, "pass") as command:
+def test_workers_at_work_or_stuck_are_killed_at_the_end_and_dask_prints_nothing(tmp_path):
+    with start(tmp_path, "os.kill(pids[0], signal.SIGSTOP)") as command:
         started_s = time.monotonic()
         workers = [int(pid) for pid in command.stdout.readline().split()]
         out, errors = command.communicate(timeout=PATIENCE_S)
@@ -154,8 +158,7 @@ def test_workers_at_work_are_killed_at_the_end_and_dask_prints_nothing(tmp_path)
 
 
 def test_ctrl_c_ends_the_command_and_dask_prints_nothing(tmp_path):
-    then = "\n        try: time.sleep(60)\n        except KeyboardInterrupt: pass"
-    with start(tmp_path, then) as command:
+    with start(tmp_path, "time.sleep(60)") as command:
         workers = [int(pid) for pid in command.stdout.readline().split()]
         for pid in [command.pid, *workers]:  # as a terminal does
             os.kill(pid, signal.SIGINT)

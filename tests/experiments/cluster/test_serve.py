@@ -1,0 +1,150 @@
+"""`driftscale cluster` as users and batch systems start and end it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from experiments.cluster.connection import joined_cluster
+from experiments.cluster.keys import write_keys
+
+PATIENCE_S = 30
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Starts `driftscale cluster`, and waits for its first line; what is left at the end is killed."""
+    started = []
+
+    def start(*arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "experiments.cli", "cluster", *map(str, arguments)],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        started.append(process)
+        return process, process.stderr.readline()
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def ended(process):
+    """(exit code, what it said since)."""
+    _, said = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, said
+
+
+def keep_until_told(told):
+    """A run that ends when it is asked to; as `experiments.jobs` would, it can be asked by its process."""
+    import pathlib
+    import sys
+    import threading
+    import types
+
+    asked = threading.Event()
+    sys.modules["experiments.jobs"] = types.SimpleNamespace(ask_to_stop=asked.set)
+    pathlib.Path(told).write_text("at work")
+    asked.wait(60)
+    pathlib.Path(told).write_text("stored")
+    return "stored"
+
+
+def test_a_worker_that_is_told_to_end_has_its_run_stored_first(cluster, tmp_path):
+    write_keys(tmp_path / "keys")
+    file, told = tmp_path / "scheduler.json", tmp_path / "told"
+    scheduler, line = cluster("scheduler", "--keys", tmp_path / "keys", "--scheduler-file", file)
+    assert line.startswith("scheduler at tls://")
+    worker, line = cluster("worker", file, "--keys", tmp_path / "keys", "--data", tmp_path)
+    assert line.startswith("1 worker at tls://")
+    with joined_cluster(str(file), tmp_path / "keys") as client:
+        assert set(client.run(os.getenv, "DRIFTSCALE_DATA").values()) == {str(tmp_path)}
+        run = client.submit(keep_until_told, str(told), pure=False)
+        while not told.exists():
+            time.sleep(0.05)
+        worker.send_signal(signal.SIGTERM)
+        assert run.result(PATIENCE_S) == "stored"
+        run.release()
+        code, said = ended(worker)
+        assert code == 130
+        assert said.splitlines()[0] == "stopping: runs at work are stored first; once more stops at once"
+        assert len(said.splitlines()) == 2
+    scheduler.send_signal(signal.SIGTERM)
+    code, said = ended(scheduler)
+    assert (code, len(said.splitlines())) == (130, 1)
+    assert not file.exists()
+
+
+def test_workers_end_with_their_scheduler(cluster):
+    scheduler, line = cluster("scheduler")
+    address = line.split()[-1]
+    assert address.startswith("tcp://127.0.0.1:")
+    worker, _ = cluster("worker", address, "--jobs", 2)
+    scheduler.kill()
+    assert ended(worker) == (0, f"the scheduler at {address} has ended\n")
+
+
+def test_two_hosts_of_loopback_make_a_cluster(cluster):
+    _, line = cluster("scheduler", "--host", "127.0.0.1")
+    address = line.split()[-1]
+    for host in ("127.0.0.1", "127.0.0.2"):
+        cluster("worker", address, "--host", host)
+    with joined_cluster(address) as client:
+        hosts = {worker.rpartition(":")[0] for worker in client.scheduler_info()["workers"]}
+    assert hosts == {"tcp://127.0.0.1", "tcp://127.0.0.2"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("scheduler", "--host", "0.0.0.0"), "everybody who reaches a dask port"),
+        (("scheduler", "--keys", "nowhere"), "certificate.pem: cannot be read"),
+        (("scheduler", "--scheduler-file", "nowhere/x.json"), "--scheduler-file nowhere/x.json"),
+        (("worker", "tcp://10.0.0.7:1"), "--insecure-cluster"),
+        (("worker", "tcp://127.0.0.1:1", "--host", "0.0.0.0"), "everybody who reaches a dask port"),
+        (("worker", "tcp://127.0.0.1:1", "--local-directory", "nowhere"), "no such folder"),
+        (("worker", "10.0.0.7:1"), "must be tls://HOST:PORT"),
+        (("worker", "tls://10.0.0.7:1"), "tls:// needs keys"),
+        (("scheduler", "--host", "203.0.113.9", "--insecure-cluster"), "cannot listen there"),
+        (("keys", "/dev/null/keys"), "no folder for keys can be made"),
+    ],
+)
+def test_bad_input_is_one_line(cluster, arguments, why):
+    process, line = cluster(*arguments)
+    assert line.startswith("error: ")
+    assert why in line
+    assert ended(process) == (2, "")
+
+
+def test_a_port_that_is_taken_is_said(cluster):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process, line = cluster("scheduler", "--port", port)
+        assert f"--host 127.0.0.1 --port {port}: cannot listen there" in line
+        assert ended(process) == (2, "")
+
+
+def test_a_client_that_gives_a_run_up_leaves_it_at_work(cluster, tmp_path):
+    _, line = cluster("scheduler")
+    address = line.split()[-1]
+    cluster("worker", address)
+    told = tmp_path / "told"
+    with joined_cluster(address) as client:
+        run = client.submit(keep_until_told, str(told), pure=False)
+        while not told.exists():
+            time.sleep(0.05)
+        del run
+    with joined_cluster(address) as client:
+        assert told.read_text() == "at work"
+        client.run(lambda: sys.modules["experiments.jobs"].ask_to_stop())
+        deadline_s = time.monotonic() + PATIENCE_S
+        while told.read_text() != "stored":
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
