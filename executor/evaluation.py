@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,9 +22,15 @@ AT_ONCE = 200_000  # samples times labels, where a client is served by several m
 
 
 def evaluate(
-    predictor: Predictor, threads: SideBySide, models: Floats32, plan: InferencePlan, samples: SampleRanges
+    predictor: Predictor,
+    threads: SideBySide,
+    models: Floats32,
+    plan: InferencePlan,
+    samples: SampleRanges,
+    wanted: Sequence[Ints],
 ) -> Evaluation:
-    """Each client's mean accuracy and loss on its `samples`, with what `plan` says of `models` (M, P).
+    """Each client's mean accuracy and loss on its `samples`, with what `plan` says of `models` (M, P): of those
+    in `wanted`, slabs that `cut` makes.
 
     NaN for a client without samples, or without a model.
     """
@@ -33,7 +40,7 @@ def evaluate(
         found = _of_slab(predictor, models, plan.take(clients), samples.take(clients))
         accuracy[clients], loss[clients] = found.accuracy, found.loss
 
-    threads.run(evaluate_slab, cut(plan, samples, predictor.model.num_labels))
+    threads.run(evaluate_slab, wanted)
     return Evaluation(accuracy, loss)
 
 

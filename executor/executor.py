@@ -129,6 +129,13 @@ class LocalExecutor:
         without samples takes no step: its update is zero and its loss NaN. A task whose training diverges
         has an update that is not finite; whoever uses it must look.
         """
+        return self.train_cohorts(tasks, models, start, None)
+
+    def train_cohorts(
+        self, tasks: TrainTasks, models: Floats32, start: Ints, numbers: Sequence[int] | None
+    ) -> ArrayUpdates:
+        """As `train`, of the cohorts that `cut` counts by these `numbers` alone (None: of all); the tasks of
+        the others are left as if they had no samples."""
         wave = Wave(tasks, models, start, self._reader, self._streams)
         delta = np.zeros((len(tasks), self.num_parameters), dtype=np.float32)
         group = np.zeros(len(tasks), dtype=np.int64)
@@ -154,21 +161,40 @@ class LocalExecutor:
         cohorts = wave.cut(self.chunk)
         for number, members in enumerate(cohorts):
             group[members] = number
-        self._threads.run(lambda members: self._fitting.run(train_cohort, members), cohorts)
+        wanted = cohorts if numbers is None else [cohorts[number] for number in numbers]
+        self._threads.run(lambda members: self._fitting.run(train_cohort, members), wanted)
         counts = tasks.samples.counts()
         return ArrayUpdates(
             tasks.client, tasks.model, counts, wave.steps, delta, {"loss": loss}, state, group
         )
 
-    def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
-        """Score each of n requests for `samples` with every one of `models` (m, P)."""
+    def score(
+        self,
+        models: Floats32,
+        samples: SampleRanges,
+        metrics: frozenset[Metric],
+        slabs: Sequence[Ints] | None = None,
+    ) -> Scores:
+        """Score each of n requests for `samples` with every one of `models` (m, P); where `slabs` of
+        `cut_scores` are given, those in them alone, and zeros for the others."""
+        if slabs is None:
+            slabs = self.cut_scores(len(models), samples.counts())
         with out_of_memory_named("scoring models"):
-            return scoring.score(self._predictor, self._threads, models, samples, metrics)
+            return scoring.score(self._predictor, self._threads, models, samples, metrics, slabs)
 
-    def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
-        """Each client's accuracy and loss on its `samples`, with what `plan` says of `models` (M, P)."""
+    def evaluate(
+        self,
+        models: Floats32,
+        plan: InferencePlan,
+        samples: SampleRanges,
+        slabs: Sequence[Ints] | None = None,
+    ) -> Evaluation:
+        """Each client's accuracy and loss on its `samples`, with what `plan` says of `models` (M, P); where
+        `slabs` of `cut_evaluation` are given, of those in them alone, and NaN for the others."""
+        if slabs is None:
+            slabs = self.cut_evaluation(plan, samples)
         with out_of_memory_named("evaluating models"):
-            return evaluation.evaluate(self._predictor, self._threads, models, plan, samples)
+            return evaluation.evaluate(self._predictor, self._threads, models, plan, samples, slabs)
 
 
 def _strategy(settings: ExecutorParameters, model: ModelSpec) -> StrategyName:

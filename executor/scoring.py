@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -23,8 +24,10 @@ def score(
     models: Floats32,
     samples: SampleRanges,
     metrics: frozenset[Metric],
+    wanted: Sequence[Ints],
 ) -> Scores:
-    """Scores of each of n requests for `samples` with every one of `models` (m, P)."""
+    """Scores of each of n requests for `samples` with every one of `models` (m, P): of those in `wanted`,
+    slabs that `cut` makes; zeros for the others."""
     counts, labels = samples.counts(), predictor.model.num_labels
     sums: dict[Metric, Floats] = {name: np.zeros((len(counts), len(models))) for name in metrics}
     if "confusion" in metrics:
@@ -35,7 +38,7 @@ def score(
         for name, values in _of_samples(predictor, models, rows, metrics).items():
             sums[name][requests] = _summed(values, lengths, sums[name].shape[2:])
 
-    threads.run(score_slab, cut(predictor, len(models), counts))
+    threads.run(score_slab, wanted)
     return Scores(
         counts,
         correct=sums.get("correct"),

@@ -43,6 +43,8 @@ WORKLOADS: Mapping[str, Workload] = {
     "w2-workers": Workload(
         "w2 by two worker processes, and what they are told", "training", "measure_w2_workers"
     ),
+    "w1-2-ranks": Workload("w1 by two ranks of one job", "training", "measure_w1_ranks"),
+    "w2-2-ranks": Workload("w2 by two ranks of one job", "training", "measure_w2_ranks"),
     "cohort-size": Workload(
         "training time against the number of clients a round, as w1", "training", "measure_cohort_sizes"
     ),

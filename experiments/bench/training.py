@@ -8,9 +8,16 @@ samples in memory, and its batches drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
 from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -23,6 +30,8 @@ from executor.models import MODELS
 from executor.models.base import ModelSpec
 from executor.parameters import ExecutorParameters
 from executor.plain_loop import PlainLoop
+from executor.ranks import Job, Ranks, file_store, join
+from executor.replicas import ReplicatedExecutor
 from executor.rules import RULES
 from executor.workers.pool import Context, Pool
 from executor.workers.processes import WorkerProcess
@@ -34,6 +43,8 @@ SEED = 4
 LEARNING_RATE = 0.05
 WORKER_MODULE = "experiments.bench.training_worker"
 MESSAGE_WAVES = 20
+RANK_MODULE = "experiments.bench.training_rank"
+ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PLAIN_LOOP = "a plain loop over the clients with torch.optim.SGD, 1 thread"
 
 
@@ -149,6 +160,29 @@ class Contest:
 
         return measured
 
+    def by_ranks(self, clients: int, ranks: Ranks, waves: int = 1) -> Measured:
+        """Seconds for one wave by `ranks`, of which this is rank 0, with the mean of its updates."""
+        executor = ReplicatedExecutor(self.executor(1), ranks)
+        first = 0
+
+        def measured() -> float:
+            nonlocal first
+            ranks.exchange({"first": first, "waves": waves})
+            work = self.replicated(executor, clients, range(first, first + waves))
+            first += waves
+            return timed(work)() / waves
+
+        return measured
+
+    def replicated(
+        self, executor: ReplicatedExecutor, clients: int, rounds: Sequence[int]
+    ) -> Callable[[], object]:
+        """What each rank does of these rounds."""
+        models, start = self.start[None, :], np.zeros(clients, dtype=np.int64)
+        mean = np.full((1, clients), 1 / clients)
+        ready = [wave(clients, self.schedule, round_) for round_ in rounds]
+        return lambda: [executor.train(tasks, models, start, mean).mix(mean) for tasks in ready]
+
     def messages(self, clients: int, pool: Pool, waves: int) -> Measured:
         """Seconds that the messages of one such wave take: the same, where nobody has a sample."""
         empty = replace(self.schedule, samples=0)
@@ -210,6 +244,14 @@ def measure_w1_workers(repeats: int, say: Say) -> list[Figure]:
 
 def measure_w2_workers(repeats: int, say: Say) -> list[Figure]:
     return worker_figures("w2", CONVOLUTIONAL, repeats, say, Target("ratio", 1.9), warm_up=False)
+
+
+def measure_w1_ranks(repeats: int, say: Say) -> list[Figure]:
+    return rank_figures("w1", DENSE, repeats, say, Target("ratio", 14.0), waves=8)
+
+
+def measure_w2_ranks(repeats: int, say: Say) -> list[Figure]:
+    return rank_figures("w2", CONVOLUTIONAL, repeats, say, Target("ratio", 1.9), warm_up=False)
 
 
 def measure_cohort_sizes(repeats: int, say: Say) -> list[Figure]:
@@ -296,6 +338,75 @@ def worker_figures(
         threads=workers,
     )
     return [rate, cost]
+
+
+def rank_figures(
+    name: str,
+    network: Network,
+    repeats: int,
+    say: Say,
+    target: Target | None,
+    size: int = 2,
+    clients: int = 50,
+    schedule: Schedule | None = None,
+    waves: int = 1,
+    warm_up: bool = True,
+) -> list[Figure]:
+    """Client updates per second by `size` ranks on this machine, beside the plain loop and one process."""
+    schedule = schedule or Schedule()
+    contest = Contest(network, clients, schedule)
+    processes = [lambda: WorkerProcess(WORKER_MODULE)] * 2
+    with started_ranks(network, clients, schedule, size) as ranks, Pool(processes, timeout_s=600) as pool:
+        contenders = {
+            "ranks": contest.by_ranks(clients, ranks, waves),
+            "pool": contest.by_workers(clients, pool, waves),
+            "alone": contest.ours(clients, 1, waves),
+            "plain": contest.plain(clients),
+        }
+        pool.wait_for_all()
+        contenders["pool"]()
+        contenders["ranks"]()  # so that all are there
+        found = interleaved(contenders, repeats, warm_up=warm_up, say=say)
+    plain = Reference(clients / found["plain"], PLAIN_LOOP)
+    about = f"strategy {contest.executor(1).strategy}"
+    return [
+        figure(
+            f"{name}-{what}",
+            f"client updates through {by}, {about}",
+            clients / found[contender],
+            "clients/s",
+            better="higher",
+            threads=threads,
+            against=plain,
+            target=aim,
+        )
+        for what, by, contender, threads, aim in (
+            (f"{size}-ranks", f"{size} ranks, and their mean", "ranks", size, target),
+            ("beside-pool", "the pool", "pool", 2, None),
+            ("beside-ranks", "one process, beside", "alone", 1, None),
+        )
+    ]
+
+
+@contextmanager
+def started_ranks(network: Network, clients: int, schedule: Schedule, size: int) -> Iterator[Ranks]:
+    """`size` ranks on this machine, as rank 0 has them: this process, and others that it starts."""
+    table = json.dumps({**asdict(network), "clients": clients, "schedule": asdict(schedule)})
+    with ExitStack() as stack:
+        store = Path(stack.enter_context(TemporaryDirectory(prefix="driftscale-"))) / "store"
+        for rank in range(1, size):
+            command = [sys.executable, "-P", "-m", RANK_MODULE, str(store), str(rank), str(size), table]
+            stack.enter_context(subprocess.Popen(command, env=environment()))
+        ranks = join(Job(0, size, on_loopback=True), file_store(str(store), size))
+        yield ranks
+        ranks.exchange({"first": 0, "waves": 0})
+
+
+def environment() -> dict[str, str]:
+    """Ours, with our packages first on the path and libraries on one thread."""
+    root = str(Path(__file__).resolve().parents[2])
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **dict.fromkeys(ONE_THREAD, "1")}
 
 
 def bytes_moved(pool: Pool) -> int:

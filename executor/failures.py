@@ -1,0 +1,50 @@
+"""Errors that cross from one process to another: as what they are, where they are of a known kind."""
+
+from __future__ import annotations
+
+import traceback
+
+from emulator import errors
+from emulator.state_tree import Tree
+
+KNOWN: dict[str, type[BaseException]] = {
+    kind.__name__: kind
+    for kind in (
+        errors.InputError,
+        errors.ConfigurationError,
+        errors.CheckpointError,
+        errors.ForeignFileError,
+        errors.RunError,
+        errors.ResumableError,
+        MemoryError,
+        KeyboardInterrupt,
+    )
+}
+"""Kinds that are made of their one line; others of ours arrive as their closest base."""
+
+
+class PeerFaultError(Exception):
+    """A defect that showed in another process: its traceback."""
+
+
+def packed_error(error: BaseException) -> Tree:
+    """`error` as a tree."""
+    if isinstance(error, OSError) and error.errno is not None:
+        name = None if error.filename is None else str(error.filename)
+        return {"system error": [error.errno, error.strerror or "", name]}
+    for kind in type(error).__mro__:
+        if KNOWN.get(kind.__name__) is kind:
+            return {"error": kind.__name__, "text": str(error)}
+    return {"fault": "".join(traceback.format_exception(error))}
+
+
+def unpacked_error(tree: Tree, where: str) -> BaseException:
+    """The error that `packed_error` made `tree` of; a defect names `where` it showed."""
+    match tree:
+        case {"system error": [int(number), str(text), name]}:
+            return OSError(number, text, name) if name else OSError(number, text)
+        case {"error": str(name), "text": str(text)} if name in KNOWN:
+            return KNOWN[name](text)
+        case {"fault": str(text)}:
+            return PeerFaultError(f"{where}:\n{text}")
+    return PeerFaultError(f"{where}: no error, but {str(tree)[:200]}")

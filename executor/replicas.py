@@ -1,0 +1,313 @@
+"""`emulator.ports.Executor` by ranks that all play the same run: the same numbers as in one process, to the bit.
+
+Cohorts and slabs are those of `LocalExecutor`. Each rank does its share of them, and all of them exchange what
+came of it. Updates stay with the ranks that trained them; the verbs of `Updates` that ask for more than came
+with the training are exchanges too, which all ranks make.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.messages import (
+    ArrayUpdates,
+    Evaluation,
+    InferencePlan,
+    Metric,
+    SampleRanges,
+    Scores,
+    StateSpec,
+    TrainTasks,
+)
+from emulator.ports import Segment
+from emulator.state_tree import Tree
+from executor.executor import LocalExecutor
+from executor.mixing import Mixing, sends_rows, sent_rows, summed
+from executor.ranks import Ranks
+from executor.sharing import share
+
+
+class ReplicatedExecutor:
+    """Trains and scores what `local` would, its share of it here and the rest in the other `ranks`."""
+
+    def __init__(self, local: LocalExecutor, ranks: Ranks) -> None:
+        self._local = local
+        self._ranks = ranks
+        self.halved_cohorts = 0
+        """Over all ranks."""
+
+    @property
+    def strategy(self) -> str:
+        return self._local.strategy
+
+    @property
+    def chunk(self) -> int:
+        return self._local.chunk
+
+    @property
+    def layout(self) -> Mapping[str, Segment]:
+        return self._local.layout
+
+    @property
+    def state(self) -> Mapping[str, StateSpec]:
+        return self._local.state
+
+    @property
+    def num_parameters(self) -> int:
+        return self._local.num_parameters
+
+    def initial(self, number: int) -> Floats32:
+        return self._local.initial(number)
+
+    def train(
+        self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
+    ) -> ReplicatedUpdates:
+        """The update of each task, as `LocalExecutor.train` has it. Where `weights` say what they will be mixed
+        by, their sums come with the same exchange."""
+        cohorts, steps = self._local.cut(tasks, models, start)
+        owner = share(np.array([steps[members].sum() for members in cohorts]), self._ranks.size)
+        own = np.flatnonzero(owner == self._ranks.rank).tolist()
+        halved = self._local.halved_cohorts
+        trained = self._local.train_cohorts(tasks, models, start, own)
+        wave = TrainedWave(self._ranks, cohorts, owner, trained)
+        expected = None if weights is None else Mixing.over(weights, cohorts)
+        rows = wave.rows_of(self._ranks.rank)
+        content = {
+            "loss": trained.metrics["loss"][rows],
+            "finite": trained.take(rows).finite,
+            "state": {name: column[rows] for name, column in trained.state.items()},
+            "halved": self._local.halved_cohorts - halved,
+            "sums": None if expected is None else wave.own_sums(expected),
+        }
+        loss, finite = trained.metrics["loss"], np.ones(len(tasks), dtype=np.bool_)
+        sums: dict[int, Floats | Floats32] = {}
+        doing = f"training in round {tasks.round}"
+        answers = self._ranks.exchange(content, _digest(models, start, weights, tasks), doing)
+        for rank, answer in enumerate(answers):
+            members = wave.rows_of(rank)
+            loss[members], finite[members] = answer["loss"], answer["finite"]
+            for name, column in answer["state"].items():
+                trained.state[name][members] = column
+            self.halved_cohorts += answer["halved"]
+            if expected is not None:
+                sums |= wave.sums_of(rank, expected, answer["sums"])
+        mixed = None if expected is None else (expected.weights, expected.total(sums, self.num_parameters))
+        return ReplicatedUpdates(
+            tasks.client,
+            tasks.model,
+            trained.num_samples,
+            steps,
+            {"loss": loss},
+            trained.state,
+            finite,
+            wave,
+            np.arange(len(tasks)),
+            mixed,
+        )
+
+    def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
+        """As `LocalExecutor.score`."""
+        counts, names = samples.counts(), sorted(metrics)
+        slabs = self._local.cut_scores(len(models), counts)
+        shared = _Shared(slabs, counts, self._ranks)
+        scores = self._local.score(models, samples, metrics, shared.own)
+        columns = {name: getattr(scores, name) for name in names}
+        shared.exchange(columns, _digest(models, samples, names), "scoring models")
+        return Scores(counts, **columns)
+
+    def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
+        """As `LocalExecutor.evaluate`."""
+        slabs = self._local.cut_evaluation(plan, samples)
+        shared = _Shared(slabs, samples.counts(), self._ranks)
+        found = self._local.evaluate(models, plan, samples, shared.own)
+        columns = {"accuracy": found.accuracy, "loss": found.loss}
+        shared.exchange(columns, _digest(models, plan, samples), "evaluating models")
+        return found
+
+
+class _Shared:
+    """Slabs of requests of `counts` (n,) samples, shared among the ranks; `own` are this one's."""
+
+    def __init__(self, slabs: Sequence[Ints], counts: Ints, ranks: Ranks) -> None:
+        self._slabs = slabs
+        self._ranks = ranks
+        self._owner = share(np.array([counts[slab].sum() for slab in slabs]), ranks.size)
+        self.own = self._of(ranks.rank)
+
+    def exchange(self, columns: Mapping[str, Floats], digest: bytes, doing: str) -> None:
+        """Fill in the rows of `columns` that the other ranks have."""
+        rows = [_joined(self._of(rank)) for rank in range(self._ranks.size)]
+        own = {name: column[rows[self._ranks.rank]] for name, column in columns.items()}
+        for members, answer in zip(rows, self._ranks.exchange(own, digest, doing), strict=True):
+            for name, column in columns.items():
+                column[members] = answer[name]
+
+    def _of(self, rank: int) -> list[Ints]:
+        return [self._slabs[place] for place in np.flatnonzero(self._owner == rank)]
+
+
+@dataclass(frozen=True)
+class TrainedWave:
+    """Where the updates of a wave are: cohort j, of the rows `cohorts[j]`, is with the rank `owner[j]`.
+
+    `trained` has the updates of this rank's own cohorts.
+    """
+
+    ranks: Ranks
+    cohorts: Sequence[Ints]
+    owner: Ints
+    trained: ArrayUpdates
+
+    def cohorts_of(self, rank: int) -> list[int]:
+        return [int(number) for number in np.flatnonzero(self.owner == rank)]
+
+    def rows_of(self, rank: int) -> Ints:
+        """The rows of a rank's cohorts, cohort after cohort."""
+        return _joined([self.cohorts[number] for number in self.cohorts_of(rank)])
+
+    def own_sums(self, mixing: Mixing) -> Tree:
+        """What this rank sends of the sums by `mixing`: rows and sums, each in one array."""
+        rows: list[Floats | Floats32] = []
+        sums: list[Floats | Floats32] = []
+        for number in mixing.among(self.cohorts_of(self.ranks.rank)):
+            weights = mixing.of_cohort[number]
+            part = summed(weights, self.trained.delta[self.cohorts[number]])
+            (rows if sends_rows(weights) else sums).append(part)
+        return {name: np.concatenate(parts) for name, parts in (("rows", rows), ("sums", sums)) if parts}
+
+    def sums_of(self, rank: int, mixing: Mixing, sent: Tree) -> dict[int, Floats | Floats32]:
+        """What `own_sums` sent, by cohort."""
+        found: dict[int, Floats | Floats32] = {}
+        filled = {"rows": 0, "sums": 0}
+        for number in mixing.among(self.cohorts_of(rank)):
+            weights = mixing.of_cohort[number]
+            name = "rows" if sends_rows(weights) else "sums"
+            first = filled[name]
+            filled[name] += sent_rows(weights)
+            found[number] = sent[name][first : filled[name]]
+        return found
+
+    def total(self, mixing: Mixing) -> Floats:
+        """(k, P) the sums by `mixing`; an exchange."""
+        answers = self.ranks.exchange(self.own_sums(mixing), _digest(mixing.weights), "mixing updates")
+        found: dict[int, Floats | Floats32] = {}
+        for rank, sent in enumerate(answers):
+            found |= self.sums_of(rank, mixing, sent)
+        return mixing.total(found, self.trained.delta.shape[1])
+
+    def column(self, own: Callable[[Ints], np.ndarray], doing: str) -> np.ndarray:
+        """(n, ...) of each row what `own` says of some, in the rank that has them; an exchange."""
+        answers = self.ranks.exchange(own(self.rows_of(self.ranks.rank)), doing=doing)
+        first = answers[0]
+        found = np.zeros((len(self.trained), *first.shape[1:]), dtype=first.dtype)
+        for rank, rows in enumerate(answers):
+            found[self.rows_of(rank)] = rows
+        return found
+
+
+@dataclass(frozen=True)
+class ReplicatedUpdates:
+    """Updates whose rows are with the ranks that trained them; `emulator.messages.Updates`.
+
+    Row i of these is row `kept[i]` of the wave. `mixed` are the weights that were known beforehand, over the
+    whole wave, and the sums by them.
+    """
+
+    client: Ints
+    model: Ints
+    num_samples: Ints
+    num_steps: Ints
+    metrics: Mapping[str, Floats]
+    state: Mapping[str, Floats32]
+    finite: Bools
+    wave: TrainedWave
+    kept: Ints
+    mixed: tuple[Floats, Floats] | None = None
+    _rows: list[Floats32] = field(default_factory=list, repr=False)  # of the whole wave, once asked for
+
+    def __len__(self) -> int:
+        return len(self.client)
+
+    def take(self, rows: Ints) -> ReplicatedUpdates:
+        return replace(
+            self,
+            client=self.client[rows],
+            model=self.model[rows],
+            num_samples=self.num_samples[rows],
+            num_steps=self.num_steps[rows],
+            metrics={name: column[rows] for name, column in self.metrics.items()},
+            state={name: column[rows] for name, column in self.state.items()},
+            finite=self.finite[rows],
+            kept=self.kept[rows],
+        )
+
+    def mix(self, weights: Floats) -> Floats:
+        spread = np.zeros((len(weights), len(self.wave.trained)))
+        spread[:, self.kept] = weights
+        if self.mixed is not None and np.array_equal(spread, self.mixed[0]):
+            return self.mixed[1].copy()
+        if self._rows:
+            return self._here().mix(weights)
+        return self.wave.total(Mixing.over(spread, self.wave.cohorts))
+
+    def gram(self) -> Floats:
+        return self._here().gram()
+
+    def norms(self) -> Floats:
+        if self._rows:
+            return self._here().norms()
+        norms: Floats = self.wave.column(lambda rows: self.wave.trained.take(rows).norms(), "taking norms")
+        return norms[self.kept]
+
+    def rows(self, columns: slice) -> Floats32:
+        return self._here().rows(columns)
+
+    def _here(self) -> ArrayUpdates:
+        """All of these, in memory; exchanged once, also for what was taken of them."""
+        if not self._rows:
+            self._rows.append(
+                self.wave.column(lambda rows: self.wave.trained.delta[rows], "reading updates")
+            )
+        group = self.wave.trained.group
+        assert group is not None
+        return ArrayUpdates(
+            self.client,
+            self.model,
+            self.num_samples,
+            self.num_steps,
+            self._rows[0][self.kept],
+            self.metrics,
+            self.state,
+            group[self.kept],
+        )
+
+
+def _joined(parts: Sequence[Ints]) -> Ints:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
+def _digest(*contents: object) -> bytes:
+    """sha256 over columns, and over dataclasses and mappings of them."""
+    state = hashlib.sha256()
+    for content in contents:
+        _add(state, content)
+    return state.digest()
+
+
+def _add(state: hashlib._Hash, content: object) -> None:
+    if isinstance(content, np.ndarray):
+        state.update(f"{content.dtype}{content.shape}".encode())
+        state.update(np.ascontiguousarray(content).data)
+    elif isinstance(content, Mapping):
+        for name, item in content.items():
+            state.update(name.encode())
+            _add(state, item)
+    elif isinstance(content, TrainTasks | SampleRanges | InferencePlan):
+        _add(state, vars(content))
+    else:
+        state.update(repr(content).encode())

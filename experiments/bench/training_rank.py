@@ -1,0 +1,27 @@
+"""A rank of the bench but the first: it draws the samples of a workload by itself, and trains its share."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from executor.ranks import Job, file_store, join
+from executor.replicas import ReplicatedExecutor
+from experiments.bench.training import Contest, Network, Schedule
+
+
+def main(store: str, rank: str, size: str, workload: str) -> None:
+    table = json.loads(workload)
+    network = Network(
+        table["model"], table["parameters"], tuple(table["sample_shape"]), table["num_labels"]
+    )
+    contest = Contest(network, table["clients"], Schedule(**table["schedule"]))
+    ranks = join(Job(int(rank), int(size), on_loopback=True), file_store(store, int(size)))
+    executor = ReplicatedExecutor(contest.executor(1), ranks)
+    while (told := ranks.exchange(None)[0])["waves"]:
+        rounds = range(told["first"], told["first"] + told["waves"])
+        contest.replicated(executor, table["clients"], rounds)()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
