@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from emulator.errors import ConfigurationError, ResumableError
+from emulator.errors import ConfigurationError, EmulatorError, ResumableError
 from emulator.state_tree import Tree, from_bytes, to_bytes
 from executor.failures import packed_error, unpacked_error
 
@@ -40,7 +40,7 @@ a millisecond on one machine, where bytes cost next to nothing."""
 MOST_BYTES = 2**33
 """Of one body. What a length claims is looked at before memory for it is allocated."""
 
-LEAST_NAP_S, MOST_NAP_S, NAPS = 20e-6, 5e-3, 16  # of the wait so far, a nap is a sixteenth
+LEAST_NAP_S, MOST_NAP_S, NAPS = 20e-6, 1e-3, 16  # of the wait so far, a nap is a sixteenth
 
 NO_DIGEST = bytes(32)
 
@@ -128,7 +128,8 @@ class Ranks:
 
     `asks` says whether this rank was asked to stop, and `spent` the CPU seconds and the peak of memory of this
     process so far. `asked` is what all ranks agree on: that one of them was asked to stop before its last
-    exchange.
+    exchange. `ends` says of an error that all have met whether it ends the job, or only the run at hand, and
+    `is_alone` that another rank is lost, which ends it too.
     """
 
     def __init__(
@@ -143,6 +144,8 @@ class Ranks:
         self.rank, self.size = rank, size
         self.timeout_s = FIRST_TIMEOUT_S
         self.asked = False
+        self.ends = False
+        self.is_alone = False
         self.others = Spent()
         self.exchanges = 0
         self._gather = gather
@@ -160,9 +163,8 @@ class Ranks:
         """
         try:
             headers, bodies = self._exchange(content, True, digest)
-            told = np.flatnonzero(headers["well"] == 0)
-            if len(told):
-                raise unpacked_error(bodies[told[0]], f"in rank {told[0]} of {self.size}")
+            if (headers["well"] == 0).any():
+                raise self._told(headers, bodies)
             others = np.flatnonzero(headers["digest"] != headers["digest"][0])
             if len(others):
                 raise ResumableError(
@@ -170,7 +172,7 @@ class Ranks:
                     f"another CPU or another version of a library rounds differently"
                 )
         except LostError as error:
-            self._met = ResumableError(str(error))
+            self._met, self.is_alone = ResumableError(str(error)), True
             raise self._met from error
         except BaseException as error:
             self._met = error
@@ -178,31 +180,46 @@ class Ranks:
         return bodies
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
+    def telling(self, *, ends: bool) -> Iterator[None]:
         """Within it, an error that this rank alone has met is told to the others, by an exchange that raises it
-        in all; that of a lower rank comes first. What they have met together, or agreed on, is raised as it
-        is."""
+        in all, or that of a lower rank. What they have met together, or agreed on, is raised as it is.
+
+        `ends` says whether it ends the job, or only the run at hand.
+        """
         try:
             yield
         except BaseException as error:
             if self._is_met(error) or (isinstance(error, KeyboardInterrupt) and self.asked):
                 raise
             try:
-                headers, bodies = self._exchange(packed_error(error), False, NO_DIGEST)
+                headers, bodies = self._exchange({"ends": ends, **packed_error(error)}, False, NO_DIGEST)
             except LostError:
+                self.is_alone = True
                 raise error from None
-            self._met = error
-            first = int(np.flatnonzero(headers["well"] == 0)[0])
-            if first == self.rank:
+            told = self._told(headers, bodies)
+            self._met = error if headers["well"][: self.rank].all() else told
+            if self._met is error:
                 raise
-            self._met = unpacked_error(bodies[first], f"in rank {first} of {self.size}")
-            raise self._met from error
+            raise told from error
 
     def _is_met(self, error: BaseException | None) -> bool:
         """Whether `error`, or what it was made of, is what all have met."""
         while error is not None and error is not self._met:
             error = error.__cause__
         return error is not None
+
+    def agreed(self, error: EmulatorError) -> EmulatorError:
+        """`error`, which every rank raises of what all were told: nobody needs to tell it, and it ends the
+        job."""
+        self._met, self.ends = error, True
+        return error
+
+    def _told(self, headers: npt.NDArray[np.void], bodies: Sequence[Tree]) -> BaseException:
+        """The error of the lowest rank that is not well."""
+        rank = int(np.flatnonzero(headers["well"] == 0)[0])
+        body = dict(bodies[rank])
+        self.ends = bool(body.pop("ends"))
+        return unpacked_error(body, f"in rank {rank} of {self.size}")
 
     def _exchange(
         self, content: Tree, well: bool, digest: bytes

@@ -7,7 +7,7 @@ attempts at the run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -21,6 +21,7 @@ from emulator.errors import CheckpointError, DataFileError, RunError
 from emulator.runlog import RoundRecord, RunLog
 from emulator.state_tree import Tree
 from executor.capability import cpu_capability
+from executor.ranks import Spent
 from experiments.config import Checkpoint
 from experiments.machine import host_name
 from experiments.run_directory import RunDirectory
@@ -77,7 +78,7 @@ class Attempt:
 
     `note` is told of checkpoints that are no good, in one line each. `stored` is the round of the last good
     one, None without any. `halved` says how many cohorts the executor has halved, `lost`
-    how many workers were lost in this attempt, `pids` which worker processes there are, `runs_beside` how
+    how many workers were lost over this run, `others` what the other ranks have spent, `runs_beside` how
     many other runs are at work on this machine, at most.
     """
 
@@ -92,9 +93,9 @@ class Attempt:
         build: Build,
         observer: Observer,
         halved: Callable[[], int],
-        lost: Callable[[], int],
         note: Callable[[str], None],
-        pids: Callable[[], Sequence[int]] = tuple,
+        lost: int = 0,
+        others: Callable[[], Spent] = Spent,
         runs_beside: int = 0,
     ) -> None:
         self._directory, self._arm, self._seed = directory, arm, seed
@@ -113,7 +114,7 @@ class Attempt:
         self._earlier = Tally()
         self._stopwatch = Stopwatch()
         self._start_s = time.perf_counter()
-        self._usage = Usage(pids)
+        self._usage = Usage(others)
         self._stored_s = self._start_s
         self._log: RunLog | None = None
         self.emulation: Emulation
@@ -146,7 +147,6 @@ class Attempt:
         self.tally.rounds = record.round + 1
         self.tally.fruitful += record.train_loss is not None
         self.tally.rejected += len(record.rejected)
-        self._usage.look_now_and_then()
 
     @property
     def is_due(self) -> bool:
@@ -259,11 +259,10 @@ class Attempt:
     def _take_times(self) -> None:
         """Bring the tally up to now."""
         self.tally.wall_s = self._earlier.wall_s + time.perf_counter() - self._start_s
-        self._usage.look()
         self.tally.cpu_s = self._earlier.cpu_s + self._usage.cpu_s
         self.tally.peak_memory_bytes = max(self._earlier.peak_memory_bytes, self._usage.peak_memory_bytes)
         self.tally.halved_cohorts = self._earlier.halved_cohorts + self._halved()
-        self.tally.lost_workers = self._earlier.lost_workers + self._lost()
+        self.tally.lost_workers = self._earlier.lost_workers + self._lost
         self.tally.spent_s = dict(self._stopwatch.seconds)
         self.tally.runs_beside = max(self._earlier.runs_beside, self._runs_beside)
         self.tally.host, self.tally.cpu_capability = host_name(), cpu_capability()

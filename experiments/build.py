@@ -22,11 +22,11 @@ from emulator.arrays import Floats
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
 from emulator.latency import TIME_MODELS
-from emulator.ports import Availability, Executor, SampleReader, Segment
+from emulator.ports import Availability, Executor, Segment
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
-from executor.workers.remote import RemoteExecutor
+from executor.replicas import ReplicatedExecutor
 from experiments.config import Arm, Experiment, Locate
 from experiments.freed_memory import give_back_freed_memory
 from experiments.naming import naming
@@ -172,24 +172,17 @@ def _build_schedules(arm: Arm) -> tuple[Schedule, ...]:
 
 def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecutor:
     """The executor that trains and scores one arm, in this process."""
-    return build_executor_over(experiment, arm, world.trace, world.streams)
-
-
-def build_executor_over(
-    experiment: Experiment, arm: Arm, reader: SampleReader, streams: RandomStreams
-) -> LocalExecutor:
-    """The same where there is no world, but the samples of one."""
     return LocalExecutor(
-        reader,
+        world.trace,
         arm.training.model.build(),
         [rule.build() for rule in arm.solver],
-        streams,
+        world.streams,
         experiment.executor,
     )
 
 
 def run_header(
-    experiment: Experiment, arm: Arm, world: World, executor: LocalExecutor | RemoteExecutor
+    experiment: Experiment, arm: Arm, world: World, executor: LocalExecutor | ReplicatedExecutor
 ) -> dict[str, Any]:
     """The first line of a run's log: what the rounds below it are of.
 

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -28,20 +28,23 @@ from emulator.errors import (
 )
 from emulator.runlog import RoundRecord
 from emulator.seeding import SCHEME
+from executor.ranks import Ranks, Spent
+from executor.replicas import ReplicatedExecutor
 from experiments.attempt import Attempt, Tally
 from experiments.build import (
     World,
     build_emulation,
+    build_executor,
     build_world,
     refuse_unfit_arms,
     run_header,
 )
 from experiments.config import Experiment, Locate, parse_experiment
-from experiments.crew import Crew
 from experiments.leftovers import clear, sweep
 from experiments.locking import RunAtWorkError, seed_locked
 from experiments.naming import naming
 from experiments.planned_run import PlannedRun, Reached
+from experiments.replicas import agree_on, lead_to_draw, lead_to_play, leading
 from experiments.run_directory import RunDirectory
 from experiments.source_files import Identity, SourceFiles
 from experiments.stop import Stop
@@ -167,19 +170,24 @@ def plan_run(
     return Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate, file)
 
 
-def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None) -> None:
+def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None, ranks: Ranks | None = None) -> None:
     """Run what is not finished, each from its last checkpoint. One that cannot go on is marked FAILED and the
     others still run; FailedRunsError at the end names them. So do they when another process is at work on
     one, which is left alone; RunError at the end names those.
 
     ResumableError when the machine failed a run, CheckpointError or ForeignFileError when one cannot be
     resumed: no other is tried. KeyboardInterrupt once `stop` was asked for, and the run at hand stored.
+
+    With `ranks`, of which this is rank 0, all of them play each run.
     """
-    with Crew(plan.experiment, plan.directory.path) as crew:
-        _run_all(plan, progress, stop or Stop(), crew)
+    with nullcontext() if ranks is None else leading(ranks):
+        failed = _run_all(plan, progress, stop or Stop(), ranks)
+    if failed is not None:
+        raise failed
 
 
-def _run_all(plan: Plan, progress: Progress, stop: Stop, crew: Crew) -> None:
+def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) -> RunError | None:
+    """The error that names the runs that failed, or were left alone."""
     failures: list[str] = []
     at_work: list[str] = []
     world: World | None = None
@@ -196,17 +204,20 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, crew: Crew) -> None:
             continue
         if world is None or world.streams.seed != run.seed:
             is_first, world = world is None, None  # the last one is let go before the next is drawn
-            crew.hire()
             progress.drawing(run)
+            if ranks is not None:
+                lead_to_draw(ranks, plan.experiment, run.seed)
             with _leaving(run, progress):
                 with naming(plan.file):
                     world = build_world(plan.experiment, run.seed, files, plan.directory.path)
                     if is_first:  # what cannot be put together shows before anything trains
                         refuse_unfit_arms(plan.experiment, plan.arms, world)
+                if ranks is not None:
+                    agree_on(ranks, world)
                 _write_manifest(plan, world, files.found)
         try:
-            with stop.between_steps():
-                reason = run_one(plan, run, world, progress, stop, crew)
+            with stop.between_steps() if ranks is None else nullcontext():
+                reason = run_one(plan, run, world, progress, stop, ranks)
         except RunAtWorkError:
             at_work.append(f"{run.arm}, seed {run.seed}")
             continue
@@ -214,19 +225,20 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, crew: Crew) -> None:
             progress.failed(run, reason)
             failures.append(f"{run.arm}, seed {run.seed}")
     if failures:
-        raise FailedRunsError(
+        return FailedRunsError(
             f"{len(failures)} of {len(plan.runs())} runs failed ({_some(failures)}); finished runs are kept "
             f"in {plan.directory.path}"
         )
     if at_work:
-        raise RunError(
+        return RunError(
             f"{plan.directory.path}: other processes are at work on {len(at_work)} of {len(plan.runs())} "
             f"runs ({_some(at_work)}); give the command again when they have ended"
         )
+    return None
 
 
 def run_one(
-    plan: Plan, run: PlannedRun, world: World, progress: Progress, stop: Stop, crew: Crew
+    plan: Plan, run: PlannedRun, world: World, progress: Progress, stop: Stop, ranks: Ranks | None = None
 ) -> str | None:
     """Run one (arm, seed) under its lock: None when it is DONE, or why it is marked FAILED.
 
@@ -237,7 +249,8 @@ def run_one(
             progress.skipped(run)
             return None
         try:
-            _run_to_end(plan, run, world, progress, stop, crew)
+            with nullcontext() if ranks is None else ranks.telling(ends=False):
+                _run_to_end(plan, run, world, progress, stop, ranks)
         except (ResumableError, CheckpointError, ForeignFileError):
             raise
         except EmulatorError as error:
@@ -247,15 +260,17 @@ def run_one(
 
 
 def _run_to_end(
-    plan: Plan, run: PlannedRun, world: World, progress: Progress, stop: Stop, crew: Crew
+    plan: Plan, run: PlannedRun, world: World, progress: Progress, stop: Stop, ranks: Ranks | None
 ) -> None:
-    """Run one (arm, seed) to DONE, from its last checkpoint or from its first round.
+    """Run one (arm, seed) to DONE, from its last checkpoint or from its first round; with `ranks`, by all.
 
     ResumableError where the machine has no room or memory for it, CheckpointError where it is not to be gone
     on with, KeyboardInterrupt where `stop` was asked for.
     """
     arm = plan.experiment.find_arm(run.arm)
-    executor = crew.executor(arm, world)
+    local = build_executor(plan.experiment, arm, world)
+    executor = local if ranks is None else ReplicatedExecutor(local, ranks)
+    agreed = stop if ranks is None else ranks
     attempt = Attempt(
         plan.directory,
         run.arm,
@@ -267,19 +282,21 @@ def _run_to_end(
         ),
         observer=_teller(run, progress),
         halved=lambda: executor.halved_cohorts,
-        lost=crew.lost_since_now(),
         note=progress.note,
-        pids=crew.pids,
+        others=lambda: Spent() if ranks is None else ranks.others,
     )
     progress.begun(run)
     try:
         with _leaving(run, progress), attempt:
             if attempt.stored is not None:
                 progress.going_on(run, attempt.stored)
+            if ranks is not None:
+                state = None if attempt.stored is None else attempt.emulation.state()
+                lead_to_play(ranks, run.arm, state)
             for _ in attempt.emulation.steps():
-                if stop.asked or attempt.is_due:
+                if agreed.asked or attempt.is_due:
                     attempt.store()
-                if stop.asked:
+                if agreed.asked:
                     raise KeyboardInterrupt
             _refuse_empty(attempt.tally, plan.experiment)
             plan.directory.mark_done(run.arm, run.seed, attempt.finish())

@@ -12,9 +12,7 @@ from experiments.bench.training import Contest, Network, Schedule
 
 def main(store: str, rank: str, size: str, workload: str) -> None:
     table = json.loads(workload)
-    network = Network(
-        table["model"], table["parameters"], tuple(table["sample_shape"]), table["num_labels"]
-    )
+    network = Network(table["model"], table["parameters"], tuple(table["sample_shape"]), table["num_labels"])
     contest = Contest(network, table["clients"], Schedule(**table["schedule"]))
     ranks = join(Job(int(rank), int(size), on_loopback=True), file_store(store, int(size)))
     executor = ReplicatedExecutor(contest.executor(1), ranks)

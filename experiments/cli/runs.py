@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 
-from emulator.errors import EmulatorError, InputError, InterruptionError
+from emulator.errors import EmulatorError, InputError, InterruptionError, RunError
 from emulator.own_files import path_below
-from executor.workers import ranks
+from executor.ranks import Job, here
 from experiments.cli.output import OutputFormat, print_json
 from experiments.cli.progress import make_progress
-from experiments.cli.signals import stop_on_signals
+from experiments.cli.signals import EXIT_CODE, stop_on_signals
 from experiments.cli.tables import print_drift, print_path, print_summary, print_unfinished
 from experiments.config import load_experiment, locator
 from experiments.folder import load_folder, plan_folder, run_folder
 from experiments.locking import locked
-from experiments.rank import serve_rank
+from experiments.replicas import follow, joined
 from experiments.report.cells import how_far
 from experiments.results import write_results
 from experiments.run_directory import RunDirectory
@@ -47,15 +49,15 @@ class RunCommand:
 
 
 def run_one(asked: RunCommand) -> None:
-    """Run one configuration, then report; what torchrun started besides is an executor."""
-    job = ranks.here()
-    if job is not None and job.is_executor:
-        serve_rank(job, asked.config, asked.data)
+    """Run one configuration, then report; the ranks of torchrun but the first follow that one."""
+    job = here()
+    if job is not None and job.rank > 0:
+        _follow(job, asked)
         return
     experiment = load_experiment(asked.config, asked.settings, asked.seeds, asked.data)
     folder = asked.out or Path("runs") / experiment.name
     locate = locator(asked.data, asked.config)
-    with _stoppable(asked) as stop, locked(folder):
+    with _stoppable(asked, is_rank=job is not None) as stop, locked(folder):
         plan = plan_run(experiment, folder, asked.arms, locate, fresh=asked.fresh, file=str(asked.config))
 
         def report() -> None:
@@ -66,12 +68,25 @@ def run_one(asked: RunCommand) -> None:
             _reported(report),
             make_progress(plan.runs(), plan.earlier_s(), quiet=asked.output is OutputFormat.JSON) as progress,
         ):
-            run_plan(plan, progress, stop)
+            with nullcontext() if job is None else joined(job, stop) as ranks:
+                run_plan(plan, progress, stop, ranks)
+
+
+def _follow(job: Job, asked: RunCommand) -> None:
+    """Play what rank 0 leads to, and end as it does: what went wrong it says alone, but where it is lost."""
+    with stop_on_signals(is_rank=True) as stop, joined(job, stop) as ranks:
+        try:
+            follow(ranks, locator(asked.data, asked.config), Path(gettempdir()))
+        except BaseException as error:
+            if ranks.is_alone:
+                raise
+            code = EXIT_CODE if isinstance(error, KeyboardInterrupt) else RunError.exit_code
+            os._exit(error.exit_code if isinstance(error, EmulatorError) else code)
 
 
 def run_all_of(asked: RunCommand) -> None:
     """Run every configuration of a folder, then make their table."""
-    if ranks.here() is not None:
+    if here() is not None:
         raise InputError(f"{asked.config}: is a folder; under torchrun, run one configuration at a time")
     members = load_folder(asked.config, asked.settings, asked.seeds, asked.arms, asked.data)
     name = asked.config.resolve().name
@@ -95,10 +110,10 @@ def run_all_of(asked: RunCommand) -> None:
 
 
 @contextmanager
-def _stoppable(asked: RunCommand) -> Iterator[Stop]:
+def _stoppable(asked: RunCommand, *, is_rank: bool = False) -> Iterator[Stop]:
     """A `Stop` that signals ask for; InterruptionError, which says how to go on, where they end the
     command."""
-    with stop_on_signals() as stop:
+    with stop_on_signals(is_rank=is_rank) as stop:
         try:
             yield stop
         except KeyboardInterrupt as error:

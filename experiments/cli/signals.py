@@ -6,9 +6,11 @@ are stored first.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -19,6 +21,7 @@ NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 INTERRUPTED = "interrupted; nothing that was finished is lost, give the same command again"
 EXIT_CODE = 130  # as emulator.errors.InterruptionError has it
 AGAIN_S = 0.02
+SAME_S = 1.0
 STOPPING = b"stopping after this step, with a checkpoint; once more stops at once\n"
 
 
@@ -44,14 +47,25 @@ def interrupted_by_signals() -> Iterator[None]:
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[Stop]:
-    """A `Stop` that these signals ask for, once the import is over if they come within one."""
+def stop_on_signals(*, is_rank: bool = False) -> Iterator[Stop]:
+    """A `Stop` that these signals ask for, once the import is over if they come within one.
+
+    `is_rank`: torchrun forwards a signal that the terminal may have sent already. One that follows the first
+    within SAME_S is the same; a later one ends the process at once, which may be in the midst of an exchange.
+    """
     stop = Stop()
+    asked_s = math.inf
 
     def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal asked_s
         if _is_importing(frame):
             signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
             return
+        if is_rank and stop.asked:
+            if time.monotonic() - asked_s <= SAME_S:
+                return
+            os._exit(EXIT_CODE)
+        asked_s = time.monotonic()
         if stop.waits:
             _say(STOPPING)
         stop.ask()
