@@ -29,8 +29,8 @@ def evaluate(
     samples: SampleRanges,
     wanted: Sequence[Ints],
 ) -> Evaluation:
-    """Each client's mean accuracy and loss on its `samples`, with what `plan` says of `models` (M, P): of those
-    in `wanted`, slabs that `cut` makes.
+    """Each client's mean accuracy and loss on its `samples`, with what `plan` says of `models` (M, P): of
+    those in `wanted`, slabs that `cut` makes.
 
     NaN for a client without samples, or without a model.
     """

@@ -6,7 +6,7 @@ which samples comes in a message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -36,7 +36,7 @@ from executor.parameters import ExecutorParameters
 from executor.prediction import Predictor
 from executor.reference import ReferenceLoop
 from executor.rules.base import Chain, LocalRule, build_chain
-from executor.side_by_side import Item, SideBySide
+from executor.side_by_side import SideBySide
 from executor.stacked import StackedCohort
 from executor.tampering import tamper
 
@@ -101,10 +101,6 @@ class LocalExecutor:
     def initial(self, number: int) -> Floats32:
         """(P,) the number-th initialisation of this seed."""
         return self._model.initial(self._streams, number)
-
-    def side_by_side(self, job: Callable[[Item], None], items: Iterable[Item]) -> None:
-        """Do jobs that do not depend on one another in the threads that this executor has."""
-        self._threads.run(job, items)
 
     def cut(self, tasks: TrainTasks, models: Floats32, start: Ints) -> tuple[list[Ints], Ints]:
         """The rows of `tasks` in each cohort, and (n,) the steps of each task."""

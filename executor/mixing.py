@@ -14,8 +14,8 @@ from emulator.arrays import Floats, Floats32, Ints, weighted_sums
 class Mixing:
     """What the updates of a wave are mixed by.
 
-    `weights` (k, n); of each cohort the rows of these that count in it, `models`, and where there are any, its
-    part of them, `of_cohort`.
+    `weights` (k, n); of each cohort the rows of these that count in it, `models`, and where there are any,
+    its part of them, `of_cohort`.
     """
 
     weights: Floats

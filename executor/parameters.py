@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, model_validator
 
 from emulator.numbers import Count, Number
 from emulator.plugins import Parameters
 
-MOST_THREADS = MOST_WORKERS = 1024
+MOST_THREADS = 1024
 
 
 class ExecutorParameters(Parameters):
@@ -33,21 +34,10 @@ class ExecutorParameters(Parameters):
         "itself computes with one thread, so that their number changes no bit of a result. One per core is "
         "fastest, where nothing else runs",
     )
-    workers: Annotated[int, Number(ge=0, le=MOST_WORKERS)] = Field(
-        0,
-        description="processes of their own on this machine that train and score, each with so many "
-        "`threads`, or 0: all is done in one. Their number changes no bit of a result. `--workers` sets it; "
-        "under torchrun there is an executor for each rank but the first",
-    )
     worker_timeout_s: Annotated[float, Number(ge=1, le=1e6)] = Field(
         600.0,
-        description="wall seconds after which a worker that does not answer is given up, and replaced; more "
-        "than the longest job takes",
-    )
-    backend: Literal["gloo", "nccl"] = Field(
-        "gloo",
-        description="what messages to workers and ranks travel by. `nccl` is refused: it moves tensors "
-        "between GPUs, and executors compute on processors",
+        description="wall seconds after which a silent worker, of `--jobs` or a cluster, or a silent rank is "
+        "given up; more than the longest step of a run takes",
     )
     on_out_of_memory: Literal["stop", "halve"] = Field(
         "stop",
@@ -55,9 +45,18 @@ class ExecutorParameters(Parameters):
         "later, or the cohort is trained in two halves, which changes results by rounding",
     )
 
-    @field_validator("backend")
+    @model_validator(mode="before")
     @classmethod
-    def _computes_on_processors(cls, backend: str) -> str:
-        if backend == "nccl":
-            raise ValueError('"nccl" is for tensors on GPUs, and executors compute on processors; use "gloo"')
-        return backend
+    def _refuse_retired(cls, values: Any) -> Any:
+        """`workers` and `backend` were settings of a pool of processes that there is no more; `workers = 0`,
+        which asked for none, is left out."""
+        if not isinstance(values, Mapping):
+            return values
+        if "backend" in values or values.get("workers", 0) != 0:
+            name = "backend" if "backend" in values else "workers"
+            raise ValueError(
+                f"{name} = {values[name]!r} is a setting of worker processes, which are no more: --jobs N "
+                f"makes runs side by side, executor.threads trains cohorts side by side, and torchrun shares "
+                f"out one run among processes"
+            )
+        return {key: value for key, value in values.items() if key != "workers"}

@@ -1,8 +1,9 @@
 """The ranks of one job: how they find one another, and the one exchange that they make.
 
 torchrun starts the ranks, here or on several machines. Every rank plays the same deterministic run, so that
-all of them make the same exchanges in the same order: each hands in a tree, and each gets those of all. A rank
-that fails makes one exchange in which it says so instead, and all raise its error: their count stays in step.
+all of them make the same exchanges in the same order: each hands in a tree, and each gets those of all. A
+rank that fails makes one exchange in which it says so instead, and all raise its error: their count stays in
+step.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ CONNECT_S = 120.0  # for all ranks to have found one another
 FIRST_TIMEOUT_S = 600.0  # until rank 0 has told the others its executor.worker_timeout_s
 
 NEAR_BYTES, FAR_BYTES = 2**17, 2**12
-"""Of a body that goes with its header, on one machine and between several. A second gathering costs a tenth of
-a millisecond on one machine, where bytes cost next to nothing."""
+"""Of a body that goes with its header, on one machine and between several. A second gathering costs a tenth
+of a millisecond on one machine, where bytes cost next to nothing."""
 
 MOST_BYTES = 2**33
 """Of one body. What a length claims is looked at before memory for it is allocated."""
@@ -92,7 +93,7 @@ class Job:
 
 
 def file_store(path: str, size: int) -> Store:
-    """Where `size` ranks on one machine that share a file at `path` find one another: nothing listens for it."""
+    """Where `size` ranks on one machine find one another, by a file at `path`: nothing listens for it."""
     from torch._C._distributed_c10d import FileStore
 
     return FileStore(path, size)
@@ -126,8 +127,8 @@ class Spent:
 class Ranks:
     """A joined job, as the rank `rank` of `size` has it.
 
-    `asks` says whether this rank was asked to stop, and `spent` the CPU seconds and the peak of memory of this
-    process so far. `asked` is what all ranks agree on: that one of them was asked to stop before its last
+    `asks` says whether this rank was asked to stop, and `spent` the CPU seconds and the peak of memory of
+    this process so far. `asked` is what all ranks agree on: that one of them was asked to stop before its last
     exchange. `ends` says of an error that all have met whether it ends the job, or only the run at hand, and
     `is_alone` that another rank is lost, which ends it too.
     """
@@ -158,8 +159,8 @@ class Ranks:
         """What each rank hands in, in their order.
 
         Raises the error of the lowest rank that has one to tell, in all ranks. ResumableError when a rank
-        computes something else than rank 0, as its `digest` of what it is `doing` shows, or is gone, or silent
-        for `timeout_s`.
+        computes something else than rank 0, as its `digest` of what it is `doing` shows, or is gone, or
+        silent for `timeout_s`.
         """
         try:
             headers, bodies = self._exchange(content, True, digest)
@@ -181,8 +182,8 @@ class Ranks:
 
     @contextmanager
     def telling(self, *, ends: bool) -> Iterator[None]:
-        """Within it, an error that this rank alone has met is told to the others, by an exchange that raises it
-        in all, or that of a lower rank. What they have met together, or agreed on, is raised as it is.
+        """Within it, an error that this rank alone has met is told to the others, by an exchange that raises
+        it in all, or that of a lower rank. What they have met together, or agreed on, is raised as it is.
 
         `ends` says whether it ends the job, or only the run at hand.
         """
@@ -221,9 +222,7 @@ class Ranks:
         self.ends = bool(body.pop("ends"))
         return unpacked_error(body, f"in rank {rank} of {self.size}")
 
-    def _exchange(
-        self, content: Tree, well: bool, digest: bytes
-    ) -> tuple[npt.NDArray[np.void], list[Tree]]:
+    def _exchange(self, content: Tree, well: bool, digest: bytes) -> tuple[npt.NDArray[np.void], list[Tree]]:
         """The headers and the bodies of all ranks, whatever is in them."""
         body = b"" if content is None else to_bytes(content)
         cpu_s, memory_bytes = self._spent()

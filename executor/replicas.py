@@ -1,7 +1,7 @@
-"""`emulator.ports.Executor` by ranks that all play the same run: the same numbers as in one process, to the bit.
+"""`emulator.ports.Executor` by ranks that play the same run: the same numbers as in one process, to the bit.
 
-Cohorts and slabs are those of `LocalExecutor`. Each rank does its share of them, and all of them exchange what
-came of it. Updates stay with the ranks that trained them; the verbs of `Updates` that ask for more than came
+Cohorts and slabs are those of `LocalExecutor`. Each rank does its share of them, and all exchange what came
+of it. Updates stay with the ranks that trained them; the verbs of `Updates` that ask for more than came
 with the training are exchanges too, which all ranks make.
 """
 
@@ -67,12 +67,12 @@ class ReplicatedExecutor:
     def train(
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
     ) -> ReplicatedUpdates:
-        """The update of each task, as `LocalExecutor.train` has it. Where `weights` say what they will be mixed
-        by, their sums come with the same exchange."""
+        """The update of each task, as `LocalExecutor.train` has it. Where `weights` say what they will be
+        mixed by, their sums come with the same exchange."""
         cohorts, steps = self._local.cut(tasks, models, start)
         owner = share(np.array([steps[members].sum() for members in cohorts]), self._ranks.size)
-        own = np.flatnonzero(owner == self._ranks.rank).tolist()
         halved = self._local.halved_cohorts
+        own = np.flatnonzero(owner == self._ranks.rank).tolist()
         trained = self._local.train_cohorts(tasks, models, start, own)
         wave = TrainedWave(self._ranks, cohorts, owner, trained)
         expected = None if weights is None else Mixing.over(weights, cohorts)
@@ -116,9 +116,9 @@ class ReplicatedExecutor:
         slabs = self._local.cut_scores(len(models), counts)
         shared = _Shared(slabs, counts, self._ranks)
         scores = self._local.score(models, samples, metrics, shared.own)
-        columns = {name: getattr(scores, name) for name in names}
+        columns: dict[str, Floats] = {name: getattr(scores, name) for name in names}
         shared.exchange(columns, _digest(models, samples, names), "scoring models")
-        return Scores(counts, **columns)
+        return scores
 
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
         """As `LocalExecutor.evaluate`."""
@@ -148,7 +148,7 @@ class _Shared:
                 column[members] = answer[name]
 
     def _of(self, rank: int) -> list[Ints]:
-        return [self._slabs[place] for place in np.flatnonzero(self._owner == rank)]
+        return [self._slabs[place] for place in np.flatnonzero(self._owner == rank).tolist()]
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class TrainedWave:
     trained: ArrayUpdates
 
     def cohorts_of(self, rank: int) -> list[int]:
-        return [int(number) for number in np.flatnonzero(self.owner == rank)]
+        return np.flatnonzero(self.owner == rank).tolist()
 
     def rows_of(self, rank: int) -> Ints:
         """The rows of a rank's cohorts, cohort after cohort."""
@@ -270,9 +270,7 @@ class ReplicatedUpdates:
     def _here(self) -> ArrayUpdates:
         """All of these, in memory; exchanged once, also for what was taken of them."""
         if not self._rows:
-            self._rows.append(
-                self.wave.column(lambda rows: self.wave.trained.delta[rows], "reading updates")
-            )
+            self._rows.append(self.wave.column(lambda rows: self.wave.trained.delta[rows], "reading updates"))
         group = self.wave.trained.group
         assert group is not None
         return ArrayUpdates(

@@ -27,6 +27,7 @@ from emulator.numbers import Count, Duration, Number, PositiveFactor, PositiveSh
 from emulator.plugins import ChoiceOf, Chosen, Parameters, Registry, alone_is_a_list
 from executor.parameters import ExecutorParameters
 from experiments.recorded import (
+    EXPERIMENT_FILE,
     MOST_EXPERIMENT_BYTES,
     MOST_NAME_BYTES,
     MOST_TARGETS,
@@ -34,6 +35,7 @@ from experiments.recorded import (
     Target,
     is_target,
     refuse_too_many_runs,
+    without_retired,
 )
 from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
@@ -386,6 +388,8 @@ def load_experiment(
         table = read_toml(path)
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path}: cannot be read as TOML ({error})") from error
+    if path.name == EXPERIMENT_FILE:  # of a run directory, perhaps of an earlier version's
+        table = without_retired(table)
     for setting in settings:
         _apply_setting(table, setting)
     if seeds is not None:

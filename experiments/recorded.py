@@ -41,6 +41,11 @@ MOST_TIMED = 2**14
 
 LISTS = ("seeds", "arm")
 
+EXPERIMENT_FILE = "experiment.toml"
+
+RETIRED = ("workers", "backend")
+"""Settings in `[executor]` of earlier versions, which never decided a result; files may have them."""
+
 
 def refuse_too_many_runs(num_arms: int, num_seeds: int, num_targets: int = 0) -> None:
     """ValueError for an experiment of which not everything could be read back."""
@@ -52,6 +57,14 @@ def refuse_too_many_runs(num_arms: int, num_seeds: int, num_targets: int = 0) ->
             f"{of_runs} x {num_targets} targets: an experiment has at most {MOST_TIMED} of them; "
             f"with fewer in report.targets it can be run, and reported again with others"
         )
+
+
+def without_retired(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The recorded configuration `table` without settings that there are no more."""
+    executor = table.get("executor")
+    if not isinstance(executor, Mapping):
+        return dict(table)
+    return {**table, "executor": {key: value for key, value in executor.items() if key not in RETIRED}}
 
 
 def refuse_unreadable(experiment: Mapping[str, Any]) -> None:

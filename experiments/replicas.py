@@ -1,7 +1,7 @@
 """Runs by the ranks of one job: rank 0 leads, and the others play every run that it names as it does.
 
-Rank 0 alone has the run directory: its lock, log, checkpoints and reports. The others draw the world from their
-own files, which is checked to be the same, and keep nothing.
+Rank 0 alone has the run directory: its lock, log, checkpoints and reports. The others draw the world from
+their own files, which is checked to be the same, and keep nothing.
 """
 
 from __future__ import annotations

@@ -33,7 +33,13 @@ from emulator.checkpoints import ASIDE, CheckpointFolder, make_folder, sync_fold
 from emulator.errors import DataFileError, InputError
 from emulator.own_files import path_below
 from emulator.runlog import RoundRecord, read_log
-from experiments.recorded import MOST_EXPERIMENT_BYTES, is_finite, refuse_unreadable
+from experiments.recorded import (
+    EXPERIMENT_FILE,
+    MOST_EXPERIMENT_BYTES,
+    is_finite,
+    refuse_unreadable,
+    without_retired,
+)
 
 MOST_REASON_BYTES = 2**16  # of FAILED
 
@@ -42,7 +48,7 @@ TEXTS_OF_TIMING = ("host", "cpu_capability")
 
 MOST_TEXT_LETTERS = 255
 
-OF_ALL = ("manifest.json", "rounds.parquet", "summary.json", "report.html", "experiment.toml")
+OF_ALL = ("manifest.json", "rounds.parquet", "summary.json", "report.html", EXPERIMENT_FILE)
 """The files that are not of one run, in the order in which they are deleted."""
 
 OF_A_RUN = ("log.jsonl", "timing.json", "DONE", "FAILED")
@@ -74,7 +80,7 @@ class RunDirectory:
 
     @property
     def experiment_path(self) -> Path:
-        return path_below(self.path, "experiment.toml")
+        return path_below(self.path, EXPERIMENT_FILE)
 
     @property
     def manifest_path(self) -> Path:
@@ -139,13 +145,13 @@ class RunDirectory:
     # -- reading -----------------------------------------------------------------------------------------
 
     def experiment(self) -> dict[str, Any]:
-        """The configuration of the run, as TOML reads it."""
+        """The configuration of the run, as TOML reads it, without settings that there are no more."""
         if not self.path.is_dir():
             raise InputError(f"{self.path}: no such run directory")
         if not self.experiment_path.is_file():
             raise InputError(f"{self.path}: not a run directory, it has no {self.experiment_path.name}")
         try:
-            experiment = read_toml(self.experiment_path, MOST_EXPERIMENT_BYTES)
+            experiment = without_retired(read_toml(self.experiment_path, MOST_EXPERIMENT_BYTES))
         except (OSError, ValueError) as error:
             raise DataFileError(self.experiment_path, f"cannot be read as TOML ({error})") from error
         for key in ("name", "seeds", "arm", "report"):

@@ -426,7 +426,7 @@ def _deciding(experiment: Experiment) -> dict[str, Any]:
     """What decides the result of an (arm, seed): not which seeds there are, how many threads train, what
     happens without memory, when it is stored, or how it is reported."""
     table = experiment.resolved()
-    for key in ("threads", "workers", "worker_timeout_s", "backend", "on_out_of_memory"):
+    for key in ("threads", "worker_timeout_s", "on_out_of_memory"):
         table["executor"].pop(key)
     arms = {arm["name"]: arm for arm in table.pop("arm")}
     for key in ("seeds", "checkpoint", "report", "training"):  # every arm has its training written out

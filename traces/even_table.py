@@ -49,26 +49,7 @@ class EvenTable(Table):
             "image": (np.min_scalar_type(len(images.pixels)), rows),
             "noise_start": (np.dtype(np.int32), rows),
         }
-        self._lay(Columns(layout, scratch), num_clients, num_steps, sizes, first_step)
-
-    @classmethod
-    def over(
-        cls, columns: Columns, num_clients: int, num_steps: int, sizes: tuple[int, int], first_step: int
-    ) -> EvenTable:
-        """The table whose `columns` are there already."""
-        table = cls.__new__(cls)
-        table._lay(columns, num_clients, num_steps, sizes, first_step)
-        return table
-
-    @property
-    def shape(self) -> tuple[int, int, tuple[int, int], int]:
-        """What `over` needs besides the columns."""
-        return self.num_clients, self._num_steps, self._sizes, self.first_step
-
-    def _lay(
-        self, columns: Columns, num_clients: int, num_steps: int, sizes: tuple[int, int], first_step: int
-    ) -> None:
-        super().__init__(columns, num_clients, first_step, first_step + num_steps - 1)
+        super().__init__(Columns(layout, scratch), num_clients, first_step, first_step + num_steps - 1)
         self._sizes = sizes
         self._num_steps = num_steps
         self._splits_at = (0, num_steps * sizes[0])  # the place at which each split begins

@@ -37,12 +37,6 @@ WORKLOADS: Mapping[str, Workload] = {
     "w2": Workload(
         "local training of a small convolutional network, 50 clients a round", "training", "measure_w2"
     ),
-    "w1-workers": Workload(
-        "w1 by two worker processes, and what they are told", "training", "measure_w1_workers"
-    ),
-    "w2-workers": Workload(
-        "w2 by two worker processes, and what they are told", "training", "measure_w2_workers"
-    ),
     "w1-2-ranks": Workload("w1 by two ranks of one job", "training", "measure_w1_ranks"),
     "w2-2-ranks": Workload("w2 by two ranks of one job", "training", "measure_w2_ranks"),
     "cohort-size": Workload(

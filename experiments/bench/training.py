@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +24,6 @@ import numpy as np
 from emulator.arrays import Floats32, Ints
 from emulator.messages import SampleRanges, TrainTasks
 from emulator.seeding import RandomStreams
-from emulator.state_tree import as_tree
 from executor.executor import LocalExecutor
 from executor.models import MODELS
 from executor.models.base import ModelSpec
@@ -33,16 +32,11 @@ from executor.plain_loop import PlainLoop
 from executor.ranks import Job, Ranks, file_store, join
 from executor.replicas import ReplicatedExecutor
 from executor.rules import RULES
-from executor.workers.pool import Context, Pool
-from executor.workers.processes import WorkerProcess
-from executor.workers.remote import RemoteExecutor
 from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved, timed
 
 SEED = 4
 LEARNING_RATE = 0.05
-WORKER_MODULE = "experiments.bench.training_worker"
-MESSAGE_WAVES = 20
 RANK_MODULE = "experiments.bench.training_rank"
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PLAIN_LOOP = "a plain loop over the clients with torch.optim.SGD, 1 thread"
@@ -144,22 +138,6 @@ class Contest:
 
         return measured
 
-    def by_workers(self, clients: int, pool: Pool, waves: int = 1) -> Measured:
-        """Seconds for one wave, as `ours`, with the mean of its updates, which is what comes back of them."""
-        executor = self._remote(clients, pool)
-        models, start = self.start[None, :], np.zeros(clients, dtype=np.int64)
-        mean = np.full((1, clients), 1 / clients)
-        rounds = count()
-
-        def measured() -> float:
-            ready = [wave(clients, self.schedule, next(rounds)) for _ in range(waves)]
-            return (
-                timed(lambda: [executor.train(tasks, models, start, mean).mix(mean) for tasks in ready])()
-                / waves
-            )
-
-        return measured
-
     def by_ranks(self, clients: int, ranks: Ranks, waves: int = 1) -> Measured:
         """Seconds for one wave by `ranks`, of which this is rank 0, with the mean of its updates."""
         executor = ReplicatedExecutor(self.executor(1), ranks)
@@ -183,38 +161,6 @@ class Contest:
         ready = [wave(clients, self.schedule, round_) for round_ in rounds]
         return lambda: [executor.train(tasks, models, start, mean).mix(mean) for tasks in ready]
 
-    def messages(self, clients: int, pool: Pool, waves: int) -> Measured:
-        """Seconds that the messages of one such wave take: the same, where nobody has a sample."""
-        empty = replace(self.schedule, samples=0)
-        executor = self._remote(clients, pool)
-        models, mean = np.stack([self.start, self.start]), np.full((1, clients), 1 / clients)
-        rounds = count()
-
-        def measured() -> float:
-            ready = [wave(clients, empty, next(rounds)) for _ in range(waves)]
-
-            def send_and_receive() -> None:
-                for number, tasks in enumerate(ready):
-                    models[1] = number  # other models every time, as in a run
-                    start = np.zeros(clients, dtype=np.int64)
-                    executor.train(tasks, models[:1] + models[1:], start, mean).mix(mean)
-
-            return timed(send_and_receive)() / waves
-
-        return measured
-
-    def _remote(self, clients: int, pool: Pool) -> RemoteExecutor:
-        body = {
-            "model": self.network.model,
-            "parameters": dict(self.network.parameters),
-            "sample_shape": self.network.sample_shape,
-            "num_labels": self.network.num_labels,
-            "clients": clients,
-            "schedule": as_tree(self.schedule),
-        }
-        context = Context("executor", pool.number(), body, prepares=True)
-        return RemoteExecutor(self.executor(1), pool, context, threads=1)
-
     def plain(self, clients: int) -> Measured:
         """Seconds for one wave of the plain loop, its batches at hand."""
         loop = PlainLoop(self.reader, self.network.spec(), self.streams)
@@ -236,14 +182,6 @@ def measure_w1(repeats: int, say: Say) -> list[Figure]:
 def measure_w2(repeats: int, say: Say) -> list[Figure]:
     targets = {1: Target("ratio", 1.05), 2: Target("ratio", 1.55)}
     return training_figures("w2", CONVOLUTIONAL, repeats, say, targets, warm_up=False)
-
-
-def measure_w1_workers(repeats: int, say: Say) -> list[Figure]:
-    return worker_figures("w1", DENSE, repeats, say, Target("ratio", 14.0), waves=8)
-
-
-def measure_w2_workers(repeats: int, say: Say) -> list[Figure]:
-    return worker_figures("w2", CONVOLUTIONAL, repeats, say, Target("ratio", 1.9), warm_up=False)
 
 
 def measure_w1_ranks(repeats: int, say: Say) -> list[Figure]:
@@ -289,57 +227,6 @@ def training_figures(
     ]
 
 
-def worker_figures(
-    name: str,
-    network: Network,
-    repeats: int,
-    say: Say,
-    target: Target | None,
-    workers: int = 2,
-    clients: int = 50,
-    schedule: Schedule | None = None,
-    waves: int = 1,
-    warm_up: bool = True,
-) -> list[Figure]:
-    """Client updates per second by so many workers, and what a wave's messages cost in time and bytes."""
-    contest = Contest(network, clients, schedule or Schedule())
-    processes = [lambda: WorkerProcess(WORKER_MODULE)] * workers
-    with Pool(processes, timeout_s=600) as pool:
-        contenders = {
-            "workers": contest.by_workers(clients, pool, waves),
-            "plain": contest.plain(clients),
-        }
-        pool.wait_for_all()
-        contenders["workers"]()  # so that the workers are set up
-        found = interleaved(contenders, repeats, warm_up=warm_up, say=say)
-        waiting = contest.messages(clients, pool, MESSAGE_WAVES)
-        waiting()
-        moved = bytes_moved(pool)
-        messages = interleaved({"messages": waiting}, repeats, warm_up=False)["messages"]
-        moved_bytes = (bytes_moved(pool) - moved) / (repeats * MESSAGE_WAVES)
-    rate = figure(
-        f"{name}-{workers}-workers",
-        f"client updates through {workers} worker processes, and their mean, strategy "
-        f"{contest.executor(1).strategy}",
-        clients / found["workers"],
-        "clients/s",
-        better="higher",
-        threads=workers,
-        against=Reference(clients / found["plain"], PLAIN_LOOP),
-        target=target,
-    )
-    cost = figure(
-        f"{name}-{workers}-workers-messages",
-        f"messages of one wave of {clients} clients: {moved_bytes / 1000:.0f} kB, in the same wave without a "
-        f"step",
-        1000 * messages,
-        "ms",
-        better="lower",
-        threads=workers,
-    )
-    return [rate, cost]
-
-
 def rank_figures(
     name: str,
     network: Network,
@@ -355,16 +242,12 @@ def rank_figures(
     """Client updates per second by `size` ranks on this machine, beside the plain loop and one process."""
     schedule = schedule or Schedule()
     contest = Contest(network, clients, schedule)
-    processes = [lambda: WorkerProcess(WORKER_MODULE)] * 2
-    with started_ranks(network, clients, schedule, size) as ranks, Pool(processes, timeout_s=600) as pool:
+    with started_ranks(network, clients, schedule, size) as ranks:
         contenders = {
             "ranks": contest.by_ranks(clients, ranks, waves),
-            "pool": contest.by_workers(clients, pool, waves),
             "alone": contest.ours(clients, 1, waves),
             "plain": contest.plain(clients),
         }
-        pool.wait_for_all()
-        contenders["pool"]()
         contenders["ranks"]()  # so that all are there
         found = interleaved(contenders, repeats, warm_up=warm_up, say=say)
     plain = Reference(clients / found["plain"], PLAIN_LOOP)
@@ -382,8 +265,7 @@ def rank_figures(
         )
         for what, by, contender, threads, aim in (
             (f"{size}-ranks", f"{size} ranks, and their mean", "ranks", size, target),
-            ("beside-pool", "the pool", "pool", 2, None),
-            ("beside-ranks", "one process, beside", "alone", 1, None),
+            ("beside-ranks", "one process, in turns with the ranks", "alone", 1, None),
         )
     ]
 
@@ -407,12 +289,6 @@ def environment() -> dict[str, str]:
     root = str(Path(__file__).resolve().parents[2])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **dict.fromkeys(ONE_THREAD, "1")}
-
-
-def bytes_moved(pool: Pool) -> int:
-    """Of all messages to and from the workers, so far."""
-    channels = [worker.channel for worker in pool.workers]
-    return sum(channel.sent_bytes + channel.received_bytes for channel in channels)
 
 
 def cohort_size_figures(

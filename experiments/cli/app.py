@@ -82,12 +82,6 @@ def run(
         ),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete what the run directory holds.")] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers", min=0, help="Train in so many processes beside this one; as executor.workers."
-        ),
-    ] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Run what is not finished yet, then summarise and report.
@@ -103,8 +97,7 @@ def run(
 
     chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
     run_it = run_all_of if config.is_dir() else run_one
-    asked = [*(settings or []), *([f"executor.workers={workers}"] if workers is not None else [])]
-    run_it(RunCommand(config, asked, _parse_seeds(seeds), chosen, data, out, fresh, output))
+    run_it(RunCommand(config, settings or [], _parse_seeds(seeds), chosen, data, out, fresh, output))
 
 
 @app.command()

@@ -67,9 +67,9 @@ def run_one(asked: RunCommand) -> None:
         with (
             _reported(report),
             make_progress(plan.runs(), plan.earlier_s(), quiet=asked.output is OutputFormat.JSON) as progress,
+            nullcontext() if job is None else joined(job, stop) as ranks,
         ):
-            with nullcontext() if job is None else joined(job, stop) as ranks:
-                run_plan(plan, progress, stop, ranks)
+            run_plan(plan, progress, stop, ranks)
 
 
 def _follow(job: Job, asked: RunCommand) -> None:

@@ -143,8 +143,7 @@ def extremes() -> Iterator[Any]:
         for path, value, table in extreme_tables(parameters, example_of(kind, name)):
             yield pytest.param(RUNS[kind]({"kind": name, **table}), None, id=f"{name}.{path}={value:g}")
     for path, value, table in extreme_tables(Experiment, EXPERIMENT):
-        # As many workers as that are as many processes; an arm's training is laid over [training].
-        if path != "executor.workers" and not path.startswith("arm."):
+        if not path.startswith("arm."):  # an arm's training is laid over [training]
             yield pytest.param(merged(table, OVER.get(path, {})), None, id=f"{path}={value:g}")
     for path, value, table in extreme_tables(MixtureProfile, PROFILE):
         run = merged(STILL, {"devices": {"profile": "mine.toml"}})

@@ -713,12 +713,12 @@ def test_a_run_that_fails_before_it_has_a_folder_is_marked_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
-        raise ConfigurationError("rank 1 has another trace")
+        raise ConfigurationError("no such executor")
 
-    monkeypatch.setattr("experiments.crew.Crew.executor", refuse)
+    monkeypatch.setattr("experiments.runner.build_executor", refuse)
     with pytest.raises(RunError, match="2 of 2 runs failed"):
         play(small(), tmp_path / "out")
-    assert RunDirectory(tmp_path / "out").failure("global", 0) == "rank 1 has another trace"
+    assert RunDirectory(tmp_path / "out").failure("global", 0) == "no such executor"
 
 
 def test_without_a_manifest_it_is_said_that_files_are_not_compared(tmp_path: Path) -> None:

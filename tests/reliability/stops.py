@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from executor.executor import LocalExecutor
-from executor.workers.remote import RemoteExecutor
+from executor.replicas import ReplicatedExecutor
 from experiments.attempt import Attempt
 from experiments.build import World, build_emulation, build_executor, run_header
 from experiments.config import Experiment
@@ -28,7 +28,7 @@ class Stopped:
         experiment: Experiment,
         world: World,
         path: Path,
-        executor: Callable[[], LocalExecutor | RemoteExecutor] | None = None,
+        executor: Callable[[], LocalExecutor | ReplicatedExecutor] | None = None,
     ) -> None:
         self.experiment, self.world = experiment, world
         self.directory = RunDirectory(path)
@@ -51,7 +51,6 @@ class Stopped:
             ),
             observer=observer,
             halved=lambda: executor.halved_cohorts,
-            lost=lambda: 0,
             note=self.notes.append,
         )
 
