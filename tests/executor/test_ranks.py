@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emulator.errors import ConfigurationError, ResumableError, RunError, UnknownNameError
+from emulator.state_tree import Tree
+from executor.failures import PeerFaultError
+from executor.ranks import HEADER, Bytes, Job, LostError, Ranks
+from tests.executor.meeting import INLINE_BYTES, columns, together
+
+TORCHRUN = {"RANK": "1", "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RESTART_COUNT": "2"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "job"),
+    [
+        ({}, Job(1, 3, True, "2")),
+        ({"MASTER_ADDR": "node7"}, Job(1, 3, False, "2")),
+        ({"MASTER_ADDR": "localhost"}, Job(1, 3, True, "2")),
+        ({"MASTER_ADDR": "10.0.0.7"}, Job(1, 3, False, "2")),
+        ({"WORLD_SIZE": "1", "RANK": "0"}, None),
+    ],
+)
+def test_a_job_is_what_torchrun_says_of_it(changes: dict[str, str], job: Job | None) -> None:
+    assert Job.from_environment({**TORCHRUN, **changes}) == job
+
+
+def test_without_torchrun_there_is_no_job() -> None:
+    assert Job.from_environment({"WORLD_SIZE": "4"}) is None
+
+
+@pytest.mark.parametrize("changes", [{"RANK": "3"}, {"RANK": "x"}, {"WORLD_SIZE": "two"}, {"RANK": "-1"}])
+def test_what_is_no_rank_is_refused(changes: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match="not what torchrun sets"):
+        Job.from_environment({**TORCHRUN, **changes})
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_every_rank_gets_what_all_hand_in_however_long_it_is(size: int) -> None:
+    def play(ranks: Ranks) -> list[Tree]:
+        lengths = (0, 1, 5, 400)
+        return [
+            *(ranks.exchange({"rank": ranks.rank, "column": columns(length)}) for length in lengths),
+            ranks.exchange({"column": columns(300)} if ranks.rank == size - 1 else None),
+            ranks.exchange(None),
+        ]
+
+    for found in together(size, play):
+        for length, answers in zip((0, 1, 5, 400), found, strict=False):
+            assert [answer["rank"] for answer in answers] == list(range(size))
+            assert all(answer["column"].tolist() == columns(length).tolist() for answer in answers)
+        assert found[-2][:-1] == [None] * (size - 1)
+        assert len(found[-2][-1]["column"]) == 300 > INLINE_BYTES
+        assert found[-1] == [None] * size
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (RunError("diverged"), RunError, "diverged"),
+        (ResumableError("no room"), ResumableError, "no room"),
+        (UnknownNameError("arm", "x", ["y"]), Exception, "unknown arm 'x'"),
+        (OSError(28, "No space left", "log.jsonl"), OSError, "log.jsonl"),
+        (MemoryError("8 GiB"), MemoryError, "8 GiB"),
+        (KeyboardInterrupt(), KeyboardInterrupt, ""),
+        (ZeroDivisionError("by zero"), PeerFaultError, "in rank 1 of 3:\nTraceback"),
+    ],
+)
+@pytest.mark.parametrize("ends", [True, False])
+def test_the_error_of_one_rank_is_raised_in_all(
+    error: BaseException, kind: type[BaseException], text: str, ends: bool
+) -> None:
+    def play(ranks: Ranks) -> tuple[object, ...]:
+        try:
+            with ranks.telling(ends=ends):
+                if ranks.rank == 1:
+                    raise error
+                ranks.exchange({"well": True})
+        except BaseException as met:
+            return type(met), str(met), ranks.ends, ranks.exchange(ranks.rank)
+        return ()
+
+    found = together(3, play)
+    assert [answer[3] for answer in found] == [[0, 1, 2]] * 3  # and they go on in step
+    assert found[1][:3] == (type(error), str(error), ends)
+    for met, said, ended, _ in (found[0], found[2]):
+        assert issubclass(met, kind)
+        assert text in said
+        assert ended == ends
+
+
+def test_of_several_that_fail_the_lowest_rank_is_told() -> None:
+    def play(ranks: Ranks) -> None:
+        with ranks.telling(ends=False):
+            if ranks.rank > 0:
+                raise RunError(f"of rank {ranks.rank}")
+            ranks.exchange(None)
+
+    assert [str(error) for error in together(4, play)] == ["of rank 1"] * 4
+
+
+def test_an_error_that_all_have_met_is_told_once_however_it_is_wrapped() -> None:
+    def play(ranks: Ranks) -> int:
+        for _ in range(3):
+            try:
+                with ranks.telling(ends=True), ranks.telling(ends=False):
+                    try:
+                        if ranks.rank == 0:
+                            raise OSError(28, "No space left")
+                        ranks.exchange(None)
+                    except OSError as error:
+                        raise ResumableError("stopped in round 3") from error
+            except ResumableError as error:
+                assert str(error) == "stopped in round 3"
+        return ranks.exchanges
+
+    assert together(2, play) == [3, 3]
+
+
+def test_a_rank_that_computes_something_else_is_named_in_all() -> None:
+    def play(ranks: Ranks) -> None:
+        content = b"another" if ranks.rank == 2 else b"the same"
+        ranks.exchange(None, hashlib.sha256(content).digest(), "training in round 7")
+
+    for error in together(4, play):
+        assert isinstance(error, ResumableError)
+        assert str(error).startswith("rank 2 computes something else than rank 0, training in round 7")
+
+
+def test_a_rank_that_is_gone_or_silent_ends_the_others() -> None:
+    def play(ranks: Ranks) -> None:
+        ranks.timeout_s = 0.2
+        ranks.exchange(None)
+        if ranks.rank == 1:
+            return
+        ranks.exchange(None)
+
+    first, gone, third = together(3, play)
+    assert gone is None
+    for error in (first, third):
+        assert isinstance(error, ResumableError)
+        assert "another of the 3 ranks is gone, or silent for executor.worker_timeout_s = 0.2" in str(error)
+    assert "rank 1 is gone" in str(together(2, play)[0])
+
+
+def test_a_rank_that_is_silent_is_waited_for_no_longer_than_it_may_be() -> None:
+    given_up = threading.Event()
+
+    def play(ranks: Ranks) -> None:
+        ranks.timeout_s = 0.2
+        if ranks.rank == 1:
+            assert given_up.wait(60)
+            return
+        with pytest.raises(ResumableError, match="rank 1 is gone, or silent"):
+            ranks.exchange(None)
+        assert ranks.is_alone
+        given_up.set()
+
+    assert together(2, play) == [None, None]
+
+
+def test_the_error_of_a_rank_is_its_own_where_nobody_is_left_to_tell() -> None:
+    def play(ranks: Ranks) -> None:
+        with ranks.telling(ends=True):
+            if ranks.rank == 0:
+                raise RunError("mine")
+
+    assert [str(error) for error in together(2, play)] == ["mine", "None"]
+
+
+def test_a_stop_of_one_rank_is_agreed_on_in_the_next_exchange() -> None:
+    def play(ranks: Ranks) -> list[bool]:
+        found = []
+        for _ in range(3):
+            ranks.exchange(None)
+            found.append(ranks.asked)
+        return found
+
+    counts = iter(range(100))
+    asks = [lambda: False, lambda: next(counts) >= 1, lambda: False]
+    assert together(3, play, asks=asks) == [[False, True, True]] * 3
+
+
+def test_what_the_others_have_spent_is_summed() -> None:
+    def play(ranks: Ranks) -> tuple[float, float]:
+        ranks.exchange(None)
+        return ranks.others.cpu_s, ranks.others.memory_bytes
+
+    spent = [lambda: (1.0, 10.0), lambda: (2.0, 20.0), lambda: (4.0, 40.0)]
+    assert together(3, play, spent=spent) == [(6.0, 60.0), (5.0, 50.0), (3.0, 30.0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("sequence", 5, "out of step, in exchanges 0, 5"),
+        ("length", 2**40, r"a message of 1099511627776 bytes: must be at most"),
+        ("length", 9, "a message that is none"),
+    ],
+)
+def test_a_message_that_cannot_be_is_refused_before_it_is_used(name: str, value: int, text: str) -> None:
+    def gather(own: Bytes, timeout_s: float) -> list[Bytes]:
+        other = own.copy()
+        other[: HEADER.itemsize].view(HEADER)[name] = value
+        return [own, other]
+
+    with pytest.raises(ResumableError, match=text):
+        Ranks(0, 2, gather).exchange(None)
+
+
+SPEAKING = """
+import sys
+import numpy as np
+from executor.ranks import Job, file_store, join
+rank, size, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+ranks = join(Job(rank, size, on_loopback=True), file_store(path, size))
+for length in (3, 2**18):
+    found = ranks.exchange({"rank": rank, "column": np.full(length, rank)})
+    assert [answer["rank"] for answer in found] == list(range(size))
+    assert all((answer["column"] == answer["rank"]).all() for answer in found)
+print("done", flush=True)
+"""
+
+
+def test_processes_meet_by_gloo(tmp_path: Path) -> None:
+    commands = [[sys.executable, "-c", SPEAKING, str(rank), "3", str(tmp_path / "store")] for rank in range(3)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    assert [process.communicate(timeout=100)[0] for process in processes] == ["done\n"] * 3
+
+
+def test_a_lost_rank_is_no_error_of_ours() -> None:
+    def gather(own: Bytes, timeout_s: float) -> list[Bytes]:
+        raise LostError("Connection closed by peer")
+
+    with pytest.raises(ResumableError, match=r"rank 0 is gone, .* \(Connection closed by peer\)"):
+        Ranks(1, 2, gather).exchange(np.zeros(3))

@@ -1,0 +1,278 @@
+"""Ranks and one process come to the same, to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emulator.arrays import Floats32, Ints
+from emulator.errors import ResumableError
+from emulator.messages import InferencePlan, Metric, SampleRanges
+from emulator.ports import Executor
+from executor.executor import LocalExecutor
+from executor.prediction import EVALUATION_BATCH
+from executor.ranks import Ranks
+from executor.replicas import ReplicatedExecutor, ReplicatedUpdates
+from executor.sharing import share
+from tests.executor.fakes import FakeReader, executor, model, rule, wave
+from tests.executor.meeting import together
+
+CASES = ["mlp-sgd", "mlp-adam", "cnn-prox"]
+EVERYTHING: frozenset[Metric] = frozenset(("correct", "loss", "true_class_error", "confusion"))
+TASKS = wave(counts=[9, 3, 12, 0, 5, 30, 7, 8], steps=[4, 1, 6, 2, 6, 3, 3, 2], batch_size=[4] * 6 + [3] * 2)
+"""Cohorts of unequal tasks, of two batch sizes; one client has nothing to train on."""
+
+TORN_ROW = 25
+RULES: dict[str, Callable[[], list[Any]]] = {
+    "sgd": lambda: [rule("sgd")],
+    "adam": lambda: [rule("adam")],
+    "prox": lambda: [rule("fedprox", mu=0.5), rule("sgd", momentum=0.9)],
+}
+
+
+class TornReader(FakeReader):
+    """One sample cannot be read."""
+
+    def features(self, rows: Ints) -> Floats32:
+        if TORN_ROW in rows:
+            raise OSError(5, "cannot be read", f"row {TORN_ROW}")
+        return super().features(rows)
+
+
+def build(case: str, reader: type[FakeReader] = FakeReader, **settings: object) -> LocalExecutor:
+    """`<model>-<solver>`, of two tasks a cohort."""
+    kind, solver = case.split("-")
+    spec = model("cnn", channels=[3, 5]) if kind == "cnn" else model(kind)
+    samples = reader(rows=6 * EVALUATION_BATCH, sample_shape=(8, 8))
+    return executor(samples, spec, RULES[solver](), chunk=2, **settings)
+
+
+def by_ranks(size: int, case: str, play: Callable[[ReplicatedExecutor, Ranks], Any]) -> list[Any]:
+    return together(size, lambda ranks: play(ReplicatedExecutor(build(case), ranks), ranks))
+
+
+def start_of(local: LocalExecutor) -> tuple[Floats32, Ints]:
+    """Two models, from which the tasks start in turn."""
+    return np.stack([local.initial(0), local.initial(1)]), np.arange(len(TASKS)) % 2
+
+
+def whole_trace(clients: int = 39) -> SampleRanges:
+    edges = np.linspace(0, 3072, clients + 1).astype(np.int64)
+    return SampleRanges.one_each(edges[:-1], edges[1:])
+
+
+def weights() -> np.ndarray:
+    """Of three models: one has all updates, one none, one those of few clients."""
+    found = np.random.default_rng(0).random((3, len(TASKS)))
+    found[1] = 0
+    found[2, :5] = 0
+    return found
+
+
+def no_error(found: list[Any]) -> list[Any]:
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+    return found
+
+
+def test_it_is_the_executor_of_the_port() -> None:
+    local = build("mlp-sgd")
+
+    def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
+        port: Executor = replicated
+        assert port.num_parameters == local.num_parameters
+        assert port.initial(3).tobytes() == local.initial(3).tobytes()
+        assert (replicated.strategy, replicated.chunk) == (local.strategy, local.chunk)
+        assert (port.layout, port.state) == (local.layout, local.state)
+        assert ranks.exchanges == 0
+
+    no_error(by_ranks(2, "mlp-sgd", play))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("case", CASES)
+def test_training_is_the_same_by_any_number_of_ranks(case: str, size: int) -> None:
+    local = build(case)
+    models, start = start_of(local)
+    theirs = [local.train(TASKS, models, start)]
+    theirs.append(local.train(replace(TASKS, state=theirs[0].state), models, start))
+
+    def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
+        tasks = TASKS
+        for expected in theirs:  # the second time with what the solver remembers of the first
+            ours = replicated.train(tasks, models, start)
+            same_columns(ours, expected)
+            chosen = np.array([1, 3, 4])
+            some, others = ours.take(chosen), expected.take(chosen)
+            assert ours.mix(weights()).tobytes() == expected.mix(weights()).tobytes()
+            assert some.mix(weights()[:, :3]).tobytes() == others.mix(weights()[:, :3]).tobytes()
+            assert ours.norms().tobytes() == expected.norms().tobytes()
+            assert some.norms().tobytes() == others.norms().tobytes()
+            assert some.gram().tobytes() == others.gram().tobytes()
+            told = ranks.exchanges
+            assert ours.rows(slice(3, 9)).tobytes() == expected.rows(slice(3, 9)).tobytes()
+            assert ours.mix(weights()).tobytes() == expected.mix(weights()).tobytes()
+            assert ours.norms().tobytes() == expected.norms().tobytes()
+            assert ranks.exchanges == told  # the rows are here by now
+            tasks = replace(tasks, state=expected.state)
+
+    no_error(by_ranks(size, case, play))
+
+
+def same_columns(ours: ReplicatedUpdates, theirs: Any) -> None:
+    for name in ("client", "model", "num_samples", "num_steps", "finite"):
+        assert getattr(ours, name).tolist() == getattr(theirs, name).tolist()
+    assert ours.metrics["loss"].tobytes() == theirs.metrics["loss"].tobytes()
+    assert ours.state.keys() == theirs.state.keys()
+    for name, rows in theirs.state.items():
+        assert ours.state[name].tobytes() == rows.tobytes()
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("case", CASES)
+def test_sums_that_are_expected_come_with_the_training_and_are_the_same(case: str, size: int) -> None:
+    local = build(case)
+    models, start = start_of(local)
+    theirs = local.train(TASKS, models, start, weights())
+    kept = np.arange(1, len(TASKS))
+
+    def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
+        ours = replicated.train(TASKS, models, start, weights())
+        assert ours.mix(weights()).tobytes() == theirs.mix(weights()).tobytes()
+        assert ranks.exchanges == 1
+        others = weights() / 3
+        assert ours.mix(others).tobytes() == theirs.mix(others).tobytes()
+        assert ranks.exchanges == 2
+        some = weights()[:, kept]
+        assert ours.take(kept).mix(some).tobytes() == theirs.take(kept).mix(some).tobytes()
+
+    no_error(by_ranks(size, case, play))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("case", CASES)
+def test_evaluation_and_scores_are_the_same_by_any_number_of_ranks(case: str, size: int) -> None:
+    local = build(case)
+    models, samples = start_of(local)[0], whole_trace()
+    turns = np.arange(39)[:, None] % 2
+    plans = (
+        InferencePlan.alike(turns),
+        InferencePlan.alike(np.tile([0, 1], (39, 1))),
+        InferencePlan(np.tile([0, 1], (39, 1)), np.where(turns, [[0.3, 0.7]], [[1.0, 0.0]]), "votes"),
+        InferencePlan.alike(np.full((39, 1), -1)),
+    )
+    evaluated = [local.evaluate(models, plan, samples) for plan in plans]
+    scored = local.score(models, samples, EVERYTHING)
+
+    def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
+        for plan, theirs in zip(plans, evaluated, strict=True):
+            ours = replicated.evaluate(models, plan, samples)
+            assert ours.accuracy.tobytes() == theirs.accuracy.tobytes()
+            assert ours.loss.tobytes() == theirs.loss.tobytes()
+        scores = replicated.score(models, samples, EVERYTHING)
+        for name in ("counts", *EVERYTHING):
+            assert getattr(scores, name).tobytes() == getattr(scored, name).tobytes()
+        assert replicated.score(models[:0], samples, EVERYTHING).accuracy().shape == (39, 0)
+
+    no_error(by_ranks(size, case, play))
+
+
+def test_updates_that_are_not_finite_are_told_apart_and_need_not_be_used() -> None:
+    local = build("mlp-sgd")
+    models, start = start_of(local)
+    diverges = np.isin(np.arange(len(TASKS)), (1, 4))
+    tasks = replace(TASKS, settings={**TASKS.settings, "learning_rate": np.where(diverges, 1e39, 0.1)})
+    theirs = local.train(tasks, models, start)
+
+    def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
+        ours = replicated.train(tasks, models, start, weights())
+        assert ours.finite.tolist() == theirs.finite.tolist() == (~diverges).tolist()
+        kept = np.flatnonzero(ours.finite)
+        mixed = ours.take(kept).mix(weights()[:, kept])
+        assert np.isfinite(mixed).all()
+        assert mixed.tobytes() == theirs.take(kept).mix(weights()[:, kept]).tobytes()
+
+    no_error(by_ranks(2, "mlp-sgd", play))
+
+
+def test_an_empty_wave_is_no_special_case() -> None:
+    def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
+        models = start_of(build("mlp-sgd"))[0]
+        updates = replicated.train(wave([], []), models, np.zeros(0, dtype=np.int64))
+        mixed = updates.mix(np.zeros((2, 0)))
+        assert (len(updates), mixed.shape) == (0, (2, replicated.num_parameters))
+
+    no_error(by_ranks(2, "mlp-sgd", play))
+
+
+def test_a_rank_trains_only_what_is_its_share() -> None:
+    def play(ranks: Ranks) -> int:
+        local = build("mlp-sgd")
+        models, start = start_of(local)
+        updates = ReplicatedExecutor(local, ranks).train(TASKS, models, start)
+        return int(updates.wave.trained.delta.any(axis=1).sum())
+
+    counts = no_error(together(2, play))
+    assert sum(counts) == 7  # one has nothing to train on
+    assert min(counts) >= 2
+
+
+def test_what_is_wrong_in_one_rank_is_raised_in_all() -> None:
+    def play(ranks: Ranks) -> None:
+        torn = ranks.rank == owner_of_row(TORN_ROW)
+        local = build("mlp-sgd", TornReader if torn else FakeReader)
+        with ranks.telling(ends=False):
+            ReplicatedExecutor(local, ranks).train(TASKS, *start_of(local))
+
+    for error in together(3, play):
+        assert isinstance(error, OSError)
+        assert (error.strerror, error.filename) == ("cannot be read", f"row {TORN_ROW}")
+
+
+def owner_of_row(row: int) -> int:
+    """The rank, of three, that trains on it."""
+    local = build("mlp-sgd")
+    cohorts, steps = local.cut(TASKS, *start_of(local))
+    owner = share(np.array([steps[members].sum() for members in cohorts]), 3)
+    task = int(np.searchsorted(TASKS.samples.last, row, side="right"))
+    [number] = [number for number, members in enumerate(cohorts) if task in members]
+    return int(owner[number])
+
+
+def test_ranks_that_hold_other_models_are_found_out_in_the_wave() -> None:
+    def play(ranks: Ranks) -> None:
+        local = build("mlp-sgd")
+        models, start = start_of(local)
+        models[1, 5] += 1e-6 * (ranks.rank == 1)
+        ReplicatedExecutor(local, ranks).train(TASKS, models, start)
+
+    for error in together(2, play):
+        assert isinstance(error, ResumableError)
+        assert "rank 1 computes something else than rank 0, training in round 2" in str(error)
+
+
+def test_cohorts_that_any_rank_halves_are_counted_in_all() -> None:
+    def play(ranks: Ranks) -> int:
+        local = build("mlp-sgd", on_out_of_memory="halve")
+        models, start = start_of(local)
+        train = local._strategy.train
+        if ranks.rank == 1:
+
+            def refuse_pairs(cohort: Any) -> Any:
+                if len(cohort) > 1:
+                    raise MemoryError("no room for two")
+                return train(cohort)
+
+            local._strategy.train = refuse_pairs  # type: ignore[method-assign]
+        replicated = ReplicatedExecutor(local, ranks)
+        replicated.train(TASKS, models, start)
+        return replicated.halved_cohorts
+
+    counts = no_error(together(3, play))
+    assert len(set(counts)) == 1
+    assert counts[0] > 0
