@@ -18,7 +18,7 @@ from experiments.bench.training import (
     cohort_size_figures,
     training_figures,
     wave,
-    worker_figures,
+    rank_figures,
 )
 
 SMALL = Schedule(samples=12, steps=3, batch_size=5)
@@ -90,9 +90,8 @@ def test_cohort_sizes_lie_on_one_curve() -> None:
     ]
 
 
-def test_workers_have_a_figure_and_so_have_their_messages() -> None:
+def test_ranks_have_a_figure_beside_that_of_one_process() -> None:
     schedule = Schedule(samples=12, steps=3, batch_size=5)
-    rate, cost = worker_figures("w0", TINY, 1, ignore, None, workers=1, clients=3, schedule=schedule)
-    assert (rate.name, rate.threads, rate.against) == ("w0-1-workers", 1, PLAIN_LOOP)
-    assert (cost.name, cost.unit, cost.better) == ("w0-1-workers-messages", "ms", "lower")
-    assert re.match(r"messages of one wave of 3 clients: \d+ kB", cost.about)
+    ranks, alone = rank_figures("w0", TINY, 1, ignore, None, clients=3, schedule=schedule)
+    assert (ranks.name, ranks.threads, ranks.against) == ("w0-2-ranks", 2, PLAIN_LOOP)
+    assert (alone.name, alone.threads, alone.against) == ("w0-beside-ranks", 1, PLAIN_LOOP)
