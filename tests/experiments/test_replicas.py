@@ -122,7 +122,11 @@ def test_a_rank_with_another_world_is_named_in_all(
 
 def test_a_run_that_diverges_is_marked_failed_and_all_ranks_play_the_next(tmp_path: Path) -> None:
     arms = [
-        {"name": "bad", "training": {"learning_rate": 1e30}, "solver": [{"kind": "sgd", "weight_decay": 1e30}]},
+        {
+            "name": "bad",
+            "training": {"learning_rate": 1e30},
+            "solver": [{"kind": "sgd", "weight_decay": 1e30}],
+        },
         {"name": "good"},
     ]
     experiment = small(arm=arms, seeds=[0, 1], executor={"chunk": 1})

@@ -1,0 +1,119 @@
+"""Run directories and configurations of versions that had worker processes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.errors import ConfigurationError
+from experiments.config import Experiment, load_experiment, parse_experiment
+from experiments.results import write_results
+from experiments.run_directory import RunDirectory
+from experiments.runner import check, plan_run, run_plan
+from tests.experiments.small import Story, small, small_table
+
+RECORDED = Path(__file__).parent / "fixtures" / "by-a-worker"
+"""`small`, trained by a worker process: the arm global is finished, fielding has a checkpoint of round 2."""
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    shutil.copytree(RECORDED, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def numbers(log: bytes) -> Iterator[Any]:
+    """Of each line all that is not rounded by a processor's own kinds of instructions, and those rounded."""
+    for line in log.splitlines():
+        yield from _leaves(json.loads(line))
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        yield len(value)
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield pytest.approx(value, rel=1e-5) if isinstance(value, float) else value
+
+
+def test_what_is_recorded_has_settings_that_there_are_no_more(recorded: Path) -> None:
+    text = (recorded / "experiment.toml").read_text()
+    assert "workers = 1\n" in text
+    assert 'backend = "gloo"\n' in text
+    table = RunDirectory(recorded).experiment()
+    assert "workers" not in table["executor"]
+    assert parse_experiment(table, "recorded").executor.worker_timeout_s == 60
+
+
+def test_a_recorded_run_is_reported(recorded: Path) -> None:
+    summary = write_results(RunDirectory(recorded))
+    assert [row.arm for row in summary.accuracy] == ["global"]
+    assert (recorded / "report.html").is_file()
+
+
+def test_a_recorded_run_is_resumed_to_the_log_of_one_that_never_stopped(
+    recorded: Path, tmp_path: Path
+) -> None:
+    before = {path: path.read_bytes() for path in recorded.rglob("log.jsonl")}
+    story = Story()
+    run_plan(plan_run(small(), recorded, None, Path, fresh=False), story)
+    assert ("skipped", "global", 0) in story.told
+    assert ("going on", "fielding", 0, 2) in story.told
+    run_plan(plan_run(small(), tmp_path / "today", None, Path, fresh=False), Story())
+    for path, begun in before.items():
+        today = (tmp_path / "today" / path.relative_to(recorded)).read_bytes()
+        log = path.read_bytes()
+        assert log.startswith(begun)
+        assert list(numbers(log)) == list(numbers(today))
+        # Another processor may round the first rounds differently.
+        assert log == today or not today.startswith(begun)
+
+
+def test_a_recorded_configuration_is_checked_and_run_again(recorded: Path) -> None:
+    experiment = load_experiment(recorded / "experiment.toml")
+    assert experiment == small(executor={"worker_timeout_s": 60.0})
+    check(experiment, Path, scratch=recorded)
+
+
+def asking(**executor: Any) -> Experiment:
+    return parse_experiment(small_table(executor=executor), "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("executor", "named"),
+    [
+        ({"workers": 2}, "workers = 2"),
+        ({"workers": "two"}, "workers = 'two'"),
+        ({"backend": "gloo"}, "backend = 'gloo'"),
+        ({"backend": "nccl", "workers": 0}, "backend = 'nccl'"),
+    ],
+)
+def test_a_configuration_that_asks_for_worker_processes_is_told_what_there_is_instead(
+    executor: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        asking(**executor)
+    said = str(caught.value)
+    assert said.startswith(f"mine.toml: executor: {named} is a setting of worker processes")
+    assert all(name in said for name in ("--jobs", "executor.threads", "torchrun"))
+
+
+def test_a_configuration_that_asks_for_no_worker_processes_is_taken(tmp_path: Path) -> None:
+    experiment = asking(workers=0)
+    assert experiment == small()
+    assert "workers" not in experiment.resolved()["executor"]
+
+
+def test_a_setting_is_refused_also_over_a_recorded_configuration(recorded: Path) -> None:
+    with pytest.raises(ConfigurationError, match="workers = 2 is a setting of worker processes"):
+        load_experiment(recorded / "experiment.toml", ["executor.workers=2"])

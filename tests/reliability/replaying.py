@@ -1,0 +1,55 @@
+"""A rank that plays every row: `python -m tests.reliability.replaying STORE RANK SIZE DATA OUT`.
+
+Rank 0 writes the logs, and stores after every few steps: what it alone does must be no exchange.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from executor.ranks import Job, Ranks, file_store, join
+from executor.replicas import ReplicatedExecutor
+from experiments.build import World, build_emulation, build_executor, build_world
+from experiments.config import Experiment, locator
+from experiments.stopwatch import Stopwatch
+from tests.reliability.rows import ARMS, row
+from tests.reliability.stops import Stopped
+
+COHORTS = {"executor": {"chunk": 2}}
+"""So that there are several in a round."""
+
+STORED_EVERY = 5
+
+
+class Nowhere:
+    """A log that another rank writes."""
+
+    def append(self, record: object) -> None: ...
+
+
+def play_by_ranks(ranks: Ranks, experiment: Experiment, world: World, out: Path) -> None:
+    """Play the one arm of `experiment`; rank 0 logs it in `out`."""
+
+    def executor() -> ReplicatedExecutor:
+        return ReplicatedExecutor(build_executor(experiment, experiment.arm[0], world), ranks)
+
+    if ranks.rank > 0:
+        build_emulation(experiment, experiment.arm[0], world, executor(), Nowhere(), (), Stopwatch()).run()
+        return
+    with Stopped(experiment, world, out, executor).attempt() as attempt:
+        for number, _ in enumerate(attempt.emulation.steps()):
+            if number % STORED_EVERY == 0:
+                attempt.store()
+
+
+def main(store: str, rank: str, size: str, data: str, out: str) -> None:
+    ranks = join(Job(int(rank), int(size), on_loopback=True), file_store(store, int(size)))
+    for name in ARMS:
+        experiment = row(name, **COHORTS)
+        world = build_world(experiment, 0, locator(Path(data), None))
+        play_by_ranks(ranks, experiment, world, Path(out) / name)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
