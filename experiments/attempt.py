@@ -79,7 +79,7 @@ class Attempt:
     `note` is told of checkpoints that are no good, in one line each. `stored` is the round of the last good
     one, None without any. `halved` says how many cohorts the executor has halved, `lost`
     how many workers were lost over this run, `others` what the other ranks have spent, `runs_beside` how
-    many other runs are at work on this machine, at most.
+    many other runs were at work on this machine at once, at most.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Attempt:
         note: Callable[[str], None],
         lost: int = 0,
         others: Callable[[], Spent] = Spent,
-        runs_beside: int = 0,
+        runs_beside: Callable[[], int] = lambda: 0,
     ) -> None:
         self._directory, self._arm, self._seed = directory, arm, seed
         self._folder = directory.checkpoints(arm, seed)
@@ -264,7 +264,7 @@ class Attempt:
         self.tally.halved_cohorts = self._earlier.halved_cohorts + self._halved()
         self.tally.lost_workers = self._earlier.lost_workers + self._lost
         self.tally.spent_s = dict(self._stopwatch.seconds)
-        self.tally.runs_beside = max(self._earlier.runs_beside, self._runs_beside)
+        self.tally.runs_beside = max(self._earlier.runs_beside, self._runs_beside())
         self.tally.host, self.tally.cpu_capability = host_name(), cpu_capability()
 
 

@@ -329,14 +329,14 @@ class OutsideError(DataFileError):
     """A path of a configuration that leads to where the configuration has no business."""
 
 
-def locator(data: Path | None, config: Path | None) -> Locate:
-    """Finds a path of a configuration: as it stands, under --data, or beside the configuration.
+def locator(data: Path | None, config: Path | None, here: Path = Path()) -> Locate:
+    """Finds a path of a configuration: as it stands, from `here`, under --data, or beside the configuration.
 
     What it finds lies in one of these three folders, links followed: OutsideError for anything else.
     """
     if data is not None and not data.is_dir():
         raise DataFileError(data, "no such folder; --data (or DRIFTSCALE_DATA) names one")
-    folders = [Path(), *([data] if data else []), *([config.parent] if config else [])]
+    folders = [here, *([data] if data else []), *([config.parent] if config else [])]
     roots = list(dict.fromkeys(folder.resolve() for folder in folders))
 
     def locate(path: str) -> Path:

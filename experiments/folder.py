@@ -20,8 +20,9 @@ from emulator.errors import (
 )
 from emulator.own_files import path_below
 from experiments.config import Experiment, Locate, load_experiment, locator
+from experiments.plan import Plan, check, plan_run
 from experiments.run_directory import RunDirectory
-from experiments.runner import FailedRunsError, Plan, Progress, check, plan_run, run_plan
+from experiments.runner import FailedRunsError, Outcomes, Progress, run_plan
 from experiments.stop import Stop
 
 
@@ -99,8 +100,9 @@ def run_folder(
     One that cannot go on does not stop the others; RunError at the end names those. ResumableError when the
     machine failed one, as it would fail the others.
     """
-    failed = []
+    outcomes: Outcomes = {}
     for plan in plans:
+        outcome: EmulatorError | None = None
         try:
             try:
                 run_plan(plan, progress, stop)
@@ -114,11 +116,21 @@ def run_folder(
             finish(plan)
         except ResumableError:
             raise
-        except FailedRunsError:
-            failed.append(plan.experiment.name)
         except EmulatorError as error:
+            outcome = error
+        outcomes[plan.experiment.name] = outcome
+    refuse_failed(plans, outcomes, progress)
+
+
+def refuse_failed(plans: Sequence[Plan], outcomes: Outcomes, progress: Progress) -> None:
+    """RunError names the experiments that failed; `progress` is told why, unless it was told of each run."""
+    failed = []
+    for plan in plans:
+        outcome = outcomes[plan.experiment.name]
+        if outcome is not None:
             failed.append(plan.experiment.name)
-            progress.note(f"{plan.experiment.name}: {error}")
+            if not isinstance(outcome, FailedRunsError):
+                progress.note(f"{plan.experiment.name}: {outcome}")
     if failed:
         raise RunError(f"{len(failed)} of {len(plans)} experiments failed: {', '.join(failed)}")
 

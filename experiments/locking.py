@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from os import getpid
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from emulator.checkpoints import make_folder
 from emulator.errors import ForeignFileError, InputError, ResumableError, RunError
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 MOST_HOLDER_BYTES = 300
-"""Of a lock file: a process id and the name of a host."""
+"""Of a lock file: a process id and the name of a host, then a number that no other lock has."""
 
 PATIENCE_S = 0.2
 """For the lock of a run: its last holder may delete the file just when it is opened here."""
+
+
+PROCESS = uuid4().hex
+"""Told in lock files, so that no two processes, on whatever hosts, write the same."""
 
 
 class RunAtWorkError(RunError):
@@ -99,6 +104,38 @@ def seed_locked(directory: RunDirectory, arm: str, seed: int) -> Iterator[None]:
         _delete_and_release(lock, lock_path)
 
 
+def lock_content(directory: RunDirectory) -> bytes:
+    """What the lock file of a run directory holds while this process has it: no other writes the same."""
+    with open_file(directory.lock_path) as file:
+        return file.read(MOST_HOLDER_BYTES)
+
+
+def why_not_excluded(directory: RunDirectory, content: bytes) -> str | None:
+    """Why this process must not touch a run directory whose lock, with that `content`, a process on another
+    machine has; None where it sees the directory and is excluded."""
+    from filelock import Timeout
+
+    path = directory.path
+    try:
+        found = lock_content(directory) if directory.lock_path.is_file() else None
+    except (OSError, ForeignFileError):
+        found = None
+    if found != content:
+        return f"does not see the run directory {path}, which must be at that path on all machines"
+    lock = _lock(directory.lock_path, 0)
+    try:
+        lock.acquire()
+    except Timeout:
+        return None
+    except OSError as error:
+        return f"cannot lock files in {path} ({error.strerror})"
+    lock.release()
+    return (
+        f"takes the lock of {path} although the command has it: locks of that file system do not reach "
+        f"across machines, so that two could write the same run; take an --out on one where they do"
+    )
+
+
 def _lock(path: Path, patience_s: float) -> FileLock:
     from filelock import FileLock
 
@@ -111,7 +148,7 @@ def _acquire(lock: FileLock, path: Path) -> None:
     lock.acquire()
     with open_file(path, in_place=True) as file:
         file.truncate()
-        file.write(f"{getpid()} {host_name()}\n".encode())
+        file.write(f"{getpid()} {host_name()}\n{PROCESS}\n".encode())
 
 
 def _delete_and_release(lock: FileLock, path: Path) -> None:
@@ -142,7 +179,7 @@ def _holder(lock_path: Path) -> str:
     """` (process 4711)`, or ` (process 4711 on HOST)` of another host; nothing where nobody can read it."""
     try:
         with open_file(lock_path) as file:
-            text = file.read(MOST_HOLDER_BYTES).decode("utf-8").strip()
+            text = file.read(MOST_HOLDER_BYTES).decode("utf-8").partition("\n")[0]
     except (OSError, ValueError, ForeignFileError):
         return ""
     pid, _, host = text.partition(" ")

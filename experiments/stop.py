@@ -20,6 +20,10 @@ class Stop:
         if not (is_first and self._at_work):
             raise KeyboardInterrupt
 
+    def leave_word(self) -> None:
+        """As the first to ask, and never an exception: for another thread than that of the run."""
+        self.asked = True
+
     @property
     def waits(self) -> bool:
         """Whether the next to ask will only leave word."""

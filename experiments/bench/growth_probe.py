@@ -15,8 +15,9 @@ from experiments.bench.digits import Silence
 from experiments.bench.memory_probe import resident_bytes
 from experiments.bench.shipped import shipped_experiment
 from experiments.config import locator
+from experiments.plan import plan_run
 from experiments.planned_run import PlannedRun, Reached
-from experiments.runner import plan_run, run_plan
+from experiments.runner import run_plan
 
 ARM = "fielding"
 CLIENTS = 60

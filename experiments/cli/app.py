@@ -62,6 +62,22 @@ Data = Annotated[
         parser=path_for("--data"),
     ),
 ]
+Keys = Annotated[
+    Path | None,
+    typer.Option(
+        "--keys",
+        help="Folder with the cluster's keys, as `driftscale cluster keys` makes them.",
+        metavar="DIR",
+        parser=path_for("--keys"),
+    ),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option(
+        "--insecure-cluster",
+        help="Allow tcp:// to other machines: whoever reaches such a port commands the cluster.",
+    ),
+]
 Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
 
 
@@ -82,6 +98,25 @@ def run(
         ),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete what the run directory holds.")] = False,
+    jobs: Annotated[
+        str | None,
+        typer.Option(
+            "--jobs",
+            help="Runs at once, each in a process of its own: a number, or auto for what cores and memory "
+            "allow. Without it, one after another in this process.",
+            metavar="N|auto",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            help="Play the runs on the workers of a cluster: tls://HOST:PORT, or a scheduler file.",
+            metavar="ADDRESS|FILE",
+        ),
+    ] = None,
+    keys: Keys = None,
+    is_insecure: Insecure = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Run what is not finished yet, then summarise and report.
@@ -94,10 +129,12 @@ def run(
     runs/<folder>), and one table is made over all of them.
     """
     from experiments.cli.runs import RunCommand, run_all_of, run_one
+    from experiments.cli.workers import parse_scale
 
     chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
     run_it = run_all_of if config.is_dir() else run_one
-    run_it(RunCommand(config, settings or [], _parse_seeds(seeds), chosen, data, out, fresh, output))
+    scale = parse_scale(jobs, cluster, keys, is_insecure)
+    run_it(RunCommand(config, settings or [], _parse_seeds(seeds), chosen, data, out, fresh, scale, output))
 
 
 @app.command()
@@ -135,7 +172,7 @@ def check(
     from experiments.cli.check_table import check_facts, print_check, print_checks
     from experiments.config import load_experiment, locator
     from experiments.folder import load_folder
-    from experiments.runner import check as check_one
+    from experiments.plan import check as check_one
 
     chosen = _parse_seeds(seeds)
     if config.is_dir():

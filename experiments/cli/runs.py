@@ -10,21 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir
 
-from emulator.errors import EmulatorError, InputError, InterruptionError, RunError
+from emulator.errors import ConfigurationError, EmulatorError, InputError, InterruptionError, RunError
 from emulator.own_files import path_below
 from executor.ranks import Job, here
 from experiments.cli.output import OutputFormat, print_json
 from experiments.cli.progress import make_progress
 from experiments.cli.signals import EXIT_CODE, stop_on_signals
 from experiments.cli.tables import print_drift, print_path, print_summary, print_unfinished
+from experiments.cli.workers import Scale, scaled_out
 from experiments.config import load_experiment, locator
-from experiments.folder import load_folder, plan_folder, run_folder
+from experiments.folder import load_folder, plan_folder, refuse_failed, run_folder
+from experiments.jobs.command import run_side_by_side
 from experiments.locking import locked
+from experiments.plan import Plan, plan_run
+from experiments.planned_run import PlannedRun
 from experiments.replicas import follow, joined
 from experiments.report.cells import how_far
 from experiments.results import write_results
 from experiments.run_directory import RunDirectory
-from experiments.runner import Plan, plan_run, run_plan
+from experiments.runner import run_plan
 from experiments.stop import Stop
 from experiments.summary import Summary
 from experiments.table import build_table, how_many_runs, recorded_name, write_table
@@ -45,12 +49,17 @@ class RunCommand:
     data: Path | None
     out: Path | None
     fresh: bool
+    scale: Scale
     output: OutputFormat
 
 
 def run_one(asked: RunCommand) -> None:
     """Run one configuration, then report; the ranks of torchrun but the first follow that one."""
     job = here()
+    if job is not None and asked.scale != Scale():
+        raise ConfigurationError(
+            "--jobs and --cluster play several runs at once; under torchrun all ranks play each run"
+        )
     if job is not None and job.rank > 0:
         _follow(job, asked)
         return
@@ -66,10 +75,18 @@ def run_one(asked: RunCommand) -> None:
 
         with (
             _reported(report),
-            make_progress(plan.runs(), plan.earlier_s(), quiet=asked.output is OutputFormat.JSON) as progress,
+            scaled_out(asked.scale, [plan], asked.data) as (crew, at_once),
+            make_progress(
+                plan.runs(), _earlier_s([plan]), quiet=asked.output is OutputFormat.JSON, at_once=at_once
+            ) as progress,
             nullcontext() if job is None else joined(job, stop) as ranks,
         ):
-            run_plan(plan, progress, stop, ranks)
+            if crew is None:
+                run_plan(plan, progress, stop, ranks)
+            else:
+                outcome = run_side_by_side([plan], crew, progress, stop)[experiment.name]
+                if outcome is not None:
+                    raise outcome
 
 
 def _follow(job: Job, asked: RunCommand) -> None:
@@ -97,16 +114,26 @@ def run_all_of(asked: RunCommand) -> None:
             held.enter_context(locked(path_below(target, member.experiment.name, is_folder=True)))
         plans = plan_folder(members, target, fresh=asked.fresh)
         runs = [run for plan in plans for run in plan.runs()]
-        earlier_s = {run: wall_s for plan in plans for run, wall_s in plan.earlier_s().items()}
 
         def report() -> None:
             _report_table(target, [plan.directory for plan in plans], name, asked.output)
 
         with (
             _reported(report),
-            make_progress(runs, earlier_s, quiet=asked.output is OutputFormat.JSON) as progress,
+            scaled_out(asked.scale, plans, asked.data) as (crew, at_once),
+            make_progress(
+                runs, _earlier_s(plans), quiet=asked.output is OutputFormat.JSON, at_once=at_once
+            ) as progress,
         ):
-            run_folder(plans, progress, _finish, stop)
+            if crew is None:
+                run_folder(plans, progress, _finish, stop)
+            else:
+                refuse_failed(plans, run_side_by_side(plans, crew, progress, stop, _finish), progress)
+
+
+def _earlier_s(plans: Sequence[Plan]) -> dict[PlannedRun, float]:
+    """Wall seconds of the runs that were finished before."""
+    return {run: timing["wall_s"] for plan in plans for run, timing in plan.earlier().items()}
 
 
 @contextmanager

@@ -12,7 +12,8 @@ import pytest
 import experiments
 from experiments.build import build_parts
 from experiments.config import Experiment, load_experiment, locator, parse_experiment
-from experiments.runner import plan_run, run_plan
+from experiments.plan import plan_run
+from experiments.runner import run_plan
 from tests.experiments.small import Story
 
 FOLDER = Path(experiments.__file__).parent / "configs" / "feddrift"

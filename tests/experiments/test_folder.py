@@ -6,7 +6,7 @@ import pytest
 
 from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
 from experiments.folder import load_folder, plan_folder, run_folder
-from experiments.runner import Plan
+from experiments.plan import Plan
 from tests.experiments.small import Story, write_drifting
 
 

@@ -26,11 +26,12 @@ from experiments.config import Arm, Experiment, load_experiment, locator, parse_
 from experiments.leftovers import clear
 from experiments.locking import RunAtWorkError, seed_locked
 from experiments.machine import host_name
+from experiments.plan import check, plan_run
 from experiments.planned_run import Reached
 from experiments.recorded import MOST_EXPERIMENT_BYTES, MOST_RUNS
 from experiments.report.what_was_run import settings_of_run
 from experiments.run_directory import RunDirectory
-from experiments.runner import check, plan_run, run_plan
+from experiments.runner import run_plan
 from tests.experiments.small import (
     DEVICES,
     NEVER_AGAIN,
@@ -411,7 +412,7 @@ def test_fresh_killed_while_it_deletes_leaves_no_run_that_says_done_and_is_not_w
     for done in out.glob("*/seed-*/DONE"):
         assert {path.name for path in done.parent.iterdir()} == {"DONE", "log.jsonl", "timing.json"}
     plan = plan_run(small(), out, None, locator(None, None), fresh=False)
-    assert len(plan.earlier_s()) in (0, 1)
+    assert len(plan.earlier()) in (0, 1)
     run_plan(plan, Story())
     assert logs(out) == whole
 
@@ -736,7 +737,7 @@ def test_the_manifest_keeps_the_first_versions_and_adds_later_ones(
     play(small(), tmp_path / "out")
     first = RunDirectory(tmp_path / "out").manifest()["versions"]
     with monkeypatch.context() as later:
-        later.setattr(runner, "_version", lambda package: "99")
+        later.setattr("experiments.manifest.installed", lambda package: "99")
         for seeds in ([0, 1], [0, 1, 2]):
             play(small(seeds=seeds), tmp_path / "out")
     play(small(seeds=[0, 1, 2, 3]), tmp_path / "out")

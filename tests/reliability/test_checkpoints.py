@@ -21,8 +21,9 @@ from executor.capability import cpu_capability
 from experiments.attempt import FORMAT
 from experiments.config import Experiment, locator
 from experiments.machine import host_name
+from experiments.plan import plan_run
 from experiments.run_directory import RunDirectory
-from experiments.runner import plan_run, run_plan
+from experiments.runner import run_plan
 from experiments.stop import Stop
 from tests.experiments.small import Story, small
 

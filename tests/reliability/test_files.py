@@ -10,8 +10,9 @@ import pytest
 
 from emulator.errors import InputError
 from experiments.config import Experiment, locator, parse_experiment
+from experiments.plan import plan_run
 from experiments.run_directory import RunDirectory
-from experiments.runner import plan_run, run_plan
+from experiments.runner import run_plan
 from experiments.stop import Stop
 from tests.experiments.small import (
     DEVICES,

@@ -19,9 +19,10 @@ from emulator.checkpoints import read_checkpoint
 from emulator.errors import CheckpointError, ForeignFileError
 from emulator.state_tree import to_bytes
 from experiments.config import locator
+from experiments.plan import plan_run
 from experiments.planned_run import PlannedRun, Reached
 from experiments.run_directory import RunDirectory
-from experiments.runner import plan_run, run_plan
+from experiments.runner import run_plan
 from experiments.stop import Stop
 from tests.experiments.cli.conftest import Driftscale, driftscale  # noqa: F401  (a fixture)
 from tests.experiments.small import Story, small, write_small

@@ -10,8 +10,9 @@ import pytest
 import tomli_w
 
 from experiments.config import load_experiment, locator
+from experiments.plan import plan_run
 from experiments.results import write_results
-from experiments.runner import plan_run, run_plan
+from experiments.runner import run_plan
 from tests.experiments.small import Story
 from tests.reliability.kills import Killing, results
 from tests.reliability.rows import ARMS, row

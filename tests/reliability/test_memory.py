@@ -13,8 +13,9 @@ import torch
 from emulator.errors import ResumableError
 from executor.dense import DenseCohort
 from experiments.config import Experiment, locator
+from experiments.plan import plan_run
 from experiments.run_directory import RunDirectory
-from experiments.runner import plan_run, run_plan
+from experiments.runner import run_plan
 from tests.experiments.small import Story, small, write_small
 from tests.reliability.kills import ROOT, Killing
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -16,9 +14,9 @@ from experiments.bench.training import (
     Network,
     Schedule,
     cohort_size_figures,
+    rank_figures,
     training_figures,
     wave,
-    rank_figures,
 )
 
 SMALL = Schedule(samples=12, steps=3, batch_size=5)

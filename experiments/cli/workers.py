@@ -1,0 +1,88 @@
+"""Who plays the runs of a command: this process, workers of its own, or those of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator.errors import ConfigurationError
+from experiments.jobs.admission import jobs_at_once
+from experiments.jobs.crew import Crew
+from experiments.machine import available_bytes, cores
+from experiments.plan import Plan
+
+MOST_JOBS = 1024
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What --jobs and --cluster ask for. `jobs`: None is `auto`."""
+
+    jobs: int | None = 1
+    cluster: str | None = None
+    keys: Path | None = None
+    is_insecure: bool = False
+
+
+def parse_scale(jobs: str | None, cluster: str | None, keys: Path | None, is_insecure: bool) -> Scale:
+    """ConfigurationError for what breaks a rule, or does not go together."""
+    if cluster is None:
+        for name, is_given in (("--keys", keys is not None), ("--insecure-cluster", is_insecure)):
+            if is_given:
+                raise ConfigurationError(f"{name}: is for --cluster, which is not given")
+        return Scale(_parse_jobs("1" if jobs is None else jobs))
+    if jobs is not None:
+        raise ConfigurationError(
+            f"--jobs {jobs}: does not go with --cluster, whose workers are as many as were started"
+        )
+    return Scale(cluster=cluster, keys=keys, is_insecure=is_insecure)
+
+
+def _parse_jobs(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MOST_JOBS):
+        raise ConfigurationError(f"--jobs {text}: must be a number from 1 to {MOST_JOBS}, or auto")
+    return int(text)
+
+
+@contextmanager
+def scaled_out(scale: Scale, plans: Sequence[Plan], data: Path | None) -> Iterator[tuple[Crew | None, int]]:
+    """Workers for the runs of `plans` and how many there are; None where this process plays them, one after
+    another.
+
+    InputError or ConfigurationError where a cluster is asked for and not to be had. `data`: as --data says.
+    """
+    unfinished = sum(not plan.is_done(run) for plan in plans for run in plan.runs())
+    number = _number(scale, plans, unfinished)
+    if unfinished == 0 or (scale.cluster is None and number == 1):
+        yield None, 1
+        return
+    from experiments.cluster.connection import joined_cluster, local_cluster
+    from experiments.cluster.crew import DaskCrew
+
+    if scale.cluster is None:
+        with local_cluster(number) as client, DaskCrew(client, plans, data, same_data=True).at_work() as crew:
+            yield crew, number
+    else:
+        with (
+            joined_cluster(scale.cluster, scale.keys, is_insecure=scale.is_insecure) as client,
+            DaskCrew(client, plans, data, same_data=False).at_work() as crew,
+        ):
+            yield crew, max(1, min(unfinished, len(client.scheduler_info(n_workers=-1)["workers"])))
+
+
+def _number(scale: Scale, plans: Sequence[Plan], unfinished: int) -> int:
+    """Of worker processes on this machine."""
+    if scale.jobs == 1:
+        return 1
+    peaks = [
+        timing["peak_memory_bytes"]
+        for plan in plans
+        for timing in plan.earlier().values()
+        if "peak_memory_bytes" in timing
+    ]
+    threads = max(plan.experiment.executor.threads for plan in plans)
+    return jobs_at_once(scale.jobs, unfinished, cores(), threads, available_bytes(), peaks)

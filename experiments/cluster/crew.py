@@ -1,0 +1,208 @@
+"""The workers of a cluster as a `Crew`: jobs are tasks, answers their results, events come by a topic.
+
+All that waits for the network is done in the client's event loop; the command looks at a queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import Future as Waiting
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+import distributed
+
+from emulator.errors import ResumableError
+from experiments.cluster import members
+from experiments.cluster.installation import source_digest
+from experiments.jobs.crew import Ended, Facts, Met, Told
+from experiments.jobs.workplace import Job, described
+from experiments.locking import lock_content
+from experiments.plan import Plan
+
+LOOK_S = 1.0
+"""Wall seconds between two looks at who is there."""
+
+REPLACED_S = 60.0
+"""Wall seconds until a worker that was killed has a successor, or nobody waits for it any more."""
+
+
+@dataclass
+class _Seen:
+    """A worker's last sign of life: as its scheduler has it, and when that was new here."""
+
+    sign: float
+    since_s: float
+
+
+class DaskCrew:
+    """`experiments.jobs.crew.Crew` of the workers that `client` reaches.
+
+    `data` is the folder that --data names; `same_data`: workers read the data of this very machine. To be
+    used within `at_work`.
+    """
+
+    def __init__(
+        self, client: distributed.Client, plans: Sequence[Plan], data: Path | None, *, same_data: bool
+    ) -> None:
+        assert client.loop is not None, "it is connected"
+        assert client.scheduler is not None, "it is connected"
+        self._client = client
+        self._loop: asyncio.AbstractEventLoop = cast(Any, client.loop).asyncio_loop
+        self._scheduler = client.scheduler
+        self._token = f"driftscale-{uuid4().hex}"
+        self._plans = {plan.experiment.name: described(plan, data) for plan in plans}
+        self._locks = {plan.experiment.name: lock_content(plan.directory) for plan in plans}
+        self._same_data = same_data
+        self._events: queue.SimpleQueue[Told | Ended | Met] = queue.SimpleQueue()
+        self._seen: dict[str, _Seen] = {}
+        self._tasks: dict[str, distributed.Future[Any]] = {}
+        self._gone: str | None = None
+        self._number = 0
+
+    @contextmanager
+    def at_work(self) -> Iterator[DaskCrew]:
+        """Within it the workers are watched."""
+        self._client.subscribe_topic(self._token, self._hear)
+        watching = self._in_loop(self._watch())
+        try:
+            yield self
+        finally:
+            watching.cancel()
+            with suppress(Exception):  # the cluster may be gone
+                self._client.unsubscribe_topic(self._token)
+
+    def addresses(self) -> Sequence[str]:
+        if self._gone is not None:
+            raise ResumableError(
+                f"the cluster is gone ({self._gone}); its workers finish what they are at, and the same "
+                f"command takes the others once there is a cluster again"
+            )
+        return list(self._seen)
+
+    def meet(self, address: str) -> None:
+        arguments = (self._token, source_digest(), self._plans, self._locks)
+        self._call(members.meet, address, *arguments).add_done_callback(
+            lambda done: self._events.put(Met(address, _facts(address, done)))
+        )
+
+    def check_files(self, addresses: Sequence[str], files: Mapping[str, Any]) -> str | None:
+        if self._same_data:
+            return None
+        calls = {
+            address: self._call(members.check_files, address, self._token, files) for address in addresses
+        }
+        for address, call in calls.items():
+            with suppress(Exception):  # a worker that is gone reads nothing
+                refusal = call.result()
+                if refusal is not None:
+                    return f"worker {address}: {refusal}"
+        return None
+
+    def begin(self, address: str, job: Job) -> None:
+        self._number += 1
+        task = self._client.submit(
+            members.do,
+            self._token,
+            job,
+            key=f"{self._token}-{self._number}",
+            workers=[address],
+            allow_other_workers=False,
+            retries=0,
+            pure=False,
+        )
+        self._tasks[address] = task
+        task.add_done_callback(lambda done: self._events.put(_ended(address, done)))
+
+    def next_event(self, patience_s: float) -> Told | Ended | Met | None:
+        try:
+            event = self._events.get(timeout=patience_s) if patience_s else self._events.get_nowait()
+        except queue.Empty:
+            return None
+        if isinstance(event, Ended):
+            self._tasks.pop(event.address, None)
+        return event
+
+    def silent_s(self, address: str) -> float:
+        seen = self._seen.get(address)
+        return 0.0 if seen is None else time.monotonic() - seen.since_s
+
+    def replace(self, address: str) -> None:
+        self._tasks.pop(address, None)
+        self._in_loop(self._client._restart_workers([address], timeout=REPLACED_S, raise_for_error=False))
+
+    def stop(self, addresses: Sequence[str]) -> None:
+        for address in addresses:
+            self._call(members.stop, address, self._token)
+
+    def runs_beside(self, addresses: Sequence[str], number: int) -> None:
+        for address in addresses:
+            self._call(members.runs_beside, address, self._token, number)
+
+    def _hear(self, event: tuple[float, Mapping[str, Any]]) -> None:
+        _, body = event
+        self._events.put(Told(body["at"], body))
+
+    def _call(self, function: Callable[..., Any], address: str, *arguments: Any) -> Waiting[Any]:
+        """Call `function` within the worker at `address`."""
+
+        async def call() -> Any:
+            answers = await self._client._run(function, *arguments, workers=[address])
+            return answers[address]
+
+        return self._in_loop(call())
+
+    def _in_loop(self, coroutine: Coroutine[Any, Any, Any]) -> Waiting[Any]:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    async def _watch(self) -> None:
+        """Look again and again which workers are there; a job of one that is not has ended."""
+        while True:
+            try:
+                there = (await self._scheduler.identity(n_workers=-1))["workers"]
+            except Exception as error:  # whatever it is, nobody is reached any more
+                self._gone = str(error) or type(error).__name__
+                for address in list(self._tasks):
+                    self._events.put(Ended(address, None, "the cluster is gone"))
+                return
+            now_s = time.monotonic()
+            for address, worker in there.items():
+                seen = self._seen.get(address)
+                if seen is None or seen.sign != worker["last_seen"]:
+                    self._seen[address] = _Seen(worker["last_seen"], now_s)
+            for address in [known for known in self._seen if known not in there]:
+                del self._seen[address]
+                task = self._tasks.get(address)
+                if task is not None and not task.done():
+                    self._events.put(Ended(address, None, "its process ended"))
+            await asyncio.sleep(LOOK_S)
+
+
+def _facts(address: str, done: Waiting[Any]) -> Facts | None:
+    """What a worker said of itself; None if it is gone."""
+    if done.cancelled() or done.exception() is not None:
+        return None
+    facts = done.result()
+    place = f"worker {address} on {facts['machine']}"
+    refusal = None if facts["refusal"] is None else f"{place} {facts['refusal']}"
+    return Facts(place=place, **{**facts, "refusal": refusal})
+
+
+def _ended(address: str, task: distributed.Future[Any]) -> Ended:
+    """The answer of a job, unless its worker was lost over it."""
+    try:
+        return Ended(address, task.result(timeout=REPLACED_S))
+    except Exception as error:
+        return Ended(address, None, _why_lost(error))
+
+
+def _why_lost(error: Exception) -> str:
+    if isinstance(error, distributed.scheduler.KilledWorker):
+        return "its process ended"
+    return f"{type(error).__name__}: {error}".splitlines()[0]

@@ -1,0 +1,31 @@
+"""What is installed on a machine, as far as results depend on it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from executor.capability import cpu_capability
+from experiments.attempt import ROUNDING
+from experiments.cli import OUR_PACKAGES
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@cache
+def source_digest() -> str:
+    """sha256 of all sources of driftscale, by their names."""
+    state = hashlib.sha256()
+    for package in OUR_PACKAGES:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            state.update(f"{file.relative_to(ROOT)}\0".encode())
+            state.update(hashlib.sha256(file.read_bytes()).digest())
+    return state.hexdigest()
+
+
+@cache
+def rounding() -> dict[str, str]:
+    """What may make results differ by rounding: versions of libraries, and what the processor can do."""
+    return {**{name: version(name) for name in ROUNDING}, "CPU": cpu_capability()}

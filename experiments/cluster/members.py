@@ -1,0 +1,113 @@
+"""What a worker process does when the command calls: it is met, does jobs, and is told to stop.
+
+These functions run within a worker. What they keep is one process's: it works for one command at a time, but
+may still be at a run of an earlier one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from emulator.errors import EmulatorError
+from experiments.cluster.installation import rounding, source_digest
+from experiments.jobs.workplace import Answer, Job, Workplace
+from experiments.locking import why_not_excluded
+from experiments.machine import available_bytes, host_name
+from experiments.run_directory import RunDirectory
+
+OWN_DATA = "DRIFTSCALE_WORKER_DATA"
+"""The environment variable that says where this worker has the data, if not where the command has them."""
+
+_workplaces: dict[str, Workplace] = {}  # by the token of the command
+_is_leaving = False
+
+
+def meet(
+    token: str, digest: str, plans: Mapping[str, Mapping[str, Any]], locks: Mapping[str, bytes]
+) -> dict[str, Any]:
+    """Take in the plans of the command `token`; what it must know of this worker.
+
+    Args:
+        token: Of the command.
+        digest: Of the command's own sources.
+        plans: As `described` has them, by their names.
+        locks: What the lock file of each plan's run directory holds.
+    """
+    own_data = os.environ.get(OWN_DATA)
+    facts: dict[str, Any] = {
+        "machine": host_name(),
+        "available_bytes": float(available_bytes()),
+        "is_busy": any(place.is_busy for place in _workplaces.values()),
+        "refusal": None,
+        "rounding": rounding(),
+    }
+    try:
+        facts["refusal"] = _refusal(digest, plans, locks)
+        if facts["refusal"] is None and not facts["is_busy"]:
+            _workplaces.clear()
+            _workplaces[token] = Workplace(plans, locks, Path(own_data) if own_data else None)
+    except EmulatorError as error:  # such as a part that is not installed here
+        facts["refusal"] = f"cannot play these runs: {error}"
+    return facts
+
+
+def _refusal(digest: str, plans: Mapping[str, Mapping[str, Any]], locks: Mapping[str, bytes]) -> str | None:
+    """Why this worker must not play the runs of these plans."""
+    if _is_leaving:
+        return "is about to leave the cluster"
+    if source_digest() != digest:
+        return (
+            f"has another driftscale (sources {source_digest()[:12]}, the command's {digest[:12]}); install "
+            f"the same on all machines"
+        )
+    for name, content in locks.items():
+        why = why_not_excluded(RunDirectory(Path(plans[name]["directory"])), content)
+        if why is not None:
+            return why
+    return None
+
+
+def do(token: str, job: Job) -> Answer:
+    """The answer to a job; events about it are logged under the topic `token`."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    return _workplaces[token].do(job, lambda body: worker.log_event(token, {"at": worker.address, **body}))
+
+
+async def check_files(token: str, files: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Why the data files here are not these; in a thread, since they may be large."""
+    try:
+        await asyncio.to_thread(_workplaces[token].check_files, files)
+    except EmulatorError as error:
+        return str(error)
+    return None
+
+
+def stop(token: str) -> None:
+    """Have the run that is at work for that command stored and stopped."""
+    if token in _workplaces:
+        _workplaces[token].stop()
+
+
+def runs_beside(token: str, number: int) -> None:
+    """So many other runs are at work on this machine."""
+    if token in _workplaces:
+        _workplaces[token].runs_beside(number)
+
+
+def leave() -> None:
+    """Have the run at work stored and stopped, whoever's it is, and take no other."""
+    global _is_leaving
+    _is_leaving = True
+    for place in _workplaces.values():
+        place.stop()
+
+
+def tokens() -> Sequence[str]:
+    """Of the commands whose plans this worker has."""
+    return list(_workplaces)

@@ -1,0 +1,487 @@
+"""The command's side of runs side by side: hands out runs until all have ended.
+
+Alone writes manifests, and owns progress and results. Knows no cluster: workers are a `Crew`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from emulator.errors import ConfigurationError, EmulatorError, ResumableError
+from executor.failures import unpacked_error
+from experiments.jobs.admission import Admission
+from experiments.jobs.crew import MOST_LOST, Crew, Ended, Facts, Met, Told
+from experiments.jobs.order import RunQueue, World, world_of
+from experiments.jobs.workplace import Answer, Job
+from experiments.manifest import Drawn, recorded_files, write_manifest
+from experiments.plan import Plan
+from experiments.planned_run import PlannedRun, Reached
+from experiments.runner import Outcomes, Progress, failed_runs, tidy
+from experiments.source_files import Identity
+from experiments.stop import Stop
+
+LOOK_S = 0.2
+"""Wall seconds between two looks at a stop that was asked for, at most."""
+
+MET_S = 15.0
+"""Wall seconds that it may take to meet the first worker, without a word."""
+
+MEET_AGAIN_S = 5.0
+"""Wall seconds until a worker that was busy, or a run that was held, is tried again."""
+
+
+def run_side_by_side(
+    plans: Sequence[Plan],
+    crew: Crew,
+    progress: Progress,
+    stop: Stop,
+    finish: Callable[[Plan], None] = lambda plan: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcomes:
+    """Run what is not finished of all plans, as many at once as the crew and the memory allow, and `finish`
+    each plan when its last run has ended.
+
+    What ends one experiment (a changed file, a checkpoint that cannot be resumed, runs that are FAILED) is in
+    what is returned. What would end all of them is raised, once the runs at work are stored: ResumableError
+    or OSError where a machine failed a run, KeyboardInterrupt where `stop` was asked for, and any mistake in
+    a part.
+    """
+    command = _Command(plans, crew, progress, finish, clock)
+    with stop.between_steps():
+        command.play(stop)
+    return command.outcomes
+
+
+@dataclass
+class _Seat:
+    """A worker that was met, and what it has at hand."""
+
+    facts: Facts
+    world: World | None = None
+    run: PlannedRun | None = None
+    is_drawing: bool = False
+    told: int = 0  # notes about its run that were shown
+
+
+@dataclass
+class _Progress:
+    """How far a plan has come."""
+
+    plan: Plan
+    files: dict[str, Identity]
+    left: set[PlannedRun]
+    failures: list[PlannedRun] = field(default_factory=list)
+    is_checked: bool = False  # whether all its arms were put together
+
+
+class _Command:
+    def __init__(
+        self,
+        plans: Sequence[Plan],
+        crew: Crew,
+        progress: Progress,
+        finish: Callable[[Plan], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._crew = crew
+        self._progress = progress
+        self._finish = finish
+        self._clock = clock
+        self._plans: dict[str, _Progress] = {}
+        waiting: list[PlannedRun] = []
+        self.outcomes: Outcomes = {}
+        for plan in plans:
+            tidy(plan, progress)
+            left = []
+            for run in plan.runs():
+                if plan.is_done(run):
+                    progress.skipped(run)
+                else:
+                    left.append(run)
+            waiting += left
+            self._plans[plan.experiment.name] = _Progress(plan, recorded_files(plan.directory), set(left))
+        self._queue = RunQueue(waiting)
+        peaks: dict[tuple[str, str], float] = {}
+        for plan in plans:
+            for run, timing in plan.earlier().items():
+                self._queue.took(run, timing["wall_s"])
+                if "peak_memory_bytes" in timing:
+                    peaks[run.experiment, run.arm] = timing["peak_memory_bytes"]
+        self._admission = Admission({}, peaks)
+        self._seats: dict[str, _Seat] = {}
+        self._met: set[str] = set()
+        self._busy: dict[str, float] = {}  # when to meet these workers again
+        self._fingerprints: dict[World, Mapping[str, str]] = {}
+        self._lost: dict[PlannedRun, int] = {}
+        self._held_until: dict[PlannedRun, float] = {}
+        self._error: BaseException | None = None
+        self._stopping = False
+        self._said: set[str] = set()
+        self._has_news, self._handed_out_s = True, self._clock()
+        self._alone_since: float | None = None
+
+    # -- the loop ----------------------------------------------------------------------------------------
+
+    def play(self, stop: Stop) -> None:
+        """Until nothing is at work, and nothing is left that may be begun."""
+        for name in self._plans:
+            self._conclude(name)
+        while self._at_work() or (self._queue and not self._stopping):
+            # Step 1: a stop that was asked for reaches the workers.
+            if stop.asked and not self._stopping:
+                self._stop_all()
+            # Step 2: free workers get runs.
+            if not self._stopping:
+                self._welcome()
+                self._hand_out_if_due()
+                self._wait_for_workers()
+            # Step 3: what happened meanwhile.
+            event = self._crew.next_event(LOOK_S)
+            while event is not None:
+                self._has_news = True
+                self._take(event)
+                event = self._crew.next_event(0.0)
+            # Step 4: silent workers are given up.
+            self._replace_silent()
+        for name, state in self._plans.items():  # what was stopped half-way has results too
+            if name not in self.outcomes:
+                with suppress(OSError):  # the disk may be what is full
+                    self._finish(state.plan)
+        if self._error is not None:
+            raise self._error
+
+    def _at_work(self) -> list[str]:
+        return [address for address, seat in self._seats.items() if seat.run is not None]
+
+    def _welcome(self) -> None:
+        """Meet the workers that are new, and those again that were busy with a run of somebody else's."""
+        there = self._crew.addresses()
+        self._met &= set(there)
+        for address in [known for known in self._seats if known not in there]:
+            if self._seats[address].run is None:
+                del self._seats[address]
+        now_s = self._clock()
+        for address, again_s in list(self._busy.items()):
+            if now_s >= again_s:
+                del self._busy[address]
+                self._met.discard(address)
+        for address in there:
+            if address not in self._met:
+                self._met.add(address)
+                self._crew.meet(address)
+
+    def _take_in(self, address: str, facts: Facts) -> None:
+        """A worker was met: it may be given runs, unless it is busy or not fit for them."""
+        refusal = facts.refusal
+        if refusal is None and not facts.is_busy and (known := self._known_files()):
+            refusal = self._crew.check_files([address], known)
+        if refusal is not None:
+            self._refuse(refusal)
+        elif facts.is_busy:
+            self._say(f"{facts.place} is still at a run of an earlier command, and gets others after it")
+            self._busy[address] = self._clock() + MEET_AGAIN_S
+        else:
+            self._tell_of_rounding(facts)
+            self._admission.joins(facts.machine, facts.available_bytes)
+            self._seats[address] = _Seat(facts)
+
+    def _refuse(self, refusal: str) -> None:
+        """A worker that cannot play these runs: bad input before anything is played, later left out."""
+        if not self._fingerprints and not self._at_work():
+            raise ConfigurationError(refusal)
+        self._say(f"{refusal}; it is left out")
+
+    def _hand_out_if_due(self) -> None:
+        """After anything that may have made room, and now and then for runs that were held."""
+        if self._has_news or self._clock() - self._handed_out_s >= MEET_AGAIN_S:
+            self._has_news, self._handed_out_s = False, self._clock()
+            self._hand_out()
+
+    def _hand_out(self) -> None:
+        for address, seat in list(self._seats.items()):
+            if seat.run is None:
+                run = self._pick(address, seat)
+                if run is not None:
+                    self._begin(address, seat, run)
+
+    def _pick(self, address: str, seat: _Seat) -> PlannedRun | None:
+        others = {other.world for at, other in self._seats.items() if at != address and other.world}
+        now_s, machine = self._clock(), seat.facts.machine
+        for run in self._queue.candidates(seat.world, others, self._may_begin):
+            if self._held_until.get(run, 0.0) > now_s:
+                continue
+            if self._admission.admits(run, machine):
+                return run
+            held_back = self._admission.held_back(run, machine)
+            if held_back is not None and machine not in self._said:
+                self._said.add(machine)
+                self._progress.note(held_back)
+        return None
+
+    def _may_begin(self, world: World) -> bool:
+        """Whether the world is drawn, or may be: not by two at once, and the first of an experiment alone."""
+        drawing = {
+            world_of(seat.run) for seat in self._seats.values() if seat.run is not None and seat.is_drawing
+        }
+        if world in drawing:
+            return False
+        name, _ = world
+        return self._plans[name].is_checked or all(name != other for other, _ in drawing)
+
+    def _begin(self, address: str, seat: _Seat, run: PlannedRun) -> None:
+        self._queue.take(run)
+        self._admission.begins(run, seat.facts.machine)
+        seat.run, seat.told = run, 0
+        seat.is_drawing = world_of(run) not in self._fingerprints
+        if seat.is_drawing:
+            self._progress.drawing(run)
+            state = self._plans[run.experiment]
+            job = Job(run, is_draw=True, files=state.files, check_arms=not state.is_checked)
+            self._crew.begin(address, job)
+        else:
+            self._play(address, seat, run)
+
+    def _play(self, address: str, seat: _Seat, run: PlannedRun) -> None:
+        seat.is_drawing, seat.world = False, world_of(run)
+        self._progress.begun(run)
+        self._crew.begin(
+            address,
+            Job(
+                run,
+                is_draw=False,
+                files=self._plans[run.experiment].files,
+                fingerprint=self._fingerprints[world_of(run)],
+                lost=self._lost.get(run, 0),
+                beside=self._beside(seat.facts.machine),
+            ),
+        )
+        self._tell_machine(seat.facts.machine)
+
+    def _beside(self, machine: str) -> int:
+        at_work = [seat for seat in self._seats.values() if seat.run is not None and not seat.is_drawing]
+        return max(0, sum(seat.facts.machine == machine for seat in at_work) - 1)
+
+    def _tell_machine(self, machine: str) -> None:
+        """Tell the workers there how many runs are at work beside theirs."""
+        there = [
+            address
+            for address, seat in self._seats.items()
+            if seat.run is not None and not seat.is_drawing and seat.facts.machine == machine
+        ]
+        if len(there) > 1:
+            self._crew.runs_beside(there, len(there) - 1)
+
+    # -- what happened -----------------------------------------------------------------------------------
+
+    def _take(self, event: Told | Ended | Met) -> None:
+        if isinstance(event, Met):
+            if event.facts is not None and not self._stopping:
+                self._take_in(event.address, event.facts)
+            return
+        seat = self._seats.get(event.address)
+        if seat is None or seat.run is None:
+            return  # of a worker that was given up meanwhile
+        if isinstance(event, Told):
+            self._hear(seat, seat.run, event.body)
+        elif event.answer is None:
+            self._lose(event.address, seat, seat.run, event.why)
+        else:
+            for number, note in enumerate(event.answer["notes"], start=1):
+                self._note(seat, note, number)
+            self._settle(event.address, seat, seat.run, event.answer)
+
+    def _hear(self, seat: _Seat, run: PlannedRun, body: Mapping[str, object]) -> None:
+        if body["run"] != f"{run.experiment}/{run.arm}/{run.seed}":
+            return  # of the run before, and late
+        match body:
+            case {"note": str(text), "number": int(number)}:
+                self._note(seat, text, number)
+            case {"going_on": int(rounds)}:
+                self._progress.going_on(run, rounds)
+            case {"rounds": int(rounds), "closed_s": float(closed_s), "accuracy": accuracy}:
+                assert accuracy is None or isinstance(accuracy, float)
+                self._progress.round_done(run, Reached(rounds, closed_s, accuracy))
+                peak_bytes = body["peak_bytes"]
+                assert isinstance(peak_bytes, float)
+                self._admission.saw(run, peak_bytes, evaluated=bool(body["evaluated"]))
+
+    def _note(self, seat: _Seat, text: str, number: int) -> None:
+        """Each note once: it comes as an event and again with the answer, should the event be late."""
+        if number > seat.told:
+            seat.told = number
+            self._progress.note(text)
+
+    def _settle(self, address: str, seat: _Seat, run: PlannedRun, answer: Answer) -> None:
+        """The worker has answered."""
+        if answer["end"] == "drawn":
+            self._take_world(address, seat, run, Drawn(**answer["drawn"]))
+            return
+        is_drawing = self._leave(seat, run, answer["peak_bytes"] if answer["end"] == "done" else None)
+        state = self._plans[run.experiment]
+        if answer["end"] == "done":
+            self._queue.took(run, answer["wall_s"])
+            self._progress.done(run)
+            state.left.discard(run)
+        elif answer["end"] == "failed":
+            self._progress.failed(run, answer["why"])
+            state.failures.append(run)
+            state.left.discard(run)
+        else:
+            if not is_drawing:
+                self._progress.left(run)
+            if answer["end"] == "held":
+                self._say(f"{answer['why']}; it is tried again until that has ended")
+                self._held_until[run] = self._clock() + MEET_AGAIN_S
+                self._queue.put_back(run)
+            elif answer["end"] == "stopped":
+                # Also where a machine is shutting down: another worker goes on with the run.
+                self._queue.put_back(run)
+                del self._seats[address]
+                self._met.discard(address)  # it is to forget that it was stopped
+            else:
+                self._fail(run, unpacked_error(answer["error"], f"at {seat.facts.place}"))
+        self._conclude(run.experiment)
+
+    def _take_world(self, address: str, seat: _Seat, run: PlannedRun, drawn: Drawn) -> None:
+        """Record the world that was drawn; then its run may store something."""
+        state, world = self._plans[run.experiment], world_of(run)
+        seat.world = world
+        try:
+            write_manifest(state.plan.directory, drawn)
+            state.files |= drawn.files
+            if not state.is_checked:
+                others = [other for other in self._seats if other != address]
+                refusal = self._crew.check_files(others, {run.experiment: state.files})
+                if refusal is not None:
+                    raise ConfigurationError(refusal)
+        except (EmulatorError, OSError) as error:
+            self._leave(seat, run)
+            self._fail(run, error)
+            self._conclude(run.experiment)
+            return
+        state.is_checked = True
+        self._fingerprints[world] = drawn.fingerprint
+        if self._stopping or run.experiment in self.outcomes:
+            self._leave(seat, run)
+            self._queue.put_back(run)
+        else:
+            self._play(address, seat, run)
+
+    def _leave(self, seat: _Seat, run: PlannedRun, peak_bytes: float | None = None) -> bool:
+        """The worker has nothing at hand; whether it was drawing a world."""
+        was_drawing, seat.is_drawing = seat.is_drawing, False
+        seat.run = None
+        self._admission.ends(run, peak_bytes)
+        return was_drawing
+
+    def _lose(self, address: str, seat: _Seat, run: PlannedRun, why: str) -> None:
+        """A worker is gone: its run is begun again, from its last checkpoint, unless it has cost too many."""
+        if not self._leave(seat, run):
+            self._progress.left(run)
+        del self._seats[address]
+        self._lost[run] = lost = self._lost.get(run, 0) + 1
+        if self._stopping:
+            return
+        name = f"{run.arm}, seed {run.seed}"
+        if lost < MOST_LOST:
+            self._progress.note(f"{name}: its worker was lost ({why}); begun again from its last checkpoint")
+            self._queue.put_back(run)
+            return
+        self._end_all(
+            ResumableError(
+                f"{name}: {lost} workers were lost over it, the last one: {why}; where memory is short take "
+                f"fewer --jobs, and where a worker is silent for longer than executor.worker_timeout_s raise "
+                f"that. It resumes from its last checkpoint when the command is given again"
+            )
+        )
+
+    def _fail(self, run: PlannedRun, error: BaseException) -> None:
+        """What ended a run ends its experiment, or, if it would meet the others too, all."""
+        if not isinstance(error, EmulatorError) or isinstance(error, ResumableError):
+            self._end_all(error)
+            return
+        self.outcomes.setdefault(run.experiment, error)
+        self._queue.drop(run.experiment)
+        at_work = [
+            address
+            for address, seat in self._seats.items()
+            if seat.run is not None and seat.run.experiment == run.experiment
+        ]
+        self._crew.stop(at_work)
+
+    def _end_all(self, error: BaseException) -> None:
+        """Begin no other run, and stop those at work; the first error is raised."""
+        self._error = self._error or error
+        self._stop_all()
+
+    def _stop_all(self) -> None:
+        self._stopping = True
+        self._crew.stop(self._at_work())
+
+    def _conclude(self, name: str) -> None:
+        """Finish an experiment none of whose runs is left."""
+        state = self._plans[name]
+        at_work = any(seat.run is not None and seat.run.experiment == name for seat in self._seats.values())
+        if at_work or (state.left and name not in self.outcomes):
+            return
+        if name not in self.outcomes:
+            order = state.plan.runs()
+            self.outcomes[name] = failed_runs(state.plan, sorted(state.failures, key=order.index))
+        try:
+            self._finish(state.plan)
+        except EmulatorError as error:
+            self.outcomes[name] = self.outcomes[name] or error
+        except OSError as error:
+            self._end_all(error)
+
+    # -- workers that are silent, or not there ---------------------------------------------------------------
+
+    def _replace_silent(self) -> None:
+        for address in self._at_work():
+            seat = self._seats[address]
+            assert seat.run is not None
+            limit_s = self._plans[seat.run.experiment].plan.experiment.executor.worker_timeout_s
+            silent_s = self._crew.silent_s(address)
+            if silent_s > limit_s:
+                self._crew.replace(address)
+                self._lose(address, seat, seat.run, f"it gave no sign of life for {silent_s:.0f} s")
+
+    def _wait_for_workers(self) -> None:
+        """ResumableError once no worker has been there for as long as one may be silent."""
+        if self._seats or not self._queue:
+            self._alone_since = None
+            return
+        now_s = self._clock()
+        self._alone_since = now_s if self._alone_since is None else self._alone_since
+        limit_s = max(state.plan.experiment.executor.worker_timeout_s for state in self._plans.values())
+        if now_s - self._alone_since > MET_S:
+            self._say(f"no worker is there; waiting up to {limit_s:g} s (executor.worker_timeout_s) for one")
+        if now_s - self._alone_since > limit_s:
+            raise ResumableError(
+                f"no worker came within {limit_s:g} s (executor.worker_timeout_s); start some, and give the "
+                f"same command again"
+            )
+
+    def _known_files(self) -> dict[str, dict[str, Identity]]:
+        return {name: state.files for name, state in self._plans.items() if state.is_checked}
+
+    def _tell_of_rounding(self, facts: Facts) -> None:
+        """Say once that results may differ by rounding, since one worker is not like the first."""
+        for seat in list(self._seats.values())[:1]:
+            if facts.rounding != seat.facts.rounding:
+                theirs, ours = _listed(facts.rounding), _listed(seat.facts.rounding)
+                text = f"{facts.place} has {theirs}, {seat.facts.place} {ours}"
+                self._say(f"{text}: results may differ by rounding", key="rounding")
+
+    def _say(self, text: str, key: str | None = None) -> None:
+        """A note that is made once."""
+        if (key or text) not in self._said:
+            self._said.add(key or text)
+            self._progress.note(text)
+
+
+def _listed(rounding: Mapping[str, str] | None) -> str:
+    return ", ".join(f"{name} {value}" for name, value in (rounding or {}).items())

@@ -1,0 +1,242 @@
+"""A worker's side of runs side by side: it draws worlds and plays runs, one at a time, for one command.
+
+What it answers are plain values: a worker's errors must not depend on what the command has imported.
+Knows no cluster: how jobs and answers travel is `experiments.cluster`'s.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emulator.errors import ConfigurationError
+from executor.failures import packed_error
+from experiments.build import World
+from experiments.config import locator, parse_experiment
+from experiments.locking import RunAtWorkError, lock_content
+from experiments.manifest import Drawn
+from experiments.plan import Plan
+from experiments.planned_run import PlannedRun, Reached
+from experiments.run_directory import RunDirectory
+from experiments.runner import draw_world, run_one
+from experiments.source_files import Identity, SourceFiles
+from experiments.stop import Stop
+
+EVENT_EVERY_S = 0.5
+"""Wall seconds between two events about a run, at least."""
+
+Send = Callable[[dict[str, Any]], None]
+Answer = dict[str, Any]
+
+
+def described(plan: Plan, data: Path | None) -> dict[str, Any]:
+    """A plan as plain values, for `Workplace` to read on any machine that has its run directory. `data` is
+    the folder that --data names."""
+    return {
+        "experiment": plan.experiment.resolved(),
+        "directory": str(plan.directory.path.absolute()),
+        "arms": list(plan.arms),
+        "file": plan.file,
+        "data": None if data is None else str(data.absolute()),
+        "here": str(Path.cwd()),
+    }
+
+
+def _plan(description: Mapping[str, Any], own_data: Path | None) -> Plan:
+    """The plan that `described` describes. `own_data`: where this machine has the data, if elsewhere."""
+    file, here = str(description["file"]), Path(description["here"])
+    data = own_data or (None if description["data"] is None else Path(description["data"]))
+    return Plan(
+        experiment=parse_experiment(description["experiment"], file or "the command's configuration"),
+        directory=RunDirectory(Path(description["directory"])),
+        arms=tuple(description["arms"]),
+        locate=locator(data, here / file if file else None, here),
+        file=file,
+    )
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to be played, or, if `is_draw`, its world to be drawn, whose facts the command must know first.
+
+    `fingerprint`: of the world as another worker drew it. `files`: what the data files must be. `lost`:
+    workers that were lost over this run before. `beside`: other runs at work on this machine.
+    """
+
+    run: PlannedRun
+    is_draw: bool
+    files: Mapping[str, Identity]
+    check_arms: bool = False
+    fingerprint: Mapping[str, str] | None = None
+    lost: int = 0
+    beside: int = 0
+
+
+class Workplace:
+    """What a worker keeps for a command: its plans, and the world that it drew last.
+
+    Args:
+        plans: As `described` has them, by their names.
+        locks: What the lock file of each plan's run directory holds while the command has it.
+        own_data: Where this machine has the data, if not where the command has them.
+    """
+
+    def __init__(
+        self,
+        plans: Mapping[str, Mapping[str, Any]],
+        locks: Mapping[str, bytes],
+        own_data: Path | None = None,
+    ) -> None:
+        self._plans = {name: _plan(description, own_data) for name, description in plans.items()}
+        self._locks = locks
+        self._world: World | None = None
+        self._world_of: tuple[str, int] | None = None
+        self._stop = Stop()
+        self._beside = 0
+        self.is_busy = False
+
+    def stop(self) -> None:
+        """Have the run at work stored and stopped, and begin no other. May be called from another thread."""
+        self._stop.leave_word()
+
+    def runs_beside(self, number: int) -> None:
+        """So many other runs are at work on this machine now."""
+        self._beside = max(self._beside, number)
+
+    def check_files(self, files: Mapping[str, Mapping[str, Identity]]) -> None:
+        """DataFileError unless this machine's copies are these `files` of each plan."""
+        for name, known in files.items():
+            source = SourceFiles(self._plans[name].locate, known)
+            for path in known:
+                source(path)
+
+    def do(self, job: Job, send: Send) -> Answer:
+        """Do the job. The answer has an `end`: done, failed (`why`), stopped, held (another process is at
+        work on the run: `why`), drawn (`drawn`), or error (`error`: see `executor.failures`)."""
+        teller = _Teller(job.run, send)
+        self.is_busy = True
+        try:
+            answer = self._draw(job) if job.is_draw else self._play(job, teller)
+        except KeyboardInterrupt:
+            answer = {"end": "stopped"}
+        except RunAtWorkError as error:
+            answer = {"end": "held", "why": str(error)}
+        except Exception as error:  # the command raises it
+            answer = {"end": "error", "error": packed_error(error)}
+        finally:
+            self.is_busy = False
+        return {**answer, "notes": teller.notes, "peak_bytes": _peak_bytes()}
+
+    def _draw(self, job: Job) -> Answer:
+        world, files = self._drawn(job)
+        return {"end": "drawn", "drawn": vars(Drawn.of(world, files))}
+
+    def _play(self, job: Job, teller: _Teller) -> Answer:
+        plan, run = self._plans[job.run.experiment], job.run
+        if self._stop.asked:
+            raise KeyboardInterrupt
+        world = self._known_world(job)
+        self._beside = job.beside
+        start_s = time.perf_counter()
+        why = run_one(
+            plan,
+            run,
+            world,
+            teller,
+            self._stop,
+            lost=job.lost,
+            beside=lambda: self._beside,
+            when_locked=lambda: self._refuse_to_intrude(run.experiment),
+        )
+        if why is not None:
+            return {"end": "failed", "why": why}
+        return {"end": "done", "wall_s": time.perf_counter() - start_s}
+
+    def _refuse_to_intrude(self, name: str) -> None:
+        """KeyboardInterrupt if the run directory is another command's by now: this one was killed while the
+        run was on its way here."""
+        if lock_content(self._plans[name].directory) != self._locks[name]:
+            raise KeyboardInterrupt
+
+    def _known_world(self, job: Job) -> World:
+        """The world of the run: the last one, or drawn again, to be the same as elsewhere."""
+        if self._world is not None and self._world_of == (job.run.experiment, job.run.seed):
+            return self._world
+        world, files = self._drawn(job)
+        found = Drawn.of(world, files).fingerprint
+        for what, sha256 in (job.fingerprint or {}).items():
+            if found.get(what) != sha256:
+                raise ConfigurationError(
+                    f"the {what} of seed {job.run.seed} is not on every worker the same: the data files, or "
+                    f"the libraries, of one machine differ"
+                )
+        return world
+
+    def _drawn(self, job: Job) -> tuple[World, Mapping[str, Identity]]:
+        plan = self._plans[job.run.experiment]
+        self._world = self._world_of = None  # let go of before there is another
+        files = SourceFiles(plan.locate, job.files)
+        world = draw_world(plan, job.run.seed, files, check_arms=job.check_arms)
+        self._world, self._world_of = world, (job.run.experiment, job.run.seed)
+        return world, files.found
+
+
+class _Teller:
+    """`Progress` of one run, told to the command: an event every `EVENT_EVERY_S` at most."""
+
+    def __init__(self, run: PlannedRun, send: Send, clock: Callable[[], float] = time.monotonic) -> None:
+        self._send = send
+        self._clock = clock
+        self._run = run
+        self._sent_s = -EVENT_EVERY_S
+        self._evaluated = False
+        self.notes: list[str] = []
+
+    def drawing(self, run: PlannedRun) -> None:
+        """The command knows: it asked for that."""
+
+    def begun(self, run: PlannedRun) -> None:
+        """The command knows."""
+
+    def going_on(self, run: PlannedRun, rounds: int) -> None:
+        self._tell(going_on=rounds)
+
+    def round_done(self, run: PlannedRun, reached: Reached) -> None:
+        self._evaluated = self._evaluated or reached.accuracy is not None
+        if self._clock() - self._sent_s >= EVENT_EVERY_S:
+            self._sent_s = self._clock()
+            self._tell(
+                rounds=reached.rounds,
+                closed_s=reached.closed_s,
+                accuracy=reached.accuracy,
+                evaluated=self._evaluated,
+                peak_bytes=_peak_bytes(),
+            )
+
+    def done(self, run: PlannedRun) -> None:
+        """The answer says so; likewise for the others below."""
+
+    def left(self, run: PlannedRun) -> None: ...
+
+    def skipped(self, run: PlannedRun) -> None: ...
+
+    def failed(self, run: PlannedRun, reason: str) -> None: ...
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+        self._tell(note=text, number=len(self.notes))
+
+    def _tell(self, **content: Any) -> None:
+        run = self._run
+        self._send({"run": f"{run.experiment}/{run.arm}/{run.seed}", **content})
+
+
+def _peak_bytes() -> float:
+    """The most that this process has held so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak if sys.platform == "darwin" else peak * 1024)
