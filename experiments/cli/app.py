@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from experiments.cli import cluster, profiles
+from experiments.cli import cluster as cluster_commands
+from experiments.cli import profiles
 from experiments.cli.output import OutputFormat
 from experiments.cli.paths import path_for
 
@@ -22,7 +23,7 @@ app = typer.Typer(
     "141 standard output was closed before all was printed.",
 )
 app.add_typer(profiles.app, name="profiles")
-app.add_typer(cluster.app, name="cluster")
+app.add_typer(cluster_commands.app, name="cluster")
 
 
 def _print_version(asked: bool) -> None:
@@ -62,22 +63,6 @@ Data = Annotated[
         parser=path_for("--data"),
     ),
 ]
-Keys = Annotated[
-    Path | None,
-    typer.Option(
-        "--keys",
-        help="Folder with the cluster's keys, as `driftscale cluster keys` makes them.",
-        metavar="DIR",
-        parser=path_for("--keys"),
-    ),
-]
-Insecure = Annotated[
-    bool,
-    typer.Option(
-        "--insecure-cluster",
-        help="Allow tcp:// to other machines: whoever reaches such a port commands the cluster.",
-    ),
-]
 Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
 
 
@@ -115,8 +100,8 @@ def run(
             metavar="ADDRESS|FILE",
         ),
     ] = None,
-    keys: Keys = None,
-    is_insecure: Insecure = False,
+    keys: Annotated[Path | None, cluster_commands.KEYS] = None,
+    is_insecure: Annotated[bool, cluster_commands.INSECURE] = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Run what is not finished yet, then summarise and report.

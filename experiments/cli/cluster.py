@@ -15,22 +15,18 @@ app = typer.Typer(
     help="The scheduler, workers and keys of a cluster.",
 )
 
-Keys = Annotated[
-    Path | None,
-    typer.Option(
-        "--keys",
-        help="Folder of the cluster's keys (default: those in dask's configuration).",
-        metavar="DIR",
-        parser=path_for("--keys"),
-    ),
-]
-Insecure = Annotated[
-    bool,
-    typer.Option(
-        "--insecure-cluster",
-        help="Allow tcp:// beyond this machine: whoever reaches the port commands the workers.",
-    ),
-]
+KEYS = typer.Option(
+    "--keys",
+    help="Folder of the cluster's keys (default: those in dask's configuration).",
+    metavar="DIR",
+    parser=path_for("--keys"),
+)
+INSECURE = typer.Option(
+    "--insecure-cluster",
+    help="Allow tcp:// beyond this machine: whoever reaches the port commands the workers.",
+)
+Keys = Annotated[Path | None, KEYS]
+Insecure = Annotated[bool, INSECURE]
 
 
 @app.command("keys")
@@ -88,7 +84,7 @@ def worker(
         Path | None,
         typer.Option(
             "--data",
-            help="Folder that paths of configurations lie in on this host.",
+            help="Folder that paths of configurations lie in on this host, if not where the command has it.",
             metavar="PATH",
             parser=path_for("--data"),
         ),

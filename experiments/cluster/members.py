@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from emulator.errors import EmulatorError
 from experiments.cluster.installation import rounding, source_digest
+from experiments.cluster.settings import OWN_DATA
 from experiments.jobs.workplace import Answer, Job, Workplace
 from experiments.locking import why_not_excluded
 from experiments.machine import available_bytes, host_name
 from experiments.run_directory import RunDirectory
-
-OWN_DATA = "DRIFTSCALE_WORKER_DATA"
-"""The environment variable that says where this worker has the data, if not where the command has them."""
 
 _workplaces: dict[str, Workplace] = {}  # by the token of the command
 _is_leaving = False
@@ -41,7 +39,7 @@ def meet(
     facts: dict[str, Any] = {
         "machine": host_name(),
         "available_bytes": float(available_bytes()),
-        "is_busy": any(place.is_busy for place in _workplaces.values()),
+        "is_busy": _is_leaving or any(place.is_busy for place in _workplaces.values()),
         "refusal": None,
         "rounding": rounding(),
     }
@@ -57,8 +55,6 @@ def meet(
 
 def _refusal(digest: str, plans: Mapping[str, Mapping[str, Any]], locks: Mapping[str, bytes]) -> str | None:
     """Why this worker must not play the runs of these plans."""
-    if _is_leaving:
-        return "is about to leave the cluster"
     if source_digest() != digest:
         return (
             f"has another driftscale (sources {source_digest()[:12]}, the command's {digest[:12]}); install "
@@ -106,8 +102,3 @@ def leave() -> None:
     _is_leaving = True
     for place in _workplaces.values():
         place.stop()
-
-
-def tokens() -> Sequence[str]:
-    """Of the commands whose plans this worker has."""
-    return list(_workplaces)

@@ -26,7 +26,7 @@ from experiments.cluster.connection import (
     security_for,
 )
 from experiments.cluster.nodes import QuickNanny, QuietScheduler
-from experiments.cluster.settings import apply_settings
+from experiments.cluster.settings import OWN_DATA, apply_settings
 from experiments.cluster.stopping import store_and_close
 
 JOIN_S = 60.0
@@ -109,7 +109,7 @@ def serve_workers(asked: WorkerCommand, say: Say) -> None:
                     host=asked.host,
                     protocol=protocol,
                     security=security,
-                    env={"DRIFTSCALE_DATA": str(asked.data.absolute())} if asked.data is not None else None,
+                    env={OWN_DATA: str(asked.data.absolute())} if asked.data is not None else None,
                 )
                 for _ in range(asked.jobs)
             )

@@ -7,6 +7,9 @@ import logging
 CONNECT_S = 10.0
 """Seconds within which a scheduler answers, or counts as absent."""
 
+OWN_DATA = "DRIFTSCALE_WORKER_DATA"
+"""The environment variable that says where a worker has the data, if not where the command has them."""
+
 SETTINGS: dict[str, object] = {
     # A run is one task. A process that died over it may have been killed for it: what follows is decided by
     # the command, which alone knows how often this run has lost its worker.

@@ -46,9 +46,9 @@ async def _asked(worker: Any, function: Callable[[distributed.Worker], bool]) ->
 def stop_runs(dask_worker: distributed.Worker) -> None:
     """Within a worker: take no further task, and ask the run that is at work to stop and store."""
     dask_worker.status = Status.paused
-    jobs = sys.modules.get("experiments.jobs")
-    if jobs is not None:  # imported by the first run that is sent here
-        jobs.ask_to_stop()
+    members = sys.modules.get("experiments.cluster.members")
+    if members is not None:  # imported when the first command meets the worker
+        members.leave()
 
 
 def is_at_work(dask_worker: distributed.Worker) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from experiments.cluster.connection import joined_cluster
 from experiments.cluster.keys import write_keys
+from experiments.cluster.settings import OWN_DATA
 
 PATIENCE_S = 30
 
@@ -43,14 +44,14 @@ def ended(process):
 
 
 def keep_until_told(told):
-    """A run that ends when it is asked to; as `experiments.jobs` would, it can be asked by its process."""
+    """A run that ends when it is asked to; as a member's would, it can be asked by its process."""
     import pathlib
     import sys
     import threading
     import types
 
     asked = threading.Event()
-    sys.modules["experiments.jobs"] = types.SimpleNamespace(ask_to_stop=asked.set)
+    sys.modules["experiments.cluster.members"] = types.SimpleNamespace(leave=asked.set)
     pathlib.Path(told).write_text("at work")
     asked.wait(60)
     pathlib.Path(told).write_text("stored")
@@ -65,7 +66,7 @@ def test_a_worker_that_is_told_to_end_has_its_run_stored_first(cluster, tmp_path
     worker, line = cluster("worker", file, "--keys", tmp_path / "keys", "--data", tmp_path)
     assert line.startswith("1 worker at tls://")
     with joined_cluster(str(file), tmp_path / "keys") as client:
-        assert set(client.run(os.getenv, "DRIFTSCALE_DATA").values()) == {str(tmp_path)}
+        assert set(client.run(os.getenv, OWN_DATA).values()) == {str(tmp_path)}
         run = client.submit(keep_until_told, str(told), pure=False)
         while not told.exists():
             time.sleep(0.05)
@@ -143,7 +144,7 @@ def test_a_client_that_gives_a_run_up_leaves_it_at_work(cluster, tmp_path):
         del run
     with joined_cluster(address) as client:
         assert told.read_text() == "at work"
-        client.run(lambda: sys.modules["experiments.jobs"].ask_to_stop())
+        client.run(lambda: sys.modules["experiments.cluster.members"].leave())
         deadline_s = time.monotonic() + PATIENCE_S
         while told.read_text() != "stored":
             assert time.monotonic() < deadline_s
