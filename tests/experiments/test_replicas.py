@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 
 from emulator.errors import CheckpointError, ConfigurationError, ResumableError, RunError
-from emulator.runlog import RoundRecord
 from executor.executor import LocalExecutor
 from executor.ranks import Ranks
 from experiments import replicas
 from experiments.build import World, build_world
 from experiments.config import Experiment
+from experiments.plan import plan_run
+from experiments.planned_run import PlannedRun, Reached
 from experiments.replicas import follow
 from experiments.run_directory import RunDirectory
-from experiments.runner import FailedRunsError, plan_run, run_plan
+from experiments.runner import FailedRunsError, run_plan
 from tests.executor.meeting import together
 from tests.experiments.small import Story, small
 
@@ -74,8 +75,8 @@ def test_a_run_that_was_stored_is_resumed_by_ranks_and_the_other_way_round(tmp_p
     class Stopping(Story):
         asked = False
 
-        def round_done(self, record: RoundRecord) -> None:
-            super().round_done(record)
+        def round_done(self, run: PlannedRun, reached: Reached) -> None:
+            super().round_done(run, reached)
             self.asked = self.rounds % 3 == 0
 
     stories = []
@@ -191,8 +192,8 @@ def test_a_mistake_in_a_part_of_one_rank_marks_the_run_failed(
 
 def test_what_rank_0_alone_meets_ends_the_others(tmp_path: Path) -> None:
     class Full(Story):
-        def round_done(self, record: RoundRecord) -> None:
-            super().round_done(record)
+        def round_done(self, run: PlannedRun, reached: Reached) -> None:
+            super().round_done(run, reached)
             if self.rounds == 3:
                 raise OSError(errno.ENOSPC, "No space left on device", "log.jsonl")
 
@@ -208,7 +209,7 @@ def test_what_ends_rank_0_between_runs_ends_the_others(
     def refuse(*_: object) -> None:
         raise ConfigurationError("files changed since")
 
-    monkeypatch.setattr("experiments.runner._write_manifest", refuse)
+    monkeypatch.setattr("experiments.runner.write_manifest", refuse)
     for error in by_ranks(2, small(), tmp_path / "out"):
         assert type(error) is ConfigurationError
         assert str(error) == "files changed since"
