@@ -1,7 +1,7 @@
 """From a wave of tasks to cohorts: tasks that train side by side, with their batches gathered.
 
 All strategies train cohorts; how they do it is theirs. What a cohort holds depends on the tasks and on the
-configured chunk, never on workers or memory.
+configured chunk, never on ranks or memory.
 """
 
 from __future__ import annotations

@@ -129,8 +129,8 @@ class Ranks:
 
     `asks` says whether this rank was asked to stop, and `spent` the CPU seconds and the peak of memory of
     this process so far. `asked` is what all ranks agree on: that one of them was asked to stop before its
-    last exchange. `ends` says of an error that all have met whether it ends the job or only the run at hand, and
-    `is_alone` that another rank is lost, which ends it too.
+    last exchange. `ends` says of an error that all have met whether it ends the job or only the run at hand,
+    and `is_alone` that another rank is lost, which ends it too.
     """
 
     def __init__(

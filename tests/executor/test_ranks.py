@@ -109,17 +109,18 @@ def test_of_several_that_fail_the_lowest_rank_is_told() -> None:
 def test_an_error_that_all_have_met_is_told_once_however_it_is_wrapped() -> None:
     def play(ranks: Ranks) -> int:
         for _ in range(3):
-            try:
-                with ranks.telling(ends=True), ranks.telling(ends=False):
-                    try:
-                        if ranks.rank == 0:
-                            raise OSError(28, "No space left")
-                        ranks.exchange(None)
-                    except OSError as error:
-                        raise ResumableError("stopped in round 3") from error
-            except ResumableError as error:
-                assert str(error) == "stopped in round 3"
+            with pytest.raises(ResumableError, match="stopped in round 3"):
+                fail(ranks)
         return ranks.exchanges
+
+    def fail(ranks: Ranks) -> None:
+        with ranks.telling(ends=True), ranks.telling(ends=False):
+            try:
+                if ranks.rank == 0:
+                    raise OSError(28, "No space left")
+                ranks.exchange(None)
+            except OSError as error:
+                raise ResumableError("stopped in round 3") from error
 
     assert together(2, play) == [3, 3]
 

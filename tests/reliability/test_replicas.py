@@ -123,7 +123,7 @@ def logs(out: Path) -> bytes:
     return b"".join((out / arm / "seed-0" / "log.jsonl").read_bytes() for arm in ("global", "fielding"))
 
 
-LONG = {"round": {"rounds": 400}, "checkpoint": {"every_rounds": 20}, "executor": {"chunk": 1}}
+LONG = {"round": {"rounds": 200}, "checkpoint": {"every_rounds": 20}, "executor": {"chunk": 1}}
 
 
 @pytest.fixture
