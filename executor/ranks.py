@@ -164,20 +164,20 @@ class Ranks:
         """
         try:
             headers, bodies = self._exchange(content, True, digest)
-            if (headers["well"] == 0).any():
-                raise self._told(headers, bodies)
-            others = np.flatnonzero(headers["digest"] != headers["digest"][0])
-            if len(others):
-                raise ResumableError(
-                    f"rank {others[0]} computes something else than rank 0{f', {doing}' if doing else ''}: "
-                    f"another CPU or another version of a library rounds differently"
-                )
         except LostError as error:
             self._met, self.is_alone = ResumableError(str(error)), True
             raise self._met from error
-        except BaseException as error:
-            self._met = error
-            raise
+        if (headers["well"] == 0).any():
+            self._met = self._told(headers, bodies)
+            raise self._met
+        others = np.flatnonzero(headers["digest"] != headers["digest"][0])
+        if len(others):
+            raise self.agreed(
+                ResumableError(
+                    f"rank {others[0]} computes something else than rank 0{f', {doing}' if doing else ''}: "
+                    f"another CPU or another version of a library rounds differently"
+                )
+            )
         return bodies
 
     @contextmanager
@@ -236,6 +236,15 @@ class Ranks:
         firsts = self._gathered(first)
         headers = np.concatenate([one[: HEADER.itemsize] for one in firsts]).view(HEADER)
         self._look_at(headers)
+        try:
+            return headers, self._bodies(content, body, headers, firsts)
+        except MemoryError as error:  # others wait for what this rank cannot send: it can tell them nothing
+            raise LostError(f"no memory for a message of {headers['length'].max()} bytes") from error
+
+    def _bodies(
+        self, content: Tree, body: bytes, headers: npt.NDArray[np.void], firsts: Sequence[Bytes]
+    ) -> list[Tree]:
+        """What all ranks have handed in, `body` being that of this one, once the rest of long ones is here."""
         parts = [[one[HEADER.itemsize :]] for one in firsts]
         more = int(headers["length"].max()) - self._inline_bytes
         if more > 0:
@@ -251,7 +260,7 @@ class Ranks:
                 bodies.append(self._tree(part[0][:length].tobytes()))
             else:
                 bodies.append(self._tree(np.concatenate(part)[:length].tobytes()))
-        return headers, bodies
+        return bodies
 
     def _gathered(self, own: Bytes) -> Sequence[Bytes]:
         try:

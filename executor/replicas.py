@@ -202,7 +202,7 @@ class TrainedWave:
 
     def column(self, own: Callable[[Ints], np.ndarray], doing: str) -> np.ndarray:
         """(n, ...) of each row what `own` says of some, in the rank that has them; an exchange."""
-        answers = self.ranks.exchange(own(self.rows_of(self.ranks.rank)), doing=doing)
+        answers = self.ranks.exchange(own(self.rows_of(self.ranks.rank)), _digest(doing), doing)
         first = answers[0]
         found = np.zeros((len(self.trained), *first.shape[1:]), dtype=first.dtype)
         for rank, rows in enumerate(answers):

@@ -66,7 +66,7 @@ def run_one(asked: RunCommand) -> None:
     experiment = load_experiment(asked.config, asked.settings, asked.seeds, asked.data)
     folder = asked.out or Path("runs") / experiment.name
     locate = locator(asked.data, asked.config)
-    with _stoppable(asked, is_rank=job is not None) as stop, locked(folder):
+    with _stoppable(asked, None if job is None else job.rank) as stop, locked(folder):
         plan = plan_run(experiment, folder, asked.arms, locate, fresh=asked.fresh, file=str(asked.config))
 
         def report() -> None:
@@ -91,7 +91,7 @@ def run_one(asked: RunCommand) -> None:
 
 def _follow(job: Job, asked: RunCommand) -> None:
     """Play what rank 0 leads to, and end as it does: what went wrong it says alone, but where it is lost."""
-    with stop_on_signals(is_rank=True) as stop, joined(job, stop) as ranks:
+    with stop_on_signals(job.rank) as stop, joined(job, stop) as ranks:
         try:
             follow(ranks, locator(asked.data, asked.config), Path(gettempdir()))
         except BaseException as error:
@@ -137,10 +137,10 @@ def _earlier_s(plans: Sequence[Plan]) -> dict[PlannedRun, float]:
 
 
 @contextmanager
-def _stoppable(asked: RunCommand, *, is_rank: bool = False) -> Iterator[Stop]:
+def _stoppable(asked: RunCommand, rank: int | None = None) -> Iterator[Stop]:
     """A `Stop` that signals ask for; InterruptionError, which says how to go on, where they end the
     command."""
-    with stop_on_signals(is_rank=is_rank) as stop:
+    with stop_on_signals(rank) as stop:
         try:
             yield stop
         except KeyboardInterrupt as error:

@@ -47,11 +47,12 @@ def interrupted_by_signals() -> Iterator[None]:
 
 
 @contextmanager
-def stop_on_signals(*, is_rank: bool = False) -> Iterator[Stop]:
+def stop_on_signals(rank: int | None = None) -> Iterator[Stop]:
     """A `Stop` that these signals ask for, once the import is over if they come within one.
 
-    `is_rank`: torchrun forwards a signal that the terminal may have sent already. One that follows the first
-    within SAME_S is the same; a later one ends the process at once, which may be in the midst of an exchange.
+    In a `rank` of torchrun, which forwards a signal that the terminal may have sent already, one that follows
+    the first within SAME_S is the same; a later one ends the process at once, in the midst of an exchange too.
+    Rank 0 alone says something.
     """
     stop = Stop()
     asked_s = math.inf
@@ -61,12 +62,12 @@ def stop_on_signals(*, is_rank: bool = False) -> Iterator[Stop]:
         if _is_importing(frame):
             signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
             return
-        if is_rank and stop.asked:
+        if rank is not None and stop.asked:
             if time.monotonic() - asked_s <= SAME_S:
                 return
             os._exit(EXIT_CODE)
         asked_s = time.monotonic()
-        if stop.waits:
+        if stop.waits and not rank:
             _say(STOPPING)
         stop.ask()
 

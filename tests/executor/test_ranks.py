@@ -244,3 +244,12 @@ def test_a_lost_rank_is_no_error_of_ours() -> None:
 
     with pytest.raises(ResumableError, match=r"rank 0 is gone, .* \(Connection closed by peer\)"):
         Ranks(1, 2, gather).exchange(np.zeros(3))
+
+
+def test_what_cannot_be_handed_in_is_told_to_the_others() -> None:
+    def play(ranks: Ranks) -> int:
+        with pytest.raises(RunError, match="cannot be stored"), ranks.telling(ends=False):
+            ranks.exchange(object() if ranks.rank == 1 else None)
+        return ranks.exchanges
+
+    assert together(2, play) == [1, 1]

@@ -630,8 +630,3 @@ def test_another_kind_by_set_leaves_the_parameters_of_the_last_one_behind(tmp_pa
     [_, fielding] = load_experiment(config, ["arm.fielding.clusterer.kind=static"]).arm
     assert fielding.clusterer.kind == "static"
     assert fielding.clusterer.parameters.max_clusters == 10
-
-
-def test_nccl_is_refused_as_there_is_nothing_it_could_move() -> None:
-    with pytest.raises(ConfigurationError, match=r"executor.backend = 'nccl': .* compute on processors"):
-        small(executor={"backend": "nccl"})
