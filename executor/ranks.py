@@ -244,7 +244,7 @@ class Ranks:
     def _bodies(
         self, content: Tree, body: bytes, headers: npt.NDArray[np.void], firsts: Sequence[Bytes]
     ) -> list[Tree]:
-        """What all ranks have handed in, `body` being that of this one, once the rest of long ones is here."""
+        """What all have handed in, once the rest of long bodies is here; `body` is that of this rank."""
         parts = [[one[HEADER.itemsize :]] for one in firsts]
         more = int(headers["length"].max()) - self._inline_bytes
         if more > 0:

@@ -50,9 +50,9 @@ def interrupted_by_signals() -> Iterator[None]:
 def stop_on_signals(rank: int | None = None) -> Iterator[Stop]:
     """A `Stop` that these signals ask for, once the import is over if they come within one.
 
-    In a `rank` of torchrun, which forwards a signal that the terminal may have sent already, one that follows
-    the first within SAME_S is the same; a later one ends the process at once, in the midst of an exchange too.
-    Rank 0 alone says something.
+    torchrun forwards a signal that the terminal may have sent already: in one of its ranks, `rank`, one that
+    follows the first within SAME_S is the same. A later one ends the process at once, in the midst of an
+    exchange too. Rank 0 alone says something.
     """
     stop = Stop()
     asked_s = math.inf
