@@ -15,7 +15,7 @@ $(READY): setup.cfg pyproject.toml constraints.txt
 	touch $(READY)
 
 demo: $(READY)
-	$(BIN)/driftscale run experiments/configs/digits.toml
+	$(BIN)/driftscale run experiments/configs/digits.toml --jobs auto
 
 test: $(READY)
 	$(BIN)/python -m pytest
