@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # not every torch has it, and a run in one process needs none
 
 Bytes = npt.NDArray[np.uint8]
 
-CONNECT_S = 120.0  # for all ranks to have found one another
+CONNECT_S = 300.0  # for all ranks to have found one another; rank 0 may look at its run directory before
 FIRST_TIMEOUT_S = 600.0  # until rank 0 has told the others its executor.worker_timeout_s
 
 NEAR_BYTES, FAR_BYTES = 2**17, 2**12

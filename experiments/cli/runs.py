@@ -93,7 +93,8 @@ def _follow(job: Job, asked: RunCommand) -> None:
     """Play what rank 0 leads to, and end as it does: what went wrong it says alone, but where it is lost."""
     with stop_on_signals(job.rank) as stop, joined(job, stop) as ranks:
         try:
-            follow(ranks, locator(asked.data, asked.config), Path(gettempdir()))
+            with ranks.telling(ends=True):
+                follow(ranks, locator(asked.data, asked.config), Path(gettempdir()))
         except BaseException as error:
             if ranks.is_alone:
                 raise
@@ -103,7 +104,10 @@ def _follow(job: Job, asked: RunCommand) -> None:
 
 def run_all_of(asked: RunCommand) -> None:
     """Run every configuration of a folder, then make their table."""
-    if here() is not None:
+    job = here()
+    if job is not None and job.rank > 0:
+        raise SystemExit(InputError.exit_code)  # rank 0 says why
+    if job is not None:
         raise InputError(f"{asked.config}: is a folder; under torchrun, run one configuration at a time")
     members = load_folder(asked.config, asked.settings, asked.seeds, asked.arms, asked.data)
     name = asked.config.resolve().name

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +28,7 @@ LOOPBACK = "0100007F"  # 127.0.0.1, as the kernel writes it
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 240
 STOPPED, BAD_INPUT, INTERRUPTED = 3, 2, 130
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # as torchrun sets it
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,9 @@ def by_processes(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "out").mkdir()
     command = [sys.executable, "-m", "tests.reliability.replaying", str(folder / "store")]
     processes = [
-        subprocess.Popen([*command, str(rank), "3", str(data), str(folder / "out")], cwd=ROOT)
+        subprocess.Popen(
+            [*command, str(rank), "3", str(data), str(folder / "out")], cwd=ROOT, env=ENVIRONMENT
+        )
         for rank in range(3)
     ]
     assert [process.wait(PATIENCE_S) for process in processes] == [0, 0, 0]
@@ -64,7 +67,16 @@ def test_a_log_is_the_same_by_any_number_of_ranks(
 class RankProcesses:
     """`driftscale run CONFIG --out OUT` by `size` ranks on this machine, as torchrun starts them."""
 
-    def __init__(self, config: Path, out: Path, *options: str, size: int = 2, limits: str = "") -> None:
+    def __init__(
+        self,
+        config: Path,
+        out: Path,
+        *,
+        size: int = 2,
+        limits: str = "",
+        own: Mapping[int, Sequence[str]] | None = None,
+    ) -> None:
+        """`limits` are of rank 0; `own` options of some ranks."""
         port = free_port()
         self.out = out
         self.processes = [
@@ -73,12 +85,11 @@ class RankProcesses:
                     sys.executable,
                     "-c",
                     f"{limits if rank == 0 else ''}\nfrom experiments.cli import main; main()",
-                    *("run", str(config), "--out", str(out), *options),
+                    *("run", str(config), "--out", str(out), *(own or {}).get(rank, ())),
                 ],
                 cwd=ROOT,
                 env={
-                    **os.environ,
-                    "OMP_NUM_THREADS": "1",
+                    **ENVIRONMENT,
                     "RANK": str(rank),
                     "WORLD_SIZE": str(size),
                     "MASTER_ADDR": "127.0.0.1",
@@ -158,20 +169,22 @@ def test_a_rank_that_is_killed_ends_the_others_and_the_run_is_resumed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rank", "number"), [(0, signal.SIGINT), (1, signal.SIGTERM), (2, signal.SIGHUP)])
+@pytest.mark.parametrize(
+    ("rank", "size", "number"), [(0, 2, signal.SIGINT), (1, 2, signal.SIGTERM), (2, 3, signal.SIGHUP)]
+)
 def test_a_signal_to_any_rank_stores_the_run_and_ends_all(
-    rank: int, number: signal.Signals, tmp_path: Path
+    rank: int, size: int, number: signal.Signals, tmp_path: Path
 ) -> None:
     config = write_small(tmp_path, **{**LONG, "checkpoint": {"every_rounds": 10_000}})
-    with RankProcesses(config, tmp_path / "out", size=3) as ranks:
+    with RankProcesses(config, tmp_path / "out", size=size) as ranks:
         ranks.wait_for_rounds(30)
         ranks.signal(rank, number)
         with suppress(ProcessLookupError):
             ranks.signal(rank, number)  # torchrun forwards what the terminal has sent already
         codes, said = ranks.ended()
-    assert codes == [INTERRUPTED] * 3
+    assert codes == [INTERRUPTED] * size
     assert said[0].startswith("interrupted; finished runs are kept")
-    assert said[1:] == ["", ""]
+    assert said[1:] == [""] * (size - 1)
     [checkpoint] = (tmp_path / "out").glob("global/seed-0/checkpoint/*.safetensors")
     assert checkpoint.is_file()
 
@@ -227,6 +240,16 @@ def test_a_folder_of_configurations_is_refused_under_torchrun(tmp_path: Path) ->
         codes, said = ranks.ended()
     assert codes == [BAD_INPUT] * 2
     assert "is a folder; under torchrun, run one configuration at a time" in said[0]
+    assert said[1] == ""
+
+
+def test_a_rank_that_lacks_its_data_is_heard_by_rank_0(config: Path, tmp_path: Path) -> None:
+    nowhere = {1: ["--data", str(tmp_path / "nowhere")]}
+    with RankProcesses(config, tmp_path / "out", own=nowhere) as ranks:
+        codes, said = ranks.ended()
+    assert codes == [BAD_INPUT] * 2
+    assert "nowhere: no such folder" in said[0]
+    assert said[1] == ""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -288,7 +311,7 @@ def test_torchrun_starts_a_job_that_lost_a_rank_again_and_it_goes_on(
     job = subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", *options, "run", str(config), "--out", str(out)],
         cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=ENVIRONMENT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
