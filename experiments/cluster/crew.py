@@ -62,7 +62,7 @@ class DaskCrew:
         self._same_data = same_data
         self._events: queue.SimpleQueue[Told | Ended | Met] = queue.SimpleQueue()
         self._seen: dict[str, _Seen] = {}
-        self._tasks: dict[str, distributed.Future[Any]] = {}
+        self._tasks: dict[str, tuple[Job, distributed.Future[Any]]] = {}
         self._gone: str | None = None
         self._number = 0
 
@@ -117,8 +117,8 @@ class DaskCrew:
             retries=0,
             pure=False,
         )
-        self._tasks[address] = task
-        task.add_done_callback(lambda done: self._events.put(_ended(address, done)))
+        self._tasks[address] = job, task
+        task.add_done_callback(lambda done: self._events.put(_ended(address, job, done)))
 
     def next_event(self, patience_s: float) -> Told | Ended | Met | None:
         try:
@@ -126,7 +126,9 @@ class DaskCrew:
         except queue.Empty:
             return None
         if isinstance(event, Ended):
-            self._tasks.pop(event.address, None)
+            job, _ = self._tasks.get(event.address, (None, None))
+            if job is event.job:
+                del self._tasks[event.address]
         return event
 
     def silent_s(self, address: str) -> float:
@@ -168,8 +170,8 @@ class DaskCrew:
                 there = (await self._scheduler.identity(n_workers=-1))["workers"]
             except Exception as error:  # whatever it is, nobody is reached any more
                 self._gone = str(error) or type(error).__name__
-                for address in list(self._tasks):
-                    self._events.put(Ended(address, None, "the cluster is gone"))
+                for address, (job, _) in list(self._tasks.items()):
+                    self._events.put(Ended(address, job, None, "the cluster is gone"))
                 return
             now_s = time.monotonic()
             for address, worker in there.items():
@@ -178,9 +180,10 @@ class DaskCrew:
                     self._seen[address] = _Seen(worker["last_seen"], now_s)
             for address in [known for known in self._seen if known not in there]:
                 del self._seen[address]
-                task = self._tasks.get(address)
-                if task is not None and not task.done():
-                    self._events.put(Ended(address, None, "its process ended"))
+                if address in self._tasks:
+                    job, task = self._tasks[address]
+                    if not task.done():
+                        self._events.put(Ended(address, job, None, "its process ended"))
             await asyncio.sleep(LOOK_S)
 
 
@@ -194,12 +197,12 @@ def _facts(address: str, done: Waiting[Any]) -> Facts | None:
     return Facts(place=place, **{**facts, "refusal": refusal})
 
 
-def _ended(address: str, task: distributed.Future[Any]) -> Ended:
-    """The answer of a job, unless its worker was lost over it."""
+def _ended(address: str, job: Job, task: distributed.Future[Any]) -> Ended:
+    """The answer to a job, unless its worker was lost over it."""
     try:
-        return Ended(address, task.result(timeout=REPLACED_S))
+        return Ended(address, job, task.result(timeout=REPLACED_S))
     except Exception as error:
-        return Ended(address, None, _why_lost(error))
+        return Ended(address, job, None, _why_lost(error))
 
 
 def _why_lost(error: Exception) -> str:

@@ -68,11 +68,16 @@ def _refusal(digest: str, plans: Mapping[str, Mapping[str, Any]], locks: Mapping
 
 
 def do(token: str, job: Job) -> Answer:
-    """The answer to a job; events about it are logged under the topic `token`."""
+    """The answer to a job; events about it are logged under the topic `token`.
+
+    Stopped, if another command has met this worker meanwhile: it is to be met again.
+    """
     from distributed import get_worker
 
-    worker = get_worker()
-    return _workplaces[token].do(job, lambda body: worker.log_event(token, {"at": worker.address, **body}))
+    worker, place = get_worker(), _workplaces.get(token)
+    if place is None:
+        return {"end": "stopped", "notes": []}
+    return place.do(job, lambda body: worker.log_event(token, {"at": worker.address, **body}))
 
 
 async def check_files(token: str, files: Mapping[str, Mapping[str, Any]]) -> str | None:

@@ -27,10 +27,10 @@ LOOK_S = 0.2
 """Wall seconds between two looks at a stop that was asked for, at most."""
 
 MET_S = 15.0
-"""Wall seconds that it may take to meet the first worker, without a word."""
+"""Wall seconds that it may take to meet the workers that are there at the start, without a word."""
 
 MEET_AGAIN_S = 5.0
-"""Wall seconds until a worker that was busy, or a run that was held, is tried again."""
+"""Wall seconds until a worker that was busy or did not answer, or a run that was held, is tried again."""
 
 
 def run_side_by_side(
@@ -61,9 +61,13 @@ class _Seat:
 
     facts: Facts
     world: World | None = None
-    run: PlannedRun | None = None
-    is_drawing: bool = False
-    told: int = 0  # notes about its run that were shown
+    job: Job | None = None
+    notes_shown: int = 0  # of its job
+
+    @property
+    def is_playing(self) -> bool:
+        """Whether a run is at work there: a world that is drawn is none yet."""
+        return self.job is not None and not self.job.is_draw
 
 
 @dataclass
@@ -94,15 +98,22 @@ class _Command:
         waiting: list[PlannedRun] = []
         self.outcomes: Outcomes = {}
         for plan in plans:
-            tidy(plan, progress)
+            name, files = plan.experiment.name, {}
+            try:
+                tidy(plan, progress)
+                files = recorded_files(plan.directory)
+            except ResumableError:
+                raise
+            except EmulatorError as error:
+                self.outcomes[name] = error
             left = []
-            for run in plan.runs():
+            for run in plan.runs() if name not in self.outcomes else ():
                 if plan.is_done(run):
                     progress.skipped(run)
                 else:
                     left.append(run)
             waiting += left
-            self._plans[plan.experiment.name] = _Progress(plan, recorded_files(plan.directory), set(left))
+            self._plans[name] = _Progress(plan, files, set(left))
         self._queue = RunQueue(waiting)
         peaks: dict[tuple[str, str], float] = {}
         for plan in plans:
@@ -112,15 +123,18 @@ class _Command:
                     peaks[run.experiment, run.arm] = timing["peak_memory_bytes"]
         self._admission = Admission({}, peaks)
         self._seats: dict[str, _Seat] = {}
-        self._met: set[str] = set()
-        self._busy: dict[str, float] = {}  # when to meet these workers again
+        self._met: set[str] = set()  # or asked
+        self._unanswered: set[str] = set()  # of these
+        self._busy: set[str] = set()  # with a run of another command
+        self._meet_again_s: dict[str, float] = {}
         self._fingerprints: dict[World, Mapping[str, str]] = {}
         self._lost: dict[PlannedRun, int] = {}
         self._held_until: dict[PlannedRun, float] = {}
         self._error: BaseException | None = None
         self._stopping = False
         self._said: set[str] = set()
-        self._has_news, self._handed_out_s = True, self._clock()
+        self._has_news = True
+        self._start_s = self._handed_out_s = self._clock()
         self._alone_since: float | None = None
 
     # -- the loop ----------------------------------------------------------------------------------------
@@ -131,8 +145,7 @@ class _Command:
             self._conclude(name)
         while self._at_work() or (self._queue and not self._stopping):
             # Step 1: a stop that was asked for reaches the workers.
-            if stop.asked and not self._stopping:
-                self._stop_all()
+            self._heed(stop)
             # Step 2: free workers get runs.
             if not self._stopping:
                 self._welcome()
@@ -142,47 +155,60 @@ class _Command:
             event = self._crew.next_event(LOOK_S)
             while event is not None:
                 self._has_news = True
+                self._heed(stop)
                 self._take(event)
                 event = self._crew.next_event(0.0)
             # Step 4: silent workers are given up.
             self._replace_silent()
         for name, state in self._plans.items():  # what was stopped half-way has results too
             if name not in self.outcomes:
-                with suppress(OSError):  # the disk may be what is full
+                with suppress(OSError, EmulatorError):  # the disk may be what is full
                     self._finish(state.plan)
         if self._error is not None:
             raise self._error
 
-    def _at_work(self) -> list[str]:
-        return [address for address, seat in self._seats.items() if seat.run is not None]
+    def _at_work(self, experiment: str | None = None) -> list[str]:
+        """The workers that have a job, or one of that experiment."""
+        jobs = {address: seat.job for address, seat in self._seats.items() if seat.job is not None}
+        return [address for address, job in jobs.items() if experiment in (None, job.run.experiment)]
 
     def _welcome(self) -> None:
-        """Meet the workers that are new, and those again that were busy with a run of somebody else's."""
+        """Meet the workers that are new, and those again that were busy or did not answer."""
         there = self._crew.addresses()
-        self._met &= set(there)
-        for address in [known for known in self._seats if known not in there]:
-            if self._seats[address].run is None:
+        for known in (self._met, self._unanswered, self._busy):
+            known &= set(there)
+        for address in [known for known, seat in self._seats.items() if seat.job is None]:
+            if address not in there:
                 del self._seats[address]
         now_s = self._clock()
-        for address, again_s in list(self._busy.items()):
+        for address, again_s in list(self._meet_again_s.items()):
             if now_s >= again_s:
-                del self._busy[address]
+                del self._meet_again_s[address]
                 self._met.discard(address)
         for address in there:
             if address not in self._met:
                 self._met.add(address)
+                self._unanswered.add(address)
                 self._crew.meet(address)
 
-    def _take_in(self, address: str, facts: Facts) -> None:
+    def _take_in(self, address: str, facts: Facts | None) -> None:
         """A worker was met: it may be given runs, unless it is busy or not fit for them."""
+        self._unanswered.discard(address)
+        self._busy.discard(address)
+        if address in self._seats:
+            return  # it was out of reach for a moment, and has its job still
+        if facts is None:
+            self._meet_again_s[address] = self._clock() + MEET_AGAIN_S
+            return
         refusal = facts.refusal
         if refusal is None and not facts.is_busy and (known := self._known_files()):
             refusal = self._crew.check_files([address], known)
         if refusal is not None:
             self._refuse(refusal)
         elif facts.is_busy:
-            self._say(f"{facts.place} is still at a run of an earlier command, and gets others after it")
-            self._busy[address] = self._clock() + MEET_AGAIN_S
+            self._say(f"{facts.place} is still at a run of another command, and gets others after it")
+            self._busy.add(address)
+            self._meet_again_s[address] = self._clock() + MEET_AGAIN_S
         else:
             self._tell_of_rounding(facts)
             self._admission.joins(facts.machine, facts.available_bytes)
@@ -190,19 +216,24 @@ class _Command:
 
     def _refuse(self, refusal: str) -> None:
         """A worker that cannot play these runs: bad input before anything is played, later left out."""
-        if not self._fingerprints and not self._at_work():
+        if not self._fingerprints:
             raise ConfigurationError(refusal)
         self._say(f"{refusal}; it is left out")
 
     def _hand_out_if_due(self) -> None:
-        """After anything that may have made room, and now and then for runs that were held."""
+        """After anything that may have made room, and now and then for runs that were held.
+
+        First all workers answer: that one cannot play these runs shows before any is played.
+        """
+        if self._unanswered and not self._fingerprints and self._clock() - self._start_s < MET_S:
+            return
         if self._has_news or self._clock() - self._handed_out_s >= MEET_AGAIN_S:
             self._has_news, self._handed_out_s = False, self._clock()
             self._hand_out()
 
     def _hand_out(self) -> None:
-        for address, seat in list(self._seats.items()):
-            if seat.run is None:
+        for address, seat in self._seats.items():
+            if seat.job is None:
                 run = self._pick(address, seat)
                 if run is not None:
                     self._begin(address, seat, run)
@@ -223,9 +254,8 @@ class _Command:
 
     def _may_begin(self, world: World) -> bool:
         """Whether the world is drawn, or may be: not by two at once, and the first of an experiment alone."""
-        drawing = {
-            world_of(seat.run) for seat in self._seats.values() if seat.run is not None and seat.is_drawing
-        }
+        jobs = [seat.job for seat in self._seats.values() if seat.job is not None]
+        drawing = {world_of(job.run) for job in jobs if job.is_draw}
         if world in drawing:
             return False
         name, _ = world
@@ -234,64 +264,48 @@ class _Command:
     def _begin(self, address: str, seat: _Seat, run: PlannedRun) -> None:
         self._queue.take(run)
         self._admission.begins(run, seat.facts.machine)
-        seat.run, seat.told = run, 0
-        seat.is_drawing = world_of(run) not in self._fingerprints
-        if seat.is_drawing:
-            self._progress.drawing(run)
-            state = self._plans[run.experiment]
-            job = Job(run, is_draw=True, files=state.files, check_arms=not state.is_checked)
-            self._crew.begin(address, job)
-        else:
+        if world_of(run) in self._fingerprints:
             self._play(address, seat, run)
+            return
+        state = self._plans[run.experiment]
+        self._progress.drawing(run)
+        self._give(address, seat, Job(run, is_draw=True, files=state.files, check_arms=not state.is_checked))
 
     def _play(self, address: str, seat: _Seat, run: PlannedRun) -> None:
-        seat.is_drawing, seat.world = False, world_of(run)
-        self._progress.begun(run)
-        self._crew.begin(
-            address,
-            Job(
-                run,
-                is_draw=False,
-                files=self._plans[run.experiment].files,
-                fingerprint=self._fingerprints[world_of(run)],
-                lost=self._lost.get(run, 0),
-                beside=self._beside(seat.facts.machine),
-            ),
+        seat.world, machine = world_of(run), seat.facts.machine
+        playing = [at for at, other in self._seats.items() if at != address and other.is_playing]
+        beside = [at for at in playing if self._seats[at].facts.machine == machine]
+        job = Job(
+            run,
+            is_draw=False,
+            files=self._plans[run.experiment].files,
+            fingerprint=self._fingerprints[seat.world],
+            lost=self._lost.get(run, 0),
+            beside=len(beside),
         )
-        self._tell_machine(seat.facts.machine)
+        self._progress.begun(run)
+        self._give(address, seat, job)
+        if beside:
+            self._crew.runs_beside(beside, len(beside))
 
-    def _beside(self, machine: str) -> int:
-        at_work = [seat for seat in self._seats.values() if seat.run is not None and not seat.is_drawing]
-        return max(0, sum(seat.facts.machine == machine for seat in at_work) - 1)
-
-    def _tell_machine(self, machine: str) -> None:
-        """Tell the workers there how many runs are at work beside theirs."""
-        there = [
-            address
-            for address, seat in self._seats.items()
-            if seat.run is not None and not seat.is_drawing and seat.facts.machine == machine
-        ]
-        if len(there) > 1:
-            self._crew.runs_beside(there, len(there) - 1)
+    def _give(self, address: str, seat: _Seat, job: Job) -> None:
+        seat.job, seat.notes_shown = job, 0
+        self._crew.begin(address, job)
 
     # -- what happened -----------------------------------------------------------------------------------
 
     def _take(self, event: Told | Ended | Met) -> None:
         if isinstance(event, Met):
-            if event.facts is not None and not self._stopping:
+            if not self._stopping:
                 self._take_in(event.address, event.facts)
             return
         seat = self._seats.get(event.address)
-        if seat is None or seat.run is None:
+        if seat is None or seat.job is None:
             return  # of a worker that was given up meanwhile
         if isinstance(event, Told):
-            self._hear(seat, seat.run, event.body)
-        elif event.answer is None:
-            self._lose(event.address, seat, seat.run, event.why)
-        else:
-            for number, note in enumerate(event.answer["notes"], start=1):
-                self._note(seat, note, number)
-            self._settle(event.address, seat, seat.run, event.answer)
+            self._hear(seat, seat.job.run, event.body)
+        elif event.job is seat.job:
+            self._end(event.address, seat, event.job, event.answer, event.why)
 
     def _hear(self, seat: _Seat, run: PlannedRun, body: Mapping[str, object]) -> None:
         if body["run"] != f"{run.experiment}/{run.arm}/{run.seed}":
@@ -310,85 +324,86 @@ class _Command:
 
     def _note(self, seat: _Seat, text: str, number: int) -> None:
         """Each note once: it comes as an event and again with the answer, should the event be late."""
-        if number > seat.told:
-            seat.told = number
+        if number > seat.notes_shown:
+            seat.notes_shown = number
             self._progress.note(text)
 
-    def _settle(self, address: str, seat: _Seat, run: PlannedRun, answer: Answer) -> None:
-        """The worker has answered."""
-        if answer["end"] == "drawn":
-            self._take_world(address, seat, run, Drawn(**answer["drawn"]))
-            return
-        is_drawing = self._leave(seat, run, answer["peak_bytes"] if answer["end"] == "done" else None)
+    def _end(self, address: str, seat: _Seat, job: Job, answer: Answer | None, why: str = "") -> None:
+        """A job has ended: `answer` says how; None if the worker was lost, `why` says how."""
+        seat.job, run = None, job.run
+        for number, note in enumerate(answer["notes"] if answer is not None else (), start=1):
+            self._note(seat, note, number)
+        if answer is not None and answer["end"] == "drawn":
+            self._record(seat, run, Drawn(**answer["drawn"]))
+            if not self._stopping and run.experiment not in self.outcomes:
+                self._play(address, seat, run)
+                return
+            self._put_back(run)
         state = self._plans[run.experiment]
-        if answer["end"] == "done":
+        if answer is not None and answer["end"] == "done":
+            self._admission.ends(run, answer["peak_memory_bytes"])
             self._queue.took(run, answer["wall_s"])
             self._progress.done(run)
             state.left.discard(run)
+        else:
+            self._admission.ends(run)
+            self._progress.left(run)
+        if answer is None:
+            self._lose(address, run, why)
         elif answer["end"] == "failed":
             self._progress.failed(run, answer["why"])
             state.failures.append(run)
             state.left.discard(run)
-        else:
-            if not is_drawing:
-                self._progress.left(run)
-            if answer["end"] == "held":
-                self._say(f"{answer['why']}; it is tried again until that has ended")
-                self._held_until[run] = self._clock() + MEET_AGAIN_S
-                self._queue.put_back(run)
-            elif answer["end"] == "stopped":
-                # Also where a machine is shutting down: another worker goes on with the run.
-                self._queue.put_back(run)
-                del self._seats[address]
-                self._met.discard(address)  # it is to forget that it was stopped
-            else:
-                self._fail(run, unpacked_error(answer["error"], f"at {seat.facts.place}"))
+        elif answer["end"] == "held":
+            self._say(f"{answer['why']}; it is tried again until that has ended")
+            self._held_until[run] = self._clock() + MEET_AGAIN_S
+            self._put_back(run)
+        elif answer["end"] == "stopped":
+            # Also where a machine is shutting down: another worker goes on with the run.
+            self._put_back(run)
+            self._forget(address)  # met again, it no longer knows that it was stopped
+        elif answer["end"] == "error":
+            self._fail(run, unpacked_error(answer["error"], f"at {seat.facts.place}"))
         self._conclude(run.experiment)
 
-    def _take_world(self, address: str, seat: _Seat, run: PlannedRun, drawn: Drawn) -> None:
-        """Record the world that was drawn; then its run may store something."""
-        state, world = self._plans[run.experiment], world_of(run)
-        seat.world = world
+    def _record(self, seat: _Seat, run: PlannedRun, drawn: Drawn) -> None:
+        """Record the world that was drawn, so that a run of it may store something."""
+        state = self._plans[run.experiment]
         try:
             write_manifest(state.plan.directory, drawn)
             state.files |= drawn.files
             if not state.is_checked:
-                others = [other for other in self._seats if other != address]
+                others = [address for address, other in self._seats.items() if other is not seat]
                 refusal = self._crew.check_files(others, {run.experiment: state.files})
                 if refusal is not None:
                     raise ConfigurationError(refusal)
         except (EmulatorError, OSError) as error:
-            self._leave(seat, run)
             self._fail(run, error)
-            self._conclude(run.experiment)
             return
         state.is_checked = True
-        self._fingerprints[world] = drawn.fingerprint
-        if self._stopping or run.experiment in self.outcomes:
-            self._leave(seat, run)
+        self._fingerprints[world_of(run)] = drawn.fingerprint
+        seat.world = world_of(run)
+
+    def _put_back(self, run: PlannedRun) -> None:
+        """The run is begun again, unless its experiment has ended."""
+        if run.experiment not in self.outcomes:
             self._queue.put_back(run)
-        else:
-            self._play(address, seat, run)
 
-    def _leave(self, seat: _Seat, run: PlannedRun, peak_bytes: float | None = None) -> bool:
-        """The worker has nothing at hand; whether it was drawing a world."""
-        was_drawing, seat.is_drawing = seat.is_drawing, False
-        seat.run = None
-        self._admission.ends(run, peak_bytes)
-        return was_drawing
-
-    def _lose(self, address: str, seat: _Seat, run: PlannedRun, why: str) -> None:
-        """A worker is gone: its run is begun again, from its last checkpoint, unless it has cost too many."""
-        if not self._leave(seat, run):
-            self._progress.left(run)
+    def _forget(self, address: str) -> None:
+        """The worker is no more, or is to be met anew."""
         del self._seats[address]
+        self._met.discard(address)
+
+    def _lose(self, address: str, run: PlannedRun, why: str) -> None:
+        """A worker is gone: its run is begun again, from its last checkpoint, unless it has cost too many."""
+        self._forget(address)
         self._lost[run] = lost = self._lost.get(run, 0) + 1
-        if self._stopping:
+        if self._stopping or run.experiment in self.outcomes:
             return
         name = f"{run.arm}, seed {run.seed}"
         if lost < MOST_LOST:
             self._progress.note(f"{name}: its worker was lost ({why}); begun again from its last checkpoint")
-            self._queue.put_back(run)
+            self._put_back(run)
             return
         self._end_all(
             ResumableError(
@@ -405,17 +420,17 @@ class _Command:
             return
         self.outcomes.setdefault(run.experiment, error)
         self._queue.drop(run.experiment)
-        at_work = [
-            address
-            for address, seat in self._seats.items()
-            if seat.run is not None and seat.run.experiment == run.experiment
-        ]
-        self._crew.stop(at_work)
+        self._crew.stop(self._at_work(run.experiment))
 
     def _end_all(self, error: BaseException) -> None:
         """Begin no other run, and stop those at work; the first error is raised."""
         self._error = self._error or error
-        self._stop_all()
+        if not self._stopping:
+            self._stop_all()
+
+    def _heed(self, stop: Stop) -> None:
+        if stop.asked and not self._stopping:
+            self._stop_all()
 
     def _stop_all(self) -> None:
         self._stopping = True
@@ -424,8 +439,7 @@ class _Command:
     def _conclude(self, name: str) -> None:
         """Finish an experiment none of whose runs is left."""
         state = self._plans[name]
-        at_work = any(seat.run is not None and seat.run.experiment == name for seat in self._seats.values())
-        if at_work or (state.left and name not in self.outcomes):
+        if self._at_work(name) or (state.left and name not in self.outcomes):
             return
         if name not in self.outcomes:
             order = state.plan.runs()
@@ -441,17 +455,16 @@ class _Command:
 
     def _replace_silent(self) -> None:
         for address in self._at_work():
-            seat = self._seats[address]
-            assert seat.run is not None
-            limit_s = self._plans[seat.run.experiment].plan.experiment.executor.worker_timeout_s
-            silent_s = self._crew.silent_s(address)
+            seat, silent_s = self._seats[address], self._crew.silent_s(address)
+            assert seat.job is not None
+            limit_s = self._plans[seat.job.run.experiment].plan.experiment.executor.worker_timeout_s
             if silent_s > limit_s:
                 self._crew.replace(address)
-                self._lose(address, seat, seat.run, f"it gave no sign of life for {silent_s:.0f} s")
+                self._end(address, seat, seat.job, None, f"it gave no sign of life for {silent_s:.0f} s")
 
     def _wait_for_workers(self) -> None:
-        """ResumableError once no worker has been there for as long as one may be silent."""
-        if self._seats or not self._queue:
+        """Give up once no worker has been there for as long as one may be silent."""
+        if self._seats or self._busy or not self._queue:
             self._alone_since = None
             return
         now_s = self._clock()
@@ -460,9 +473,11 @@ class _Command:
         if now_s - self._alone_since > MET_S:
             self._say(f"no worker is there; waiting up to {limit_s:g} s (executor.worker_timeout_s) for one")
         if now_s - self._alone_since > limit_s:
-            raise ResumableError(
-                f"no worker came within {limit_s:g} s (executor.worker_timeout_s); start some, and give the "
-                f"same command again"
+            self._end_all(
+                ResumableError(
+                    f"no worker came within {limit_s:g} s (executor.worker_timeout_s); start some, and give "
+                    f"the same command again"
+                )
             )
 
     def _known_files(self) -> dict[str, dict[str, Identity]]:

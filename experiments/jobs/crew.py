@@ -22,9 +22,11 @@ class Told:
 
 @dataclass(frozen=True)
 class Ended:
-    """The job of the worker at `address` has ended. `answer`: None if the worker was lost, `why` says how."""
+    """The job that the worker at `address` was given has ended. `answer`: None if the worker was lost, `why`
+    says how."""
 
     address: str
+    job: Job
     answer: Answer | None
     why: str = ""
 
@@ -47,7 +49,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Met:
-    """The worker at `address` has the command's plans; `facts` are None if it is gone."""
+    """The worker at `address` has the command's plans; `facts` are None if it did not answer."""
 
     address: str
     facts: Facts | None

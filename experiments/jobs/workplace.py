@@ -116,8 +116,9 @@ class Workplace:
                 source(path)
 
     def do(self, job: Job, send: Send) -> Answer:
-        """Do the job. The answer has an `end`: done, failed (`why`), stopped, held (another process is at
-        work on the run: `why`), drawn (`drawn`), or error (`error`: see `executor.failures`)."""
+        """Do the job. The answer has the `notes` made over it and an `end`: done (`wall_s` and
+        `peak_memory_bytes`), failed (`why`), stopped, held (another process is at work on the run: `why`),
+        drawn (`drawn`), or error (`error`: see `executor.failures`)."""
         teller = _Teller(job.run, send)
         self.is_busy = True
         try:
@@ -130,7 +131,7 @@ class Workplace:
             answer = {"end": "error", "error": packed_error(error)}
         finally:
             self.is_busy = False
-        return {**answer, "notes": teller.notes, "peak_bytes": _peak_bytes()}
+        return {**answer, "notes": teller.notes}
 
     def _draw(self, job: Job) -> Answer:
         world, files = self._drawn(job)
@@ -140,9 +141,8 @@ class Workplace:
         plan, run = self._plans[job.run.experiment], job.run
         if self._stop.asked:
             raise KeyboardInterrupt
+        self._beside = job.beside  # at once: while the world is drawn, other runs may begin
         world = self._known_world(job)
-        self._beside = job.beside
-        start_s = time.perf_counter()
         why = run_one(
             plan,
             run,
@@ -155,7 +155,8 @@ class Workplace:
         )
         if why is not None:
             return {"end": "failed", "why": why}
-        return {"end": "done", "wall_s": time.perf_counter() - start_s}
+        timing = plan.directory.read_timing(run.arm, run.seed)  # of all attempts at it
+        return {"end": "done", "wall_s": timing["wall_s"], "peak_memory_bytes": timing["peak_memory_bytes"]}
 
     def _refuse_to_intrude(self, name: str) -> None:
         """KeyboardInterrupt if the run directory is another command's by now: this one was killed while the
