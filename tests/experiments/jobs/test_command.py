@@ -1,0 +1,574 @@
+from __future__ import annotations
+
+import errno
+import json
+from collections import deque
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.errors import (
+    CheckpointError,
+    ConfigurationError,
+    DataFileError,
+    EmulatorError,
+    ForeignFileError,
+    ResumableError,
+)
+from executor.failures import PeerFaultError
+from experiments.jobs.command import MEET_AGAIN_S, MET_S, run_side_by_side
+from experiments.jobs.crew import Ended, Facts, Met, Told
+from experiments.jobs.order import world_of
+from experiments.jobs.workplace import Job
+from experiments.plan import Plan
+from experiments.runner import FailedRunsError, Outcomes
+from experiments.stop import Stop
+from tests.experiments.jobs.fakes import (
+    FakeCrew,
+    Step,
+    a_plan,
+    dies,
+    dies_and_returns,
+    done,
+    drawn,
+    ends,
+    evaluates,
+    facts,
+    fails_by,
+    falls_silent,
+    tells,
+    waits,
+)
+from tests.experiments.small import Story
+
+
+def play(crew: FakeCrew, *plans: Plan, story: Story | None = None, stop: Stop | None = None) -> Outcomes:
+    return run_side_by_side(plans, crew, story or Story(), stop or Stop(), clock=crew.clock)
+
+
+def plays(crew: FakeCrew) -> list[str]:
+    """Which runs were given to which worker, in that order."""
+    return [entry.removeprefix("play ") for entry in crew.log if entry.startswith("play ")]
+
+
+def notes(story: Story) -> list[object]:
+    return [told[1] for told in story.told if told[0] == "note"]
+
+
+# -- who gets what ------------------------------------------------------------------------------------------
+
+
+def test_the_first_world_is_drawn_alone_and_a_worker_keeps_the_one_that_it_has(tmp_path: Path) -> None:
+    crew, story = FakeCrew(script={("a", 0): [evaluates(1.0), done()]}), Story()
+    assert play(crew, a_plan(tmp_path, "abc"), story=story) == {"small": None}
+    assert crew.log == [
+        *("meet w0", "meet w1"),
+        "draw a0 at w0",  # whether the arms fit shows there
+        "play a0 at w0",
+        "draw a1 at w1",  # a0 is measured
+        *("play a1 at w1", "play b0 at w0"),
+        *("play c0 at w0", "play c1 at w1"),  # how long c takes is not known yet
+        "play b1 at w0",  # of its own world nothing is left
+    ]
+    assert sorted(story.ends) == [("done", arm, seed) for arm in "abc" for seed in (0, 1)]
+    assert [job.check_arms for job in crew.given if job.is_draw] == [True, False]
+
+
+def test_the_arm_that_took_longest_goes_first(tmp_path: Path) -> None:
+    script = {("a", 0): [done(wall_s=2.0)], ("b", 0): [done(wall_s=9.0)], ("c", 0): [done(wall_s=5.0)]}
+    crew = FakeCrew(["w0"], script)
+    play(crew, a_plan(tmp_path, "abc"))
+    assert plays(crew) == [f"{run} at w0" for run in ("a0", "b0", "c0", "b1", "c1", "a1")]
+
+
+def test_experiments_of_a_folder_share_the_workers_and_each_is_finished_after_its_last_run(
+    tmp_path: Path,
+) -> None:
+    plans = [a_plan(tmp_path, "ab", [0], "one"), a_plan(tmp_path, "c", [0], "two")]
+    crew, finished = FakeCrew(), []
+    crew.facts["w1"] = facts("w1", machine="other")
+
+    def finish(plan: Plan) -> None:
+        finished.append((plan.experiment.name, len(plays(crew))))
+
+    outcomes = run_side_by_side(plans, crew, Story(), Stop(), finish, crew.clock)
+    assert outcomes == {"one": None, "two": None}
+    assert crew.log[2:4] == ["draw a0 at w0", "draw c0 at w1"]  # as each is another experiment's first
+    assert finished == [("two", 2), ("one", 3)]
+
+
+def test_a_world_is_recorded_before_a_run_of_it_may_store_anything(tmp_path: Path) -> None:
+    plan, crew = a_plan(tmp_path, "ab"), FakeCrew()
+    recorded = []
+
+    def look(job: Job) -> None:
+        if not job.is_draw:
+            manifest = json.loads(plan.directory.manifest_path.read_text())
+            recorded.append(manifest["sha256"][str(job.run.seed)] == {"trace": str(job.run.seed)})
+
+    crew.when_begun = look
+    play(crew, plan)
+    assert recorded == [True] * 4
+
+
+def test_runs_that_are_done_are_kept_and_nobody_is_met_for_them(tmp_path: Path) -> None:
+    plan, story = a_plan(tmp_path, "ab", [0]), Story()
+    for arm in "ab":
+        plan.directory.start(arm, 0)
+        plan.directory.mark_done(arm, 0, {"wall_s": 1.0})
+    plan.directory.manifest_path.write_text("{}")
+    crew = FakeCrew()
+    assert play(crew, plan, story=story) == {"small": None}
+    assert (story.told, crew.log) == ([("skipped", "a", 0), ("skipped", "b", 0)], [])
+
+
+def test_no_run_begins_beside_one_of_which_nothing_is_known(tmp_path: Path) -> None:
+    crew = FakeCrew(script={("a", 0): [waits, waits, evaluates(1.0), done()]})
+    at_work: list[int] = []
+    crew.when_begun = lambda job: at_work.append(len(crew.jobs))
+    play(crew, a_plan(tmp_path, "a", [0, 1]))
+    assert crew.log[2:] == ["draw a0 at w0", "play a0 at w0", "draw a1 at w1", "play a1 at w1"]
+    assert at_work == [0, 0, 1, 0]
+
+
+def test_when_memory_holds_fewer_runs_than_workers_a_line_says_so_once(tmp_path: Path) -> None:
+    crew, story = FakeCrew(["w0", "w1", "w2"], {("a", 0): [evaluates(2.0 * 2**30), waits, done()]}), Story()
+    for address in crew.there:
+        crew.facts[address] = facts(address, available_bytes=7.0 * 2**30)  # of which 5.6 may be taken
+    play(crew, a_plan(tmp_path, "a", [0, 1, 2]), story=story)
+    assert notes(story) == [
+        "host: memory for 2 runs at a time (the next needs about 2.5 GiB, and 5.6 GiB, 80% of what was "
+        "available, may be taken)"
+    ]
+    assert len(plays(crew)) == 3
+
+
+def test_runs_are_told_how_many_are_at_work_beside_them_on_their_machine(tmp_path: Path) -> None:
+    crew = FakeCrew(["w0", "w1", "w2"], {("a", 0): [evaluates(1.0), *[waits] * 5, done()]})
+    crew.facts["w2"] = facts("w2", machine="other")
+    play(crew, a_plan(tmp_path, "a", [0, 1, 2]))
+    beside = {job.run.seed: job.beside for job in crew.given if not job.is_draw}
+    assert beside == {0: 0, 1: 0, 2: 1}
+    assert crew.beside == [("w0", 1)]
+
+
+# -- what workers tell --------------------------------------------------------------------------------------
+
+
+def test_a_note_is_shown_once_whether_it_came_as_an_event_or_with_the_answer(tmp_path: Path) -> None:
+    story = Story()
+    answer = ends("done", wall_s=1.0, peak_memory_bytes=1.0)
+
+    def with_notes(crew: FakeCrew, address: str, job: Job) -> None:
+        answer(crew, address, job)
+        ended = crew.events[-1]
+        assert isinstance(ended, Ended)
+        assert ended.answer is not None
+        ended.answer["notes"].extend(["first", "second"])
+
+    steps: list[Step] = [tells(note="first", number=1), with_notes]
+    play(FakeCrew(script={("a", 0): steps}), a_plan(tmp_path, "a", [0]), story=story)
+    assert notes(story) == ["first", "second"]
+
+
+def test_a_resumed_run_and_its_rounds_are_told(tmp_path: Path) -> None:
+    story = Story()
+    crew = FakeCrew(script={("a", 0): [tells(going_on=2), evaluates(1.0), done()]})
+    play(crew, a_plan(tmp_path, "a", [0]), story=story)
+    assert story.told == [("run", "a", 0), ("going on", "a", 0, 2)]
+    assert [(reached.rounds, reached.closed_s, reached.accuracy) for reached in story.reached] == [
+        (1, 10.0, 0.5)
+    ]
+
+
+def test_what_comes_late_is_dropped(tmp_path: Path) -> None:
+    """Words about the run before, the answer to an earlier job, and anything of a worker that is gone."""
+    story, plan = Story(), a_plan(tmp_path, "ab", [0])
+    crew = FakeCrew(["w0"], {("b", 0): [waits, done()]})
+    first: list[Job] = []
+
+    def send_late(job: Job) -> None:
+        first.append(job)
+        if job.run.arm == "b":
+            crew.events.append(Told("w0", {"run": "small/a/0", "note": "late", "number": 1}))
+            crew.events.append(Ended("w0", first[0], {"end": "failed", "why": "late", "notes": ["late"]}))
+            crew.events.append(Ended("gone", job, None, "late"))
+            crew.events.append(Told("gone", {"run": "small/b/0", "note": "late", "number": 1}))
+            crew.events.append(Met("w0", facts("w0", refusal="late", is_busy=True)))
+
+    crew.when_begun = send_late
+    assert play(crew, plan, story=story) == {"small": None}
+    assert story.ends == [("done", "a", 0), ("done", "b", 0)]
+    assert notes(story) == []
+
+
+# -- workers that are lost, silent, busy, unfit -------------------------------------------------------------
+
+
+def test_a_lost_worker_costs_its_own_run_only(tmp_path: Path) -> None:
+    story = Story()
+    script = {("a", 0): [evaluates(1.0), *[waits] * 8, done()], ("a", 1): [dies, done()]}
+    crew = FakeCrew(["w0", "w1", "w2"], script)
+    assert play(crew, a_plan(tmp_path, "a", [0, 1]), story=story) == {"small": None}
+    assert plays(crew) == ["a0 at w0", "a1 at w1", "a1 at w2"]
+    assert [(job.run.seed, job.lost) for job in crew.given if not job.is_draw] == [(0, 0), (1, 0), (1, 1)]
+    assert notes(story) == [
+        "a, seed 1: its worker was lost (its process ended); begun again from its last checkpoint"
+    ]
+    assert story.ends == [("left", "a", 1), ("done", "a", 1), ("done", "a", 0)]
+
+
+def test_a_worker_that_is_lost_and_back_at_the_same_address_is_met_again(tmp_path: Path) -> None:
+    crew = FakeCrew(["w0"], {("a", 0): [dies_and_returns, done()]})
+    assert play(crew, a_plan(tmp_path, "a", [0])) == {"small": None}
+    assert crew.log == ["meet w0", "draw a0 at w0", "play a0 at w0", "meet w0", "play a0 at w0"]
+
+
+def test_a_run_that_cost_three_workers_ends_all_and_can_be_resumed(tmp_path: Path) -> None:
+    script: dict[tuple[str, int], list[Step]] = {
+        ("a", 0): [evaluates(1.0), waits, dies_and_returns, dies_and_returns, dies_and_returns],
+        ("a", 1): [waits] * 100,
+    }
+    crew, story = FakeCrew(["w0", "w1"], script), Story()
+    with pytest.raises(ResumableError, match=r"^a, seed 0: 3 workers were lost over it, the last one: its p"):
+        play(crew, a_plan(tmp_path, "ab"), story=story)
+    assert [entry for entry in crew.log if entry.startswith("stop")] == ["stop w1"]
+    assert ("left", "a", 1) in story.ends
+    assert {run.split()[0] for run in plays(crew)} == {"a0", "a1"}
+    assert len(notes(story)) == 2
+
+
+def test_a_worker_lost_while_it_draws_is_forgiven_too(tmp_path: Path) -> None:
+    crew, story = FakeCrew(["w0", "w1"]), Story()
+    crew.draws[0] = deque([dies])
+    assert play(crew, a_plan(tmp_path, "a", [0]), story=story) == {"small": None}
+    assert crew.log[2:] == ["draw a0 at w0", "draw a0 at w1", "play a0 at w1"]
+    assert story.ends == [("left", "a", 0), ("done", "a", 0)]
+
+
+def test_a_silent_worker_is_replaced_after_its_time(tmp_path: Path) -> None:
+    crew, story = FakeCrew(["w0"], {("a", 0): [falls_silent, done()]}), Story()
+    replaced_s: list[float] = []
+
+    def look(job: Job) -> None:
+        replaced_s.append(crew.clock_s)
+
+    crew.when_begun = look
+    assert play(crew, a_plan(tmp_path, "a", [0], executor={"worker_timeout_s": 30}), story=story) == {
+        "small": None
+    }
+    assert crew.log[-4:] == ["play a0 at w0", "replace w0", "meet w0'", "play a0 at w0'"]
+    assert 30 < replaced_s[2] - replaced_s[1] < 31
+    assert notes(story) == [
+        "a, seed 0: its worker was lost (it gave no sign of life for 30 s); begun again from its last "
+        "checkpoint"
+    ]
+
+
+def test_a_busy_worker_is_met_again_for_as_long_as_it_takes(tmp_path: Path) -> None:
+    crew, story = FakeCrew(["w0"]), Story()
+    crew.facts["w0"] = facts("w0", is_busy=True)
+
+    def look() -> None:
+        if crew.clock_s > 3600:
+            crew.facts["w0"] = facts("w0")
+
+    crew.when_waiting = look
+    assert play(crew, a_plan(tmp_path, "a", [0], executor={"worker_timeout_s": 30}), story=story) == {
+        "small": None
+    }
+    assert 3600 / (MEET_AGAIN_S + 1) < crew.log.count("meet w0") <= 3600 / MEET_AGAIN_S + 2
+    assert notes(story) == ["worker w0 is still at a run of another command, and gets others after it"]
+
+
+def test_a_worker_that_did_not_answer_is_met_again(tmp_path: Path) -> None:
+    crew = FakeCrew(["w0"])
+    answers: list[Facts | None] = [None, facts("w0")]
+    crew.meet = lambda address: crew.events.append(Met(address, answers.pop(0)))  # type: ignore[method-assign]
+    assert play(crew, a_plan(tmp_path, "a", [0])) == {"small": None}
+    assert not answers
+    assert crew.clock_s >= MEET_AGAIN_S
+
+
+def test_a_worker_unfit_at_the_start_is_bad_input_and_nothing_is_played(tmp_path: Path) -> None:
+    """Also where it answers later than others."""
+    crew, meet = FakeCrew(["w0", "w1"]), FakeCrew.meet
+    late: list[str] = []
+    crew.facts["w1"] = facts("w1", refusal="worker w1 has another driftscale")
+    crew.meet = lambda address: late.append(address) if address == "w1" else meet(crew, address)  # type: ignore[method-assign]
+
+    def look() -> None:
+        if crew.clock_s > MET_S / 2 and late:
+            meet(crew, late.pop())
+
+    crew.when_waiting = look
+    with pytest.raises(ConfigurationError, match=r"^worker w1 has another driftscale$"):
+        play(crew, a_plan(tmp_path, "a"))
+    assert crew.given == []
+
+
+def test_a_worker_that_never_answers_holds_the_others_up_for_a_while_only(tmp_path: Path) -> None:
+    crew, meet = FakeCrew(["w0", "w1"]), FakeCrew.meet
+    crew.meet = lambda address: None if address == "w1" else meet(crew, address)  # type: ignore[method-assign]
+    begun_s: list[float] = []
+    crew.when_begun = lambda job: begun_s.append(crew.clock_s)
+    assert play(crew, a_plan(tmp_path, "a", [0])) == {"small": None}
+    assert MET_S <= begun_s[0] < MET_S + 1
+
+
+def test_a_worker_that_comes_later_and_is_unfit_is_left_out(tmp_path: Path) -> None:
+    crew, story = FakeCrew(["w0"], {("a", 0): [waits, waits, waits, done()]}), Story()
+    crew.facts["w1"] = facts("w1", refusal="worker w1 has another driftscale")
+    crew.when_begun = lambda job: None if "w1" in crew.there else crew.there.append("w1")
+    assert play(crew, a_plan(tmp_path, "a"), story=story) == {"small": None}
+    assert crew.log.count("meet w1") == 1
+    assert notes(story) == ["worker w1 has another driftscale; it is left out"]
+    assert {at.split()[-1] for at in plays(crew)} == {"w0"}
+
+
+def test_data_files_that_differ_on_a_worker_end_the_experiment_before_it_trains(tmp_path: Path) -> None:
+    crew = FakeCrew()
+    crew.refusal = "worker w1: labels.csv has changed"
+    outcome = play(crew, a_plan(tmp_path, "ab"))["small"]
+    assert isinstance(outcome, ConfigurationError)
+    assert str(outcome) == "worker w1: labels.csv has changed"
+    assert (crew.checked, plays(crew)) == (["w1"], [])
+
+
+def test_other_libraries_are_told_once(tmp_path: Path) -> None:
+    crew, story = FakeCrew(["w0", "w1", "w2"]), Story()
+    for address, torch in (("w0", "2.6"), ("w1", "2.7"), ("w2", "2.8")):
+        crew.facts[address] = facts(address, rounding={"torch": torch, "CPU": "AVX2"})
+    play(crew, a_plan(tmp_path, "a", [0]), story=story)
+    assert notes(story) == [
+        "worker w1 has torch 2.7, CPU AVX2, worker w0 torch 2.6, CPU AVX2: results may differ by rounding"
+    ]
+
+
+def test_without_any_worker_the_command_gives_up_resumably(tmp_path: Path) -> None:
+    crew, story = FakeCrew([]), Story()
+    plan = a_plan(tmp_path, "a", [0], executor={"worker_timeout_s": 40})
+    with pytest.raises(ResumableError, match=r"^no worker came within 40 s \(executor\.worker_timeout_s\)"):
+        play(crew, plan, story=story)
+    assert 40 < crew.clock_s < 41
+    assert notes(story) == ["no worker is there; waiting up to 40 s (executor.worker_timeout_s) for one"]
+
+
+def test_a_run_that_another_process_is_at_is_tried_again(tmp_path: Path) -> None:
+    held = ends("held", why="a, seed 0: another process (process 4711) is at work on it")
+    crew, story = FakeCrew(["w0"], {("a", 0): [held, held, held, done()]}), Story()
+    begun_s: list[float] = []
+    crew.when_begun = lambda job: begun_s.append(crew.clock_s) if job.run.arm == "a" else None
+    assert play(crew, a_plan(tmp_path, "ab", [0]), story=story) == {"small": None}
+    assert plays(crew) == [f"{run} at w0" for run in ("a0", "b0", "a0", "a0", "a0")]
+    assert all(later - earlier >= MEET_AGAIN_S for earlier, later in pairwise(begun_s[1:]))
+    assert notes(story) == [
+        "a, seed 0: another process (process 4711) is at work on it; it is tried again until that has ended"
+    ]
+
+
+# -- ends ---------------------------------------------------------------------------------------------------
+
+
+def test_a_stop_reaches_every_worker_once_and_no_run_begins_after_it(tmp_path: Path) -> None:
+    script: dict[tuple[str, int], list[Step]] = {
+        ("a", 0): [evaluates(1.0), *[waits] * 9],
+        ("a", 1): [waits] * 9,
+    }
+    crew, story, stop, finished = FakeCrew(script=script), Story(), Stop(), []
+    crew.when_begun = lambda job: stop.leave_word() if (job.run.seed, job.is_draw) == (1, False) else None
+    with pytest.raises(KeyboardInterrupt):
+        run_side_by_side([a_plan(tmp_path, "ab")], crew, story, stop, finished.append, crew.clock)
+    assert plays(crew) == ["a0 at w0", "a1 at w1"]
+    assert crew.log[-2:] == ["stop w0", "stop w1"]
+    assert sorted(story.ends) == [("left", "a", 0), ("left", "a", 1)]
+    assert len(finished) == 1  # what is done has results
+
+
+def test_a_stop_while_a_world_is_drawn_begins_no_run_of_it(tmp_path: Path) -> None:
+    crew, stop = FakeCrew(), Stop()
+    crew.when_begun = lambda job: stop.leave_word()
+    with pytest.raises(KeyboardInterrupt):
+        play(crew, a_plan(tmp_path, "a"), stop=stop)
+    assert crew.log[2:] == ["draw a0 at w0", "stop w0"]
+
+
+def test_a_worker_that_is_shut_down_leaves_its_run_to_another(tmp_path: Path) -> None:
+    crew, story = FakeCrew(["w0", "w1"], {("a", 0): [ends("stopped"), done()]}), Story()
+    crew.when_begun = lambda job: crew.facts.update(w0=facts("w0", is_busy=True))
+    assert play(crew, a_plan(tmp_path, "a", [0]), story=story) == {"small": None}
+    assert plays(crew) == ["a0 at w0", "a0 at w1"]
+    assert story.ends == [("left", "a", 0), ("done", "a", 0)]
+
+
+MEETS_ALL = [
+    ResumableError("out of memory"),
+    MemoryError("2 GiB"),
+    OSError(errno.ENOSPC, "No space left on device", "log.jsonl"),
+    ZeroDivisionError("a part's mistake"),
+]
+
+
+@pytest.mark.parametrize("error", MEETS_ALL, ids=lambda error: type(error).__name__)
+def test_an_error_that_would_meet_all_stops_those_at_work(tmp_path: Path, error: Exception) -> None:
+    script: dict[tuple[str, int], list[Step]] = {
+        ("a", 0): [evaluates(1.0), waits, fails_by(error)],
+        ("a", 1): [waits] * 9,
+    }
+    crew, story = FakeCrew(script=script), Story()
+    kind = PeerFaultError if isinstance(error, ZeroDivisionError) else type(error)
+    with pytest.raises(kind, match=str(error.args[-1])):
+        play(crew, a_plan(tmp_path, "ab"), story=story)
+    assert plays(crew) == ["a0 at w0", "a1 at w1"]
+    assert crew.log[-1] == "stop w1"
+    assert sorted(story.ends) == [("left", "a", 0), ("left", "a", 1)]
+
+
+def test_of_several_errors_that_meet_all_the_first_is_raised_and_each_worker_is_told_once(
+    tmp_path: Path,
+) -> None:
+    def fail(crew: FakeCrew, address: str, job: Job) -> None:
+        for number, at in enumerate(list(crew.jobs)[:2]):
+            fails_by(ResumableError(f"number {number}"))(crew, at, crew.jobs[at])
+
+    script: dict[tuple[str, int], list[Step]] = {
+        ("a", 0): [evaluates(1.0), waits, waits, fail],
+        ("a", 1): [waits] * 9,
+        ("a", 2): [waits] * 9,
+    }
+    crew = FakeCrew(["w0", "w1", "w2"], script)
+    with pytest.raises(ResumableError, match=r"^number 0$"):
+        play(crew, a_plan(tmp_path, "a", [0, 1, 2]))
+    stops = [entry for entry in crew.log if entry.startswith("stop")]
+    assert stops == ["stop w1", "stop w2"]
+
+
+def test_a_failed_run_leaves_the_others_and_is_named_at_the_end(tmp_path: Path) -> None:
+    script = {("a", 1): [ends("failed", why="diverged")], ("b", 0): [ends("failed", why="all dropped")]}
+    crew, story = FakeCrew(["w0"], script), Story()
+    outcome = play(crew, a_plan(tmp_path, "ab"), story=story)["small"]
+    assert isinstance(outcome, FailedRunsError)
+    assert str(outcome).startswith("2 of 4 runs failed (b, seed 0; a, seed 1); finished runs are kept")
+    assert len(plays(crew)) == 4
+    assert ("failed", "a", 1, "diverged") in story.told
+    assert sorted(story.ends) == [("done", "a", 0), ("done", "b", 1), ("left", "a", 1), ("left", "b", 0)]
+
+
+OF_ONE = [CheckpointError("of another version"), ForeignFileError("log.jsonl: is a link")]
+
+
+@pytest.mark.parametrize("error", OF_ONE, ids=lambda error: type(error).__name__)
+def test_what_ends_one_experiment_leaves_the_others(tmp_path: Path, error: EmulatorError) -> None:
+    """Its other runs are stopped and none is begun; those of a folder's other experiments go on."""
+    bad, good = a_plan(tmp_path, "ab", name="bad"), a_plan(tmp_path, "c", [7], name="good")
+    script: dict[tuple[str, int], list[Step]] = {
+        ("a", 0): [evaluates(1.0), waits, waits, fails_by(error)],
+        ("a", 1): [waits] * 9,
+        ("c", 7): [evaluates(1.0), *[waits] * 9, done()],
+    }
+    crew, story, finished = FakeCrew(["w0", "w1", "w2"], script), Story(), []
+    outcomes = run_side_by_side([bad, good], crew, story, Stop(), finished.append, crew.clock)
+    assert outcomes["good"] is None
+    assert (type(outcomes["bad"]), str(outcomes["bad"])) == (type(error), str(error))
+    assert sorted(entry.split()[0] for entry in plays(crew)) == ["a0", "a1", "c7"]
+    assert [entry for entry in crew.log if entry.startswith("stop")] == ["stop w1"]
+    assert [plan.experiment.name for plan in finished] == ["bad", "good"]
+
+
+@pytest.mark.parametrize("last", ["drawn", "lost", "held"])
+def test_however_the_last_run_of_an_experiment_that_ended_leaves_it_is_finished_and_none_begins(
+    tmp_path: Path, last: str
+) -> None:
+    steps: dict[str, list[Step]] = {
+        "drawn": [],
+        "lost": [waits, waits, waits, lambda crew, address, job: dies_and_returns(crew, address, job)],
+        "held": [waits, waits, waits, ends("held", why="a, seed 1: another process is at work on it")],
+    }
+    crew, finished = FakeCrew(script={("a", 0): [evaluates(1.0), waits, fails_by(CheckpointError("no"))]}), []
+    if last == "drawn":
+        crew.draws[1] = deque([waits] * 4)
+        crew.draws[1].append(lambda crew, address, job: crew.answer(address, drawn(1)))
+    else:
+        crew.script["a", 1] = deque(steps[last])
+    crew.stop = lambda addresses: None  # type: ignore[method-assign]  # it ends before it hears of that
+    outcomes = run_side_by_side([a_plan(tmp_path)], crew, Story(), Stop(), finished.append, crew.clock)
+    assert isinstance(outcomes["small"], CheckpointError)
+    assert sorted(plays(crew)) == (["a0 at w0"] if last == "drawn" else ["a0 at w0", "a1 at w1"])
+    assert len(finished) == 1
+
+
+def test_an_experiment_with_a_damaged_manifest_leaves_a_folders_others(tmp_path: Path) -> None:
+    bad, good = a_plan(tmp_path, "a", name="bad"), a_plan(tmp_path, "b", name="good")
+    bad.directory.start("a", 0)
+    bad.directory.mark_done("a", 0, {"wall_s": 1.0})
+    bad.directory.manifest_path.write_text('{"files": 3}')
+    outcomes = play(FakeCrew(), bad, good)
+    assert isinstance(outcomes["bad"], DataFileError)
+    assert outcomes["good"] is None
+
+
+def test_results_that_cannot_be_written_do_not_hide_why_the_command_ended(tmp_path: Path) -> None:
+    def finish(plan: Plan) -> None:
+        raise DataFileError("log.jsonl", "is damaged")
+
+    crew = FakeCrew(script={("a", 0): [fails_by(ResumableError("the disk is full"))]})
+    with pytest.raises(ResumableError, match="the disk is full"):
+        run_side_by_side([a_plan(tmp_path)], crew, Story(), Stop(), finish, crew.clock)
+
+
+# -- any order ----------------------------------------------------------------------------------------------
+
+ENDS: dict[str, Callable[[], Step]] = {
+    "done": done,
+    "failed": lambda: ends("failed", why="diverged"),
+    "held": lambda: ends("held", why="held"),
+    "stopped": lambda: ends("stopped"),
+    "waits": lambda: waits,
+    "evaluates": lambda: evaluates(1.0),
+    "silent": lambda: falls_silent,
+    "dies": lambda: dies_and_returns,
+}
+"""What may happen to a run and leaves the others; two of the last kinds at most, of which three end all."""
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_whatever_happens_in_whatever_order_every_run_ends_once(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    plans = [
+        a_plan(tmp_path_factory.mktemp("any"), "ab", [0, 1], name)
+        for name in ("one", "two")[: data.draw(st.integers(1, 2))]
+    ]
+    runs = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+    kinds = st.lists(st.sampled_from([*ENDS]), max_size=5).filter(
+        lambda names: sum(name in ("silent", "dies") for name in names) <= 2
+    )
+    workers = data.draw(st.integers(1, 3))
+    crew = FakeCrew(
+        [f"w{number}" for number in range(workers)],
+        {run: [ENDS[name]() for name in data.draw(kinds)] for run in runs[: data.draw(st.integers(0, 4))]},
+        one_by_one=lambda at_work: data.draw(st.sampled_from(at_work)),
+    )
+    for number in range(workers):
+        crew.facts[f"w{number}"] = facts(f"w{number}", available_bytes=data.draw(st.sampled_from([2.0, 1e9])))
+    story, finished = Story(), []
+    worlds: list[tuple[str, int]] = []
+
+    def look(job: Job) -> None:
+        drawing = [world_of(other.run) for other in crew.jobs.values() if other.is_draw]
+        assert world_of(job.run) not in drawing
+        worlds.append(world_of(job.run))
+
+    crew.when_begun = look
+    outcomes = run_side_by_side(plans, crew, story, Stop(), finished.append, crew.clock)
+    ended = [end[1:] for end in story.ends if end[0] == "done"]
+    ended += [told[1:3] for told in story.told if told[0] == "failed"]
+    assert sorted(ended) == sorted(runs * len(plans))  # type: ignore[type-var]
+    assert all(outcome is None or isinstance(outcome, FailedRunsError) for outcome in outcomes.values())
+    assert sorted(plan.experiment.name for plan in finished) == sorted(outcomes)
+    assert not crew.jobs
