@@ -5,7 +5,7 @@ Pure: what is available, and what runs have been seen to hold, is handed in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.planned_run import PlannedRun
@@ -54,9 +54,9 @@ class Admission:
     """Follows the runs at work on each machine, and says whether another one may begin.
 
     A run counts with `MARGIN` times the most it has held so far, or, once a run of its arm is finished, with
-    what that one held at most. All together may count for `SHARE` of what was available. While nothing is
-    known of an experiment, a machine plays one run of it alone, until that has closed its first evaluated
-    round.
+    what that one held at most. All together may count for `SHARE` of what was available. Beside a run of
+    which nothing is known none begins until it has closed its first evaluated round; beside others it may
+    begin itself, if there is room for as much as the largest of them needs.
 
     Args:
         available_bytes: Of each machine, before any run began.
@@ -79,25 +79,24 @@ class Admission:
 
     def admits(self, run: PlannedRun, machine: str) -> bool:
         """Whether `run` may begin on `machine` now. With nothing at work there it always may."""
-        beside = {other: work for other, work in self._at_work.items() if work.machine == machine}
+        beside = self._beside(machine)
         if not beside:
             return True
-        needed = self._expected(run)
-        if needed is None:
-            if any(self._is_unmeasured(other) for other in beside):
-                return False
-            needed = max(self._counts(other) for other in beside)
-        return needed + sum(map(self._counts, beside)) <= self._limits[machine]
+        if any(map(self._is_unmeasured, beside)):
+            return False
+        needed = self._needed(run, beside) + sum(map(self._counts, beside))
+        return needed <= self._limits[machine]
 
     def held_back(self, run: PlannedRun, machine: str) -> str | None:
         """Why `run` has to wait for memory; None when it need not, or waits for a first measurement."""
-        if self.admits(run, machine) or self._expected(run) is None:
+        beside = self._beside(machine)
+        if any(map(self._is_unmeasured, beside)) or self.admits(run, machine):
             return None
-        beside = sum(work.machine == machine for work in self._at_work.values())
-        needed, limit = self._expected(run) or 0.0, self._limits[machine]
+        number = f"{len(beside)} run{'s' if len(beside) > 1 else ''}"
         return (
-            f"{machine}: memory for {beside} runs at a time (the next needs about {_gib(needed)}, and "
-            f"{_gib(limit)}, {SHARE:.0%} of what was available, may be taken)"
+            f"{machine}: memory for {number} at a time (the next needs about "
+            f"{_gib(self._needed(run, beside))}, and {_gib(self._limits[machine])}, {SHARE:.0%} of what was "
+            f"available, may be taken)"
         )
 
     def begins(self, run: PlannedRun, machine: str) -> None:
@@ -122,6 +121,14 @@ class Admission:
 
     def _measured(self, run: PlannedRun, needs_bytes: float) -> None:
         self._largest[run.experiment] = max(needs_bytes, self._largest.get(run.experiment, 0.0))
+
+    def _beside(self, machine: str) -> list[PlannedRun]:
+        return [run for run, work in self._at_work.items() if work.machine == machine]
+
+    def _needed(self, run: PlannedRun, beside: Sequence[PlannedRun]) -> float:
+        """Bytes to be free for `run`, which has not begun, beside others."""
+        expected = self._expected(run)
+        return max(map(self._counts, beside)) if expected is None else expected
 
     def _expected(self, run: PlannedRun) -> float | None:
         """Bytes that a run which has not begun will need; None if nothing is known of its experiment."""
