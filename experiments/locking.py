@@ -3,9 +3,10 @@ none."""
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from os import getpid
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -124,7 +125,7 @@ def why_not_excluded(directory: RunDirectory, content: bytes) -> str | None:
         return f"does not see the run directory {path}, which must be at that path on all machines"
     lock = _lock(directory.lock_path, 0)
     try:
-        lock.acquire()
+        _take(lock)
     except Timeout:
         return None
     except OSError as error:
@@ -145,10 +146,18 @@ def _lock(path: Path, patience_s: float) -> FileLock:
 
 def _acquire(lock: FileLock, path: Path) -> None:
     """Take the lock, and say in its file who has it."""
-    lock.acquire()
+    _take(lock)
     with open_file(path, in_place=True) as file:
         file.truncate()
-        file.write(f"{getpid()} {host_name()}\n{PROCESS}\n".encode())
+        file.write(f"{os.getpid()} {host_name()}\n{PROCESS}\n".encode())
+
+
+def _take(lock: FileLock) -> None:
+    """Take the lock; OSError also where the file system has none, which filelock tells in its own way."""
+    try:
+        lock.acquire()
+    except NotImplementedError as error:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from error
 
 
 def _delete_and_release(lock: FileLock, path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -11,7 +12,14 @@ import pytest
 
 from emulator.errors import ForeignFileError, InputError, ResumableError
 from experiments.leftovers import clear
-from experiments.locking import RunAtWorkError, locked, seed_locked
+from experiments.locking import (
+    PROCESS,
+    RunAtWorkError,
+    lock_content,
+    locked,
+    seed_locked,
+    why_not_excluded,
+)
 from experiments.run_directory import RunDirectory
 from tests.experiments.small import small
 
@@ -210,5 +218,85 @@ def test_a_run_whose_lock_cannot_be_written_stops_resumably(tmp_path: Path) -> N
             ResumableError, match=r"^global, seed 0: its lock .*cannot be written \(Not a directory"
         ),
         seed_locked(gone, "global", 0),
+    ):
+        pytest.fail("held")
+
+
+# -- a run directory that another machine has ---------------------------------------------------------------
+
+
+def test_a_process_that_sees_the_directory_and_is_excluded_may_play_there(tmp_path: Path) -> None:
+    directory = RunDirectory(a_run_directory(tmp_path / "run"))
+    with locked(directory.path):
+        content = lock_content(directory)
+        assert why_not_excluded(directory, content) is None
+        assert lock_content(directory) == content
+        with pytest.raises(InputError, match="another process"), locked(directory.path):
+            pytest.fail("the lock was released")
+
+
+def test_each_process_writes_another_lock(tmp_path: Path) -> None:
+    directory = RunDirectory(a_run_directory(tmp_path / "run"))
+    with holder(directory.path):
+        theirs = lock_content(directory)
+    with locked(directory.path):
+        assert lock_content(directory) != theirs
+        assert lock_content(directory).endswith(f"\n{PROCESS}\n".encode())
+
+
+def test_a_process_that_does_not_see_the_directory_must_not(tmp_path: Path) -> None:
+    directory = RunDirectory(a_run_directory(tmp_path / "run"))
+    said = f"does not see the run directory {directory.path}, which must be at that path on all machines"
+    assert why_not_excluded(directory, b"4711 host\n") == said  # no lock
+    assert why_not_excluded(RunDirectory(tmp_path / "none"), b"4711 host\n") == said.replace("run,", "none,")
+    with locked(directory.path):
+        assert why_not_excluded(directory, b"4711 host\n") == said  # another one's
+    directory.lock_path.unlink()
+    directory.lock_path.symlink_to(tmp_path)
+    assert why_not_excluded(directory, b"4711 host\n") == said
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_lock_that_does_not_exclude_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a file system whose locks do not reach across machines."""
+    directory = RunDirectory(a_run_directory(tmp_path / "run"))
+    with locked(directory.path):
+        content = lock_content(directory)
+        monkeypatch.setattr(fcntl, "flock", lambda descriptor, operation: None)
+        why = why_not_excluded(directory, content)
+        monkeypatch.undo()
+        assert lock_content(directory) == content
+    assert why is not None
+    assert why.startswith(f"takes the lock of {directory.path} although the command has it: locks of that ")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+def test_a_file_system_without_locks_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    directory = RunDirectory(a_run_directory(tmp_path / "run"))
+
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with locked(directory.path):
+        content = lock_content(directory)
+        monkeypatch.setattr(fcntl, "flock", flock)
+        why = why_not_excluded(directory, content)
+        monkeypatch.undo()
+    assert why is not None
+    assert why == f"cannot lock files in {directory.path} ({os.strerror(number)})"
+
+
+def test_a_run_directory_where_there_are_no_locks_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with (
+        pytest.raises(InputError, match=r"^--out .*run: cannot be written in \(Function not implemented\)$"),
+        locked(tmp_path / "run"),
     ):
         pytest.fail("held")
