@@ -35,7 +35,7 @@ def parse_scale(jobs: str | None, cluster: str | None, keys: Path | None, is_ins
         return Scale(_parse_jobs("1" if jobs is None else jobs))
     if jobs is not None:
         raise ConfigurationError(
-            f"--jobs {jobs}: does not go with --cluster, whose workers are as many as were started"
+            f"--jobs {jobs!r}: does not go with --cluster, whose workers are as many as were started"
         )
     return Scale(cluster=cluster, keys=keys, is_insecure=is_insecure)
 
@@ -44,7 +44,7 @@ def _parse_jobs(text: str) -> int | None:
     if text == "auto":
         return None
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MOST_JOBS):
-        raise ConfigurationError(f"--jobs {text}: must be a number from 1 to {MOST_JOBS}, or auto")
+        raise ConfigurationError(f"--jobs {text!r}: must be a number from 1 to {MOST_JOBS}, or auto")
     return int(text)
 
 
