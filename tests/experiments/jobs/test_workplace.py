@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.errors import (
+    CheckpointError,
+    ConfigurationError,
+    DataFileError,
+    ForeignFileError,
+    InputError,
+    ResumableError,
+    RunError,
+)
+from executor.failures import PeerFaultError, unpacked_error
+from experiments.config import load_experiment, locator
+from experiments.jobs import workplace
+from experiments.jobs.workplace import EVENT_EVERY_S, Job, Workplace, _Teller, described
+from experiments.locking import lock_content, locked, seed_locked
+from experiments.manifest import Drawn, write_manifest
+from experiments.plan import Plan, plan_run
+from experiments.planned_run import PlannedRun, Reached
+from experiments.runner import draw_world, run_plan
+from tests.experiments.jobs.fakes import a_plan
+from tests.experiments.small import Story, write_idx_folder, write_label_trace, write_replay
+
+Body = dict[str, Any]
+
+
+class Desk:
+    """A plan whose run directory is locked, a workplace for it, and what that has said."""
+
+    def __init__(self, plan: Plan, data: Path | None = None, own_data: Path | None = None) -> None:
+        self.plan = plan
+        self.name = plan.experiment.name
+        content = {self.name: lock_content(plan.directory)}
+        descriptions = json.loads(json.dumps({self.name: described(plan, data)}))  # plain values
+        self.place = Workplace(descriptions, content, own_data)
+        self.said: list[Body] = []
+
+    def run(self, arm: str, seed: int = 0) -> PlannedRun:
+        return PlannedRun(self.name, arm, seed, self.plan.experiment.round.rounds)
+
+    def draw(self, arm: str = "a", seed: int = 0, **files: Any) -> Body:
+        return self.place.do(Job(self.run(arm, seed), is_draw=True, files=files), self.said.append)
+
+    def play(self, arm: str = "a", seed: int = 0, **job: Any) -> Body:
+        return self.place.do(Job(self.run(arm, seed), is_draw=False, files={}, **job), self.said.append)
+
+
+@pytest.fixture
+def held() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def desk(tmp_path: Path, held: ExitStack) -> Desk:
+    plan = a_plan(tmp_path)
+    held.enter_context(locked(plan.directory.path))
+    return Desk(plan)
+
+
+@pytest.fixture
+def worlds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The seeds whose worlds are drawn."""
+    seeds: list[int] = []
+
+    def counted(plan: Plan, seed: int, *arguments: Any, **options: Any) -> Any:
+        seeds.append(seed)
+        return draw_world(plan, seed, *arguments, **options)
+
+    monkeypatch.setattr(workplace, "draw_world", counted)
+    return seeds
+
+
+def logs(plan: Plan) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(plan.directory.path.glob("*/seed-*/log.jsonl"))]
+
+
+# -- worlds and runs ----------------------------------------------------------------------------------------
+
+
+def test_runs_come_to_the_bytes_that_they_come_to_one_after_another(tmp_path: Path, desk: Desk) -> None:
+    for seed in (0, 1):
+        for arm in "ab":
+            assert desk.play(arm, seed)["end"] == "done"
+    serial = a_plan(tmp_path / "serial")
+    run_plan(serial, Story())
+    assert len(logs(serial)) == 4
+    assert logs(desk.plan) == logs(serial)
+
+
+def test_a_world_is_drawn_once_for_the_arms_of_a_seed(desk: Desk, worlds: list[int]) -> None:
+    answers = [desk.draw(), desk.play("a"), desk.play("b"), desk.play("a", 1), desk.play("b", 1)]
+    assert [answer["end"] for answer in answers] == ["drawn", *["done"] * 4]
+    assert worlds == [0, 1]
+
+
+def test_what_is_drawn_is_told_in_plain_values_as_a_manifest_records_it(desk: Desk) -> None:
+    answer = desk.draw(seed=1)
+    drawn = Drawn(**json.loads(json.dumps(answer["drawn"])))
+    write_manifest(desk.plan.directory, drawn)
+    serial = a_plan(desk.plan.directory.path.parent / "serial", seeds=[1])
+    run_plan(serial, Story())
+    ours, theirs = desk.plan.directory.manifest(), serial.directory.manifest()
+    assert ours == theirs is not None
+    assert not list(desk.plan.directory.path.glob("*/seed-*"))  # a draw stores nothing
+
+
+def test_a_world_that_is_another_than_elsewhere_is_refused(desk: Desk) -> None:
+    fingerprint = desk.draw()["drawn"]["fingerprint"]
+    assert Desk(desk.plan).play(fingerprint=fingerprint)["end"] == "done"
+    answer = Desk(desk.plan).play("b", fingerprint={**fingerprint, "trace": "0" * 64})
+    error = unpacked_error(answer["error"], "")
+    assert isinstance(error, ConfigurationError)
+    assert str(error).startswith("the trace of seed 0 is not on every worker the same: ")
+
+
+def test_a_world_that_cannot_be_drawn_leaves_the_workplace_as_good_as_before(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(plan: Plan, seed: int, files: Any, *, check_arms: bool) -> Any:
+        raise ConfigurationError(f"arm a: does not fit, {check_arms}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workplace, "draw_world", refuse)
+        answer = desk.place.do(Job(desk.run("a"), is_draw=True, files={}, check_arms=True), desk.said.append)
+    assert str(unpacked_error(answer["error"], "")) == "arm a: does not fit, True"
+    assert desk.play()["end"] == "done"
+
+
+# -- how a job ends -----------------------------------------------------------------------------------------
+
+
+def test_a_run_that_is_done_answers_with_what_it_took_and_held_over_all_attempts(desk: Desk) -> None:
+    answer = desk.play()
+    timing = desk.plan.directory.read_timing("a", 0)
+    assert answer == {
+        "end": "done",
+        "notes": [],
+        "wall_s": timing["wall_s"],
+        "peak_memory_bytes": timing["peak_memory_bytes"],
+    }
+    assert desk.play() == answer  # done meanwhile, by whomever: the same again
+
+
+def test_a_run_that_fails_says_why(tmp_path: Path, held: ExitStack) -> None:
+    plan = a_plan(tmp_path, training={"learning_rate": 1e38})
+    held.enter_context(locked(plan.directory.path))
+    answer = Desk(plan).play()
+    assert answer["end"] == "failed"
+    assert "diverged" in answer["why"]
+    assert plan.directory.failed_path("a", 0).read_text() == answer["why"] + "\n"
+
+
+def test_a_run_is_stored_when_it_is_stopped_and_goes_on_after_it(tmp_path: Path, desk: Desk) -> None:
+    def stop(body: Body) -> None:
+        assert desk.place.is_busy
+        desk.place.stop()
+
+    job = Job(desk.run("a"), is_draw=False, files={})
+    assert desk.place.do(job, stop) == {"end": "stopped", "notes": []}
+    assert not desk.place.is_busy
+    assert desk.plan.directory.checkpoints("a", 0).files()
+    assert desk.play("b") == {"end": "stopped", "notes": []}  # it begins no other
+    again = Desk(desk.plan)
+    assert again.play()["end"] == "done"
+    assert {"run": "small/a/0", "going_on": 1} in again.said
+    serial = a_plan(tmp_path / "serial", "a", [0])
+    run_plan(serial, Story())
+    assert logs(desk.plan) == logs(serial)
+
+
+def test_a_run_that_another_process_is_at_is_held(desk: Desk) -> None:
+    with seed_locked(desk.plan.directory, "a", 0):
+        answer = desk.play()
+    assert answer["end"] == "held"
+    assert answer["why"].startswith("a, seed 0: another process")
+    assert desk.play()["end"] == "done"
+
+
+ERRORS = [
+    ResumableError("out of memory"),
+    CheckpointError("of another version"),
+    ForeignFileError("log.jsonl: is a link"),
+    ConfigurationError("a key"),
+    RunError("cannot go on"),
+    MemoryError("2 GiB"),
+    OSError(errno.ENOSPC, "No space left on device", "log.jsonl"),
+    ZeroDivisionError("a part's mistake"),
+    DataFileError("labels.csv", "is gone"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_comes_to_the_command_as_what_it_is(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def raises(*arguments: Any, **options: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(workplace, "run_one", raises)
+    answer = json.loads(json.dumps(desk.play()))
+    found = unpacked_error(answer.pop("error"), "at worker w0")
+    assert answer == {"end": "error", "notes": []}
+    kinds: dict[type, type] = {ZeroDivisionError: PeerFaultError, DataFileError: InputError}
+    assert type(found) is kinds.get(type(error), type(error))
+    if isinstance(error, ZeroDivisionError):
+        assert str(found).startswith("at worker w0:\nTraceback")
+        assert "a part's mistake" in str(found)
+    else:
+        assert str(found) == str(error)
+
+
+def test_a_job_of_a_command_that_is_gone_touches_nothing(desk: Desk) -> None:
+    """Its successor has the lock by now."""
+    desk.plan.directory.lock_path.write_bytes(b"4711 host\nanother\n")
+    assert desk.play() == {"end": "stopped", "notes": []}
+    assert not list(desk.plan.directory.path.glob("*/seed-*"))
+
+
+# -- what is told meanwhile ---------------------------------------------------------------------------------
+
+
+def test_a_run_says_how_far_it_has_come(desk: Desk) -> None:
+    desk.play()
+    first = desk.said[0]
+    peak = first.pop("peak_bytes")
+    assert peak > 2**20
+    assert first["run"] == "small/a/0"
+    assert (first["rounds"], first["evaluated"]) == (1, first["accuracy"] is not None)
+
+
+class Teller:
+    """A teller of one run, whose clock the test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.said: list[Body] = []
+        self.run = PlannedRun("e", "a", 0, 100)
+        self.teller = _Teller(self.run, self.said.append, lambda: self.now_s)
+
+    def round(self, number: int, accuracy: float | None = None) -> None:
+        self.teller.round_done(self.run, Reached(number, 10.0 * number, accuracy))
+
+    @property
+    def rounds(self) -> list[int]:
+        return [body["rounds"] for body in self.said if "rounds" in body]
+
+
+def test_of_many_rounds_two_a_second_are_told() -> None:
+    teller = Teller()
+    for number in range(1, 34):
+        teller.round(number)
+        teller.now_s += EVENT_EVERY_S / 8
+    assert teller.rounds == [1, 9, 17, 25, 33]
+
+
+def test_that_a_round_was_evaluated_is_told_with_the_next_event_even_if_its_own_was_left_out() -> None:
+    teller = Teller()
+    teller.round(1)
+    teller.round(2, 0.5)
+    teller.now_s += EVENT_EVERY_S
+    teller.round(3, None)
+    assert [(body["rounds"], body["evaluated"]) for body in teller.said] == [(1, False), (3, True)]
+
+
+def test_every_note_is_told_with_its_number_and_none_is_left_out() -> None:
+    teller = Teller()
+    for text in ("one", "two", "two"):
+        teller.teller.note(text)
+    assert [(body["note"], body["number"]) for body in teller.said] == [("one", 1), ("two", 2), ("two", 3)]
+    assert teller.teller.notes == ["one", "two", "two"]
+    assert {body["run"] for body in teller.said} == {"e/a/0"}
+
+
+def test_notes_come_with_the_answer_again(desk: Desk) -> None:
+    desk.plan.directory.start("a", 0)
+    desk.plan.directory.log_path("a", 0).touch()
+    answer = desk.play()
+    assert answer["notes"] == ["a, seed 0: was begun and left no checkpoint, starting over"]
+    assert {"run": "small/a/0", "note": answer["notes"][0], "number": 1} in desk.said
+
+
+# -- runs beside it -----------------------------------------------------------------------------------------
+
+
+def test_the_most_runs_that_were_beside_it_stand_in_its_timing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those too that begin while it waits for its world."""
+
+    def beside(arm: str) -> float:
+        return desk.plan.directory.read_timing(arm, 0).get("runs_beside", 0)
+
+    def drawn_slowly(*arguments: Any, **options: Any) -> Any:
+        desk.place.runs_beside(3)
+        desk.place.runs_beside(2)
+        return draw_world(*arguments, **options)
+
+    monkeypatch.setattr(workplace, "draw_world", drawn_slowly)
+    desk.play("a", beside=1)
+    desk.play("b", beside=1)  # in the same world
+    assert (beside("a"), beside("b")) == (3, 1)
+
+
+# -- data on another machine --------------------------------------------------------------------------------
+
+
+def a_replay(folder: Path, held: ExitStack) -> Plan:
+    """An experiment whose data are below `data`."""
+    data = folder / "data"
+    write_idx_folder(data / "images")
+    write_label_trace(data / "labels.csv")
+    file = write_replay(folder)
+    plan = plan_run(load_experiment(file, data=data), folder / "out", None, locator(data, file), fresh=False)
+    held.enter_context(locked(plan.directory.path))
+    return plan
+
+
+def test_a_worker_reads_the_data_where_its_machine_has_them(tmp_path: Path, held: ExitStack) -> None:
+    plan = a_replay(tmp_path, held)
+    data = tmp_path / "data"
+    there = Desk(plan, data).draw("global")["drawn"]
+    elsewhere = tmp_path / "elsewhere"
+    shutil.move(data, elsewhere)
+    desk = Desk(plan, data, elsewhere)
+    assert desk.draw("global")["drawn"] == there
+    desk.place.check_files({desk.name: there["files"]})
+
+
+def test_data_that_are_not_the_commands_are_refused(tmp_path: Path, held: ExitStack) -> None:
+    plan = a_replay(tmp_path, held)
+    desk = Desk(plan, tmp_path / "data")
+    files = desk.draw("global")["drawn"]["files"]
+    with (tmp_path / "data/labels.csv").open("a") as table:
+        table.write("here,2021-01-09,x,1\n")
+    with pytest.raises(DataFileError, match=r"labels\.csv: has changed since the runs"):
+        desk.place.check_files({desk.name: files})
+    answer = desk.draw("global", **files)
+    error = unpacked_error(answer["error"], "")
+    assert type(error) is InputError
+    assert "labels.csv: has changed" in str(error)
