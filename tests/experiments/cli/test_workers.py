@@ -106,7 +106,7 @@ def test_as_many_are_started_as_were_asked_for_and_are_of_use(tmp_path: Path, st
 
 
 def test_auto_counts_cores_threads_and_memory(tmp_path: Path, started: list[int]) -> None:
-    threads = {"executor": {"threads": 3}}
+    threads: dict[str, Any] = {"executor": {"threads": 3}}
     plan = a_plan(tmp_path, "abcde", name="one")
     assert number_of(Scale(None), plan) == 8
     assert number_of(Scale(None), plan, a_plan(tmp_path, "a", name="two", **threads)) == 2

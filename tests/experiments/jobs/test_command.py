@@ -89,7 +89,7 @@ def test_experiments_of_a_folder_share_the_workers_and_each_is_finished_after_it
     tmp_path: Path,
 ) -> None:
     plans = [a_plan(tmp_path, "ab", [0], "one"), a_plan(tmp_path, "c", [0], "two")]
-    crew, finished = FakeCrew(), []
+    crew, finished = FakeCrew(), list[Plan]()
     crew.facts["w1"] = facts("w1", machine="other")
 
     def finish(plan: Plan) -> None:
@@ -379,7 +379,7 @@ def test_a_stop_reaches_every_worker_once_and_no_run_begins_after_it(tmp_path: P
         ("a", 0): [evaluates(1.0), *[waits] * 9],
         ("a", 1): [waits] * 9,
     }
-    crew, story, stop, finished = FakeCrew(script=script), Story(), Stop(), []
+    crew, story, stop, finished = FakeCrew(script=script), Story(), Stop(), list[Plan]()
     crew.when_begun = lambda job: stop.leave_word() if (job.run.seed, job.is_draw) == (1, False) else None
     with pytest.raises(KeyboardInterrupt):
         run_side_by_side([a_plan(tmp_path, "ab")], crew, story, stop, finished.append, crew.clock)
@@ -470,7 +470,7 @@ def test_what_ends_one_experiment_leaves_the_others(tmp_path: Path, error: Emula
         ("a", 1): [waits] * 9,
         ("c", 7): [evaluates(1.0), *[waits] * 9, done()],
     }
-    crew, story, finished = FakeCrew(["w0", "w1", "w2"], script), Story(), []
+    crew, story, finished = FakeCrew(["w0", "w1", "w2"], script), Story(), list[Plan]()
     outcomes = run_side_by_side([bad, good], crew, story, Stop(), finished.append, crew.clock)
     assert outcomes["good"] is None
     assert (type(outcomes["bad"]), str(outcomes["bad"])) == (type(error), str(error))
@@ -488,7 +488,7 @@ def test_however_the_last_run_of_an_experiment_that_ended_leaves_it_is_finished_
         "lost": [waits, waits, waits, lambda crew, address, job: dies_and_returns(crew, address, job)],
         "held": [waits, waits, waits, ends("held", why="a, seed 1: another process is at work on it")],
     }
-    crew, finished = FakeCrew(script={("a", 0): [evaluates(1.0), waits, fails_by(CheckpointError("no"))]}), []
+    crew, finished = FakeCrew(script={("a", 0): [evaluates(1.0), waits, fails_by(CheckpointError("no"))]}), list[Plan]()
     if last == "drawn":
         crew.draws[1] = deque([waits] * 4)
         crew.draws[1].append(lambda crew, address, job: crew.answer(address, drawn(1)))
@@ -556,7 +556,7 @@ def test_whatever_happens_in_whatever_order_every_run_ends_once(
     )
     for number in range(workers):
         crew.facts[f"w{number}"] = facts(f"w{number}", available_bytes=data.draw(st.sampled_from([2.0, 1e9])))
-    story, finished = Story(), []
+    story, finished = Story(), list[Plan]()
     worlds: list[tuple[str, int]] = []
 
     def look(job: Job) -> None:
@@ -568,7 +568,7 @@ def test_whatever_happens_in_whatever_order_every_run_ends_once(
     outcomes = run_side_by_side(plans, crew, story, Stop(), finished.append, crew.clock)
     ended = [end[1:] for end in story.ends if end[0] == "done"]
     ended += [told[1:3] for told in story.told if told[0] == "failed"]
-    assert sorted(ended) == sorted(runs * len(plans))  # type: ignore[type-var]
+    assert sorted(ended) == sorted(runs * len(plans))
     assert all(outcome is None or isinstance(outcome, FailedRunsError) for outcome in outcomes.values())
     assert sorted(plan.experiment.name for plan in finished) == sorted(outcomes)
     assert not crew.jobs
