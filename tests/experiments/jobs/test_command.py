@@ -89,7 +89,7 @@ def test_experiments_of_a_folder_share_the_workers_and_each_is_finished_after_it
     tmp_path: Path,
 ) -> None:
     plans = [a_plan(tmp_path, "ab", [0], "one"), a_plan(tmp_path, "c", [0], "two")]
-    crew, finished = FakeCrew(), list[Plan]()
+    crew, finished = FakeCrew(), list[tuple[str, int]]()
     crew.facts["w1"] = facts("w1", machine="other")
 
     def finish(plan: Plan) -> None:
@@ -488,7 +488,8 @@ def test_however_the_last_run_of_an_experiment_that_ended_leaves_it_is_finished_
         "lost": [waits, waits, waits, lambda crew, address, job: dies_and_returns(crew, address, job)],
         "held": [waits, waits, waits, ends("held", why="a, seed 1: another process is at work on it")],
     }
-    crew, finished = FakeCrew(script={("a", 0): [evaluates(1.0), waits, fails_by(CheckpointError("no"))]}), list[Plan]()
+    crew = FakeCrew(script={("a", 0): [evaluates(1.0), waits, fails_by(CheckpointError("no"))]})
+    finished: list[Plan] = []
     if last == "drawn":
         crew.draws[1] = deque([waits] * 4)
         crew.draws[1].append(lambda crew, address, job: crew.answer(address, drawn(1)))
