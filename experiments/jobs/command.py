@@ -30,7 +30,7 @@ MET_S = 15.0
 """Wall seconds that it may take to meet the workers that are there at the start, without a word."""
 
 MEET_AGAIN_S = 5.0
-"""Wall seconds until a worker that was busy or did not answer, or a run that was held, is tried again."""
+"""Wall seconds until a worker that was busy, lost or silent to us, or a run that was held, is tried again."""
 
 
 def run_side_by_side(
@@ -361,7 +361,8 @@ class _Command:
         elif answer["end"] == "stopped":
             # Also where a machine is shutting down: another worker goes on with the run.
             self._put_back(run)
-            self._forget(address)  # met again, it no longer knows that it was stopped
+            del self._seats[address]
+            self._met.discard(address)  # met again, it no longer knows that it was stopped
         elif answer["end"] == "error":
             self._fail(run, unpacked_error(answer["error"], f"at {seat.facts.place}"))
         self._conclude(run.experiment)
@@ -389,14 +390,10 @@ class _Command:
         if run.experiment not in self.outcomes:
             self._queue.put_back(run)
 
-    def _forget(self, address: str) -> None:
-        """The worker is no more, or is to be met anew."""
-        del self._seats[address]
-        self._met.discard(address)
-
     def _lose(self, address: str, run: PlannedRun, why: str) -> None:
         """A worker is gone: its run is begun again, from its last checkpoint, unless it has cost too many."""
-        self._forget(address)
+        del self._seats[address]
+        self._meet_again_s[address] = self._clock() + MEET_AGAIN_S  # should one be there again by then
         self._lost[run] = lost = self._lost.get(run, 0) + 1
         if self._stopping or run.experiment in self.outcomes:
             return

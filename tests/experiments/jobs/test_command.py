@@ -224,7 +224,10 @@ def test_a_lost_worker_costs_its_own_run_only(tmp_path: Path) -> None:
 
 def test_a_worker_that_is_lost_and_back_at_the_same_address_is_met_again(tmp_path: Path) -> None:
     crew = FakeCrew(["w0"], {("a", 0): [dies_and_returns, done()]})
+    begun_s: list[float] = []
+    crew.when_begun = lambda job: begun_s.append(crew.clock_s)
     assert play(crew, a_plan(tmp_path, "a", [0])) == {"small": None}
+    assert begun_s[2] - begun_s[1] >= MEET_AGAIN_S  # until then it may still be taken for being there
     assert crew.log == ["meet w0", "draw a0 at w0", "play a0 at w0", "meet w0", "play a0 at w0"]
 
 
