@@ -78,6 +78,14 @@ def test_the_first_world_is_drawn_alone_and_a_worker_keeps_the_one_that_it_has(t
     assert [job.check_arms for job in crew.given if job.is_draw] == [True, False]
 
 
+def test_no_other_world_of_an_experiment_is_drawn_beside_its_first(tmp_path: Path) -> None:
+    crew = FakeCrew(script={("a", 0): [waits, waits, done()]})
+    crew.facts["w1"] = facts("w1", machine="other")  # where memory is no reason to wait
+    crew.draws[0] = deque([waits, waits, waits])
+    play(crew, a_plan(tmp_path, "a"))
+    assert crew.log[2:] == ["draw a0 at w0", "play a0 at w0", "draw a1 at w1", "play a1 at w1"]
+
+
 def test_the_arm_that_took_longest_goes_first(tmp_path: Path) -> None:
     script = {("a", 0): [done(wall_s=2.0)], ("b", 0): [done(wall_s=9.0)], ("c", 0): [done(wall_s=5.0)]}
     crew = FakeCrew(["w0"], script)
@@ -314,6 +322,18 @@ def test_a_worker_unfit_at_the_start_is_bad_input_and_nothing_is_played(tmp_path
     assert crew.given == []
 
 
+def test_a_worker_that_comes_while_the_first_world_is_drawn_and_is_unfit_is_bad_input_too(
+    tmp_path: Path,
+) -> None:
+    crew = FakeCrew(["w0"])
+    crew.facts["w1"] = facts("w1", refusal="worker w1 has another driftscale")
+    crew.draws[0] = deque([waits] * 9)
+    crew.when_begun = lambda job: crew.there.append("w1")
+    with pytest.raises(ConfigurationError, match=r"^worker w1 has another driftscale$"):
+        play(crew, a_plan(tmp_path, "a"))
+    assert plays(crew) == []
+
+
 def test_a_worker_that_never_answers_holds_the_others_up_for_a_while_only(tmp_path: Path) -> None:
     crew, meet = FakeCrew(["w0", "w1"]), FakeCrew.meet
     crew.meet = lambda address: None if address == "w1" else meet(crew, address)  # type: ignore[method-assign]
@@ -499,8 +519,10 @@ def test_however_the_last_run_of_an_experiment_that_ended_leaves_it_is_finished_
     else:
         crew.script["a", 1] = deque(steps[last])
     crew.stop = lambda addresses: None  # type: ignore[method-assign]  # it ends before it hears of that
-    outcomes = run_side_by_side([a_plan(tmp_path)], crew, Story(), Stop(), finished.append, crew.clock)
+    story = Story()
+    outcomes = run_side_by_side([a_plan(tmp_path)], crew, story, Stop(), finished.append, crew.clock)
     assert isinstance(outcomes["small"], CheckpointError)
+    assert not [note for note in notes(story) if "begun again" in str(note)]
     assert sorted(plays(crew)) == (["a0 at w0"] if last == "drawn" else ["a0 at w0", "a1 at w1"])
     assert len(finished) == 1
 
