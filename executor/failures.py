@@ -24,7 +24,7 @@ KNOWN: dict[str, type[BaseException]] = {
 
 
 class PeerFaultError(Exception):
-    """A defect that showed in another process: its traceback."""
+    """A defect that showed in another process; its traceback is a note."""
 
 
 def packed_error(error: BaseException) -> Tree:
@@ -35,7 +35,10 @@ def packed_error(error: BaseException) -> Tree:
     for kind in type(error).__mro__:
         if KNOWN.get(kind.__name__) is kind:
             return {"error": kind.__name__, "text": str(error)}
-    return {"fault": "".join(traceback.format_exception(error))}
+    return {
+        "fault": f"{type(error).__name__}: {error}",
+        "traceback": "".join(traceback.format_exception(error)),
+    }
 
 
 def unpacked_error(tree: Tree, where: str) -> BaseException:
@@ -45,6 +48,8 @@ def unpacked_error(tree: Tree, where: str) -> BaseException:
             return OSError(number, text, name) if name else OSError(number, text)
         case {"error": str(name), "text": str(text)} if name in KNOWN:
             return KNOWN[name](text)
-        case {"fault": str(text)}:
-            return PeerFaultError(f"{where}:\n{text}")
+        case {"fault": str(text), "traceback": str(lines)}:
+            fault = PeerFaultError(f"{where}: {text}")
+            fault.add_note(lines)
+            return fault
     return PeerFaultError(f"{where}: no error, but {str(tree)[:200]}")
