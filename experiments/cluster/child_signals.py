@@ -6,10 +6,12 @@ of the first two at once. Ours are born with these signals blocked, and ignore t
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 OF_THE_COMMAND = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -22,6 +24,23 @@ def blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def start_tracker() -> None:
+    """Start multiprocessing's resource tracker, a process that is told what all workers share.
+
+    NOTE: started along with the first worker, it would unblock signals in the thread that starts that. What
+    a killed command shared it removes, and would print a warning of it.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = "ignore:resource_tracker"
+    try:
+        with blocked():
+            resource_tracker.ensure_running()
+    finally:
+        del os.environ["PYTHONWARNINGS"]
+        if before is not None:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 def ignore() -> None:

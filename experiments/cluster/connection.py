@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
-import dask
 import distributed
 from distributed.comm.core import CommClosedError, connect
 from distributed.utils import LoopRunner
@@ -18,9 +17,12 @@ from experiments.cluster import child_signals
 from experiments.cluster.addresses import scheduler_address
 from experiments.cluster.keys import make_credentials, read_keys
 from experiments.cluster.nodes import QuickNanny, QuietScheduler, WorkerSetUp
+from experiments.cluster.scratch import scratch_folder
 from experiments.cluster.settings import CONNECT_S, apply_settings
 
 LOOPBACK = "127.0.0.1"
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -32,20 +34,26 @@ def local_cluster(jobs: int) -> Iterator[distributed.Client]:
     """
     apply_settings()
     security = make_credentials().security()
-    with scratch_folder(), event_loop() as loop:
+    servers: list[QuickNanny | QuietScheduler] = []
+
+    async def start() -> str:
         common = {"host": LOOPBACK, "protocol": "tls", "security": security}
-        cluster = distributed.SpecCluster(
-            scheduler={"cls": QuietScheduler, "options": {**common, "dashboard": False}},
-            workers={index: {"cls": QuickNanny, "options": common} for index in range(jobs)},
-            security=security,
-            loop=loop.loop,
-        )
+        scheduler = await QuietScheduler(**common, dashboard=False)
+        nannies = [QuickNanny(scheduler.address, **common) for _ in range(jobs)]
+        servers.extend([*nannies, scheduler])
+        await asyncio.gather(*nannies)
+        return scheduler.address
+
+    async def close() -> None:
+        for server in servers:
+            await server.close()
+
+    with scratch_folder(), event_loop() as loop:
         try:
-            with _client(cluster.scheduler_address, security, loop) as client:
+            with _client(wait(loop, start()), security, loop) as client:
                 yield client
         finally:
-            loop.run_sync(_close_nannies, cluster)
-            cluster.close()
+            wait(loop, close())
 
 
 @contextmanager
@@ -98,28 +106,24 @@ def has_credentials(security: distributed.Security, role: str) -> bool:
 
 
 @contextmanager
-def scratch_folder(within: Path | None = None) -> Iterator[None]:
-    """A temporary folder of this command's own, in which its servers have theirs.
-
-    NOTE: dask puts it on sys.path, and would take one that all users of the machine share.
-    """
-    with (
-        tempfile.TemporaryDirectory(prefix="driftscale-", dir=within, ignore_cleanup_errors=True) as folder,
-        dask.config.set({"temporary-directory": folder}),
-    ):
-        yield
-
-
-@contextmanager
 def event_loop() -> Iterator[LoopRunner]:
     """A thread with an event loop. Processes that are started from it have the command's signals blocked."""
     runner = LoopRunner(asynchronous=False)
+    child_signals.start_tracker()
     with child_signals.blocked():
         runner.start()
     try:
         yield runner
     finally:
         runner.stop()
+
+
+def wait(loop: LoopRunner, what: Coroutine[Any, Any, T]) -> T:
+    """Wait for something in the loop's thread.
+
+    NOTE: unlike dask's own `run_sync`, a signal ends it at once, and then outside of dask.
+    """
+    return asyncio.run_coroutine_threadsafe(what, loop.loop.asyncio_loop).result()
 
 
 @contextmanager
@@ -158,11 +162,3 @@ def first_cause(error: BaseException) -> BaseException:
     while error.__cause__ is not None:
         error = error.__cause__
     return error
-
-
-async def _close_nannies(cluster: distributed.SpecCluster) -> None:
-    """End all workers at once.
-
-    NOTE: dask first has its scheduler retire them, which waits for what they are at.
-    """
-    await asyncio.gather(*(nanny.close() for nanny in cluster.workers.values()))

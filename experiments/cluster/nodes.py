@@ -6,7 +6,7 @@ shows a dashboard, so the port has no use.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import distributed
 
@@ -14,9 +14,6 @@ from experiments.cluster import child_signals
 from experiments.cluster.settings import quieten
 
 quieten()  # in a worker's process, which imports this before it runs anything
-
-CLOSE_S = 1.25
-"""As nannies count: they kill a worker process that has not ended by itself after 0.8 of it."""
 
 
 class QuietScheduler(distributed.Scheduler):
@@ -31,6 +28,9 @@ class QuietWorker(distributed.Worker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         child_signals.ignore()
+        # What runs need takes seconds to import, in which a worker that is up would be silent.
+        import experiments.cluster.members  # noqa: F401
+
         super().__init__(*args, **kwargs)
 
     def start_http_server(self, *args: Any, **kwargs: Any) -> None:
@@ -38,16 +38,20 @@ class QuietWorker(distributed.Worker):
 
 
 class QuickNanny(distributed.Nanny):
-    """Has one `QuietWorker` of one thread without limits of memory, and kills it soon when closed."""
+    """Has one `QuietWorker` of one thread without limits of memory, and kills it when closed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs |= {"nthreads": 1, "memory_limit": None, "worker_class": QuietWorker}
         super().__init__(*args, **kwargs)
 
-    async def close(  # type: ignore[override]  # as is dask's own
-        self, timeout: float = CLOSE_S, reason: str = "nanny-close"
-    ) -> Literal["OK"]:
-        return await super().close(timeout=min(timeout, CLOSE_S), reason=reason)
+    async def kill(self, timeout: float = 5, reason: str = "nanny-kill") -> None:
+        """Kill the worker process, whatever it is at, even if it is not up yet or does not answer.
+
+        NOTE: dask asks it to close first, and waits; a run that is to be stored was stopped before.
+        """
+        if self.process is not None and self.process.process is not None:
+            await self.process.process.kill()
+        await super().kill(timeout, reason)
 
 
 class WorkerSetUp(distributed.WorkerPlugin):

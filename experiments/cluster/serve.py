@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import distributed
-from distributed.utils import LoopRunner
 
 from emulator.errors import ConfigurationError, InputError
 from emulator.own_files import create_file
@@ -22,10 +21,11 @@ from experiments.cluster.connection import (
     first_cause,
     greet,
     has_credentials,
-    scratch_folder,
     security_for,
+    wait,
 )
 from experiments.cluster.nodes import QuickNanny, QuietScheduler
+from experiments.cluster.scratch import scratch_folder
 from experiments.cluster.settings import OWN_DATA, apply_settings
 from experiments.cluster.stopping import store_and_close
 
@@ -84,7 +84,7 @@ def serve_scheduler(asked: SchedulerCommand, say: Say) -> None:
         try:
             with _scheduler_file(asked.file, scheduler.address):
                 say(f"scheduler at {scheduler.address}")
-                _wait(loop, _all_finished([scheduler]))
+                wait(loop, _all_finished([scheduler]))
         finally:
             loop.run_sync(scheduler.close)
 
@@ -127,7 +127,7 @@ def serve_workers(asked: WorkerCommand, say: Say) -> None:
                     f"{f' on --host {asked.host}' if asked.host else ''}: {cause}"
                 ) from error
             say(f"{asked.jobs} worker{'s' if asked.jobs > 1 else ''} at {address}")
-            _wait(loop, _all_finished(nannies))
+            wait(loop, _all_finished(nannies))
             say(f"the scheduler at {address} has ended")
         except KeyboardInterrupt:
             say("stopping: runs at work are stored first; once more stops at once")
@@ -179,15 +179,6 @@ def _scheduler_file(file: Path | None, address: str) -> Iterator[None]:
         with suppress(OSError):
             if file.read_bytes() == content:  # and not that of another scheduler by now
                 file.unlink()
-
-
-def _wait(loop: LoopRunner, what: Awaitable[Any]) -> None:
-    """Wait for something in the loop's thread. Unlike `run_sync`, a signal ends it at once."""
-
-    async def wait() -> None:
-        await what
-
-    asyncio.run_coroutine_threadsafe(wait(), loop.loop.asyncio_loop).result()
 
 
 async def _all_finished(nodes: Sequence[Any]) -> None:

@@ -45,7 +45,7 @@ SETTINGS: dict[str, object] = {
     "distributed.comm.timeouts.tcp": "30 s",
 }
 
-LOGGERS = ("distributed", "tornado", "asyncio")
+LOGGERS = ("distributed", "distributed.client", "tornado", "asyncio")
 """Of libraries that print on standard error, where the lines of a command belong."""
 
 
