@@ -17,6 +17,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 import distributed
+from distributed.client import FutureCancelledError
 
 from emulator.errors import ResumableError
 from experiments.cluster import members
@@ -118,7 +119,7 @@ class DaskCrew:
             pure=False,
         )
         self._tasks[address] = job, task
-        task.add_done_callback(lambda done: self._events.put(_ended(address, job, done)))
+        task.add_done_callback(lambda done: self._events.put(self._ended(address, job, done)))
 
     def next_event(self, patience_s: float) -> Told | Ended | Met | None:
         try:
@@ -163,6 +164,16 @@ class DaskCrew:
     def _in_loop(self, coroutine: Coroutine[Any, Any, Any]) -> Waiting[Any]:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
+    def _ended(self, address: str, job: Job, task: distributed.Future[Any]) -> Ended:
+        """The answer to a job, unless its worker was lost over it."""
+        try:
+            return Ended(address, job, task.result(timeout=REPLACED_S))
+        except FutureCancelledError:  # nobody cancels jobs: their client has lost its scheduler
+            self._gone = self._gone or "its scheduler does not answer any more"
+            return Ended(address, job, None, self._gone)
+        except Exception as error:
+            return Ended(address, job, None, _why_lost(error))
+
     async def _watch(self) -> None:
         """Look again and again which workers are there; a job of one that is not has ended."""
         while True:
@@ -199,14 +210,6 @@ def _facts(address: str, done: Waiting[Any]) -> Facts | None:
     place = f"worker {address} on {facts['machine']}"
     refusal = None if facts["refusal"] is None else f"{place} {facts['refusal']}"
     return Facts(place=place, **{**facts, "refusal": refusal})
-
-
-def _ended(address: str, job: Job, task: distributed.Future[Any]) -> Ended:
-    """The answer to a job, unless its worker was lost over it."""
-    try:
-        return Ended(address, job, task.result(timeout=REPLACED_S))
-    except Exception as error:
-        return Ended(address, job, None, _why_lost(error))
 
 
 def _why_lost(error: Exception) -> str:

@@ -29,6 +29,9 @@ LOOK_S = 0.2
 MET_S = 15.0
 """Wall seconds that it may take to meet the workers that are there at the start, without a word."""
 
+COME_S = 30.0
+"""Wall seconds that it may take at least: processes start slowly on a machine that is at work."""
+
 MEET_AGAIN_S = 5.0
 """Wall seconds until a worker that was busy, lost or silent to us, or a run that was held, is tried again."""
 
@@ -397,6 +400,7 @@ class _Command:
         self._lost[run] = lost = self._lost.get(run, 0) + 1
         if self._stopping or run.experiment in self.outcomes:
             return
+        self._crew.addresses()  # ResumableError where not this worker alone is lost, but the whole cluster
         name = f"{run.arm}, seed {run.seed}"
         if lost < MOST_LOST:
             self._progress.note(f"{name}: its worker was lost ({why}); begun again from its last checkpoint")
@@ -460,21 +464,20 @@ class _Command:
                 self._end(address, seat, seat.job, None, f"it gave no sign of life for {silent_s:.0f} s")
 
     def _wait_for_workers(self) -> None:
-        """Give up once no worker has been there for as long as one may be silent."""
+        """Give up once no worker has been there for as long as one may be silent, or take to start."""
         if self._seats or self._busy or not self._queue:
             self._alone_since = None
             return
         now_s = self._clock()
         self._alone_since = now_s if self._alone_since is None else self._alone_since
-        limit_s = max(state.plan.experiment.executor.worker_timeout_s for state in self._plans.values())
+        silences_s = [state.plan.experiment.executor.worker_timeout_s for state in self._plans.values()]
+        limit_s = max(COME_S, *silences_s)
+        limit = f"{limit_s:g} s" + (" (executor.worker_timeout_s)" if limit_s > COME_S else "")
         if now_s - self._alone_since > MET_S:
-            self._say(f"no worker is there; waiting up to {limit_s:g} s (executor.worker_timeout_s) for one")
+            self._say(f"no worker is there; waiting up to {limit} for one")
         if now_s - self._alone_since > limit_s:
             self._end_all(
-                ResumableError(
-                    f"no worker came within {limit_s:g} s (executor.worker_timeout_s); start some, and give "
-                    f"the same command again"
-                )
+                ResumableError(f"no worker came within {limit}; start some, and give the same command again")
             )
 
     def _known_files(self) -> dict[str, dict[str, Identity]]:
