@@ -1,0 +1,165 @@
+"""Commands with processes of their own, and a part in their runs that does what a test asks for by files.
+
+A test writes the name of an act into a folder, such as `wait` or `kill`; the first run that comes to the
+part afterwards does it. So moments are chosen by what a run does and not by a clock, in whatever process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 60.0
+LOOK_S = 0.02
+
+PART = '''
+import os, signal, time
+from pathlib import Path
+
+from coordinator.clusterers.single import Single
+from emulator.plugins import Parameters
+
+
+class ActingParameters(Parameters):
+    acts: str
+    round: int = 3
+
+
+class Acting(Single):
+    """One model for everybody; from a round on it does what files in the folder `acts` are called."""
+
+    Parameters = ActingParameters
+
+    def on_data(self, view):
+        if view.round >= self.parameters.round:
+            self._act(Path(self.parameters.acts), view.round)
+        return super().on_data(view)
+
+    def _act(self, acts, round):
+        if (acts / "wait").exists():
+            (acts / f"waiting-{os.getpid()}").touch()
+            while (acts / "wait").exists():
+                time.sleep(0.01)
+        if (acts / "divide").exists():
+            1 / 0
+        if (acts / "memory").exists():
+            raise MemoryError
+        for act in ("kill", "stop"):
+            for file in sorted(acts.glob(f"{act}-*")):
+                try:
+                    file.unlink()
+                except FileNotFoundError:  # by another run
+                    continue
+                os.kill(os.getpid(), signal.SIGKILL if act == "kill" else signal.SIGSTOP)
+'''
+
+
+def write_part(folder: Path) -> Path:
+    """A folder for the path of a process, which has the clusterer `acting`."""
+    described = folder / "acting-1.dist-info"
+    described.mkdir(parents=True)
+    (folder / "acting.py").write_text(PART)
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: acting\nVersion: 1\n")
+    (described / "entry_points.txt").write_text("[driftscale.clusterer]\nacting = acting:Acting\n")
+    return folder
+
+
+class Command:
+    """`driftscale ARGUMENTS` in a session of its own, as a terminal starts it; `said` is its standard error.
+
+    `temporary` is its folder for temporary files, `path` comes before the source tree `root` on the path of
+    its processes; `within` is a command that is to start it.
+    """
+
+    def __init__(
+        self,
+        *arguments: str | Path,
+        temporary: Path,
+        path: Sequence[Path] = (),
+        root: Path = ROOT,
+        within: Sequence[str] = (),
+    ) -> None:
+        temporary.mkdir(exist_ok=True)
+        self._file = temporary.with_name(f"{temporary.name}-said-{time.monotonic_ns()}")
+        with self._file.open("wb") as said:
+            self.process = subprocess.Popen(
+                [*within, sys.executable, "-m", "experiments.cli", *map(str, arguments)],
+                cwd=root,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(map(str, [*path, root])),
+                    "TMPDIR": str(temporary),
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        return self._file.read_text()
+
+    @property
+    def lines(self) -> list[str]:
+        return self.said.splitlines()
+
+    def processes(self) -> list[int]:
+        """All of its session that are there, but for itself."""
+        return [pid for pid in psutil.pids() if pid != self.process.pid and _session(pid) == self.process.pid]
+
+    def workers(self) -> list[int]:
+        """Its processes that play runs."""
+        return [pid for pid in self.processes() if "spawn_main" in _command_line(pid)]
+
+    def to_all(self, number: signal.Signals) -> None:
+        """Send a signal to the whole process group, as a terminal does."""
+        os.killpg(self.process.pid, number)
+
+    def ended(self) -> int:
+        """The exit code, once it has ended and every process of its session with it."""
+        code = self.process.wait(PATIENCE_S)
+        wait_until(lambda: not self.processes())
+        return code
+
+    def kill_all(self) -> None:
+        """What is left of it."""
+        for pid in [self.process.pid, *self.processes()]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        self.process.wait()
+
+
+def wait_until(holds: Callable[[], Any], patience_s: float = PATIENCE_S) -> float:
+    """Wait for a condition; the wall seconds that it took."""
+    start_s = time.monotonic()
+    while not holds():
+        waited_s = time.monotonic() - start_s
+        assert waited_s < patience_s, f"did not come within {patience_s:g} s"
+        time.sleep(LOOK_S)
+    return time.monotonic() - start_s
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid) if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE else 0
+    except (ProcessLookupError, psutil.Error):
+        return 0
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return " ".join(psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return ""

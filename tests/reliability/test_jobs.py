@@ -1,0 +1,600 @@
+"""Runs side by side, as users start and end them: the same bytes, whatever is killed, and nothing left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from experiments.locking import seed_locked
+from experiments.run_directory import RunDirectory
+from tests.experiments.small import WINDOWS, write_small
+from tests.reliability.commands import ROOT, Command, wait_until, write_part
+from tests.reliability.kills import results
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")]
+
+SEEDS = (0, 1)
+LONG = 3000
+"""Rounds that take longer than what is asked of a run meanwhile takes to reach it."""
+
+GONE_S = 5.0
+"""Wall seconds in which the workers of a killed command have ended."""
+
+OF_THE_COMMAND = ("interrupted;", "stopping after this step")
+
+
+@dataclass
+class Stage:
+    """A folder with an experiment of the arms a and b, whose runs do as files in `acts`/<arm> say.
+
+    `start` starts a command, which is killed when the test ends.
+    """
+
+    folder: Path
+    acts: Path
+    started: list[Command]
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "out"
+
+    def config(self, rounds: int = 40, **changes: Any) -> Path:
+        arms = [
+            {"name": arm, "clusterer": {"kind": "acting", "acts": str(self.acts / arm)}} for arm in ("a", "b")
+        ]
+        return write_small(
+            self.folder, **{"seeds": list(SEEDS), "round": {"rounds": rounds}, "arm": arms, **changes}
+        )
+
+    def act(self, arm: str, *names: str) -> None:
+        for name in names:
+            (self.acts / arm / name).touch()
+
+    def go_on(self, *arms: str) -> None:
+        """Runs of these arms, which wait, do so no more."""
+        for arm in arms or ("a", "b"):
+            (self.acts / arm / "wait").unlink(missing_ok=True)
+
+    def wait_for_runs(self, number: int, beside: Command) -> None:
+        """Until so many runs wait."""
+
+        def are_there() -> bool:
+            assert beside.process.poll() is None, beside.said
+            return len(list(self.acts.glob("*/waiting-*"))) >= number
+
+        wait_until(are_there)
+        for file in self.acts.glob("*/waiting-*"):
+            file.unlink()
+
+    def start(self, *arguments: str | Path, name: str = "command", **settings: Any) -> Command:
+        settings = {"path": [self.folder / "path"], **settings}
+        command = Command(*arguments, temporary=self.folder / f"temporary-{name}", **settings)
+        self.started.append(command)
+        return command
+
+    def run(self, config: Path, *options: str | Path, **settings: Any) -> Command:
+        return self.start("run", config, "--out", self.out, *options, **settings)
+
+    def left(self) -> list[Path]:
+        """Locks and temporary files."""
+        temporary = [file for folder in self.folder.glob("temporary-*/") for file in folder.iterdir()]
+        return [*self.out.rglob(".seed-*"), *temporary]
+
+    def files(self, arm: str, seed: int) -> set[str]:
+        return {file.name for file in (self.out / arm / f"seed-{seed}").iterdir()}
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path, tmp_path / "acts", [])
+    for arm in ("a", "b"):
+        (stage.acts / arm).mkdir(parents=True)
+    write_part(tmp_path / "path")
+    yield stage
+    for command in stage.started:
+        command.kill_all()
+
+
+def serially(stage: Stage, config: Path) -> dict[str, Any]:
+    """The results of the same runs, one after another in one process."""
+    command = stage.start("run", config, "--out", stage.folder / "alone", name="alone")
+    assert command.ended() == 0, command.said
+    return results(stage.folder / "alone")
+
+
+def no_stranger(command: Command) -> bool:
+    """Whether an interrupted command has printed its own lines only."""
+    return all(line.startswith(OF_THE_COMMAND) for line in command.lines)
+
+
+class Cluster:
+    """A scheduler, and a worker on each of two hosts with folders of its own."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.file = stage.folder / "scheduler.json"
+        self.scheduler = self._serve("scheduler", "--scheduler-file", self.file, name="scheduler")
+        self.workers: list[Command] = []
+
+    def add(self, *options: str | Path, **settings: Any) -> Command:
+        host = f"127.0.0.{len(self.workers) + 1}"
+        worker = self._serve("worker", self.file, "--host", host, *options, name=host, **settings)
+        self.workers.append(worker)
+        return worker
+
+    def end(self) -> None:
+        for command in (*self.workers, self.scheduler):
+            command.process.terminate()
+        assert [command.ended() for command in (*self.workers, self.scheduler)] == [130] * 3
+
+    def _serve(self, *arguments: str | Path, **settings: Any) -> Command:
+        command = self._stage.start("cluster", *arguments, **settings)
+        wait_until(lambda: command.lines or command.process.poll() is not None)
+        assert command.process.poll() is None, command.said
+        return command
+
+
+@pytest.fixture
+def cluster(stage: Stage) -> Cluster:
+    return Cluster(stage)
+
+
+# -- the same bytes ------------------------------------------------------------------------------------------
+
+
+def test_two_workers_come_to_the_bytes_of_one_process_though_one_is_killed(stage: Stage) -> None:
+    config = stage.config()
+    whole = serially(stage, config)
+    stage.act("a", "kill-1")
+    command = stage.run(config, "--jobs", "2")
+    assert command.ended() == 0, command.said
+    assert any("its worker was lost (its process ended)" in line for line in command.lines)
+    assert results(stage.out) == whole
+    assert stage.left() == []
+
+
+@pytest.mark.sweep
+def test_four_workers_come_to_the_bytes_of_one_process(stage: Stage) -> None:
+    config = stage.config()
+    command = stage.run(config, "--jobs", "4")
+    assert command.ended() == 0, command.said
+    assert results(stage.out) == serially(stage, config)
+    assert stage.left() == []
+
+
+def test_two_hosts_come_to_the_bytes_of_one_process(stage: Stage, cluster: Cluster) -> None:
+    config = stage.config(devices={"availability": "windows.csv"})
+    for host in ("here", "there"):
+        (stage.folder / host).mkdir()
+        (stage.folder / host / "windows.csv").write_text(WINDOWS)
+        cluster.add("--data", stage.folder / host)
+    command = stage.run(config, "--cluster", cluster.file, "--data", stage.folder / "here")
+    assert command.ended() == 0, command.said
+    (stage.folder / "windows.csv").write_text(WINDOWS)
+    assert results(stage.out) == serially(stage, config)
+    cluster.end()
+    assert stage.left() == []
+
+
+def test_runs_one_after_another_open_no_socket_and_import_no_dask(stage: Stage) -> None:
+    watched = (
+        "import sys; opened = []\n"
+        "sys.addaudithook(lambda event, given: opened.append(event) if event == 'socket.__new__' else None)\n"
+        "from experiments.cli import main\n"
+        "try: main()\n"
+        "finally: print('found', opened, {'dask', 'distributed'} & set(sys.modules), file=sys.stderr)"
+    )
+    config = write_small(stage.folder)
+    done = subprocess.run(
+        [sys.executable, "-c", watched, "run", str(config), "--out", str(stage.out), "--jobs", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.splitlines()[-1] == "found [] set()"
+
+
+# -- kills ---------------------------------------------------------------------------------------------------
+
+
+def test_a_killed_command_and_an_interrupted_one_lose_nothing_and_leave_nothing(stage: Stage) -> None:
+    """Also: while two are at work, only loopback is listened on, and a second command is refused."""
+    config = stage.config(checkpoint={"every_rounds": 1})
+    whole = serially(stage, config)
+    stage.act("a", "wait")
+    command = stage.run(config, "--jobs", "2")
+    stage.wait_for_runs(2, command)
+    listening = {
+        connection.laddr.ip
+        for pid in [command.process.pid, *command.processes()]
+        for connection in psutil.Process(pid).net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1"}
+    command.process.kill()
+    assert wait_until(lambda: not command.processes()) < GONE_S
+    assert command.lines == []
+    assert_locks_are_free(stage)
+
+    command = stage.run(config, "--jobs", "2")
+    stage.wait_for_runs(1, command)  # until one has closed a round nobody knows how much memory another takes
+    second = stage.run(config, "--jobs", "2", name="second")
+    assert second.ended() == 2
+    assert "is running into this directory" in second.said
+    command.to_all(signal.SIGINT)
+    wait_until(lambda: "stopping after this step" in command.said)
+    stage.go_on()
+    assert command.ended() == 130
+    assert command.lines[-1].startswith("interrupted; finished runs are kept")
+    assert "Traceback" not in command.said
+    assert stage.left() == []
+
+    command = stage.run(config, "--jobs", "2")
+    assert command.ended() == 0, command.said
+    assert any("going on from round" in line for line in command.lines)
+    assert results(stage.out) == whole
+    assert stage.left() == []
+
+
+def assert_locks_are_free(stage: Stage) -> None:
+    for arm in ("a", "b"):
+        for seed in SEEDS:
+            with seed_locked(RunDirectory(stage.out), arm, seed):
+                pass
+
+
+@pytest.mark.sweep
+def test_three_workers_that_are_lost_over_one_run_end_the_command_which_goes_on_later(stage: Stage) -> None:
+    config = stage.config(seeds=[0])
+    stage.act("a", "kill-1", "kill-2", "kill-3")
+    command = stage.run(config, "--jobs", "2")
+    assert command.ended() == 3
+    assert command.lines[-1].startswith(
+        "error: a, seed 0: 3 workers were lost over it, the last one: its proc"
+    )
+    assert stage.files("b", 0) >= {"DONE"}
+    assert stage.run(config, "--jobs", "2").ended() == 0
+    assert results(stage.out) == serially(stage, config)
+    assert stage.left() == []
+
+
+@pytest.mark.sweep
+def test_a_worker_that_is_silent_is_killed_and_replaced(stage: Stage) -> None:
+    config = stage.config(executor={"worker_timeout_s": 3})
+    stage.act("b", "stop-1")
+    command = stage.run(config, "--jobs", "2")
+    assert command.ended() == 0, command.said
+    assert "its worker was lost (it gave no sign of life for " in command.said
+    assert results(stage.out) == serially(stage, config)
+    assert stage.left() == []
+
+
+@pytest.mark.sweep
+def test_twenty_kills_of_workers_change_no_byte(stage: Stage) -> None:
+    config = stage.config(LONG, checkpoint={"every_rounds": 20})
+    whole = serially(stage, config)
+    draw = np.random.default_rng(20)
+    kills = 0
+    command = stage.run(config, "--jobs", "2")
+    while kills < 20:
+        time.sleep(float(draw.uniform(0.2, 1.0)))
+        if command.process.poll() is not None:  # three were lost over one run
+            assert command.ended() == 3, command.said
+            assert "3 workers were lost over it" in command.lines[-1]
+            command = stage.run(config, "--jobs", "2")
+        workers = command.workers()
+        if workers:
+            victim = int(draw.choice(workers))
+            os.kill(victim, signal.SIGKILL)
+            kills += 1
+            wait_until(lambda gone=victim, beside=command: gone not in beside.workers())
+    command.ended()
+    if command.process.returncode != 0:
+        command = stage.run(config, "--jobs", "2")
+        assert command.ended() == 0, command.said
+    assert not any("Traceback" in started.said for started in stage.started)
+    assert results(stage.out) == whole
+    assert stage.left() == []
+
+
+@pytest.mark.sweep
+def test_ten_kills_of_the_command_change_no_byte(stage: Stage) -> None:
+    config = stage.config(LONG, checkpoint={"every_rounds": 20})
+    whole = serially(stage, config)
+    draw = np.random.default_rng(10)
+    seconds = []
+    for _ in range(10):
+        command = stage.run(config, "--jobs", "2")
+        wait_until(lambda begun=command: len(begun.workers()) == 2)
+        time.sleep(float(draw.uniform(0.0, 4.0)))
+        assert command.process.poll() is None, command.said
+        command.process.kill()
+        seconds.append(wait_until(lambda killed=command: not killed.processes()))
+        if stage.out.is_dir():
+            assert_locks_are_free(stage)
+    print(f"workers gone after {max(seconds):.2f} s at most")
+    assert max(seconds) < GONE_S
+    command = stage.run(config, "--jobs", "2")
+    assert command.ended() == 0, command.said
+    assert not any("Traceback" in started.said for started in stage.started)
+    assert results(stage.out) == whole
+    assert stage.left() == []
+
+
+# -- signals -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_has_every_run_stored(number: signal.Signals, stage: Stage) -> None:
+    config = stage.config()
+    stage.act("a", "wait")
+    command = stage.run(config, "--jobs", "2")
+    stage.wait_for_runs(2, command)
+    command.process.send_signal(number)
+    wait_until(lambda: "stopping after this step" in command.said)
+    stage.go_on()
+    print(f"ended {wait_until(lambda: command.process.poll() is not None):.2f} s after the runs could stop")
+    assert command.ended() == 130
+    assert no_stranger(command), command.said
+    assert [stage.files("a", seed) for seed in SEEDS] == [{"checkpoint", "log.jsonl"}] * 2
+    assert not (stage.out / "b").exists()
+    assert stage.left() == []
+
+
+@pytest.mark.sweep
+def test_two_signals_end_all_at_once(stage: Stage) -> None:
+    stage.act("a", "wait")
+    command = stage.run(stage.config(), "--jobs", "2")
+    stage.wait_for_runs(2, command)
+    command.to_all(signal.SIGINT)
+    wait_until(lambda: "stopping after this step" in command.said)
+    command.to_all(signal.SIGINT)
+    print(f"ended after {wait_until(lambda: command.process.poll() is not None):.2f} s")
+    assert command.ended() == 130
+    assert no_stranger(command), command.said
+    assert_locks_are_free(stage)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("after_s", np.arange(0.25, 4.0, 0.25))
+def test_a_signal_before_runs_are_at_work_ends_soon_and_in_one_line(after_s: float, stage: Stage) -> None:
+    """From when the command starts its servers: while workers come up, are met, and draw clients."""
+    command = stage.run(stage.config(LONG), "--jobs", "2")
+    wait_until(lambda: list((stage.folder / "temporary-command").iterdir()))
+    time.sleep(float(after_s))
+    command.to_all(signal.SIGINT)
+    assert command.ended() == 130
+    assert no_stranger(command), command.said
+    assert len(command.lines) <= 2
+    assert stage.left() == []
+
+
+# -- faults --------------------------------------------------------------------------------------------------
+
+
+def test_a_mistake_in_a_part_ends_all_and_stores_the_runs_beside(stage: Stage) -> None:
+    config = stage.config(LONG, seeds=[0])
+    stage.act("a", "wait", "divide")
+    stage.act("b", "wait")
+    command = stage.run(config, "--jobs", "2")
+    stage.wait_for_runs(2, command)
+    stage.go_on()
+    assert command.ended() == 3
+    assert 'acting.py", line' in command.said
+    assert "ZeroDivisionError: division by zero: a mistake in driftscale or in a plug-in" in command.lines[-1]
+    assert stage.files("a", 0) == {"log.jsonl"}
+    assert stage.files("b", 0) == {"checkpoint", "log.jsonl"}
+    assert stage.left() == []
+
+
+@pytest.mark.sweep
+def test_memory_that_runs_out_ends_all_and_stores_the_runs_beside(stage: Stage) -> None:
+    config = stage.config(LONG, seeds=[0])
+    stage.act("a", "wait", "memory")
+    stage.act("b", "wait")
+    command = stage.run(config, "--jobs", "2")
+    stage.wait_for_runs(2, command)
+    stage.go_on()
+    assert command.ended() == 3
+    assert command.lines == [
+        "error: a, seed 0 stopped in round 3: out of memory. It begins again when the command is given again"
+    ]
+    assert stage.files("b", 0) == {"checkpoint", "log.jsonl"}
+    assert stage.left() == []
+
+
+@pytest.mark.sweep
+def test_a_run_that_diverges_fails_alone(stage: Stage) -> None:
+    wild = {"name": "b", "training": {"learning_rate": 1e30, "model": {"kind": "mlp", "hidden": [8]}}}
+    config = write_small(
+        stage.folder, seeds=list(SEEDS), round={"rounds": 20}, arm=[{"name": "a"}, wild, {"name": "c"}]
+    )
+    command = stage.run(config, "--jobs", "2")
+    assert command.ended() == 3
+    assert command.lines[-1].startswith("error: 2 of 6 runs failed (b, seed 0; b, seed 1); finished runs are")
+    alone = stage.start("run", config, "--out", stage.folder / "alone", name="alone")
+    assert alone.ended() == 3
+    assert results(stage.out) == results(stage.folder / "alone")
+    for seed in SEEDS:
+        reasons = [RunDirectory(out).failure("b", seed) for out in (stage.out, stage.folder / "alone")]
+        assert reasons[0] == reasons[1] is not None
+    assert stage.left() == []
+
+
+@pytest.mark.sweep
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit")
+def test_a_full_disk_ends_all_stores_the_runs_beside_and_begins_no_other(stage: Stage) -> None:
+    large = {"name": "b", "training": {"model": {"kind": "mlp", "hidden": [512]}}}
+    config = write_small(
+        stage.folder,
+        round={"rounds": 200},
+        checkpoint={"every_rounds": 1},
+        arm=[{"name": "a"}, large, {"name": "c"}, {"name": "d"}],
+    )
+    command = stage.run(config, "--jobs", "2", within=["prlimit", "--fsize=110000"])
+    assert command.ended() == 3
+    assert command.lines[-1].startswith("error: b, seed 0 stopped in round ")
+    assert "File too large" in command.lines[-1]
+    assert "Traceback" not in command.said
+    assert not (stage.out / "d").exists()
+    assert stage.files("a", 0) in ({"checkpoint", "log.jsonl"}, {"DONE", "log.jsonl", "timing.json"})
+    assert stage.left() == []
+    assert stage.run(config, "--jobs", "2").ended() == 0
+
+
+@pytest.mark.sweep
+def test_an_experiment_of_a_folder_whose_data_changed_fails_alone(stage: Stage) -> None:
+    folder = stage.folder / "several"
+    folder.mkdir()
+    (folder / "windows.csv").write_text(WINDOWS)
+    for name in ("first", "second"):
+        devices = {"availability": "windows.csv"} if name == "first" else {}
+        write_small(folder, name=name, round={"rounds": 20}, devices=devices).rename(folder / f"{name}.toml")
+
+    def play(out: str, *options: str) -> Command:
+        command = stage.start("run", folder, "--out", stage.folder / out, *options, name=out)
+        command.ended()
+        return command
+
+    for out, jobs in (("one", "1"), ("two", "2")):
+        assert play(out, "--jobs", jobs).process.returncode == 0
+    for name in ("first", "second"):
+        assert results(stage.folder / "two" / name) == results(stage.folder / "one" / name)
+    (folder / "windows.csv").write_text(WINDOWS.replace("60", "61"))
+    said = []
+    for out, jobs in (("one", "1"), ("two", "2")):
+        command = play(out, "--jobs", jobs, "--seeds", "0,1")
+        assert command.process.returncode == 3, command.said
+        assert command.lines[-1] == "error: 1 of 2 experiments failed: first"
+        said.append([line for line in command.lines if line.startswith("first: ")])
+        assert RunDirectory(stage.folder / out / "second").is_done("fielding", 1)
+    assert said[0] == said[1]
+    assert "windows.csv" in said[0][0]
+    assert stage.left() == []
+
+
+# -- clusters ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.sweep
+def test_workers_finish_the_runs_of_a_killed_command_and_another_one_takes_the_others(
+    stage: Stage, cluster: Cluster
+) -> None:
+    cluster.add()
+    cluster.add()
+    config = stage.config()
+    stage.act("a", "wait")
+    first = stage.run(config, "--cluster", cluster.file)
+    stage.wait_for_runs(2, first)
+    first.process.kill()
+    second = stage.run(config, "--cluster", cluster.file)
+    wait_until(lambda: second.said.count("is still at a run of an") == 2 or second.process.poll() is not None)
+    assert second.process.poll() is None, second.said
+    stage.go_on()
+    assert second.ended() == 0, second.said
+    assert sum("finished earlier, kept" in line for line in second.lines) == 2
+    assert results(stage.out) == serially(stage, config)
+    cluster.end()
+    assert stage.left() == []
+
+
+@pytest.mark.sweep
+def test_a_killed_scheduler_ends_the_command_in_one_line_and_another_cluster_goes_on(stage: Stage) -> None:
+    config = stage.config()
+    first = Cluster(stage)
+    workers = [first.add(), first.add()]
+    stage.act("a", "wait")
+    command = stage.run(config, "--cluster", first.file)
+    stage.wait_for_runs(2, command)
+    first.scheduler.process.kill()
+    assert command.ended() == 3
+    [line] = command.lines
+    assert line.startswith("error: the cluster is gone (")
+    stage.go_on()
+    assert [worker.ended() for worker in workers] == [0, 0]
+    first.file.unlink()  # a killed scheduler leaves it
+    second = Cluster(stage)
+    second.add()
+    second.add()
+    command = stage.run(config, "--cluster", second.file)
+    assert command.ended() == 0, command.said
+    assert results(stage.out) == serially(stage, config)
+
+
+@pytest.mark.sweep
+def test_a_worker_that_is_told_to_leave_stores_its_run_which_another_goes_on_with(
+    stage: Stage, cluster: Cluster
+) -> None:
+    leaving = cluster.add()
+    cluster.add()
+    config = stage.config(LONG)
+    command = stage.run(config, "--cluster", cluster.file)
+    wait_until(lambda: len(list(stage.out.glob("*/.seed-*"))) == 2)
+    leaving.process.terminate()
+    assert leaving.ended() == 130
+    assert len(leaving.lines) == 3
+    assert command.ended() == 0, command.said
+    assert any("going on from round" in line for line in command.lines)
+    assert "lost" not in command.said
+    assert results(stage.out) == serially(stage, config)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("fault", ["data", "sources", "plug-in", "folder"])
+def test_a_worker_that_is_not_fit_is_bad_input_before_anything_trains(
+    fault: str, stage: Stage, cluster: Cluster
+) -> None:
+    refused = {
+        "data": "windows.csv",
+        "sources": "has another driftscale (sources ",
+        "plug-in": "unknown clusterer 'acting'",
+        "folder": f"does not see the run directory {stage.out}",
+    }[fault]
+    config = stage.config(devices={"availability": "windows.csv"})
+    for host in ("here", "there"):
+        (stage.folder / host).mkdir()
+        (stage.folder / host / "windows.csv").write_text(WINDOWS)
+    cluster.add("--data", stage.folder / "here")
+    cluster.add("--data", stage.folder / "there", **unfit(fault, stage))
+    command = stage.run(config, "--cluster", cluster.file, "--data", stage.folder / "here")
+    assert command.ended() == 2
+    [line] = command.lines
+    assert line.startswith("error: worker tcp://127.0.0.")
+    assert refused in line
+    assert list(stage.out.glob("*/seed-*/log.jsonl")) == []
+
+
+def unfit(fault: str, stage: Stage) -> dict[str, Any]:
+    """How to start a worker that has the fault."""
+    if fault == "data":
+        (stage.folder / "there" / "windows.csv").write_text(WINDOWS.replace("60", "61"))
+    if fault == "plug-in":
+        return {"path": []}
+    if fault == "sources":
+        other = stage.folder / "other"
+        for package in ("emulator", "device_profiles", "traces", "coordinator", "executor", "experiments"):
+            shutil.copytree(ROOT / package, other / package)
+        with (other / "experiments" / "plan.py").open("a") as file:
+            file.write("# another version\n")
+        return {"root": other}
+    if fault == "folder":
+        hidden = f'mkdir -p {stage.out} && mount -t tmpfs tmpfs {stage.out} && exec "$@"'
+        within = ["unshare", "--mount", "sh", "-c", hidden, "sh"]
+        if subprocess.run([*within, "true"], capture_output=True, check=False).returncode:
+            pytest.skip("no file system can be mounted here")
+        return {"within": within}
+    return {}
