@@ -77,9 +77,9 @@ class Attempt:
     ForeignFileError what stands in the place of one.
 
     `note` is told of checkpoints that are no good, in one line each. `stored` is the round of the last good
-    one, None without any. `halved` says how many cohorts the executor has halved, `lost`
-    how many workers were lost over this run, `others` what the other ranks have spent, `runs_beside` how
-    many other runs were at work on this machine at once, at most.
+    one, None without any. `halved` says how many cohorts the executor has halved, `lost` how many workers
+    this command has lost over the run, `others` what the other ranks have spent, `runs_beside` how many
+    other runs were at work on this machine at once, at most.
     """
 
     def __init__(
@@ -262,7 +262,7 @@ class Attempt:
         self.tally.cpu_s = self._earlier.cpu_s + self._usage.cpu_s
         self.tally.peak_memory_bytes = max(self._earlier.peak_memory_bytes, self._usage.peak_memory_bytes)
         self.tally.halved_cohorts = self._earlier.halved_cohorts + self._halved()
-        self.tally.lost_workers = self._earlier.lost_workers + self._lost
+        self.tally.lost_workers = self._lost
         self.tally.spent_s = dict(self._stopwatch.seconds)
         self.tally.runs_beside = max(self._earlier.runs_beside, self._runs_beside())
         self.tally.host, self.tally.cpu_capability = host_name(), cpu_capability()

@@ -311,10 +311,6 @@ def _tell_of_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> No
             f"{name}: {tally.rejected} times clients sent updates that were not finite; they were left out "
             f"(see `rejected` in its log)"
         )
-    if tally.lost_workers:
-        progress.note(
-            f"{name}: {tally.lost_workers} workers were lost and replaced; their work was done again"
-        )
     if tally.halved_cohorts:
         progress.note(
             f"{name}: {tally.halved_cohorts} cohorts were trained in halves, for want of memory; that may "

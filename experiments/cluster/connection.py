@@ -37,12 +37,12 @@ def local_cluster(jobs: int) -> Iterator[distributed.Client]:
     servers: list[QuickNanny | QuietScheduler] = []
 
     async def start() -> str:
-        common = {"host": LOOPBACK, "protocol": "tls", "security": security}
+        common: dict[str, Any] = {"host": LOOPBACK, "protocol": "tls", "security": security}
         scheduler = await QuietScheduler(**common, dashboard=False)
         nannies = [QuickNanny(scheduler.address, **common) for _ in range(jobs)]
         servers.extend([*nannies, scheduler])
         await asyncio.gather(*nannies)
-        return scheduler.address
+        return str(scheduler.address)
 
     async def close() -> None:
         for server in servers:
