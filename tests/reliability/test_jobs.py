@@ -502,11 +502,13 @@ def test_workers_finish_the_runs_of_a_killed_command_and_another_one_takes_the_o
     stage.wait_for_runs(2, first)
     first.process.kill()
     second = stage.run(config, "--cluster", cluster.file)
-    wait_until(lambda: second.said.count("is still at a run of an") == 2 or second.process.poll() is not None)
+    wait_until(lambda: second.said.count("is still at a run of") == 2 or second.process.poll() is not None)
     assert second.process.poll() is None, second.said
     stage.go_on()
+    wait_until(lambda: all("DONE" in stage.files("a", seed) for seed in SEEDS))
+    stage.act("a", "divide")  # what would befall these runs if they were played again
     assert second.ended() == 0, second.said
-    assert sum("finished earlier, kept" in line for line in second.lines) == 2
+    (stage.acts / "a" / "divide").unlink()
     assert results(stage.out) == serially(stage, config)
     cluster.end()
     assert stage.left() == []
@@ -541,7 +543,7 @@ def test_a_worker_that_is_told_to_leave_stores_its_run_which_another_goes_on_wit
 ) -> None:
     leaving = cluster.add()
     cluster.add()
-    config = stage.config(LONG)
+    config = stage.config(1000)
     command = stage.run(config, "--cluster", cluster.file)
     wait_until(lambda: len(list(stage.out.glob("*/.seed-*"))) == 2)
     leaving.process.terminate()
