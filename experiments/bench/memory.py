@@ -126,5 +126,5 @@ def in_a_process(module: str, *arguments: str) -> Any:
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:]
         what = " ".join((module, *arguments))
-        raise RunError(f"bench memory: the process that measures {what!r} failed: {' '.join(last)}")
+        raise RunError(f"bench: the process that measures {what!r} failed: {' '.join(last)}")
     return json.loads(done.stdout)

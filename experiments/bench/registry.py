@@ -19,13 +19,15 @@ Measure = Callable[[int, Say], list[Figure]]
 class Workload:
     """One name of `driftscale bench`: a function of a module here, which is imported only to be measured.
 
-    `needs` are the modules of the extra `bench` that it imports.
+    `needs` are the modules of the extra `bench` that it imports. One that `is_long` is measured only where it
+    is named.
     """
 
     about: str
     module: str
     function: str
     needs: tuple[str, ...] = ()
+    is_long: bool = False
 
     def load(self) -> Measure:
         found: Measure = getattr(import_module(f"experiments.bench.{self.module}"), self.function)
@@ -74,18 +76,31 @@ WORKLOADS: Mapping[str, Workload] = {
     "digits": Workload(
         "one arm and seed of digits-online, from configuration to report", "digits", "measure_digits"
     ),
+    "runs-2-jobs": Workload(
+        "3 arms x 5 seeds of small digits by --jobs 2, from the command to its end", "jobs", "measure_runs"
+    ),
+    "runs-8-of-30s": Workload(
+        "eight runs of about 30 s by --jobs 2; takes half an hour, and is measured only where it is named",
+        "jobs",
+        "measure_long_runs",
+        is_long=True,
+    ),
 }
 
 
 def chosen(names: Sequence[str]) -> dict[str, Workload]:
-    """The named workloads in their order of running, all without names.
+    """The named workloads in their order of running; without names all that are not long.
 
     UnknownNameError lists them; InputError names what has to be installed for them.
     """
     for name in names:
         if name not in WORKLOADS:
             raise UnknownNameError("workload", name, WORKLOADS)
-    found = {name: workload for name, workload in WORKLOADS.items() if not names or name in names}
+    found = {
+        name: workload
+        for name, workload in WORKLOADS.items()
+        if (name in names if names else not workload.is_long)
+    }
     for name, workload in found.items():
         require(workload.needs, f"the workload {name!r}")
     return found

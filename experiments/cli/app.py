@@ -190,7 +190,8 @@ def parts(
 @app.command()
 def bench(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Workloads, all without any; see --list.", metavar="NAME")
+        list[str] | None,
+        typer.Argument(help="Workloads; without any, all but long ones. See --list.", metavar="NAME"),
     ] = None,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Repeats whose median is a figure.")] = 7,
     plot: Annotated[

@@ -10,8 +10,13 @@ from experiments.bench import registry
 from experiments.bench.registry import WORKLOADS, chosen
 
 
-def test_without_names_all_workloads_are_chosen() -> None:
-    assert list(chosen([])) == list(WORKLOADS)
+def test_without_names_all_workloads_are_chosen_but_long_ones() -> None:
+    assert set(WORKLOADS) - set(chosen([])) == {"runs-8-of-30s"}
+    assert list(chosen([])) == [name for name in WORKLOADS if name != "runs-8-of-30s"]
+
+
+def test_a_long_workload_is_chosen_by_its_name() -> None:
+    assert list(chosen(["runs-8-of-30s", "w1"])) == ["w1", "runs-8-of-30s"]
 
 
 def test_the_chosen_come_in_the_order_in_which_they_run() -> None:

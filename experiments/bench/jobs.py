@@ -1,0 +1,167 @@
+"""Runs side by side against the same runs one after another: whole commands, each in a fresh process.
+
+A turn is `driftscale run` into a fresh folder, from the start of its process to its end. CPU time and peak
+memory are those of the runs, from their `timing.json`: a serial process counts as its largest run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from emulator.errors import RunError
+from experiments.bench.figures import Figure, Reference, Target, figure
+from experiments.bench.measure import Measured, Say, interleaved
+from experiments.bench.memory import BYTES_PER_MB, in_a_process
+from experiments.bench.shipped import frozen_digits
+from experiments.run_directory import RunDirectory
+
+JOBS = 2
+ONE_AFTER_ANOTHER = "the same command with --jobs 1"
+MOST_REPEATS = 5
+"""Of a figure whose turn takes a minute or more."""
+
+LONG_RUNS = ("--arms", "global,fielding", "--seeds", "0..3", "--set", "round.rounds=4250")
+"""Eight runs of about 30 s."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A whole command; CPU seconds are the sum over its runs, the peak is that of the largest."""
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: float
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The same runs by commands that differ in `--jobs` alone. `options` are further ones of the command."""
+
+    options: Sequence[str] = ()
+    turns: dict[int, list[Turn]] = field(default_factory=dict)
+
+    def command(self, jobs: int) -> Measured:
+        """Wall seconds of a command; its turn is kept."""
+
+        def measured() -> float:
+            turn = play(jobs, self.options)
+            self.turns.setdefault(jobs, []).append(turn)
+            return turn.wall_s
+
+        return measured
+
+    def play(self, repeats: int, say: Say) -> None:
+        """Commands with one job and with `JOBS` take turns."""
+        contenders = {str(jobs): self.command(jobs) for jobs in (JOBS, 1)}
+        interleaved(contenders, repeats, warm_up=False, say=say)
+
+
+def measure_runs(repeats: int, say: Say) -> list[Figure]:
+    contest = Contest()
+    contest.play(min(repeats, MOST_REPEATS), say)
+    return [
+        *command_figures("runs-2-jobs", contest, Target("ratio", 1.4, 1.65)),
+        start_figure(repeats),
+    ]
+
+
+def measure_long_runs(repeats: int, say: Say) -> list[Figure]:
+    contest = Contest(LONG_RUNS)
+    contest.play(min(repeats, MOST_REPEATS), say)
+    return command_figures("runs-8-of-30s", contest, Target("ratio", 1.7))
+
+
+def command_figures(name: str, contest: Contest, target: Target | None) -> list[Figure]:
+    """Of the turns that were played: wall time, and what the runs spent of CPU and of memory."""
+    alone, beside = contest.turns[1], contest.turns[JOBS]
+    runs = f"{name} with --jobs {JOBS}"
+    return [
+        figure(
+            name,
+            f"{runs}, from the start of the command to its end",
+            np.array([turn.wall_s for turn in beside]),
+            "s",
+            better="lower",
+            threads=JOBS,
+            against=Reference(np.array([turn.wall_s for turn in alone]), ONE_AFTER_ANOTHER),
+            target=target,
+        ),
+        figure(
+            f"{name}-cpu",
+            f"{runs}: CPU time of all runs, in that of the same runs one after another",
+            np.array([turn.cpu_s / other.cpu_s for turn, other in zip(beside, alone, strict=True)]),
+            "x",
+            better="lower",
+            threads=JOBS,
+            target=Target("value", 1.15),
+        ),
+        figure(
+            f"{name}-memory",
+            f"{runs}: peak resident memory of the largest worker over that of the serial process",
+            np.array([turn.peak_bytes - other.peak_bytes for turn, other in zip(beside, alone, strict=True)])
+            / BYTES_PER_MB,
+            "MB",
+            better="lower",
+            threads=JOBS,
+            target=Target("value", 80.0),
+        ),
+    ]
+
+
+def start_figure(repeats: int) -> Figure:
+    """Until two workers could be given runs."""
+    found = interleaved({"start": seconds_until_met}, repeats, warm_up=False)
+    return figure(
+        "runs-2-jobs-start",
+        "from the start of the command until two workers have its plans, and may be given runs",
+        found["start"],
+        "s",
+        better="lower",
+        threads=JOBS,
+        target=Target("value", 3.0),
+    )
+
+
+def seconds_until_met() -> float:
+    """Wall seconds from the start of a fresh process until all its workers were met."""
+    start_s = time.monotonic()
+    met_s: float = in_a_process("start_probe", str(JOBS))
+    return met_s - start_s
+
+
+def play(jobs: int, options: Sequence[str]) -> Turn:
+    """The frozen digits by a command in a process of its own; RunError with its last line when it fails."""
+    root = Path(__file__).resolve().parents[2]
+    with tempfile.TemporaryDirectory() as folder, frozen_digits() as config:
+        out = Path(folder) / "run"
+        start_s = time.perf_counter()
+        done = subprocess.run(
+            [
+                *(sys.executable, "-P", "-m", "experiments.cli", "run", config),
+                *("--out", out, "--jobs", str(jobs), "--format", "json", *options),
+            ],
+            env={**os.environ, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        wall_s = time.perf_counter() - start_s
+        if done.returncode != 0:
+            last = done.stderr.strip().splitlines()[-1:]
+            raise RunError(f"bench: the command with --jobs {jobs} failed: {' '.join(last)}")
+        directory = RunDirectory(out)
+        timings = [directory.read_timing(arm, seed) for arm, seed in directory.finished_pairs()]
+    return Turn(
+        wall_s,
+        sum(timing["cpu_s"] for timing in timings),
+        max(timing["peak_memory_bytes"] for timing in timings),
+    )
