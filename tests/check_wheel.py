@@ -27,8 +27,13 @@ DATA = {
     "experiments/configs/digits.toml",
     "experiments/report/report_page.html",
     "traces/availability/diurnal_curve.csv",
+    "experiments/bench/digits_15_runs.toml",
     *(f"{package}/py.typed" for package in PACKAGES),
 }
+TINY = (
+    *("--arms", "global", "--seeds", "0,1"),
+    *("--set", "round.rounds=4", "--set", "trace.clients=20", "--set", "trace.drift.events=[]"),
+)
 
 
 def main() -> None:
@@ -82,8 +87,21 @@ def check_use(commands: Path, elsewhere: Path) -> None:
     driftscale = commands / "driftscale"
     assert "Usage: driftscale" in call(driftscale, "--help", folder=elsewhere)
     assert "smartphones" in call(driftscale, "profiles", "list", folder=elsewhere)
-    checked = call(driftscale, "check", experiments / "configs" / "digits.toml", folder=elsewhere)
+    digits = experiments / "configs" / "digits.toml"
+    checked = call(driftscale, "check", digits, folder=elsewhere)
     assert "client updates in all" in checked, checked
+    for jobs in ("1", "2"):
+        call(driftscale, "run", digits, *TINY, "--jobs", jobs, "--out", f"jobs-{jobs}", folder=elsewhere)
+    alone, beside = (logs(elsewhere / f"jobs-{jobs}") for jobs in ("1", "2"))
+    assert len(alone) == 2, sorted(alone)
+    assert alone == beside, "runs side by side have other logs than one after another"
+
+
+def logs(run_directory: Path) -> dict[str, bytes]:
+    """The log of each run, by its place in the run directory."""
+    return {
+        str(path.relative_to(run_directory)): path.read_bytes() for path in run_directory.rglob("log.jsonl")
+    }
 
 
 def call(*command: str | Path, folder: Path | None = None) -> str:
