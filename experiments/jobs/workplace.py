@@ -188,7 +188,8 @@ class Workplace:
 
 
 class _Teller:
-    """`Progress` of one run, told to the command: an event every `EVENT_EVERY_S` at most."""
+    """`Progress` of one run, told to the command: an event every `EVENT_EVERY_S` at most, and one for the
+    first evaluated round, for which other runs may be waiting."""
 
     def __init__(self, run: PlannedRun, send: Send, clock: Callable[[], float] = time.monotonic) -> None:
         self._send = send
@@ -208,8 +209,9 @@ class _Teller:
         self._tell(going_on=rounds)
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
-        self._evaluated = self._evaluated or reached.accuracy is not None
-        if self._clock() - self._sent_s >= EVENT_EVERY_S:
+        is_first = not self._evaluated and reached.accuracy is not None
+        self._evaluated = self._evaluated or is_first
+        if is_first or self._clock() - self._sent_s >= EVENT_EVERY_S:
             self._sent_s = self._clock()
             self._tell(
                 rounds=reached.rounds,
