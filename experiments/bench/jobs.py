@@ -146,8 +146,8 @@ def play(jobs: int, options: Sequence[str]) -> Turn:
         start_s = time.perf_counter()
         done = subprocess.run(
             [
-                *(sys.executable, "-P", "-m", "experiments.cli", "run", config),
-                *("--out", out, "--jobs", str(jobs), "--format", "json", *options),
+                *(sys.executable, "-P", "-m", "experiments.cli", "run", str(config)),
+                *("--out", str(out), "--jobs", str(jobs), "--format", "json", *options),
             ],
             env={**os.environ, "PYTHONPATH": str(root)},
             capture_output=True,

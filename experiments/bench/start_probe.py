@@ -20,9 +20,10 @@ LOOK_S = 0.05
 def main(jobs: int) -> None:
     # NOTE: here, since workers import the module that was started: the command's own imports nothing either.
     from experiments.bench.shipped import frozen_digits
-    from experiments.cli.runs import load_experiment, locator, plan_run
     from experiments.cli.workers import Scale, scaled_out
+    from experiments.config import load_experiment, locator
     from experiments.locking import locked
+    from experiments.plan import plan_run
 
     with tempfile.TemporaryDirectory() as name, frozen_digits() as config:
         folder = Path(name) / "run"
