@@ -15,6 +15,7 @@ from executor.failures import unpacked_error
 from experiments.jobs.admission import Admission
 from experiments.jobs.crew import MOST_LOST, Crew, Ended, Facts, Met, Told
 from experiments.jobs.order import RunQueue, World, world_of
+from experiments.jobs.roster import MEET_AGAIN_S, Roster, Seat
 from experiments.jobs.workplace import Answer, Job
 from experiments.manifest import Drawn, recorded_files, write_manifest
 from experiments.plan import Plan
@@ -31,9 +32,6 @@ MET_S = 15.0
 
 COME_S = 30.0
 """Wall seconds that it may take at least: processes start slowly on a machine that is at work."""
-
-MEET_AGAIN_S = 5.0
-"""Wall seconds until a worker that was busy, lost or silent to us, or a run that was held, is tried again."""
 
 
 def run_side_by_side(
@@ -56,21 +54,6 @@ def run_side_by_side(
     with stop.between_steps():
         command.play(stop)
     return command.outcomes
-
-
-@dataclass
-class _Seat:
-    """A worker that was met, and what it has at hand."""
-
-    facts: Facts
-    world: World | None = None
-    job: Job | None = None
-    notes_shown: int = 0  # of its job
-
-    @property
-    def is_playing(self) -> bool:
-        """Whether a run is at work there: a world that is drawn is none yet."""
-        return self.job is not None and not self.job.is_draw
 
 
 @dataclass
@@ -125,11 +108,7 @@ class _Command:
                 if "peak_memory_bytes" in timing:
                     peaks[run.experiment, run.arm] = timing["peak_memory_bytes"]
         self._admission = Admission({}, peaks)
-        self._seats: dict[str, _Seat] = {}
-        self._met: set[str] = set()  # or asked
-        self._unanswered: set[str] = set()  # of these
-        self._busy: set[str] = set()  # with a run of another command
-        self._meet_again_s: dict[str, float] = {}
+        self._roster = Roster(crew, clock)
         self._fingerprints: dict[World, Mapping[str, str]] = {}
         self._lost: dict[PlannedRun, int] = {}
         self._held_until: dict[PlannedRun, float] = {}
@@ -146,12 +125,12 @@ class _Command:
         """Until nothing is at work, and nothing is left that may be begun."""
         for name in self._plans:
             self._conclude(name)
-        while self._at_work() or (self._queue and not self._stopping):
+        while self._roster.at_work() or (self._queue and not self._stopping):
             # Step 1: a stop that was asked for reaches the workers.
             self._heed(stop)
             # Step 2: free workers get runs.
             if not self._stopping:
-                self._welcome()
+                self._roster.welcome()
                 self._hand_out_if_due()
                 self._wait_for_workers()
             # Step 3: what happened meanwhile.
@@ -170,52 +149,23 @@ class _Command:
         if self._error is not None:
             raise self._error
 
-    def _at_work(self, experiment: str | None = None) -> list[str]:
-        """The workers that have a job, or one of that experiment."""
-        jobs = {address: seat.job for address, seat in self._seats.items() if seat.job is not None}
-        return [address for address, job in jobs.items() if experiment in (None, job.run.experiment)]
-
-    def _welcome(self) -> None:
-        """Meet the workers that are new, and those again that were busy or did not answer."""
-        there = self._crew.addresses()
-        for known in (self._met, self._unanswered, self._busy):
-            known &= set(there)
-        for address in [known for known, seat in self._seats.items() if seat.job is None]:
-            if address not in there:
-                del self._seats[address]
-        now_s = self._clock()
-        for address, again_s in list(self._meet_again_s.items()):
-            if now_s >= again_s:
-                del self._meet_again_s[address]
-                self._met.discard(address)
-        for address in there:
-            if address not in self._met:
-                self._met.add(address)
-                self._unanswered.add(address)
-                self._crew.meet(address)
-
     def _take_in(self, address: str, facts: Facts | None) -> None:
         """A worker was met: it may be given runs, unless it is busy or not fit for them."""
-        self._unanswered.discard(address)
-        self._busy.discard(address)
-        if address in self._seats:
-            return  # it was out of reach for a moment, and has its job still
-        if facts is None:
-            self._meet_again_s[address] = self._clock() + MEET_AGAIN_S
+        is_free = self._roster.answered(address, facts)
+        if facts is not None and self._roster.is_busy(address):
+            self._say(f"{facts.place} is still at a run of another command, and gets others after it")
+        if not is_free:
             return
+        assert facts is not None
         refusal = facts.refusal
-        if refusal is None and not facts.is_busy and (known := self._known_files()):
+        if refusal is None and (known := self._known_files()):
             refusal = self._crew.check_files([address], known)
         if refusal is not None:
             self._refuse(refusal)
-        elif facts.is_busy:
-            self._say(f"{facts.place} is still at a run of another command, and gets others after it")
-            self._busy.add(address)
-            self._meet_again_s[address] = self._clock() + MEET_AGAIN_S
-        else:
-            self._tell_of_rounding(facts)
-            self._admission.joins(facts.machine, facts.available_bytes)
-            self._seats[address] = _Seat(facts)
+            return
+        self._tell_of_rounding(facts)
+        self._admission.joins(facts.machine, facts.available_bytes)
+        self._roster.seats[address] = Seat(facts)
 
     def _refuse(self, refusal: str) -> None:
         """A worker that cannot play these runs: bad input before anything is played, later left out."""
@@ -228,21 +178,20 @@ class _Command:
 
         First all workers answer: that one cannot play these runs shows before any is played.
         """
-        if self._unanswered and not self._fingerprints and self._clock() - self._start_s < MET_S:
+        if self._roster.is_waiting and not self._fingerprints and self._clock() - self._start_s < MET_S:
             return
         if self._has_news or self._clock() - self._handed_out_s >= MEET_AGAIN_S:
             self._has_news, self._handed_out_s = False, self._clock()
             self._hand_out()
 
     def _hand_out(self) -> None:
-        for address, seat in self._seats.items():
-            if seat.job is None:
-                run = self._pick(address, seat)
-                if run is not None:
-                    self._begin(address, seat, run)
+        for address, seat in self._roster.free():
+            run = self._pick(address, seat)
+            if run is not None:
+                self._begin(address, seat, run)
 
-    def _pick(self, address: str, seat: _Seat) -> PlannedRun | None:
-        others = {other.world for at, other in self._seats.items() if at != address and other.world}
+    def _pick(self, address: str, seat: Seat) -> PlannedRun | None:
+        others = {other.world for at, other in self._roster.seats.items() if at != address and other.world}
         now_s, machine = self._clock(), seat.facts.machine
         for run in self._queue.candidates(seat.world, others, self._may_begin):
             if self._held_until.get(run, 0.0) > now_s:
@@ -257,14 +206,14 @@ class _Command:
 
     def _may_begin(self, world: World) -> bool:
         """Whether the world is drawn, or may be: not by two at once, and the first of an experiment alone."""
-        jobs = [seat.job for seat in self._seats.values() if seat.job is not None]
+        jobs = [seat.job for seat in self._roster.seats.values() if seat.job is not None]
         drawing = {world_of(job.run) for job in jobs if job.is_draw}
         if world in drawing:
             return False
         name, _ = world
         return self._plans[name].is_checked or all(name != other for other, _ in drawing)
 
-    def _begin(self, address: str, seat: _Seat, run: PlannedRun) -> None:
+    def _begin(self, address: str, seat: Seat, run: PlannedRun) -> None:
         self._queue.take(run)
         self._admission.begins(run, seat.facts.machine)
         if world_of(run) in self._fingerprints:
@@ -274,10 +223,10 @@ class _Command:
         self._progress.drawing(run)
         self._give(address, seat, Job(run, is_draw=True, files=state.files, check_arms=not state.is_checked))
 
-    def _play(self, address: str, seat: _Seat, run: PlannedRun) -> None:
+    def _play(self, address: str, seat: Seat, run: PlannedRun) -> None:
         seat.world, machine = world_of(run), seat.facts.machine
-        playing = [at for at, other in self._seats.items() if at != address and other.is_playing]
-        beside = [at for at in playing if self._seats[at].facts.machine == machine]
+        playing = [at for at, other in self._roster.seats.items() if at != address and other.is_playing]
+        beside = [at for at in playing if self._roster.seats[at].facts.machine == machine]
         job = Job(
             run,
             is_draw=False,
@@ -291,7 +240,7 @@ class _Command:
         if beside:
             self._crew.runs_beside(beside, len(beside))
 
-    def _give(self, address: str, seat: _Seat, job: Job) -> None:
+    def _give(self, address: str, seat: Seat, job: Job) -> None:
         seat.job, seat.notes_shown = job, 0
         self._crew.begin(address, job)
 
@@ -302,7 +251,7 @@ class _Command:
             if not self._stopping:
                 self._take_in(event.address, event.facts)
             return
-        seat = self._seats.get(event.address)
+        seat = self._roster.seats.get(event.address)
         if seat is None or seat.job is None:
             return  # of a worker that was given up meanwhile
         if isinstance(event, Told):
@@ -310,7 +259,7 @@ class _Command:
         elif event.job is seat.job:
             self._end(event.address, seat, event.job, event.answer, event.why)
 
-    def _hear(self, seat: _Seat, run: PlannedRun, body: Mapping[str, object]) -> None:
+    def _hear(self, seat: Seat, run: PlannedRun, body: Mapping[str, object]) -> None:
         if body["run"] != f"{run.experiment}/{run.arm}/{run.seed}":
             return  # of the run before, and late
         match body:
@@ -325,13 +274,13 @@ class _Command:
                 assert isinstance(peak_bytes, float)
                 self._admission.saw(run, peak_bytes, evaluated=bool(body["evaluated"]))
 
-    def _note(self, seat: _Seat, text: str, number: int) -> None:
+    def _note(self, seat: Seat, text: str, number: int) -> None:
         """Each note once: it comes as an event and again with the answer, should the event be late."""
         if number > seat.notes_shown:
             seat.notes_shown = number
             self._progress.note(text)
 
-    def _end(self, address: str, seat: _Seat, job: Job, answer: Answer | None, why: str = "") -> None:
+    def _end(self, address: str, seat: Seat, job: Job, answer: Answer | None, why: str = "") -> None:
         """A job has ended: `answer` says how; None if the worker was lost, `why` says how."""
         seat.job, run = None, job.run
         for number, note in enumerate(answer["notes"] if answer is not None else (), start=1):
@@ -364,20 +313,19 @@ class _Command:
         elif answer["end"] == "stopped":
             # Also where a machine is shutting down: another worker goes on with the run.
             self._put_back(run)
-            del self._seats[address]
-            self._met.discard(address)  # met again, it no longer knows that it was stopped
+            self._roster.forget(address)
         elif answer["end"] == "error":
             self._fail(run, unpacked_error(answer["error"], f"at {seat.facts.place}"))
         self._conclude(run.experiment)
 
-    def _record(self, seat: _Seat, run: PlannedRun, drawn: Drawn) -> None:
+    def _record(self, seat: Seat, run: PlannedRun, drawn: Drawn) -> None:
         """Record the world that was drawn, so that a run of it may store something."""
         state = self._plans[run.experiment]
         try:
             write_manifest(state.plan.directory, drawn)
             state.files |= drawn.files
             if not state.is_checked:
-                others = [address for address, other in self._seats.items() if other is not seat]
+                others = [address for address, other in self._roster.seats.items() if other is not seat]
                 refusal = self._crew.check_files(others, {run.experiment: state.files})
                 if refusal is not None:
                     raise ConfigurationError(refusal)
@@ -395,8 +343,7 @@ class _Command:
 
     def _lose(self, address: str, run: PlannedRun, why: str) -> None:
         """A worker is gone: its run is begun again, from its last checkpoint, unless it has cost too many."""
-        del self._seats[address]
-        self._meet_again_s[address] = self._clock() + MEET_AGAIN_S  # should one be there again by then
+        self._roster.lose(address)
         self._lost[run] = lost = self._lost.get(run, 0) + 1
         if self._stopping or run.experiment in self.outcomes:
             return
@@ -421,7 +368,7 @@ class _Command:
             return
         self.outcomes.setdefault(run.experiment, error)
         self._queue.drop(run.experiment)
-        self._crew.stop(self._at_work(run.experiment))
+        self._crew.stop(self._roster.at_work(run.experiment))
 
     def _end_all(self, error: BaseException) -> None:
         """Begin no other run, and stop those at work; the first error is raised."""
@@ -435,12 +382,12 @@ class _Command:
 
     def _stop_all(self) -> None:
         self._stopping = True
-        self._crew.stop(self._at_work())
+        self._crew.stop(self._roster.at_work())
 
     def _conclude(self, name: str) -> None:
         """Finish an experiment none of whose runs is left."""
         state = self._plans[name]
-        if self._at_work(name) or (state.left and name not in self.outcomes):
+        if self._roster.at_work(name) or (state.left and name not in self.outcomes):
             return
         if name not in self.outcomes:
             order = state.plan.runs()
@@ -455,8 +402,8 @@ class _Command:
     # -- workers that are silent, or not there ---------------------------------------------------------------
 
     def _replace_silent(self) -> None:
-        for address in self._at_work():
-            seat, silent_s = self._seats[address], self._crew.silent_s(address)
+        for address in self._roster.at_work():
+            seat, silent_s = self._roster.seats[address], self._crew.silent_s(address)
             assert seat.job is not None
             limit_s = self._plans[seat.job.run.experiment].plan.experiment.executor.worker_timeout_s
             if silent_s > limit_s:
@@ -465,7 +412,7 @@ class _Command:
 
     def _wait_for_workers(self) -> None:
         """Give up once no worker has been there for as long as one may be silent, or take to start."""
-        if self._seats or self._busy or not self._queue:
+        if not (self._roster.is_empty and self._queue):
             self._alone_since = None
             return
         now_s = self._clock()
@@ -485,7 +432,7 @@ class _Command:
 
     def _tell_of_rounding(self, facts: Facts) -> None:
         """Say once that results may differ by rounding, since one worker is not like the first."""
-        for seat in list(self._seats.values())[:1]:
+        for seat in list(self._roster.seats.values())[:1]:
             if facts.rounding != seat.facts.rounding:
                 theirs, ours = _listed(facts.rounding), _listed(seat.facts.rounding)
                 text = f"{facts.place} has {theirs}, {seat.facts.place} {ours}"

@@ -264,13 +264,13 @@ def test_of_many_rounds_two_a_second_are_told() -> None:
     assert teller.rounds == [1, 9, 17, 25, 33]
 
 
-def test_that_a_round_was_evaluated_is_told_with_the_next_event_even_if_its_own_was_left_out() -> None:
+def test_the_first_evaluation_is_told_at_once_and_other_rounds_twice_a_second() -> None:
     teller = Teller()
-    teller.round(1)
-    teller.round(2, 0.5)
-    teller.now_s += EVENT_EVERY_S
-    teller.round(3, None)
-    assert [(body["rounds"], body["evaluated"]) for body in teller.said] == [(1, False), (3, True)]
+    for number in range(1, 21):  # eight rounds a second, every other one evaluated
+        teller.round(number, None if number % 2 else 0.5)
+        teller.now_s += EVENT_EVERY_S / 4
+    told = [(body["rounds"], body["evaluated"]) for body in teller.said]
+    assert told == [(1, False), (2, True), (6, True), (10, True), (14, True), (18, True)]
 
 
 def test_every_note_is_told_with_its_number_and_none_is_left_out() -> None:
