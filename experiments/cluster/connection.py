@@ -12,7 +12,7 @@ import distributed
 from distributed.comm.core import CommClosedError, connect
 from distributed.utils import LoopRunner
 
-from emulator.errors import ConfigurationError, InputError
+from emulator.errors import ConfigurationError, InputError, ResumableError
 from experiments.cluster import child_signals
 from experiments.cluster.addresses import scheduler_address
 from experiments.cluster.keys import make_credentials, read_keys
@@ -41,7 +41,13 @@ def local_cluster(jobs: int) -> Iterator[distributed.Client]:
         scheduler = await QuietScheduler(**common, dashboard=False)
         nannies = [QuickNanny(scheduler.address, **common) for _ in range(jobs)]
         servers.extend([*nannies, scheduler])
-        await asyncio.gather(*nannies)
+        try:
+            await asyncio.gather(*nannies)
+        except RuntimeError as error:
+            raise ResumableError(
+                f"no worker process comes up on this machine ({first_cause(error)}); where memory is short "
+                f"take fewer --jobs"
+            ) from error
         return str(scheduler.address)
 
     async def close() -> None:

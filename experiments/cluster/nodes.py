@@ -9,11 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import distributed
+from distributed.core import Status
 
 from experiments.cluster import child_signals
 from experiments.cluster.settings import quieten
 
 quieten()  # in a worker's process, which imports this before it runs anything
+
+STARTS = 3
+"""Worker processes that may be killed, or end by themselves, before one is up for the first time."""
 
 
 class QuietScheduler(distributed.Scheduler):
@@ -43,6 +47,14 @@ class QuickNanny(distributed.Nanny):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs |= {"nthreads": 1, "memory_limit": None, "worker_class": QuietWorker}
         super().__init__(*args, **kwargs)
+
+    async def instantiate(self) -> Status:
+        """Start the worker process, and another one where it is killed before it is up, as later ones are."""
+        for _ in range(STARTS - 1):
+            status = await super().instantiate()
+            if status != Status.stopped or self.status not in (Status.init, Status.starting):
+                return status
+        return await super().instantiate()
 
     async def kill(self, timeout: float = 5, reason: str = "nanny-kill") -> None:
         """Kill the worker process, whatever it is at, even if it is not up yet or does not answer.
