@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import pytest
 from experiments.locking import seed_locked
 from experiments.run_directory import RunDirectory
 from tests.experiments.small import WINDOWS, write_small
-from tests.reliability.commands import ROOT, Command, wait_until, write_part
+from tests.reliability.commands import LOOK_S, ROOT, Command, wait_until, write_part
 from tests.reliability.kills import results
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")]
@@ -272,6 +273,30 @@ def test_three_workers_that_are_lost_over_one_run_end_the_command_which_goes_on_
 
 
 @pytest.mark.sweep
+@pytest.mark.parametrize("kills", [2, 100])
+def test_a_worker_that_is_killed_before_it_is_up_is_replaced_unless_none_comes_up(
+    kills: int, stage: Stage
+) -> None:
+    command = stage.run(stage.config(), "--jobs", "2")
+    killed: set[int] = set()
+    while command.process.poll() is None:
+        for worker in set(command.workers()) - killed:
+            if len(killed) < kills:
+                killed.add(worker)
+                with suppress(ProcessLookupError):  # the command has ended meanwhile
+                    os.kill(worker, signal.SIGKILL)
+        time.sleep(LOOK_S)
+    if kills == 2:
+        assert command.ended() == 0, command.said
+        assert "lost" not in command.said
+    else:
+        assert command.ended() == 3
+        [line] = command.lines
+        assert line.startswith("error: no worker process comes up on this machine (")
+    assert stage.left() == []
+
+
+@pytest.mark.sweep
 def test_a_worker_that_is_silent_is_killed_and_replaced(stage: Stage) -> None:
     config = stage.config(executor={"worker_timeout_s": 3})
     stage.act("b", "stop-1")
@@ -290,17 +315,22 @@ def test_twenty_kills_of_workers_change_no_byte(stage: Stage) -> None:
     kills = 0
     command = stage.run(config, "--jobs", "2")
     while kills < 20:
-        time.sleep(float(draw.uniform(0.2, 1.0)))
-        if command.process.poll() is not None:  # three were lost over one run
-            assert command.ended() == 3, command.said
-            assert "3 workers were lost over it" in command.lines[-1]
-            command = stage.run(config, "--jobs", "2")
+        # Wait for runs to be at work: a command whose workers are killed before ends with other words.
+        wait_until(
+            lambda beside=command: list(stage.out.glob("*/.seed-*")) or beside.process.poll() is not None
+        )
+        time.sleep(float(draw.uniform(0.0, 1.0)))
         workers = command.workers()
         if workers:
             victim = int(draw.choice(workers))
             os.kill(victim, signal.SIGKILL)
             kills += 1
             wait_until(lambda gone=victim, beside=command: gone not in beside.workers())
+        if command.process.poll() is not None:  # three were lost over one run
+            assert command.ended() == 3, command.said
+            assert "3 workers were lost over it" in command.lines[-1]
+            command = stage.run(config, "--jobs", "2")
+            wait_until(lambda beside=command: len(beside.workers()) == 2)
     command.ended()
     if command.process.returncode != 0:
         command = stage.run(config, "--jobs", "2")
