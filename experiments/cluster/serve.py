@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import distributed
 
@@ -93,9 +94,13 @@ def serve_workers(asked: WorkerCommand, say: Say) -> None:
     """Be workers until a signal comes, or their scheduler ends. A signal has their runs stored first."""
     apply_settings()
     address = scheduler_address(asked.place, "ADDRESS", is_insecure=asked.is_insecure, patience_s=JOIN_S)
-    protocol = address.partition("://")[0]
+    at = urlsplit(address)
+    protocol, host = at.scheme, asked.host
     security = security_for(address, asked.keys, "worker")
-    _refuse_open(protocol, asked.host or LOOPBACK, asked.is_insecure)
+    if host is None and protocol == "tcp" and is_loopback(at.hostname or ""):
+        host = LOOPBACK  # without one a worker listens on all interfaces
+    if host is not None:
+        _refuse_open(protocol, host, asked.is_insecure)
     if asked.local_directory is not None and not asked.local_directory.is_dir():
         raise InputError(f"--local-directory {asked.local_directory}: there is no such folder")
     with scratch_folder(asked.local_directory), event_loop() as loop:
@@ -106,7 +111,7 @@ def serve_workers(asked: WorkerCommand, say: Say) -> None:
             nannies.extend(
                 QuickNanny(
                     address,
-                    host=asked.host,
+                    host=host,
                     protocol=protocol,
                     security=security,
                     env={OWN_DATA: str(asked.data.absolute())} if asked.data is not None else None,

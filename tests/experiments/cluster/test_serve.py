@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from experiments.cluster.connection import joined_cluster
@@ -100,6 +101,19 @@ def test_two_hosts_of_loopback_make_a_cluster(cluster):
     with joined_cluster(address) as client:
         hosts = {worker.rpartition(":")[0] for worker in client.scheduler_info()["workers"]}
     assert hosts == {"tcp://127.0.0.1", "tcp://127.0.0.2"}
+
+
+def test_without_keys_nothing_listens_beyond_loopback(cluster):
+    scheduler, line = cluster("scheduler")
+    worker, _ = cluster("worker", line.split()[-1])
+    processes = [scheduler, worker, *psutil.Process(worker.pid).children(recursive=True)]
+    hosts = [
+        connection.laddr.ip
+        for process in processes
+        for connection in psutil.Process(process.pid).net_connections()
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert hosts == ["127.0.0.1"] * 3  # scheduler, nanny, worker
 
 
 @pytest.mark.parametrize(
