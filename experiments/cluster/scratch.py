@@ -12,7 +12,8 @@ from pathlib import Path
 
 import dask
 
-PREFIX = "driftscale-"
+PREFIX = ".driftscale-scratch-"
+"""Nobody names a folder like this: those whose command is gone are deleted, whatever is in them."""
 
 
 @contextmanager
