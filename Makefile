@@ -1,9 +1,9 @@
-# make demo | test | check | bench: each sets up .venv by itself, with pip, from constraints.txt.
+# make demo | test | check | check-pythons | bench: each sets up .venv by itself, with pip, from constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check bench setup clean
+.PHONY: demo test check check-pythons bench setup clean
 .DELETE_ON_ERROR:
 
 setup: $(READY)
@@ -27,6 +27,9 @@ check: $(READY)
 	$(BIN)/lint-imports
 	$(MAKE) test
 	$(BIN)/python tests/check_wheel.py
+
+check-pythons: $(READY)
+	$(BIN)/python tests/check_wheel.py --pythons
 
 bench: $(READY)
 	$(BIN)/driftscale bench

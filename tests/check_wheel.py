@@ -1,6 +1,7 @@
 """Builds the wheel, installs it into a fresh environment and uses it from another folder (`make check`).
 
-The environment borrows the libraries of the one that runs this, and nothing else: not our source tree.
+The environment borrows the libraries of the one that runs this, and nothing else: not our source tree. With
+--pythons (CI) other versions of Python do the same, if they are here, each with libraries of its own.
 """
 
 from __future__ import annotations
@@ -36,13 +37,34 @@ TINY = (
 )
 
 
+OTHER_PYTHONS = ("python3.12", "python3.13", "python3.14")
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wheel = build(folder)
         check_content(wheel)
-        check_use(install(wheel, folder / "fresh"), folder / "elsewhere")
-        print(f"ok: {wheel.name} holds what it should, installs and runs")
+        if "--pythons" in sys.argv:
+            for python in OTHER_PYTHONS:
+                check_python(python, wheel, folder / python)
+        else:
+            check_use(install(wheel, folder / "fresh"), folder / "elsewhere")
+            print(f"ok: {wheel.name} holds what it should, installs and runs")
+
+
+def check_python(python: str, wheel: Path, folder: Path) -> None:
+    """Use the wheel with another version of Python; say so where that is not here."""
+    found = shutil.which(python)
+    if found is None or subprocess.run([found, "--version"], capture_output=True, check=False).returncode:
+        print(f"{python}: untested, as it is not here")
+        return
+    call(found, "-m", "venv", folder / "fresh")
+    commands = folder / "fresh" / "bin"
+    constraints = ROOT / "constraints.txt"
+    call(commands / "python", "-m", "pip", "install", "--quiet", "--constraint", constraints, wheel)
+    check_use(commands, folder / "elsewhere")
+    print(f"{python}: ok")
 
 
 def build(folder: Path) -> Path:
