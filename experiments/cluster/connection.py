@@ -16,7 +16,7 @@ from emulator.errors import ConfigurationError, InputError, ResumableError
 from experiments.cluster import child_signals
 from experiments.cluster.addresses import scheduler_address
 from experiments.cluster.keys import make_credentials, read_keys
-from experiments.cluster.nodes import QuickNanny, QuietScheduler, WorkerSetUp
+from experiments.cluster.nodes import QuickNanny, QuietScheduler
 from experiments.cluster.scratch import scratch_folder
 from experiments.cluster.settings import CONNECT_S, apply_settings
 
@@ -137,7 +137,6 @@ def _client(address: str, security: distributed.Security, loop: LoopRunner) -> I
     with distributed.Client(
         address, security=security, loop=loop.loop, timeout=CONNECT_S, set_as_default=False
     ) as client:
-        client.register_plugin(WorkerSetUp())
         yield client
 
 

@@ -202,11 +202,12 @@ def _facts(address: str, done: Waiting[Any]) -> Facts | None:
     """What a worker said of itself; None if it did not answer."""
     try:
         facts = done.result()
-    except (ImportError, AttributeError) as error:  # it does not know the function that it was to call
+    except Exception as error:
+        # It does not know the function that it was to call; dask's plain Exception then quotes why.
+        if not isinstance(error, ImportError | AttributeError) and type(error) is not Exception:
+            return None
         place = f"worker {address}"
         return Facts(place, "", 0.0, refusal=f"{place} has no driftscale, or another one: {error}")
-    except Exception:
-        return None
     place = f"worker {address} on {facts['machine']}"
     refusal = None if facts["refusal"] is None else f"{place} {facts['refusal']}"
     return Facts(place=place, **{**facts, "refusal": refusal})

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator.errors import EmulatorError
+from experiments.cluster import child_signals
 from experiments.cluster.installation import rounding, source_digest
 from experiments.cluster.settings import OWN_DATA
 from experiments.jobs.workplace import Answer, Job, Workplace
@@ -25,7 +26,11 @@ _is_leaving = False
 
 
 def meet(
-    token: str, digest: str, plans: Mapping[str, Mapping[str, Any]], locks: Mapping[str, bytes]
+    token: str,
+    digest: str,
+    plans: Mapping[str, Mapping[str, Any]],
+    locks: Mapping[str, bytes],
+    dask_worker: Any = None,
 ) -> dict[str, Any]:
     """Take in the plans of the command `token`; what it must know of this worker.
 
@@ -34,7 +39,11 @@ def meet(
         digest: Of the command's own sources.
         plans: As `described` has them, by their names.
         locks: What the lock file of each plan's run directory holds.
+        dask_worker: This one, as dask hands it in. Signals are the affair of its nanny, if it has one; else
+            it is the process of its command, which has to heed them.
     """
+    if dask_worker is not None and dask_worker.nanny is not None:
+        child_signals.ignore()
     own_data = os.environ.get(OWN_DATA)
     facts: dict[str, Any] = {
         "machine": host_name(),

@@ -1,4 +1,4 @@
-"""Dask's scheduler, nanny and worker without their web servers, and what every worker is set up with.
+"""Dask's scheduler, nanny and worker without their web servers.
 
 Each of dask's servers opens a second port for HTTP, without TLS, and no setting turns it off. Nothing here
 shows a dashboard, so the port has no use.
@@ -64,16 +64,3 @@ class QuickNanny(distributed.Nanny):
         if self.process is not None and self.process.process is not None:
             await self.process.process.kill()
         await super().kill(timeout, reason)
-
-
-class WorkerSetUp(distributed.WorkerPlugin):
-    """Sets up the workers of a client, among them those that dask's own commands started.
-
-    One without a nanny is the process of its command, which has to heed signals, and is left alone.
-    """
-
-    name = "driftscale"
-
-    def setup(self, worker: distributed.Worker) -> None:
-        if worker.nanny is not None:
-            child_signals.ignore()

@@ -610,6 +610,43 @@ def test_a_worker_that_is_not_fit_is_bad_input_before_anything_trains(
     assert list(stage.out.glob("*/seed-*/log.jsonl")) == []
 
 
+@pytest.mark.sweep
+def test_a_worker_without_driftscale_is_bad_input_in_one_line(stage: Stage, cluster: Cluster) -> None:
+    address = cluster.scheduler.lines[0].split()[-1]
+    bare = stage.folder / "bare" / "experiments"
+    bare.mkdir(parents=True)
+    (bare / "__init__.py").write_text("raise ImportError('there is no driftscale here')")
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nworkers", "1", "--no-dashboard"],
+        env={**os.environ, "PYTHONPATH": str(bare.parent)},
+        stderr=subprocess.DEVNULL,
+        cwd=stage.folder,
+    )
+    try:
+        command = stage.run(stage.config(), "--cluster", address)
+        assert command.ended() == 2, command.said
+    finally:
+        worker.terminate()
+        worker.wait()
+    [*_, line] = command.lines
+    assert "has no driftscale, or another one" in line
+    assert "Traceback" not in command.said
+
+
+@pytest.mark.sweep
+def test_a_worker_that_is_silent_from_the_start_holds_up_nothing(stage: Stage, cluster: Cluster) -> None:
+    cluster.add()
+    [silent] = cluster.add().workers()
+    config = stage.config()
+    os.kill(silent, signal.SIGSTOP)
+    try:
+        command = stage.run(config, "--cluster", cluster.file)
+        assert command.ended() == 0, command.said
+    finally:
+        os.kill(silent, signal.SIGCONT)
+    assert results(stage.out) == serially(stage, config)
+
+
 def unfit(fault: str, stage: Stage) -> dict[str, Any]:
     """How to start a worker that has the fault."""
     if fault == "data":

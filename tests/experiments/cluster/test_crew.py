@@ -46,7 +46,11 @@ def test_a_worker_that_is_out_of_reach_has_not_answered(error: Exception) -> Non
 
 @pytest.mark.parametrize(
     "error",
-    [ModuleNotFoundError("No module named 'experiments'"), AttributeError("module has no attribute 'meet'")],
+    [
+        ModuleNotFoundError("No module named 'experiments'"),
+        AttributeError("module has no attribute 'meet'"),
+        Exception("""ModuleNotFoundError("No module named 'experiments'")"""),  # as dask quotes it
+    ],
 )
 def test_a_worker_without_our_code_is_refused(error: Exception) -> None:
     facts = answered(error)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import distributed
@@ -86,6 +87,16 @@ def test_other_sources_another_directory_and_a_missing_part_are_refused(worker: 
     assert refusal.startswith("cannot play these runs: ")
     assert "from_a_plug_in" in refusal
     assert worker.do("one")["end"] == "stopped"  # it has no plans
+
+
+def test_a_worker_that_is_met_leaves_signals_to_its_nanny_if_it_has_one(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ignoring: list[object] = []
+    monkeypatch.setattr(members.child_signals, "ignore", lambda: ignoring.append(True))
+    for nanny, number in ((None, 0), ("tls://10.0.0.7:4712", 1)):
+        members.meet("one", "another", {}, {}, dask_worker=SimpleNamespace(nanny=nanny))
+        assert len(ignoring) == number
 
 
 def test_stop_and_runs_beside_reach_the_command_s_own_runs_only(worker: Worker) -> None:
