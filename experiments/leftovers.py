@@ -54,6 +54,19 @@ def sweep(directory: RunDirectory, note: Callable[[str], None]) -> None:
                 note(f"{error}; its files are left alone")
 
 
+def at_work(directory: RunDirectory) -> list[tuple[str, int]]:
+    """(arm, seed) of all runs that a process is at work on, such as a worker whose command was killed."""
+    found = []
+    for arm, seed in directory.runs_there():
+        if directory.seed_lock_path(arm, seed).exists():
+            try:
+                with seed_locked(directory, arm, seed):
+                    pass
+            except RunAtWorkError:
+                found.append((arm, seed))
+    return found
+
+
 def _delete_if_empty(folder: Path) -> None:
     if not any(folder.iterdir()):
         folder.rmdir()

@@ -54,7 +54,10 @@ def write_manifest(directory: RunDirectory, drawn: Drawn) -> None:
     manifest = directory.manifest() or {}
     fingerprints = _table(directory, manifest, "sha256")
     begun = directory.begun_pairs()
-    has_begun = any(seed == drawn.seed for _, seed in begun)
+    has_begun = drawn.seed in {seed for _, seed in begun} or any(
+        directory.seed_lock_path(arm, drawn.seed).exists()  # at work for a command that was killed
+        for arm in directory.arms()
+    )
     known = _table(directory, fingerprints, str(drawn.seed))
     for what, sha256 in known.items() if has_begun else ():
         if sha256 != drawn.fingerprint.get(what):

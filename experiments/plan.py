@@ -11,7 +11,7 @@ from emulator.checkpoints import make_folder, write_durably
 from emulator.errors import ConfigurationError, InputError, UnknownNameError
 from experiments.build import World, build_world, refuse_unfit_arms
 from experiments.config import Experiment, Locate, parse_experiment
-from experiments.leftovers import clear
+from experiments.leftovers import at_work, clear
 from experiments.naming import naming
 from experiments.planned_run import PlannedRun
 from experiments.run_directory import RunDirectory
@@ -55,7 +55,7 @@ def plan_run(
 ) -> Plan:
     """Prepare the run directory `path`.
 
-    Runs that it holds, finished or with a checkpoint, are kept, with their seeds, if the configuration is the
+    Runs that it holds, finished, with a checkpoint or at work, are kept, with their seeds, if the configuration is the
     same in all else; ConfigurationError names what differs. `fresh` deletes them, once it is clear that the
     new ones can be built. ForeignFileError names what stands in the place of a file of any of them.
     """
@@ -74,8 +74,9 @@ def plan_run(
         missing = directory.experiment_path.name
         raise InputError(f"{path} holds runs, but no {missing} that says of what; take another --out")
     recorded = experiment
-    # Of runs that failed, or never came to a checkpoint, nothing is kept: they bind nobody.
-    if directory.experiment_path.is_file() and (begun := directory.begun_pairs()):
+    # Of runs that failed, or never came to a checkpoint, nothing is kept: they bind nobody. One that is at
+    # work may come to its end yet.
+    if directory.experiment_path.is_file() and (begun := [*directory.begun_pairs(), *at_work(directory)]):
         old = parse_experiment(directory.experiment(), str(path))
         recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
     with naming(file):

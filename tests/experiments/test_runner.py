@@ -345,6 +345,18 @@ def test_a_configuration_that_never_finished_a_run_binds_nobody(tmp_path: Path) 
     assert len(logs(out)) == 2
 
 
+def test_a_run_at_work_binds_before_it_has_stored_anything(tmp_path: Path) -> None:
+    """A worker of a killed command may finish it, and what it stores then is of the configuration it has."""
+    first = plan_run(small(), tmp_path, None, locator(None, None), fresh=False)
+    with (
+        seed_locked(first.directory, "fielding", 0),
+        pytest.raises(ConfigurationError, match=r"round\.rounds was 4, is 5"),
+    ):
+        play(small(round={"rounds": 5}), tmp_path)
+    assert first.directory.experiment()["round"]["rounds"] == 4
+    play(small(round={"rounds": 5}), tmp_path)
+
+
 # -- --fresh and folders ------------------------------------------------------------------------------------
 
 
@@ -639,6 +651,21 @@ def test_a_world_that_is_drawn_otherwise_than_that_of_earlier_runs_is_refused(tm
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"manifest\.json: 0 must be a table"):
         play(small(), tmp_path)
+
+
+def test_a_world_of_a_run_at_work_is_not_another_now(tmp_path: Path) -> None:
+    play(small(), tmp_path, arms=["global"])
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    manifest["sha256"]["0"]["fleet"] = "0" * 64
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    directory = RunDirectory(tmp_path)
+    directory.delete_run("global", 0)
+    with (
+        seed_locked(directory, "global", 0),
+        pytest.raises(ConfigurationError, match="the fleet of seed 0 is not the one its runs were begun"),
+    ):
+        play(small(), tmp_path)
+    play(small(), tmp_path)
 
 
 def test_the_manifest_says_which_files_were_read(tmp_path: Path) -> None:
