@@ -191,10 +191,10 @@ class DaskCrew:
                     self._seen[address] = _Seen(worker["last_seen"], now_s)
             for address in [known for known in self._seen if known not in there]:
                 del self._seen[address]
-                if address in self._tasks:
-                    job, task = self._tasks[address]
-                    if not task.done():
-                        self._events.put(Ended(address, job, None, "its process ended"))
+            # Also one that was given its job after it had left.
+            for address, (job, task) in list(self._tasks.items()):
+                if address not in there and not task.done():
+                    self._events.put(Ended(address, job, None, "its process ended"))
             await asyncio.sleep(LOOK_S)
 
 

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments.cluster.crew import _facts
-from experiments.jobs.crew import Facts
+from experiments.cluster.connection import local_cluster
+from experiments.cluster.crew import DaskCrew, _facts
+from experiments.jobs.crew import Ended, Facts
+from experiments.jobs.workplace import Job
+from experiments.locking import locked
+from tests.experiments.jobs.fakes import a_plan
 
 ADDRESS = "tls://10.0.0.7:4711"
 SAID: dict[str, Any] = {
@@ -56,3 +61,16 @@ def test_a_worker_without_our_code_is_refused(error: Exception) -> None:
     facts = answered(error)
     assert facts is not None
     assert facts.refusal == f"worker {ADDRESS} has no driftscale, or another one: {error}"
+
+
+def test_a_job_for_a_worker_that_has_just_left_has_ended(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path, "ab", [0])
+    job = Job(plan.runs()[0], is_draw=True, files={})
+    with (
+        locked(plan.directory.path),
+        local_cluster(1) as client,
+        DaskCrew(client, [plan], None, same_data=True).at_work() as crew,
+    ):
+        gone = "tls://127.0.0.1:1"
+        crew.begin(gone, job)
+        assert crew.next_event(10.0) == Ended(gone, job, None, "its process ended")
