@@ -10,6 +10,7 @@ import queue
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future as Waiting
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,9 @@ from experiments.plan import Plan
 
 LOOK_S = 1.0
 """Wall seconds between two looks at who is there."""
+
+SILENT_S = 30.0
+"""Wall seconds without a sign of life until nobody waits for what a worker says of its files."""
 
 REPLACED_S = 60.0
 """Wall seconds until a worker that was killed has a successor, or nobody waits for it any more."""
@@ -100,8 +104,10 @@ class DaskCrew:
             address: self._call(members.check_files, address, self._token, files) for address in addresses
         }
         for address, call in calls.items():
-            with suppress(Exception):  # a worker that is gone reads nothing
-                refusal = call.result()
+            while not call.done() and address in self._seen and self.silent_s(address) < SILENT_S:
+                wait([call], LOOK_S)
+            with suppress(Exception):  # who is gone or silent is told with each job what files it must have
+                refusal = call.result(0)
                 if refusal is not None:
                     return f"worker {address}: {refusal}"
         return None

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import os
+import signal
+import time
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from experiments.cluster import crew as crew_module
 from experiments.cluster.connection import local_cluster
 from experiments.cluster.crew import DaskCrew, _facts
 from experiments.jobs.crew import Ended, Facts
@@ -74,3 +78,18 @@ def test_a_job_for_a_worker_that_has_just_left_has_ended(tmp_path: Path) -> None
         gone = "tls://127.0.0.1:1"
         crew.begin(gone, job)
         assert crew.next_event(10.0) == Ended(gone, job, None, "its process ended")
+
+
+def test_a_worker_that_is_silent_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew_module, "SILENT_S", 2.0)
+    plan = a_plan(tmp_path, "ab", [0])
+    with (
+        locked(plan.directory.path),
+        local_cluster(1) as client,
+        DaskCrew(client, [plan], None, same_data=False).at_work() as crew,
+    ):
+        [process] = client.run(os.getpid).values()
+        while not (addresses := crew.addresses()):
+            time.sleep(0.05)
+        os.kill(process, signal.SIGSTOP)
+        assert crew.check_files(addresses, {}) is None
