@@ -55,9 +55,10 @@ def plan_run(
 ) -> Plan:
     """Prepare the run directory `path`.
 
-    Runs that it holds, finished, with a checkpoint or at work, are kept, with their seeds, if the configuration is the
-    same in all else; ConfigurationError names what differs. `fresh` deletes them, once it is clear that the
-    new ones can be built. ForeignFileError names what stands in the place of a file of any of them.
+    Runs that it holds, finished, with a checkpoint or at work, are kept, with their seeds, if the
+    configuration is the same in all else; ConfigurationError names what differs. `fresh` deletes them, once
+    it is clear that the new ones can be built. ForeignFileError names what stands in the place of a file of
+    any of them.
     """
     names = [arm.name for arm in experiment.arm]
     for arm in arms or ():
