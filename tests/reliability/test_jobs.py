@@ -155,17 +155,6 @@ def cluster(stage: Stage) -> Cluster:
 # -- the same bytes ------------------------------------------------------------------------------------------
 
 
-def test_two_workers_come_to_the_bytes_of_one_process_though_one_is_killed(stage: Stage) -> None:
-    config = stage.config()
-    whole = serially(stage, config)
-    stage.act("a", "kill-1")
-    command = stage.run(config, "--jobs", "2")
-    assert command.ended() == 0, command.said
-    assert any("its worker was lost (its process ended)" in line for line in command.lines)
-    assert results(stage.out) == whole
-    assert stage.left() == []
-
-
 @pytest.mark.sweep
 def test_four_workers_come_to_the_bytes_of_one_process(stage: Stage) -> None:
     config = stage.config()
@@ -211,8 +200,8 @@ def test_runs_one_after_another_open_no_socket_and_import_no_dask(stage: Stage) 
 # -- kills ---------------------------------------------------------------------------------------------------
 
 
-def test_a_killed_command_and_an_interrupted_one_lose_nothing_and_leave_nothing(stage: Stage) -> None:
-    """Also: while two are at work, only loopback is listened on, and a second command is refused."""
+def test_a_killed_command_and_then_a_killed_worker_change_no_byte_and_leave_nothing(stage: Stage) -> None:
+    """Also: while two are at work, only loopback is listened on."""
     config = stage.config(checkpoint={"every_rounds": 1})
     whole = serially(stage, config)
     stage.act("a", "wait")
@@ -230,22 +219,14 @@ def test_a_killed_command_and_an_interrupted_one_lose_nothing_and_leave_nothing(
     assert command.lines == []
     assert_locks_are_free(stage)
 
-    command = stage.run(config, "--jobs", "2")
-    stage.wait_for_runs(1, command)  # until one has closed a round nobody knows how much memory another takes
-    second = stage.run(config, "--jobs", "2", name="second")
-    assert second.ended() == 2
-    assert "is running into this directory" in second.said
-    command.to_all(signal.SIGINT)
-    wait_until(lambda: "stopping after this step" in command.said)
     stage.go_on()
-    assert command.ended() == 130
-    assert command.lines[-1].startswith("interrupted; finished runs are kept")
-    assert "Traceback" not in command.said
-    assert stage.left() == []
-
+    stage.act("b", "kill-1")
     command = stage.run(config, "--jobs", "2")
     assert command.ended() == 0, command.said
-    assert any("going on from round" in line for line in command.lines)
+    assert any(line.startswith("a, seed 0: going on from round 3") for line in command.lines)
+    assert any(
+        line.startswith("b, ") and "its worker was lost (its process ended)" in line for line in command.lines
+    )
     assert results(stage.out) == whole
     assert stage.left() == []
 
@@ -368,13 +349,20 @@ def test_ten_kills_of_the_command_change_no_byte(stage: Stage) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_has_every_run_stored(number: signal.Signals, stage: Stage) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_has_every_run_stored_and_the_same_command_goes_on(
+    number: signal.Signals, stage: Stage
+) -> None:
+    """To all processes, as from a terminal. Also: a second command meanwhile is refused."""
     config = stage.config()
     stage.act("a", "wait")
     command = stage.run(config, "--jobs", "2")
     stage.wait_for_runs(2, command)
-    command.process.send_signal(number)
+    second = stage.run(config, "--jobs", "2", name="second")
+    assert second.ended() == 2
+    [line] = second.lines
+    assert "is running into this directory" in line
+    command.to_all(number)
     wait_until(lambda: "stopping after this step" in command.said)
     stage.go_on()
     print(f"ended {wait_until(lambda: command.process.poll() is not None):.2f} s after the runs could stop")
@@ -383,6 +371,10 @@ def test_a_signal_has_every_run_stored(number: signal.Signals, stage: Stage) -> 
     assert [stage.files("a", seed) for seed in SEEDS] == [{"checkpoint", "log.jsonl"}] * 2
     assert not (stage.out / "b").exists()
     assert stage.left() == []
+    command = stage.run(config, "--jobs", "2")
+    assert command.ended() == 0, command.said
+    assert sum("going on from round" in line for line in command.lines) == 2
+    assert results(stage.out) == serially(stage, config)
 
 
 @pytest.mark.sweep
@@ -416,6 +408,7 @@ def test_a_signal_before_runs_are_at_work_ends_soon_and_in_one_line(after_s: flo
 # -- faults --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep
 def test_a_mistake_in_a_part_ends_all_and_stores_the_runs_beside(stage: Stage) -> None:
     config = stage.config(LONG, seeds=[0])
     stage.act("a", "wait", "divide")
