@@ -85,11 +85,29 @@ class Job:
         return cls(rank, ranks, _is_loopback(environment.get("MASTER_ADDR", "")), attempt)
 
     def store(self) -> Store:
-        """Where torchrun lets the ranks find one another."""
+        """Where torchrun lets the ranks find one another.
+
+        ConfigurationError where what it sets is not all there, ResumableError where nobody answers.
+        """
         from torch.distributed.rendezvous import rendezvous
 
-        store: Store = next(iter(rendezvous("env://")))[0]
+        try:
+            store: Store = next(iter(rendezvous("env://", timeout=timedelta(seconds=CONNECT_S))))[0]
+        except ValueError as error:
+            raise ConfigurationError(
+                f"RANK and WORLD_SIZE are set, but not all else that torchrun sets ({_first_line(error)}); "
+                f"start the command by torchrun, or unset them"
+            ) from error
+        except RuntimeError as error:
+            raise self.alone(error) from error
         return store
+
+    def alone(self, error: RuntimeError) -> ResumableError:
+        """The others were not found: `error` says why."""
+        return ResumableError(
+            f"rank {self.rank} of {self.size}: the others do not come up in {CONNECT_S:g} s "
+            f"({_first_line(error)})"
+        )
 
 
 def file_store(path: str, size: int) -> Store:
@@ -308,10 +326,7 @@ def join(
     try:
         gather = GlooGather(job, store)
     except RuntimeError as error:
-        raise ResumableError(
-            f"rank {job.rank} of {job.size}: the others do not come up in {CONNECT_S:g} s "
-            f"({_first_line(error)})"
-        ) from error
+        raise job.alone(error) from error
     return Ranks(job.rank, job.size, gather, asks, spent, NEAR_BYTES if job.on_loopback else FAR_BYTES)
 
 
@@ -390,6 +405,6 @@ def _is_loopback(address: str) -> bool:
         return address == "localhost"
 
 
-def _first_line(error: RuntimeError) -> str:
+def _first_line(error: Exception) -> str:
     line = str(error).partition("\n")[0]
     return line.partition("] ")[2].partition(". This is")[0] or line

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 
 from emulator.errors import ConfigurationError, ResumableError, RunError, UnknownNameError
 from emulator.state_tree import Tree
+from executor import ranks
 from executor.failures import PeerFaultError
 from executor.ranks import HEADER, Bytes, Job, LostError, Ranks
 from tests.executor.meeting import INLINE_BYTES, columns, together
@@ -40,6 +42,35 @@ def test_without_torchrun_there_is_no_job() -> None:
 def test_what_is_no_rank_is_refused(changes: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match="not what torchrun sets"):
         Job.from_environment({**TORCHRUN, **changes})
+
+
+@pytest.mark.parametrize("port", [None, "none"])
+def test_what_only_looks_like_torchrun_is_refused(port: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other starters set RANK and WORLD_SIZE too."""
+    for name, value in (
+        ("RANK", "1"),
+        ("WORLD_SIZE", "2"),
+        ("MASTER_ADDR", "127.0.0.1"),
+        ("MASTER_PORT", port),
+    ):
+        if value is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match="not all else that torchrun sets"):
+        Job(1, 2, True).store()
+
+
+def test_a_rank_whose_store_does_not_answer_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks, "CONNECT_S", 1.0)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # and does not listen
+        monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+        monkeypatch.setenv("MASTER_PORT", str(held.getsockname()[1]))
+        monkeypatch.setenv("RANK", "1")
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        with pytest.raises(ResumableError, match=r"^rank 1 of 2: the others do not come up in 1 s"):
+            Job(1, 2, True).store()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
