@@ -31,6 +31,10 @@ from experiments.plan import Plan
 LOOK_S = 1.0
 """Wall seconds between two looks at who is there."""
 
+AWAY_S = 5.0
+"""Wall seconds between two questions for silence after which the command itself, suspended perhaps with its
+workers, is taken to have been away: silence counts from then on."""
+
 SILENT_S = 30.0
 """Wall seconds without a sign of life until nobody waits for what a worker says of its files."""
 
@@ -69,6 +73,7 @@ class DaskCrew:
         self._seen: dict[str, _Seen] = {}
         self._tasks: dict[str, tuple[Job, distributed.Future[Any]]] = {}
         self._gone: str | None = None
+        self._asked_s = self._awake_s = 0.0  # when silence was last asked for, and first after a pause
         self._number = 0
 
     @contextmanager
@@ -139,8 +144,11 @@ class DaskCrew:
         return event
 
     def silent_s(self, address: str) -> float:
-        seen = self._seen.get(address)
-        return 0.0 if seen is None else time.monotonic() - seen.since_s
+        now_s, seen = time.monotonic(), self._seen.get(address)
+        if now_s - self._asked_s > AWAY_S:
+            self._awake_s = now_s
+        self._asked_s = now_s
+        return 0.0 if seen is None else now_s - max(seen.since_s, self._awake_s)
 
     def replace(self, address: str) -> None:
         self._tasks.pop(address, None)

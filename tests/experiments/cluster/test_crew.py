@@ -5,13 +5,14 @@ import signal
 import time
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from experiments.cluster import crew as crew_module
 from experiments.cluster.connection import local_cluster
-from experiments.cluster.crew import DaskCrew, _facts
+from experiments.cluster.crew import DaskCrew, _facts, _Seen
 from experiments.jobs.crew import Ended, Facts
 from experiments.jobs.workplace import Job
 from experiments.locking import locked
@@ -78,6 +79,23 @@ def test_a_job_for_a_worker_that_has_just_left_has_ended(tmp_path: Path) -> None
         gone = "tls://127.0.0.1:1"
         crew.begin(gone, job)
         assert crew.next_event(10.0) == Ended(gone, job, None, "its process ended")
+
+
+def test_workers_are_not_silent_for_as_long_as_the_command_was_suspended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = a_plan(tmp_path, "ab", [0])
+    now_s = 1000.0
+    monkeypatch.setattr(crew_module, "time", SimpleNamespace(monotonic=lambda: now_s))
+    client = SimpleNamespace(loop=SimpleNamespace(asyncio_loop=None), scheduler=object())
+    with locked(plan.directory.path):
+        crew = DaskCrew(cast(Any, client), [plan], None, same_data=True)
+    crew._seen[ADDRESS] = _Seen(sign=1.0, since_s=now_s)
+    silences_s = []
+    for later_s in (0.0, 4.0, 4.0, 3600.0, 4.0):
+        now_s += later_s
+        silences_s.append(crew.silent_s(ADDRESS))
+    assert silences_s == [0.0, 4.0, 8.0, 0.0, 4.0]
 
 
 def test_a_worker_that_is_silent_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
