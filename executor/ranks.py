@@ -378,8 +378,7 @@ def _nap_until(is_completed: Callable[[], bool]) -> None:
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
     """Within it a signal ends the process: before the ranks are joined there is nothing to store."""
-    names = ("SIGINT", "SIGTERM", "SIGHUP")
-    numbers = [getattr(signal, name) for name in names]
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
     if threading.current_thread() is not threading.main_thread():
         numbers = []  # only the main thread may have handlers
     before = {number: signal.getsignal(number) for number in numbers}

@@ -6,8 +6,6 @@ Knows no cluster: how jobs and answers travel is `experiments.cluster`'s.
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from experiments.run_directory import RunDirectory
 from experiments.runner import draw_world, run_one
 from experiments.source_files import Identity, SourceFiles
 from experiments.stop import Stop
+from experiments.usage import own_peak_bytes
 
 EVENT_EVERY_S = 0.5
 """Wall seconds between two events about a run, at least."""
@@ -218,7 +217,7 @@ class _Teller:
                 closed_s=reached.closed_s,
                 accuracy=reached.accuracy,
                 evaluated=self._evaluated,
-                peak_bytes=_peak_bytes(),
+                peak_bytes=own_peak_bytes(),
             )
 
     def done(self, run: PlannedRun) -> None:
@@ -237,9 +236,3 @@ class _Teller:
     def _tell(self, **content: Any) -> None:
         run = self._run
         self._send({"run": f"{run.experiment}/{run.arm}/{run.seed}", **content})
-
-
-def _peak_bytes() -> float:
-    """The most that this process has held so far."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(peak if sys.platform == "darwin" else peak * 1024)
