@@ -85,11 +85,9 @@ def test_commands_take_turns_in_alternating_order(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 def test_a_turn_is_a_whole_command_and_what_its_runs_spent() -> None:
-    options = (*TINY, "--seeds", "0,1", "--arms", "global")
-    for jobs in (1, JOBS):
-        turn = play(jobs, options)
-        assert 0 < turn.cpu_s < JOBS * turn.wall_s
-        assert turn.peak_bytes > 50e6
+    turn = play(JOBS, (*TINY, "--seeds", "0,1", "--arms", "global"))
+    assert 0 < turn.cpu_s < JOBS * turn.wall_s
+    assert turn.peak_bytes > 50e6
 
 
 def test_a_command_that_fails_ends_the_bench_with_its_last_line() -> None:
@@ -97,7 +95,7 @@ def test_a_command_that_fails_ends_the_bench_with_its_last_line() -> None:
         play(1, ("--arms", "nobody"))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_start_is_the_time_until_two_workers_were_met() -> None:
     start = start_figure(1)
     assert (start.name, start.unit, start.better) == ("runs-2-jobs-start", "s", "lower")
