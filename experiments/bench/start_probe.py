@@ -1,4 +1,4 @@
-"""`python -m experiments.bench.start_probe JOBS`: meets so many workers as `driftscale run --jobs` does, and
+"""`python -m experiments.bench.start_probe JOBS`: meets as many workers as `driftscale run --jobs` does, and
 prints what the monotonic clock, which all processes share, said then.
 """
 
@@ -36,7 +36,7 @@ def main(jobs: int) -> None:
 
 
 def meet(crew: Crew, jobs: int) -> None:
-    """Until so many workers have answered."""
+    """Until that many workers have answered."""
     from experiments.jobs.crew import Met
 
     asked: set[str] = set()

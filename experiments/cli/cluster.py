@@ -23,7 +23,7 @@ KEYS = typer.Option(
 )
 INSECURE = typer.Option(
     "--insecure-cluster",
-    help="Allow tcp:// beyond this machine: whoever reaches the port commands the workers.",
+    help="Allow tcp:// beyond this machine: anybody who reaches the port commands the workers.",
 )
 Keys = Annotated[Path | None, KEYS]
 Insecure = Annotated[bool, INSECURE]

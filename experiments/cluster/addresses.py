@@ -1,6 +1,6 @@
 """Where a cluster's scheduler is: what --cluster may name, and which of it is safe to talk to.
 
-A dask port runs what it is sent. Without TLS everybody who can reach it commands the workers, and whoever
+A dask port runs what it is sent. Without TLS everybody who can reach it commands the workers, and anybody who
 answers at it is sent runs; so `tcp://` is taken on loopback alone, unless the user says otherwise.
 """
 

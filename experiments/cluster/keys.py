@@ -1,6 +1,6 @@
 """Credentials of a cluster: one key, and a certificate that is signed with it and trusts nothing else.
 
-Whoever holds the key is a member of the cluster, and commands it: scheduler, workers and clients have the
+Anybody who holds the key is a member of the cluster, and commands it: scheduler, workers and clients have the
 same. A command with workers of its own makes credentials that are kept in no file; dask has the key in one
 for the moment in which TLS reads it, within a folder of this user's alone.
 """

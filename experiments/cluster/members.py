@@ -105,13 +105,13 @@ def stop(token: str) -> None:
 
 
 def runs_beside(token: str, number: int) -> None:
-    """So many other runs are at work on this machine."""
+    """`number` other runs are at work on this machine."""
     if token in _workplaces:
         _workplaces[token].runs_beside(number)
 
 
 def leave() -> None:
-    """Have the run at work stored and stopped, whoever's it is, and take no other."""
+    """Have the run at work stored and stopped, of whatever command it is, and take no other."""
     global _is_leaving
     _is_leaving = True
     for place in _workplaces.values():

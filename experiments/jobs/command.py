@@ -311,7 +311,7 @@ class _Command:
             self._held_until[run] = self._clock() + MEET_AGAIN_S
             self._put_back(run)
         elif answer["end"] == "stopped":
-            # Also where a machine is shutting down: another worker goes on with the run.
+            # Also where a machine is shutting down: another worker resumes the run.
             self._put_back(run)
             self._roster.forget(address)
         elif answer["end"] == "error":

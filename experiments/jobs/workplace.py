@@ -104,7 +104,7 @@ class Workplace:
         self._stop.leave_word()
 
     def runs_beside(self, number: int) -> None:
-        """So many other runs are at work on this machine now."""
+        """`number` other runs are at work on this machine now."""
         self._beside = max(self._beside, number)
 
     def check_files(self, files: Mapping[str, Mapping[str, Identity]]) -> None:
