@@ -51,7 +51,9 @@ def scheduler(
     keys: Keys = None,
     host: Annotated[
         str | None,
-        typer.Option("--host", help="Address to listen at (default: with keys all, without 127.0.0.1)."),
+        typer.Option(
+            "--host", help="Address to listen at (default: all interfaces with keys, 127.0.0.1 without)."
+        ),
     ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port (default: any free one).")] = 0,
     scheduler_file: Annotated[
@@ -84,7 +86,7 @@ def worker(
         Path | None,
         typer.Option(
             "--data",
-            help="Folder that paths of configurations lie in on this host, if not where the command has it.",
+            help="Folder that paths of configurations lie in here, if elsewhere than for the command.",
             metavar="PATH",
             parser=path_for("--data"),
         ),

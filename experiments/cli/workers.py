@@ -33,6 +33,8 @@ def parse_scale(jobs: str | None, cluster: str | None, keys: Path | None, is_ins
             if is_given:
                 raise ConfigurationError(f"{name}: is for --cluster, which is not given")
         return Scale(_parse_jobs("1" if jobs is None else jobs))
+    if not cluster:
+        raise ConfigurationError("--cluster: is empty; must be an address or a scheduler file")
     if jobs is not None:
         raise ConfigurationError(
             f"--jobs {jobs!r}: does not go with --cluster, whose workers are as many as were started"

@@ -49,6 +49,7 @@ def meet(
         "machine": host_name(),
         "available_bytes": float(available_bytes()),
         "is_busy": _is_leaving or any(place.is_busy for place in _workplaces.values()),
+        "is_leaving": _is_leaving,
         "refusal": None,
         "rounding": rounding(),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -97,10 +98,13 @@ def serve_workers(asked: WorkerCommand, say: Say) -> None:
     at = urlsplit(address)
     protocol, host = at.scheme, asked.host
     security = security_for(address, asked.keys, "worker")
-    if host is None and protocol == "tcp" and is_loopback(at.hostname or ""):
-        host = LOOPBACK  # without one a worker listens on all interfaces
-    if host is not None:
-        _refuse_open(protocol, host, asked.is_insecure)
+    if host is None:  # without one, a worker would listen on all interfaces
+        host = (
+            LOOPBACK
+            if is_loopback(at.hostname or "")
+            else _host_that_reaches(at.hostname or "", at.port or 0)
+        )
+    _refuse_open(protocol, host, asked.is_insecure)
     if asked.local_directory is not None and not asked.local_directory.is_dir():
         raise InputError(f"--local-directory {asked.local_directory}: there is no such folder")
     with scratch_folder(asked.local_directory), event_loop() as loop:
@@ -131,7 +135,7 @@ def serve_workers(asked: WorkerCommand, say: Say) -> None:
                     f"no worker can be started for {address}"
                     f"{f' on --host {asked.host}' if asked.host else ''}: {cause}"
                 ) from error
-            say(f"{asked.jobs} worker{'s' if asked.jobs > 1 else ''} at {address}")
+            say(f"{asked.jobs} worker{'s' if asked.jobs > 1 else ''} for the scheduler at {address}")
             wait(loop, _all_finished(nannies))
             say(f"the scheduler at {address} has ended")
         except KeyboardInterrupt:
@@ -152,6 +156,14 @@ def _scheduler_security(asked: SchedulerCommand) -> tuple[distributed.Security, 
     if host is not None:
         _refuse_open(protocol, host, asked.is_insecure)
     return security, protocol, host
+
+
+def _host_that_reaches(scheduler: str, port: int) -> str:
+    """This machine's address on the way to the scheduler's host. No packet is sent for it."""
+    family, _, _, _, place = socket.getaddrinfo(scheduler, port, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(place)
+        return str(probe.getsockname()[0])
 
 
 def _refuse_open(protocol: str, host: str, is_insecure: bool) -> None:

@@ -153,7 +153,10 @@ class _Command:
         """A worker was met: it may be given runs, unless it is busy or not fit for them."""
         is_free = self._roster.answered(address, facts)
         if facts is not None and self._roster.is_busy(address):
-            self._say(f"{facts.place} is still at a run of another command, and gets others after it")
+            at_what = (
+                "leaves the cluster" if facts.is_leaving else "is at a run of another command until that ends"
+            )
+            self._say(f"{facts.place} {at_what}")
         if not is_free:
             return
         assert facts is not None
@@ -311,7 +314,10 @@ class _Command:
             self._held_until[run] = self._clock() + MEET_AGAIN_S
             self._put_back(run)
         elif answer["end"] == "stopped":
-            # Also where a machine is shutting down: another worker resumes the run.
+            if not self._stopping and run.experiment not in self.outcomes:  # its machine is shutting down
+                self._progress.note(
+                    f"{run.arm}, seed {run.seed}: stored by {seat.facts.place}, for another one"
+                )
             self._put_back(run)
             self._roster.forget(address)
         elif answer["end"] == "error":
@@ -350,7 +356,7 @@ class _Command:
         self._crew.addresses()  # ResumableError where not this worker alone is lost, but the whole cluster
         name = f"{run.arm}, seed {run.seed}"
         if lost < MOST_LOST:
-            self._progress.note(f"{name}: its worker was lost ({why}); begun again from its last checkpoint")
+            self._progress.note(f"{name}: its worker was lost ({why}); resuming from its last checkpoint")
             self._put_back(run)
             return
         self._end_all(

@@ -35,7 +35,8 @@ class Ended:
 class Facts:
     """What a worker said of itself when it was met.
 
-    `machine` names its host, `place` how an error should call it. `is_busy`: a run of another command, or of
+    `machine` names its host, `place` how an error should call it. `is_leaving`: it is told to end, and
+    begins nothing any more. `is_busy`: that, or a run of another command, or of
     one that is gone, is still at work there. `refusal` says why it may be given no run.
     """
 
@@ -43,6 +44,7 @@ class Facts:
     machine: str
     available_bytes: float
     is_busy: bool = False
+    is_leaving: bool = False
     refusal: str | None = None
     rounding: Mapping[str, str] | None = None
 

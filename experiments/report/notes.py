@@ -28,7 +28,10 @@ BOUNDS = (
 )
 FEW_SEEDS = "With under three seeds there is no interval, and what is shown may be chance{}."
 DOTS = "; dots are the seeds' own values"
-COST_NOTE = "Costs are per run up to the horizon; virtual and wall time are of whole runs."
+COST_NOTE = (
+    "Costs are per run up to the horizon; virtual and wall time are of whole runs. Wall time is longer where "
+    "other runs share the machine, as with --jobs."
+)
 
 
 def as_warning(text: str) -> str:

@@ -206,6 +206,7 @@ def test_a_rank_that_is_silent_is_given_up(tmp_path: Path) -> None:
         assert "rank 1 is gone, or silent for executor.worker_timeout_s = 2" in said
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_a_second_signal_ends_a_rank_at_once_though_another_is_silent(config: Path, tmp_path: Path) -> None:
     with RankProcesses(config, tmp_path / "out") as ranks:
@@ -219,6 +220,7 @@ def test_a_second_signal_ends_a_rank_at_once_though_another_is_silent(config: Pa
         assert ranks.processes[0].returncode == INTERRUPTED
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_a_full_disk_at_rank_0_ends_all_and_only_rank_0_says_so(config: Path, tmp_path: Path) -> None:
     limits = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))"

@@ -83,6 +83,7 @@ def test_commands_take_turns_in_alternating_order(monkeypatch: pytest.MonkeyPatc
     assert {jobs: len(found) for jobs, found in contest.turns.items()} == {1: 2, JOBS: 2}
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_a_turn_is_a_whole_command_and_what_its_runs_spent() -> None:
     turn = play(JOBS, (*TINY, "--seeds", "0,1", "--arms", "global"))

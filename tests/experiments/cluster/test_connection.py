@@ -138,6 +138,7 @@ def start(tmp_path, then):
     )
 
 
+@pytest.mark.sweep
 def test_workers_end_with_a_killed_command(tmp_path):
     with start(tmp_path, "time.sleep(60)") as command:
         workers = [int(pid) for pid in command.stdout.readline().split()]

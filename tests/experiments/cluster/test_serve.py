@@ -65,7 +65,7 @@ def test_a_worker_that_is_told_to_end_has_its_run_stored_first(cluster, tmp_path
     scheduler, line = cluster("scheduler", "--keys", tmp_path / "keys", "--scheduler-file", file)
     assert line.startswith("scheduler at tls://")
     worker, line = cluster("worker", file, "--keys", tmp_path / "keys", "--data", tmp_path)
-    assert line.startswith("1 worker at tls://")
+    assert line.startswith("1 worker for the scheduler at tls://")
     with joined_cluster(str(file), tmp_path / "keys") as client:
         assert set(client.run(os.getenv, OWN_DATA).values()) == {str(tmp_path)}
         run = client.submit(keep_until_told, str(told), pure=False)

@@ -225,7 +225,7 @@ def test_a_lost_worker_costs_its_own_run_only(tmp_path: Path) -> None:
     assert plays(crew) == ["a0 at w0", "a1 at w1", "a1 at w2"]
     assert [(job.run.seed, job.lost) for job in crew.given if not job.is_draw] == [(0, 0), (1, 0), (1, 1)]
     assert notes(story) == [
-        "a, seed 1: its worker was lost (its process ended); begun again from its last checkpoint"
+        "a, seed 1: its worker was lost (its process ended); resuming from its last checkpoint"
     ]
     assert story.ends == [("left", "a", 1), ("done", "a", 1), ("done", "a", 0)]
 
@@ -275,8 +275,7 @@ def test_a_silent_worker_is_replaced_after_its_time(tmp_path: Path) -> None:
     assert crew.log[-4:] == ["play a0 at w0", "replace w0", "meet w0'", "play a0 at w0'"]
     assert 30 < replaced_s[2] - replaced_s[1] < 31
     assert notes(story) == [
-        "a, seed 0: its worker was lost (it gave no sign of life for 30 s); begun again from its last "
-        "checkpoint"
+        "a, seed 0: its worker was lost (it gave no sign of life for 30 s); resuming from its last checkpoint"
     ]
 
 
@@ -293,7 +292,7 @@ def test_a_busy_worker_is_met_again_for_as_long_as_it_takes(tmp_path: Path) -> N
         "small": None
     }
     assert 3600 / (MEET_AGAIN_S + 1) < crew.log.count("meet w0") <= 3600 / MEET_AGAIN_S + 2
-    assert notes(story) == ["worker w0 is still at a run of another command, and gets others after it"]
+    assert notes(story) == ["worker w0 is at a run of another command until that ends"]
 
 
 def test_a_worker_that_did_not_answer_is_met_again(tmp_path: Path) -> None:
