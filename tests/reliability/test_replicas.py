@@ -150,8 +150,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return logs(out)
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", [pytest.param(0, marks=pytest.mark.sweep), 1])
+@pytest.mark.parametrize("victim", [0, 1])
 def test_a_rank_that_is_killed_ends_the_others_and_the_run_is_resumed(
     victim: int, config: Path, whole: bytes, tmp_path: Path
 ) -> None:
@@ -194,6 +195,7 @@ def test_a_signal_to_any_rank_stores_the_run_and_ends_all(
     assert checkpoint.is_file()
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_a_rank_that_is_silent_is_given_up(tmp_path: Path) -> None:
     timeout_s = {"executor": {"chunk": 1, "worker_timeout_s": 2.0}}
@@ -250,6 +252,7 @@ def test_a_folder_of_configurations_is_refused_under_torchrun(tmp_path: Path) ->
     assert said[1] == ""
 
 
+@pytest.mark.sweep
 def test_a_rank_that_lacks_its_data_is_heard_by_rank_0(config: Path, tmp_path: Path) -> None:
     nowhere = {1: ["--data", str(tmp_path / "nowhere")]}
     with RankProcesses(config, tmp_path / "out", own=nowhere) as ranks:

@@ -158,6 +158,7 @@ def test_workers_at_work_or_stuck_are_killed_at_the_end_and_dask_prints_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["command.py"]
 
 
+@pytest.mark.sweep
 def test_ctrl_c_ends_the_command_and_dask_prints_nothing(tmp_path):
     with start(tmp_path, "time.sleep(60)") as command:
         workers = [int(pid) for pid in command.stdout.readline().split()]

@@ -84,6 +84,7 @@ def test_a_worker_that_is_told_to_end_has_its_run_stored_first(cluster, tmp_path
     assert not file.exists()
 
 
+@pytest.mark.sweep
 def test_workers_end_with_their_scheduler(cluster):
     scheduler, line = cluster("scheduler")
     address = line.split()[-1]
@@ -93,6 +94,7 @@ def test_workers_end_with_their_scheduler(cluster):
     assert ended(worker) == (0, f"the scheduler at {address} has ended\n")
 
 
+@pytest.mark.sweep
 def test_two_hosts_of_loopback_make_a_cluster(cluster):
     _, line = cluster("scheduler", "--host", "127.0.0.1")
     address = line.split()[-1]

@@ -561,7 +561,7 @@ ENDS: dict[str, Callable[[], Step]] = {
 
 
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_whatever_happens_in_whatever_order_every_run_ends_once(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
