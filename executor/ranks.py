@@ -1,37 +1,27 @@
-"""The ranks of one job: how they find one another, and the one exchange that they make.
+"""The ranks of one job, and the one kind of exchange that they make.
 
-torchrun starts the ranks, here or on several machines. Every rank plays the same deterministic run, so that
-all of them make the same exchanges in the same order: each hands in a tree, and each gets those of all. A
-rank that fails makes one exchange in which it says so instead, and all raise its error: their count stays in
-step.
+How they find one another, here or on several machines, is `executor.gloo`'s. Every rank plays the same
+deterministic run, so that all of them make the same exchanges in the same order: each hands in a tree, and each
+gets those of all. A rank that fails makes one exchange in which it says so instead, and all raise its error:
+their count stays in step.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
-from ipaddress import ip_address
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from emulator.errors import ConfigurationError, EmulatorError, ResumableError
+from emulator.errors import EmulatorError, ResumableError
 from emulator.state_tree import Tree, from_bytes, to_bytes
 from executor.failures import packed_error, unpacked_error
 
-if TYPE_CHECKING:  # not every torch has it, and a run in one process needs none
-    from torch._C._distributed_c10d import Store
-
 Bytes = npt.NDArray[np.uint8]
 
-CONNECT_S = 300.0  # for all ranks to have found one another; rank 0 may look at its run directory before
 FIRST_TIMEOUT_S = 600.0  # until rank 0 has told the others its executor.worker_timeout_s
 
 NEAR_BYTES, FAR_BYTES = 2**17, 2**12
@@ -40,8 +30,6 @@ of a millisecond on one machine, where bytes cost next to nothing."""
 
 MOST_BYTES = 2**33
 """Of one body. What a length claims is looked at before memory for it is allocated."""
-
-LEAST_NAP_S, MOST_NAP_S, NAPS = 20e-6, 1e-3, 16  # of the wait so far, a nap is a sixteenth
 
 NO_DIGEST = bytes(32)
 
@@ -56,70 +44,6 @@ HEADER = np.dtype(
         ("digest", "V32"),
     ]
 )
-
-
-@dataclass(frozen=True)
-class Job:
-    """The ranks that torchrun started, as one of them sees them."""
-
-    rank: int
-    size: int
-    on_loopback: bool
-    attempt: str = "0"
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Job | None:
-        """What torchrun says in the environment; None without torchrun, or with one rank."""
-        size = environment.get("WORLD_SIZE", "1")
-        if "RANK" not in environment or size == "1":
-            return None
-        try:
-            rank, ranks = int(environment["RANK"]), int(size)
-            if not 0 <= rank < ranks:
-                raise ValueError("a rank is less than the number of ranks")
-        except ValueError as error:
-            raise ConfigurationError(
-                f"RANK = {environment['RANK']!r}, WORLD_SIZE = {size!r}: not what torchrun sets ({error})"
-            ) from error
-        attempt = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
-        return cls(rank, ranks, _is_loopback(environment.get("MASTER_ADDR", "")), attempt)
-
-    def store(self) -> Store:
-        """Where torchrun lets the ranks find one another.
-
-        ConfigurationError where what it sets is not all there, ResumableError where nobody answers.
-        """
-        from torch.distributed.rendezvous import rendezvous
-
-        try:
-            store: Store = next(iter(rendezvous("env://", timeout=timedelta(seconds=CONNECT_S))))[0]
-        except ValueError as error:
-            raise ConfigurationError(
-                f"RANK and WORLD_SIZE are set, but not all else that torchrun sets ({_first_line(error)}); "
-                f"start the command by torchrun, or unset them"
-            ) from error
-        except RuntimeError as error:
-            raise self.alone(error) from error
-        return store
-
-    def alone(self, error: RuntimeError) -> ResumableError:
-        """The others were not found: `error` says why."""
-        return ResumableError(
-            f"rank {self.rank} of {self.size}: the others do not come up in {CONNECT_S:g} s "
-            f"({_first_line(error)})"
-        )
-
-
-def file_store(path: str, size: int) -> Store:
-    """Where `size` ranks on one machine find one another, by a file at `path`: nothing listens for it."""
-    from torch._C._distributed_c10d import FileStore
-
-    return FileStore(path, size)
-
-
-def here() -> Job | None:
-    """The job that this process belongs to, if torchrun started it."""
-    return Job.from_environment(os.environ)
 
 
 class LostError(Exception):
@@ -312,98 +236,5 @@ class Ranks:
             raise LostError(f"a message that is none ({error})") from error
 
 
-def join(
-    job: Job,
-    store: Store,
-    asks: Callable[[], bool] = lambda: False,
-    spent: Callable[[], tuple[float, float]] = lambda: (0.0, 0.0),
-) -> Ranks:
-    """The ranks of `job`, once all are there; ResumableError where one never comes.
-
-    On loopback they listen on the loopback interface alone, else on the one that torch.distributed takes,
-    which GLOO_SOCKET_IFNAME names.
-    """
-    try:
-        gather = GlooGather(job, store)
-    except RuntimeError as error:
-        raise job.alone(error) from error
-    return Ranks(job.rank, job.size, gather, asks, spent, NEAR_BYTES if job.on_loopback else FAR_BYTES)
-
-
-class GlooGather:
-    """`Gather` by torch.distributed's gloo."""
-
-    def __init__(self, job: Job, store: Store) -> None:
-        from torch._C._distributed_c10d import PrefixStore, ProcessGroupGloo
-
-        options = ProcessGroupGloo._Options()  # type: ignore[attr-defined]
-        options._timeout = timedelta(seconds=CONNECT_S)
-        options._threads = 1
-        device = (
-            ProcessGroupGloo.create_device(hostname="127.0.0.1")
-            if job.on_loopback
-            else ProcessGroupGloo.create_default_device()
-        )
-        options._devices = [device]
-        own = PrefixStore(f"driftscale/{job.attempt}", store)
-        self._size = job.size
-        self._store = store  # a rank may still look there while it connects
-        self._group = ProcessGroupGloo(own, job.rank, job.size, options)
-
-    def __call__(self, own: Bytes, timeout_s: float) -> Sequence[Bytes]:
-        import torch
-        from torch._C._distributed_c10d import AllgatherOptions
-
-        handed = torch.from_numpy(own)
-        found = [torch.empty_like(handed) for _ in range(self._size)]
-        options = AllgatherOptions()
-        options.timeout = timedelta(seconds=timeout_s)
-        try:
-            work = self._group.allgather([found], [handed], options)  # type: ignore[attr-defined]
-            _nap_until(work.is_completed)
-            work.wait()
-        except RuntimeError as error:
-            raise LostError(_first_line(error)) from error
-        return [one.numpy() for one in found]
-
-
-def _nap_until(is_completed: Callable[[], bool]) -> None:
-    """Wait in Python, not within torch: a signal is handled at once."""
-    start_s = time.perf_counter()
-    while not is_completed():
-        waited_s = time.perf_counter() - start_s
-        time.sleep(min(max(waited_s / NAPS, LEAST_NAP_S), MOST_NAP_S))
-
-
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Within it a signal ends the process: before the ranks are joined there is nothing to store."""
-    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-    if threading.current_thread() is not threading.main_thread():
-        numbers = []  # only the main thread may have handlers
-    before = {number: signal.getsignal(number) for number in numbers}
-    try:
-        for number, handler in before.items():
-            if handler is not signal.SIG_IGN:  # as nohup wants it
-                signal.signal(number, signal.SIG_DFL)
-        yield
-    finally:
-        for number, handler in before.items():
-            if handler is not None:
-                signal.signal(number, handler)
-
-
 def _put(target: Bytes, content: bytes | memoryview) -> None:
     target[: len(content)] = np.frombuffer(content, dtype=np.uint8)
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
-
-
-def _first_line(error: Exception) -> str:
-    line = str(error).partition("\n")[0]
-    return line.partition("] ")[2].partition(". This is")[0] or line

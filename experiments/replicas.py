@@ -19,7 +19,8 @@ from emulator.errors import (
 )
 from emulator.runlog import RoundRecord
 from emulator.state_tree import Tree
-from executor.ranks import Job, Ranks, ended_by_signals, join
+from executor.gloo import Job, ended_by_signals, join
+from executor.ranks import Ranks
 from executor.replicas import ReplicatedExecutor
 from experiments.build import World, build_emulation, build_executor, build_world
 from experiments.config import Experiment, Locate, parse_experiment

@@ -25,11 +25,12 @@ from emulator.arrays import Floats32, Ints
 from emulator.messages import SampleRanges, TrainTasks
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
+from executor.gloo import Job, file_store, join
 from executor.models import MODELS
 from executor.models.base import ModelSpec
 from executor.parameters import ExecutorParameters
 from executor.plain_loop import PlainLoop
-from executor.ranks import Job, Ranks, file_store, join
+from executor.ranks import Ranks
 from executor.replicas import ReplicatedExecutor
 from executor.rules import RULES
 from experiments.bench.figures import Figure, Reference, Target, figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from executor.ranks import Job, file_store, join
+from executor.gloo import Job, file_store, join
 from executor.replicas import ReplicatedExecutor
 from experiments.bench.training import Contest, Network, Schedule
 

@@ -12,7 +12,7 @@ from tempfile import gettempdir
 
 from emulator.errors import ConfigurationError, EmulatorError, InputError, InterruptionError, RunError
 from emulator.own_files import path_below
-from executor.ranks import Job, here
+from executor.gloo import Job, here
 from experiments.cli.output import OutputFormat, print_json
 from experiments.cli.progress import make_progress
 from experiments.cli.signals import EXIT_CODE, stop_on_signals

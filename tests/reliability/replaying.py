@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from executor.ranks import Job, Ranks, file_store, join
+from executor.gloo import Job, file_store, join
+from executor.ranks import Ranks
 from executor.replicas import ReplicatedExecutor
 from experiments.build import World, build_emulation, build_executor, build_world
 from experiments.config import Experiment, locator
