@@ -1,9 +1,9 @@
 """The ranks of one job, and the one kind of exchange that they make.
 
 How they find one another, here or on several machines, is `executor.gloo`'s. Every rank plays the same
-deterministic run, so that all of them make the same exchanges in the same order: each hands in a tree, and each
-gets those of all. A rank that fails makes one exchange in which it says so instead, and all raise its error:
-their count stays in step.
+deterministic run, so that all of them make the same exchanges in the same order: each hands in a tree, and
+each gets those of all. A rank that fails makes one exchange in which it says so instead, and all raise its
+error: their count stays in step.
 """
 
 from __future__ import annotations

@@ -1,0 +1,86 @@
+"""The sha256 of what 23 small kinds of run and three experiments of the package log, one seed each.
+
+    python -m tests.golden.logs           plays them all and compares; exit code 1 names those that differ
+    python -m tests.golden.logs --small   plays the 23 kinds alone
+    python -m tests.golden.logs --write   plays them all and stores what came of them
+
+A refactoring changes none of them. The last bits of a log depend on the type of machine and on torch, which
+are stored beside the hashes: elsewhere, write them first with the commit to compare with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from experiments.build import build_world
+from experiments.config import locator
+from tests.reliability.rows import ARMS, AVAILABILITY, row
+from tests.reliability.stops import Stopped
+
+STORED = Path(__file__).with_name("logs.json")
+DATA = Path(__file__).parents[3] / "shared" / "data"
+CONFIGS = Path(__file__).parents[2] / "experiments" / "configs"
+EXPERIMENTS = ("digits.toml", "covid-mnist.toml", "feddrift/sine-2.toml")
+
+
+def machine() -> dict[str, str]:
+    """What the last bits of a log depend on, besides the code."""
+    return {
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def _small_runs(out: Path) -> Iterator[tuple[str, str]]:
+    """The name and the log's sha256 of each of the 23 kinds."""
+    (out / "availability.csv").write_text(AVAILABILITY)
+    for name in ARMS:
+        experiment = row(name)
+        world = build_world(experiment, 0, locator(out, None))
+        run = Stopped(experiment, world, out / name)
+        run.play()
+        yield name, _sha256(run.log_path)
+
+
+def _experiments(out: Path) -> Iterator[tuple[str, str]]:
+    """The arm's path and the log's sha256 of each run of the three experiments, seed 0."""
+    for config in EXPERIMENTS:
+        folder = out / Path(config).stem
+        arguments = ["run", str(CONFIGS / config), "--seeds", "0", "--data", str(DATA), "--out", str(folder)]
+        subprocess.run([sys.executable, "-m", "experiments.cli", *arguments], check=True, capture_output=True)
+        for log in sorted(folder.rglob("log.jsonl")):
+            yield str(log.parent.relative_to(out)), _sha256(log)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def main(arguments: list[str]) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        played = dict(_small_runs(out)) | ({} if arguments == ["--small"] else dict(_experiments(out)))
+    if arguments == ["--write"]:
+        STORED.write_text(json.dumps({"machine": machine(), "logs": played}, indent=1) + "\n")
+        return 0
+    stored = json.loads(STORED.read_text())
+    if stored["machine"] != machine():
+        print(f"the stored logs are those of {stored['machine']}, and this is {machine()}")
+    known = stored["logs"]
+    differing = [name for name in played if played[name] != known.get(name)]
+    print(f"{len(played) - len(differing)} of {len(played)} logs as stored", *differing, sep="\n  ")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
