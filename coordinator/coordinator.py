@@ -17,23 +17,23 @@ from typing import Any
 import numpy as np
 
 from coordinator.assignment import Assignment
-from coordinator.bank import ModelBank
-from coordinator.cohort import Cohort, Picked
-from coordinator.divergence import Divergence
-from coordinator.faults import Faults, no_faults
-from coordinator.lanes import Lanes
-from coordinator.measurement import NOT_MEASURED, Measurement, measure, scored_clients
-from coordinator.method import Parts, RoundSettings
+from coordinator.candidates import Pool
+from coordinator.federation.bank import ModelBank
+from coordinator.federation.cohort import Cohort, Picked
+from coordinator.federation.divergence import Divergence
+from coordinator.federation.faults import Faults, no_faults
+from coordinator.federation.lanes import Lanes
+from coordinator.federation.measurement import NOT_MEASURED, Measurement, measure, scored_clients
+from coordinator.federation.method import Parts, RoundSettings
+from coordinator.federation.progress import RoundProgress
+from coordinator.federation.questions import Questions
+from coordinator.federation.reports import Reports
+from coordinator.federation.solver_state import SolverState
+from coordinator.federation.stored_parts import StoredParts
+from coordinator.federation.tasks import task_settings, visit_work
+from coordinator.federation.window import Window
 from coordinator.part import Part
-from coordinator.pool import Pool
-from coordinator.progress import RoundProgress
-from coordinator.questions import Questions
-from coordinator.reports import Reports
-from coordinator.solver_state import SolverState
-from coordinator.stored_parts import StoredParts
-from coordinator.tasks import task_settings, visit_work
 from coordinator.view import View
-from coordinator.window import Window
 from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
 from emulator.events import CohortDue, DispatchDue, Event, RoundDeadline, RoundOpened
@@ -47,9 +47,9 @@ from emulator.messages import (
     Work,
 )
 from emulator.ports import Availability, Executor, Reaction, SampleStream
-from emulator.runlog import RoundRecord
 from emulator.seeding import RandomStreams
-from emulator.state_tree import Tree, as_tree, of_tree
+from emulator.storage.runlog import RoundRecord
+from emulator.storage.state_tree import Tree, as_tree, of_tree
 
 SECONDS_PER_DAY = 86_400.0
 

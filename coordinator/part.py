@@ -6,7 +6,7 @@ from abc import ABC
 from typing import ClassVar
 
 from emulator.plugins import Parameters
-from emulator.stateful import Stateful
+from emulator.storage.stateful import Stateful
 
 
 class Part(Stateful, ABC):

@@ -14,9 +14,9 @@ from pathlib import Path
 from device_profiles.fleet import DeviceProfile, Fleet
 from device_profiles.mixture import MixtureProfile, read_mixture
 from device_profiles.table import TableProfile, read_device_table
-from emulator.bounded import is_file
 from emulator.errors import DataFileError, InputError, UnknownNameError
 from emulator.plugins import Registry
+from emulator.storage.bounded import is_file
 
 __all__ = ["PROFILES", "DeviceProfile", "Fleet", "load_profile", "read_profile"]
 

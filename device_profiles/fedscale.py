@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from device_profiles.fleet import ALIASES
-from emulator.bounded import is_file, read_bytes
-from emulator.checkpoints import write_durably
 from emulator.errors import DataFileError
+from emulator.storage.bounded import is_file, read_bytes
+from emulator.storage.checkpoints import write_durably
 
 MAX_BYTES = 64 * 2**20
 """The published files have 39 and 26 million bytes."""

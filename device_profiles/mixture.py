@@ -48,11 +48,11 @@ from pydantic import (
 
 from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
 from emulator.arrays import Floats
-from emulator.bounded import has_controls, is_file, read_toml
 from emulator.errors import DataFileError
 from emulator.numbers import Number, PositiveShare
 from emulator.plugins import Parameters
-from emulator.tables import read_table
+from emulator.storage.bounded import has_controls, is_file, read_toml
+from emulator.storage.tables import read_table
 
 SHARE_TOLERANCE = 1e-6
 MOST_PAIRS = 2**17

@@ -10,10 +10,10 @@ import numpy as np
 
 from device_profiles.fleet import BOUNDS, COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
 from emulator.arrays import Floats
-from emulator.bounded import has_controls
 from emulator.errors import DataFileError
 from emulator.seeding import deal
-from emulator.tables import TableFile, read_table
+from emulator.storage.bounded import has_controls
+from emulator.storage.tables import TableFile, read_table
 
 ID = "device_id"
 ABOUT_KEYS = ("reference_model", "reference_flops", "source")

@@ -10,8 +10,8 @@ from emulator.errors import RunError
 from emulator.in_flight import InFlight
 from emulator.ports import Coordinator, Reaction
 from emulator.queue import EventQueue
-from emulator.runlog import RoundRecord
-from emulator.state_tree import Tree
+from emulator.storage.runlog import RoundRecord
+from emulator.storage.state_tree import Tree
 
 Observer = Callable[[RoundRecord], None]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
-from emulator.state_tree import Tree, as_tree, of_tree
+from emulator.storage.state_tree import Tree, as_tree, of_tree
 
 SORTED_AT_ONCE = 4096
 """Visits that are sorted together when those kept sorted have run out; an eighth of all, if that is more."""

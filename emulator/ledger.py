@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emulator.arrays import Floats
-from emulator.stateful import Stateful
+from emulator.storage.stateful import Stateful
 
 
 @dataclass

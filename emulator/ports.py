@@ -22,8 +22,8 @@ from emulator.messages import (
     TrainTasks,
     Updates,
 )
-from emulator.runlog import RoundRecord
-from emulator.state_tree import Tree
+from emulator.storage.runlog import RoundRecord
+from emulator.storage.state_tree import Tree
 
 Split = Literal["train", "test"]
 

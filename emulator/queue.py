@@ -6,7 +6,7 @@ import heapq
 import math
 
 from emulator.events import EVENTS, Event
-from emulator.state_tree import Tree
+from emulator.storage.state_tree import Tree
 
 
 class EventQueue:

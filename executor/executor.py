@@ -25,20 +25,20 @@ from emulator.messages import (
 )
 from emulator.ports import SampleReader, Segment
 from emulator.seeding import RandomStreams
-from executor import evaluation, scoring
-from executor.cohort import Strategy, Wave
-from executor.dense import DenseCohort
-from executor.fitting import Fitting, out_of_memory_named
 from executor.flat import FlatModel
-from executor.memory import keep_freed_memory
+from executor.inference import evaluation, scoring
+from executor.inference.prediction import Predictor
+from executor.malloc import keep_freed_memory
 from executor.models.base import ModelSpec
+from executor.parallel import SideBySide
 from executor.parameters import ExecutorParameters
-from executor.prediction import Predictor
-from executor.reference import ReferenceLoop
 from executor.rules.base import Chain, LocalRule, build_chain
-from executor.side_by_side import SideBySide
-from executor.stacked import StackedCohort
-from executor.tampering import tamper
+from executor.training.dense import DenseCohort
+from executor.training.groups import Strategy, Wave
+from executor.training.out_of_memory import Fitting, out_of_memory_named
+from executor.training.reference import ReferenceLoop
+from executor.training.stacked import StackedCohort
+from executor.training.tampering import tamper
 
 STACKED_PARAMETERS = 250_000  # of all models together: with what else a step touches, near a core's cache
 LEAST_STACKED, MOST_STACKED = 8, 25

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from emulator import errors
-from emulator.state_tree import Tree
+from emulator.storage.state_tree import Tree
 
 KNOWN: dict[str, type[BaseException]] = {
     kind.__name__: kind

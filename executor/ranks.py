@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.errors import EmulatorError, ResumableError
-from emulator.state_tree import Tree, from_bytes, to_bytes
+from emulator.storage.state_tree import Tree, from_bytes, to_bytes
 from executor.failures import packed_error, unpacked_error
 
 Bytes = npt.NDArray[np.uint8]

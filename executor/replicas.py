@@ -25,7 +25,7 @@ from emulator.messages import (
     TrainTasks,
 )
 from emulator.ports import Segment
-from emulator.state_tree import Tree
+from emulator.storage.state_tree import Tree
 from executor.executor import LocalExecutor
 from executor.mixing import Mixing, sends_rows, sent_rows, summed
 from executor.ranks import Ranks

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from coordinator.coordinator import SynchronousCoordinator
-from coordinator.faults import Faults
-from coordinator.measurement import scored_clients
-from coordinator.method import Parts, RoundSettings
+from coordinator.federation.faults import Faults
+from coordinator.federation.measurement import scored_clients
+from coordinator.federation.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize
 from coordinator.schedules import Schedule
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES

@@ -16,17 +16,17 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from coordinator.aggregators import AGGREGATORS, Aggregator
 from coordinator.clusterers import CLUSTERERS, Clusterer
 from coordinator.detectors import DETECTORS, Detector
-from coordinator.faults import FaultParameters
+from coordinator.federation.faults import FaultParameters
 from coordinator.memories import MEMORIES, Memory
 from coordinator.pacing import PACINGS, Pacing
 from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
-from emulator.bounded import is_file, read_toml, toml_document
 from emulator.errors import ConfigurationError, DataFileError
 from emulator.numbers import Count, Duration, Number, PositiveFactor, PositiveShare, Seed
 from emulator.plugins import ChoiceOf, Chosen, Parameters, Registry, alone_is_a_list
+from emulator.storage.bounded import is_file, read_toml, toml_document
 from executor.parameters import ExecutorParameters
-from experiments.recorded import (
+from experiments.results.recorded import (
     EXPERIMENT_FILE,
     MOST_EXPERIMENT_BYTES,
     MOST_NAME_BYTES,

@@ -26,7 +26,7 @@ DATA = {
     "experiments/configs/covid-mnist.toml",
     "experiments/configs/feddrift/sine-2.toml",
     "experiments/configs/digits.toml",
-    "experiments/report/report_page.html",
+    "experiments/results/report/report_page.html",
     "traces/availability/diurnal_curve.csv",
     "experiments/bench/digits_15_runs.toml",
     *(f"{package}/py.typed" for package in PACKAGES),

@@ -21,10 +21,10 @@ from coordinator.clusterers.single import Single
 from coordinator.coordinator import SynchronousCoordinator
 from coordinator.detectors import Detector
 from coordinator.detectors.changed import Changed
-from coordinator.faults import FaultParameters, Faults
+from coordinator.federation.faults import FaultParameters, Faults
+from coordinator.federation.method import Parts, RoundSettings
 from coordinator.memories import Memory
 from coordinator.memories.held import Held, HeldParameters
-from coordinator.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncParameters
 from coordinator.schedules import Schedule
@@ -48,8 +48,8 @@ from emulator.messages import (
 )
 from emulator.plugins import NoParameters
 from emulator.ports import Segment, Split
-from emulator.runlog import RoundRecord
 from emulator.seeding import RandomStreams
+from emulator.storage.runlog import RoundRecord
 from emulator.trigger import Trigger
 
 Intervals = Sequence[tuple[float, float]]

@@ -56,7 +56,7 @@ def test_a_command_that_trains_nothing_loads_nothing_heavy(arguments: list[str])
 
 def test_a_configuration_is_read_without_the_analysis_libraries() -> None:
     done = run(
-        "import sys, experiments.run_directory, device_profiles, emulator.tables\n"
+        "import sys, experiments.results.run_directory, device_profiles, emulator.storage.tables\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     assert done.stdout.strip() == "[]", done.stderr

@@ -15,8 +15,8 @@ from device_profiles import read_profile
 from emulator.errors import DataFileError, InputError
 from experiments.cli import OUR_PACKAGES, main
 from experiments.config import load_experiment, locator
-from experiments.leftovers import clear
-from experiments.run_directory import RunDirectory
+from experiments.results.run_directory import RunDirectory
+from experiments.running.leftovers import clear
 from tests.experiments.small import DEVICES, write_idx_folder, write_small
 from tests.experiments.synthetic_runs import a_directory, a_run, store
 from tests.reliability.readers import MIXTURE, beside_the_mixture
@@ -241,7 +241,7 @@ def test_a_trace_source_outside_is_refused_and_not_taken_for_a_misspelt_name(pla
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
 def test_what_is_no_regular_file_is_refused_and_never_waited_for(tmp_path: Path, kind: str) -> None:
-    from emulator.tables import read_table
+    from emulator.storage.tables import read_table
 
     path = Path("/dev/zero")
     if kind == "pipe":

@@ -16,9 +16,9 @@ from emulator.plugins import Parameters
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS, num_noise_starts
-from traces.even_table import Block, EvenTable
 from traces.images import ImageSet
-from traces.table import CHUNK_ROWS
+from traces.tables.base import CHUNK_ROWS
+from traces.tables.even import Block, EvenTable
 from traces.trace import Trace
 
 MAX_SAMPLES = 2**31

@@ -16,10 +16,10 @@ from emulator.errors import InputError
 from emulator.messages import SampleRanges
 from emulator.ports import Split
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, Arrivals
-from traces.flipped_labels import FlippedLabels
 from traces.images import ImageSet
 from traces.samples import NoisyImages
-from traces.table import CHUNK_ROWS, Table
+from traces.tables.base import CHUNK_ROWS, Table
+from traces.tables.flipped_labels import FlippedLabels
 
 DIGESTED_PIXELS = 2**22
 """Pixels that are turned into features at once, for the digest."""

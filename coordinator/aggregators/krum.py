@@ -8,12 +8,12 @@ import numpy as np
 from pydantic import Field
 
 from coordinator.aggregators.base import Aggregator
-from coordinator.shares import exact
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
 from emulator.numbers import Count, ShareBelowHalf
 from emulator.plugins import Parameters
+from emulator.proportions import exact
 
 
 class KrumParameters(Parameters):

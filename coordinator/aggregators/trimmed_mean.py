@@ -8,10 +8,10 @@ import numpy as np
 from pydantic import Field
 
 from coordinator.aggregators.by_coordinate import ByCoordinate
-from coordinator.shares import exact
 from emulator.arrays import Floats, Floats32
 from emulator.numbers import ShareBelowHalf
 from emulator.plugins import Parameters
+from emulator.proportions import exact
 
 
 class TrimmedMeanParameters(Parameters):

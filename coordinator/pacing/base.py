@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from coordinator.part import Part
-from coordinator.shares import exact
 from emulator.arrays import Bools, Ints
+from emulator.proportions import exact
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.numbers import ShareBelowOne
 from emulator.plugins import Parameters
-from emulator.state_tree import Tree, as_tree, of_tree
+from emulator.storage.state_tree import Tree, as_tree, of_tree
 
 
 class AdaptiveLearningRateParameters(Parameters):

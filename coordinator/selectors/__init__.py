@@ -1,6 +1,6 @@
 """Selectors, by name."""
 
-from coordinator.pool import Pool
+from coordinator.candidates import Pool
 from coordinator.selectors.base import Selector
 from coordinator.selectors.random import Random
 from emulator.plugins import Registry

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from coordinator.candidates import Pool
 from coordinator.part import Part
-from coordinator.pool import Pool
 from coordinator.view import View
 from emulator.arrays import Ints
 

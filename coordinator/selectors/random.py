@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coordinator.pool import Pool
+from coordinator.candidates import Pool
 from coordinator.selectors.base import Selector
 from coordinator.view import View
 from emulator.arrays import NO_IDS, Ints

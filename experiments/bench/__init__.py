@@ -2,5 +2,5 @@
 
 A workload is a function that takes its sizes and gives figures; `registry` names them all. The references are
 written here, plainly: what a reader would write without us. That of local training needs torch and is
-`executor.plain_loop`. Nothing here is part of a run.
+`executor.training.plain_loop`. Nothing here is part of a run.
 """

@@ -32,7 +32,7 @@ def completion_figures(
     clients: int, in_flight: int, completions: int, repeats: int, say: Say
 ) -> list[Figure]:
     """Completions per second, against heapq and against SimPy."""
-    from experiments.bench.completions_by_simpy import complete_by_simpy
+    from experiments.bench.rivals.completions_by_simpy import complete_by_simpy
 
     visit_client, visit_s = draw_visits(clients, in_flight + completions)
     found = interleaved(

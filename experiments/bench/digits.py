@@ -16,9 +16,9 @@ from experiments.bench.figures import Figure, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved
 from experiments.bench.shipped import shipped_experiment
 from experiments.config import Experiment, locator
-from experiments.plan import plan_run
-from experiments.planned_run import PlannedRun, Reached
-from experiments.runner import run_plan
+from experiments.running.plan import plan_run
+from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.runner import run_plan
 
 ARM = "fielding"
 SPENT_ON = ("train_s", "evaluate_s", "score_s", "cluster_s")

@@ -22,7 +22,7 @@ from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved
 from experiments.bench.memory import BYTES_PER_MB, in_a_process
 from experiments.bench.shipped import frozen_digits
-from experiments.run_directory import RunDirectory
+from experiments.results.run_directory import RunDirectory
 
 JOBS = 2
 ONE_AFTER_ANOTHER = "the same command with --jobs 1"
@@ -134,7 +134,7 @@ def start_figure(repeats: int) -> Figure:
 def seconds_until_met() -> float:
     """Wall seconds from the start of a fresh process until all its workers were met."""
     start_s = time.monotonic()
-    met_s: float = in_a_process("start_probe", str(JOBS))
+    met_s: float = in_a_process("start", str(JOBS))
     return met_s - start_s
 
 

@@ -1,8 +1,8 @@
 """What a fleet keeps in memory, and by how much a run's memory grows from round to round.
 
-Each repeat is a process of its own, `memory_probe` or `growth_probe`. A fleet's bytes are those that are
-resident beyond those of the loaded libraries; its reference is one Python object per client, with its device
-and its histogram as a list.
+Each repeat is a process of its own, `probes/memory.py` or `probes/growth.py`. A fleet's bytes are those that
+are resident beyond those of the loaded libraries; its reference is one Python object per client, with its
+device and its histogram as a list.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def growth_figures(rounds: int, repeats: int, say: Say) -> list[Figure]:
     in_all: list[float] = []
 
     def measured() -> float:
-        seen = in_a_process("growth_probe", str(rounds))
+        seen = in_a_process("growth", str(rounds))
         later = after_first_quarter(seen)
         in_all.append(later[-1][1] - later[0][1])
         return slope(later)
@@ -109,15 +109,15 @@ def slope(seen: Sequence[tuple[int, int]]) -> float:
 
 def probe(what: str, clients: int) -> dict[str, float]:
     """Resident bytes that a fresh process adds; RunError with its last line when it fails."""
-    found: dict[str, float] = in_a_process("memory_probe", what, str(clients))
+    found: dict[str, float] = in_a_process("memory", what, str(clients))
     return found
 
 
 def in_a_process(module: str, *arguments: str) -> Any:
-    """What a module of the bench prints in a process of its own, read as JSON."""
+    """What a module of `probes` prints in a process of its own, read as JSON."""
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
-        [sys.executable, "-P", "-m", f"experiments.bench.{module}", *arguments],
+        [sys.executable, "-P", "-m", f"experiments.bench.probes.{module}", *arguments],
         env={**os.environ, "PYTHONPATH": str(root)},
         capture_output=True,
         text=True,

@@ -19,16 +19,16 @@ import numpy as np
 from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
 from coordinator.clusterers.single import Single
 from coordinator.coordinator import SynchronousCoordinator
+from coordinator.federation.method import Parts, RoundSettings
 from coordinator.memories.held import Held, HeldParameters
-from coordinator.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncParameters
 from coordinator.selectors import Selector
 from coordinator.selectors.random import Random
 from emulator.emulation import Emulation
 from emulator.plugins import NoParameters
-from emulator.runlog import RoundRecord, RunLog
 from emulator.seeding import RandomStreams
+from emulator.storage.runlog import RoundRecord, RunLog
 from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.measure import Measured, Say, collector_frozen, interleaved, often
 from experiments.bench.population import (
@@ -126,8 +126,8 @@ def measure_fleet_sizes(repeats: int, say: Say) -> list[Figure]:
 def round_figures(clients: int, repeats: int, say: Say, sizes: RoundSizes | None = None) -> list[Figure]:
     """Milliseconds of a round, against SimPy and against objects that are scanned."""
     # SimPy is of the extra `bench`: who only wants the sizes does without.
-    from experiments.bench.rounds_by_scan import ScannedRounds
-    from experiments.bench.rounds_by_simpy import SimpyRounds
+    from experiments.bench.rivals.rounds_by_scan import ScannedRounds
+    from experiments.bench.rivals.rounds_by_simpy import SimpyRounds
 
     sizes = sizes or RoundSizes()
     say(f"drawing {clients:,} devices, and making as many objects")

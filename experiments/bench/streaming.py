@@ -18,7 +18,7 @@ from emulator.messages import TrainTasks
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.models.base import ModelSpec
-from executor.plain_loop import PlainLoop
+from executor.training.plain_loop import PlainLoop
 from experiments.bench.figures import Figure, Reference, figure
 from experiments.bench.measure import Measured, Say, interleaved, timed
 from experiments.bench.shipped import shipped_experiment

@@ -29,16 +29,16 @@ from executor.gloo import Job, file_store, join
 from executor.models import MODELS
 from executor.models.base import ModelSpec
 from executor.parameters import ExecutorParameters
-from executor.plain_loop import PlainLoop
 from executor.ranks import Ranks
 from executor.replicas import ReplicatedExecutor
 from executor.rules import RULES
+from executor.training.plain_loop import PlainLoop
 from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved, timed
 
 SEED = 4
 LEARNING_RATE = 0.05
-RANK_MODULE = "experiments.bench.training_rank"
+RANK_MODULE = "experiments.bench.probes.training_rank"
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PLAIN_LOOP = "a plain loop over the clients with torch.optim.SGD, 1 thread"
 

@@ -132,7 +132,7 @@ def report(
 ) -> None:
     """Summarise a run directory again, or a folder of them."""
     from experiments.cli.runs import report_all_of, report_one
-    from experiments.table import run_directories
+    from experiments.results.table import run_directories
 
     found = run_directories(directory)
     if found:
@@ -156,8 +156,8 @@ def check(
     """
     from experiments.cli.check_table import check_facts, print_check, print_checks
     from experiments.config import load_experiment, locator
-    from experiments.folder import load_folder
-    from experiments.plan import check as check_one
+    from experiments.running.folder import load_folder
+    from experiments.running.plan import check as check_one
 
     chosen = _parse_seeds(seeds)
     if config.is_dir():
@@ -223,7 +223,7 @@ def bench(
 def _parse_seeds(text: str | None) -> list[int] | None:
     """`0..9` (both ends included), `0,3,7`, or both: `0..2,5`."""
     from emulator.errors import ConfigurationError
-    from experiments.recorded import MOST_RUNS
+    from experiments.results.recorded import MOST_RUNS
 
     if text is None:
         return None

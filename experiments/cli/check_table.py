@@ -81,7 +81,7 @@ def _labels_seen(names: Sequence[str]) -> Facts:
 
 def _faults(experiment: Experiment, world: World) -> Facts:
     """What is injected: as it is configured, and how many clients lie."""
-    from coordinator.faults import SCALED
+    from coordinator.federation.faults import SCALED
 
     settings = experiment.faults
     corrupt = f"{settings.corrupt:g} ({settings.corruption})" if settings.corrupt else ""

@@ -17,9 +17,9 @@ from rich.table import Column
 from rich.text import Text
 
 from experiments.cli.streams import Notes
-from experiments.formats import time_scale
-from experiments.planned_run import PlannedRun, Reached
-from experiments.time_left import TimeLeft
+from experiments.results.formats import time_scale
+from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.time_left import TimeLeft
 
 PLAIN_LINES_PER_RUN = 4
 STATUS_WIDTH = len("virtual 99.9 days, accuracy 99.9%")

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from emulator.errors import ConfigurationError, EmulatorError, InputError, InterruptionError, RunError
-from emulator.own_files import path_below
+from emulator.storage.own_files import path_below
 from executor.gloo import Job, here
 from experiments.cli.output import OutputFormat, print_json
 from experiments.cli.progress import make_progress
@@ -19,19 +19,19 @@ from experiments.cli.signals import EXIT_CODE, stop_on_signals
 from experiments.cli.tables import print_drift, print_path, print_summary, print_unfinished
 from experiments.cli.workers import Scale, scaled_out
 from experiments.config import load_experiment, locator
-from experiments.folder import load_folder, plan_folder, refuse_failed, run_folder
 from experiments.jobs.command import run_side_by_side
-from experiments.locking import locked
-from experiments.plan import Plan, plan_run
-from experiments.planned_run import PlannedRun
-from experiments.replicas import follow, joined
-from experiments.report.cells import how_far
-from experiments.results import write_results
-from experiments.run_directory import RunDirectory
-from experiments.runner import run_plan
-from experiments.stop import Stop
-from experiments.summary import Summary
-from experiments.table import build_table, how_many_runs, recorded_name, write_table
+from experiments.results.report.cells import how_far
+from experiments.results.run_directory import RunDirectory
+from experiments.results.summary import Summary
+from experiments.results.table import build_table, how_many_runs, recorded_name, write_table
+from experiments.results.write import write_results
+from experiments.running.folder import load_folder, plan_folder, refuse_failed, run_folder
+from experiments.running.locking import locked
+from experiments.running.plan import Plan, plan_run
+from experiments.running.planned_run import PlannedRun
+from experiments.running.replicas import follow, joined
+from experiments.running.runner import run_plan
+from experiments.running.stop import Stop
 
 INTERRUPTED = (
     "interrupted; finished runs are kept, the same command{} goes on with the rest, from the last checkpoint"

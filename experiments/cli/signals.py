@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from experiments.stop import Stop
+from experiments.running.stop import Stop
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 INTERRUPTED = "interrupted; nothing that was finished is lost, give the same command again"

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.formats import Cell
-from experiments.report.cells import NOTHING, how_far, scored_steps
-from experiments.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
-from experiments.report.notes import (
+from experiments.results.formats import Cell
+from experiments.results.report.cells import NOTHING, how_far, scored_steps
+from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
+from experiments.results.report.notes import (
     COST_NOTE,
     HOW_TO_SET_A_TARGET,
     accuracy_note,
@@ -24,8 +24,8 @@ from experiments.report.notes import (
     horizon_note,
     target_note,
 )
-from experiments.report.table_page import TITLES, accuracy_cell, columns_with_drift, models_cell
-from experiments.summary import Summary
+from experiments.results.report.table_page import TITLES, accuracy_cell, columns_with_drift, models_cell
+from experiments.results.summary import Summary
 
 WIDTH_WITHOUT_TERMINAL = 140
 GAP = 3  # between columns: two of padding, and one of the box

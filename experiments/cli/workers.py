@@ -10,8 +10,8 @@ from pathlib import Path
 from emulator.errors import ConfigurationError
 from experiments.jobs.admission import jobs_at_once
 from experiments.jobs.crew import Crew
-from experiments.machine import available_bytes, cores
-from experiments.plan import Plan
+from experiments.running.machine import available_bytes, cores
+from experiments.running.plan import Plan
 
 MOST_JOBS = 1024
 

@@ -11,8 +11,8 @@ import re
 import time
 from pathlib import Path
 
-from emulator import bounded
 from emulator.errors import ConfigurationError, InputError
+from emulator.storage import bounded
 
 SCHEMES = ("tls", "tcp")
 MOST_FILE_BYTES = 2**20

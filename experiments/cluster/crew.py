@@ -25,8 +25,8 @@ from experiments.cluster import members
 from experiments.cluster.installation import source_digest
 from experiments.jobs.crew import Ended, Facts, Met, Told
 from experiments.jobs.workplace import Job, described
-from experiments.locking import lock_content
-from experiments.plan import Plan
+from experiments.running.locking import lock_content
+from experiments.running.plan import Plan
 
 LOOK_S = 1.0
 """Wall seconds between two looks at who is there."""

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from executor.capability import cpu_capability
-from experiments.attempt import ROUNDING
 from experiments.cli import OUR_PACKAGES
+from experiments.running.attempt import ROUNDING
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.errors import EmulatorError, InputError
-from emulator.own_files import create_file, open_file
+from emulator.storage.own_files import create_file, open_file
 
 if TYPE_CHECKING:
     from distributed import Security

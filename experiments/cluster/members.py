@@ -17,9 +17,9 @@ from experiments.cluster import child_signals
 from experiments.cluster.installation import rounding, source_digest
 from experiments.cluster.settings import OWN_DATA
 from experiments.jobs.workplace import Answer, Job, Workplace
-from experiments.locking import why_not_excluded
-from experiments.machine import available_bytes, host_name
-from experiments.run_directory import RunDirectory
+from experiments.results.run_directory import RunDirectory
+from experiments.running.locking import why_not_excluded
+from experiments.running.machine import available_bytes, host_name
 
 _workplaces: dict[str, Workplace] = {}  # by the token of the command
 _is_leaving = False

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import distributed
 
 from emulator.errors import ConfigurationError, InputError
-from emulator.own_files import create_file
+from emulator.storage.own_files import create_file
 from experiments.cluster.addresses import is_loopback, scheduler_address
 from experiments.cluster.connection import (
     LOOPBACK,

@@ -9,9 +9,9 @@ import numpy as np
 
 from coordinator.aggregators import Aggregator
 from coordinator.assignment import Assignment
+from coordinator.candidates import Pool
 from coordinator.detectors import Detector
 from coordinator.pacing import CohortSize, Pacing
-from coordinator.pool import Pool
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from emulator.arrays import Bools, Floats, Ints

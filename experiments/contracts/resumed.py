@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from emulator.state_tree import from_bytes, to_bytes
-from emulator.stateful import Stateful
+from emulator.storage.state_tree import from_bytes, to_bytes
+from emulator.storage.stateful import Stateful
 
 Part = TypeVar("Part", bound=Stateful)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
 from coordinator.assignment import Assignment
-from coordinator.bank import ModelBank
+from coordinator.federation.bank import ModelBank
 from coordinator.memories import Memory
 from coordinator.memories.claimed import Claimed, ClaimedParameters
 from coordinator.part import Part

@@ -17,12 +17,12 @@ from experiments.jobs.crew import MOST_LOST, Crew, Ended, Facts, Met, Told
 from experiments.jobs.order import RunQueue, World, world_of
 from experiments.jobs.roster import MEET_AGAIN_S, Roster, Seat
 from experiments.jobs.workplace import Answer, Job
-from experiments.manifest import Drawn, recorded_files, write_manifest
-from experiments.plan import Plan
-from experiments.planned_run import PlannedRun, Reached
-from experiments.runner import Outcomes, Progress, failed_runs, tidy
-from experiments.source_files import Identity
-from experiments.stop import Stop
+from experiments.running.manifest import Drawn, recorded_files, write_manifest
+from experiments.running.plan import Plan
+from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.runner import Outcomes, Progress, failed_runs, tidy
+from experiments.running.source_files import Identity
+from experiments.running.stop import Stop
 
 LOOK_S = 0.2
 """Wall seconds between two looks at a stop that was asked for, at most."""

@@ -16,15 +16,15 @@ from emulator.errors import ConfigurationError
 from executor.failures import packed_error
 from experiments.build import World
 from experiments.config import locator, parse_experiment
-from experiments.locking import RunAtWorkError, lock_content
-from experiments.manifest import Drawn
-from experiments.plan import Plan
-from experiments.planned_run import PlannedRun, Reached
-from experiments.run_directory import RunDirectory
-from experiments.runner import draw_world, run_one
-from experiments.source_files import Identity, SourceFiles
-from experiments.stop import Stop
-from experiments.usage import own_peak_bytes
+from experiments.results.run_directory import RunDirectory
+from experiments.running.locking import RunAtWorkError, lock_content
+from experiments.running.manifest import Drawn
+from experiments.running.plan import Plan
+from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.runner import draw_world, run_one
+from experiments.running.source_files import Identity, SourceFiles
+from experiments.running.stop import Stop
+from experiments.running.usage import own_peak_bytes
 
 EVENT_EVERY_S = 0.5
 """Wall seconds between two events about a run, at least."""

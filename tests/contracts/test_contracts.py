@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.candidates import Pool
 from coordinator.clusterers.single import Single
 from coordinator.detectors.changed import Changed
 from coordinator.memories.held import Held, HeldParameters
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncParameters
-from coordinator.pool import Pool
 from coordinator.schedules import Schedule
 from coordinator.selectors.random import Random
 from emulator.arrays import Ints

@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.memories.held import Held, HeldParameters
 from emulator.messages import SampleRanges
-from emulator.state_tree import as_tree, of_tree
+from emulator.storage.state_tree import as_tree, of_tree
 from experiments import contracts
 
 

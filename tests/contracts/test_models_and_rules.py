@@ -7,10 +7,10 @@ import torch
 
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
-from executor.layers import Layers
 from executor.models import MODELS
 from executor.rules import RULES
 from executor.rules.base import LocalRule, LocalRun, build_chain
+from executor.training.layers import Layers
 
 ROWS, WIDTH = 3, 5
 

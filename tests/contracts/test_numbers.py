@@ -23,10 +23,10 @@ from emulator.plugins import Parameters
 from experiments.config import Experiment, locator, parse_experiment
 from experiments.contracts import check_numbers
 from experiments.contracts.numbers import configured_numbers, extreme_tables
-from experiments.plan import plan_run
-from experiments.results import write_results
-from experiments.run_directory import RunDirectory
-from experiments.runner import run_plan
+from experiments.results.run_directory import RunDirectory
+from experiments.results.write import write_results
+from experiments.running.plan import plan_run
+from experiments.running.runner import run_plan
 from tests.contracts.registries import LEAST, REGISTRIES
 from tests.experiments.small import (
     DEVICES,

@@ -1,162 +1,95 @@
-"""A client with nothing to train is no candidate: its visit would take no time, and fill a quota first."""
-
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
-from coordinator.assignment import Assignment
-from coordinator.memories.claimed import Claimed, ClaimedParameters
-from coordinator.memories.held import Held, HeldParameters
-from coordinator.view import View
+from coordinator.candidates import FIRST_BLOCK, Pool
 from emulator.arrays import Bools, Ints
-from emulator.errors import RunError
-from emulator.messages import SampleRanges
-from emulator.ports import Split
-from tests.fakes import (
-    INF,
-    FakeAvailability,
-    FakeClusterer,
-    FakeExecutor,
-    FakeStream,
-    Population,
-    fresh,
-    ints,
-)
-
-VISIT_S = 9.0
 
 
-class Drying(FakeStream):
-    """One data step a round. Client c holds no training samples in the steps `dry[c]`; in all others there is
-    one, which arrived just then."""
+class Online:
+    """Whether a client's id is in `ids`; counts the clients it was asked about."""
 
-    def __init__(self, num_clients: int, steps: int, dry: Mapping[int, range]) -> None:
-        super().__init__(np.ones((steps, num_clients, 1)))
-        self.dry = dry
+    def __init__(self, ids: Ints) -> None:
+        self.ids = ids
+        self.asked = 0
 
-    def held(self, ids: Ints, split: Split) -> SampleRanges:
-        ranges = super().held(ids, split)
-        is_dry = np.array(
-            [self.step in self.dry.get(client, range(0)) for client in ids.tolist()], dtype=bool
-        )
-        return SampleRanges.one_each(
-            ranges.first, np.where(is_dry & (split == "train"), ranges.first, ranges.last)
-        )
+    def __call__(self, ids: Ints) -> Bools:
+        self.asked += len(ids)
+        return np.isin(ids, self.ids)
 
 
-def drying(num_clients: int, dry: Mapping[int, range], rounds: int = 3, **settings: Any) -> Population:
-    return Population(
-        FakeExecutor([1.0] * num_clients),
-        stream=Drying(num_clients, rounds, dry),
-        rounds=rounds,
-        **settings,
-    )
+def rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
 
 
-def test_a_client_that_has_run_dry_fills_no_quota() -> None:
-    records = drying(2, {1: range(1, 9)}, participants=1, over_commit=2).play().records
-    assert [record.participants for record in records] == [[0, 1], [0], [0]]
-    assert [record.kept for record in records][1:] == [[0], [0]]
-    assert all(record.train_loss is not None for record in records)
-    assert records[-1].closed_s == 3 * VISIT_S
+@pytest.mark.parametrize("online_share", [0.02, 0.3, 1.0])
+@pytest.mark.parametrize("count", [0, 1, 7, 60])
+def test_a_draw_is_distinct_and_of_those_that_are_there(online_share: float, count: int) -> None:
+    members = np.arange(10_000, 20_000)
+    online = Online(members[rng(1).random(len(members)) < online_share])
+    for seed in range(5):
+        drawn = Pool([members], online).draw(0, count, rng(seed))
+        assert len(drawn) == len(set(drawn.tolist())) == count
+        assert np.isin(drawn, online.ids).all()
 
 
-def test_a_client_that_receives_samples_again_is_a_candidate_again() -> None:
-    records = drying(2, {1: range(1, 2)}).play().records
-    assert [record.kept for record in records] == [[0, 1], [0], [0, 1]]
+def test_a_draw_from_a_large_lane_looks_at_few_of_its_clients() -> None:
+    members = np.arange(1_000_000)
+    online = Online(members[::5])
+    Pool([members], online).draw(0, 130, rng(0))
+    assert online.asked < 5000
 
 
-def test_quotas_are_shared_over_the_clients_that_can_train() -> None:
-    # Of four clients in the first lane three run dry: the one participant comes from the second, of two.
-    records = (
-        drying(
-            6,
-            {client: range(1, 9) for client in (0, 1, 2)},
-            rounds=2,
-            clusterer=FakeClusterer({0: fresh([0, 0, 0, 0, 1, 1])}),
-            participants=1,
-        )
-        .play()
-        .records
-    )
-    assert set(records[0].kept) < {0, 1, 2, 3}
-    assert set(records[1].kept) < {4, 5}
+def test_where_fewer_are_there_than_wanted_all_are_drawn() -> None:
+    members = np.arange(5000)
+    online = Online(np.array([3, 77, 4999]))
+    assert sorted(Pool([members], online).draw(0, 10, rng(0)).tolist()) == [3, 77, 4999]
+    assert Pool([members[:0]], online).draw(0, 10, rng(0)).tolist() == []
 
 
-def test_a_round_waits_for_enough_clients_that_can_train() -> None:
-    # Clients 0 and 1 are online; client 1 has run dry; client 2 comes at 40 s.
-    away = FakeAvailability({2: [(0.0, 5.0), (40.0, INF)]})
-    population = drying(3, {1: range(1, 9)}, rounds=2, min_online=2, availability=away)
-    assert population.play().records[1].dispatched_s == 40.0
+@pytest.mark.parametrize(("size", "online"), [(6, [0, 2, 3, 5]), (5000, [5, 900, 901, 4998])])
+def test_every_pair_of_those_that_are_there_is_equally_likely(size: int, online: list[int]) -> None:
+    # 6 pairs of 4 clients, each expected 300 times; of the large lane some are tried and rejected first.
+    pool = Pool([np.arange(size)], Online(np.array(online)))
+    pairs = [tuple(sorted(pool.draw(0, 2, rng(seed)).tolist())) for seed in range(1800)]
+    counts = np.unique(np.array(pairs), axis=0, return_counts=True)[1]
+    assert len(counts) == 6
+    assert chisquare(counts).pvalue > 1e-3
 
 
-def test_min_online_asks_for_no_more_than_can_train() -> None:
-    records = drying(3, {1: range(1, 9)}, rounds=2, min_online=3).play().records
-    assert records[1].dispatched_s == VISIT_S
-    assert records[1].kept == [0, 2]
+def test_drawing_by_rejection_is_uniform_over_all_that_are_there() -> None:
+    online = np.arange(0, 8000, 2)
+    pool = Pool([np.arange(8000)], Online(online))
+    hits = np.zeros(10)
+    for seed in range(800):
+        hits += np.bincount(pool.draw(0, 10, rng(seed)) // 800, minlength=10)
+    assert chisquare(hits).pvalue > 1e-3
 
 
-def test_those_that_can_train_and_never_come_back_are_not_waited_for_without_end() -> None:
-    away = FakeAvailability({0: [(0.0, 9.5)]})
-    with pytest.raises(RunError, match=r"round 2: 0 of 1 clients are online.*never"):
-        drying(2, {1: range(1, 9)}, availability=away).play()
+def test_a_lane_is_told_by_all_of_its_clients_that_are_there() -> None:
+    pool = Pool([np.array([2, 3, 5]), np.array([4, 6])], lambda ids: ids % 2 == 0)
+    assert pool.ids(0).tolist() == [2]
+    assert pool.ids(1).tolist() == [4, 6]
+    assert len(pool) == 2
 
 
-def test_when_nobody_can_train_the_run_ends_with_the_reason() -> None:
-    with pytest.raises(RunError) as raised:
-        drying(2, dict.fromkeys(range(2), range(1, 9))).play()
-    assert str(raised.value) == (
-        "round 1: nobody can be selected: of 2 clients 2 are in a selection lane, and none of these has "
-        "samples to train on at data step 1; a trace must last as long as round.rounds = 3"
-    )
+def test_whether_enough_are_there_is_known_without_asking_more_than_needed() -> None:
+    lanes = [np.arange(0, 100_000), np.arange(100_000, 200_000)]
+    online = Online(np.array([3, 5, 50_000, 150_000]))
+    assert Pool(lanes, online).holds(2)
+    assert online.asked == FIRST_BLOCK
+    assert Pool(lanes, online).holds(4)
+    assert not Pool(lanes, online).holds(5)
+    assert Pool([], online).holds(0)
 
 
-def test_a_window_in_which_nothing_arrived_leaves_nothing_to_train() -> None:
-    class Arriving(FakeStream):
-        """All is held for ever; client 1 received it in step 0."""
-
-        def arrived(self, ids: Ints, first_step: int, last_step: int) -> SampleRanges:
-            ranges = self.held(ids, "train")
-            newest = np.where(ids == 1, 0, self.step)
-            there = (first_step <= newest) & (newest <= last_step)
-            return SampleRanges.one_each(ranges.first, np.where(there, ranges.last, ranges.first))
-
-    def kept(memory: HeldParameters) -> list[list[int]]:
-        population = Population(
-            FakeExecutor([1.0, 1.0]), stream=Arriving(np.ones((3, 2, 1))), memory=Held(memory), rounds=3
-        )
-        return [record.kept for record in population.play().records]
-
-    assert kept(HeldParameters()) == [[0, 1]] * 3
-    assert kept(HeldParameters(window=2)) == [[0, 1], [0, 1], [0]]
-    assert kept(HeldParameters(window=1, weighting="linear")) == [[0, 1], [0], [0]]
-
-
-def test_claims_for_models_without_members_leave_nothing_to_train() -> None:
-    # Client 1 alone received samples for model 1, in step 0; then it belongs to model 0, and has run dry.
-    script = {0: fresh([0, 1]), 1: Assignment.moved(ints(0, 0), 2)}
-    population = drying(
-        2,
-        {1: range(1, 9)},
-        clusterer=FakeClusterer(script),
-        memory=Claimed(ClaimedParameters()),
-    )
-    assert [record.kept for record in population.play().records] == [[0, 1], [0], [0]]
-
-
-def test_a_memory_is_asked_once_for_an_assignment_and_a_data_step() -> None:
-    class Counting(Held):
-        asked = 0
-
-        def trains(self, clients: Ints, view: View) -> Bools:
-            self.asked += 1
-            return super().trains(clients, view)
-
-    memory = Counting(HeldParameters())
-    still = FakeStream(np.ones((2, 2, 1)), rounds_per_step=3)
-    Population(FakeExecutor([1.0, 1.0]), stream=still, memory=memory, rounds=6).play()
-    assert memory.asked == 2
+def test_a_small_pool_is_asked_once_for_all_its_lanes() -> None:
+    online = Online(np.array([1, 4, 5]))
+    pool = Pool([np.array([1, 2, 3]), np.zeros(0, dtype=np.int64), np.array([4, 5])], online)
+    assert pool.holds(3)
+    assert not pool.holds(4)
+    assert [pool.ids(lane).tolist() for lane in range(3)] == [[1], [], [4, 5]]
+    assert sorted(pool.draw(2, 2, rng(0)).tolist()) == [4, 5]
+    assert online.asked == 5

@@ -6,12 +6,12 @@ import pytest
 
 from coordinator.aggregators.median import Median
 from coordinator.clusterers.fielding import Fielding, FieldingParameters
-from coordinator.faults import FaultParameters, Faults
+from coordinator.federation.faults import FaultParameters, Faults
 from coordinator.pacing.sync import SyncParameters
 from emulator.emulation import Emulation
 from emulator.messages import Work
 from emulator.seeding import RandomStreams
-from emulator.state_tree import from_bytes, to_bytes
+from emulator.storage.state_tree import from_bytes, to_bytes
 from tests.fakes import (
     NOTHING,
     FakeAvailability,

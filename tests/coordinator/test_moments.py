@@ -12,10 +12,10 @@ import pytest
 
 from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
 from coordinator.assignment import Assignment
+from coordinator.candidates import Pool
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.single import Single
 from coordinator.memories.held import Held, HeldParameters
-from coordinator.pool import Pool
 from coordinator.schedules import Schedule
 from coordinator.selectors.random import Random
 from coordinator.view import View

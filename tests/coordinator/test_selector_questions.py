@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coordinator.candidates import Pool
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.single import Single
 from coordinator.pacing.sync import SyncParameters
-from coordinator.pool import Pool
 from coordinator.selectors import Selector
 from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.emulation import Emulation
 from emulator.plugins import NoParameters, Parameters
-from emulator.runlog import RoundRecord
-from emulator.state_tree import from_bytes, to_bytes
+from emulator.storage.runlog import RoundRecord
+from emulator.storage.state_tree import from_bytes, to_bytes
 from experiments.contracts import check_selector
 from tests.fakes import (
     INF,

@@ -11,8 +11,8 @@ from emulator.errors import RunError
 from emulator.events import DispatchDue, Event, RoundDeadline, RoundOpened
 from emulator.in_flight import VisitEnds
 from emulator.ports import Reaction
-from emulator.runlog import RoundRecord
-from tests.emulator.test_runlog import RECORD
+from emulator.storage.runlog import RoundRecord
+from tests.emulator.storage.test_runlog import RECORD
 
 
 @dataclass

@@ -14,9 +14,9 @@ from emulator.messages import InferencePlan, SampleRanges
 from emulator.plugins import NoParameters
 from emulator.ports import Executor, Segment
 from executor.executor import LocalExecutor
+from executor.inference.prediction import EVALUATION_BATCH
 from executor.models.base import ModelSpec
 from executor.parameters import ExecutorParameters
-from executor.prediction import EVALUATION_BATCH
 from executor.rules.base import LocalRule
 from tests.executor.fakes import FakeReader, executor, model, rule, wave
 

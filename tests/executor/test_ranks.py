@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emulator.errors import ResumableError, RunError, UnknownNameError
-from emulator.state_tree import Tree
+from emulator.storage.state_tree import Tree
 from executor.failures import PeerFaultError
 from executor.ranks import HEADER, Bytes, LostError, Ranks
 from tests.executor.meeting import INLINE_BYTES, columns, together

@@ -14,7 +14,7 @@ from emulator.errors import ResumableError
 from emulator.messages import InferencePlan, Metric, SampleRanges
 from emulator.ports import Executor
 from executor.executor import LocalExecutor
-from executor.prediction import EVALUATION_BATCH
+from executor.inference.prediction import EVALUATION_BATCH
 from executor.ranks import Ranks
 from executor.replicas import ReplicatedExecutor, ReplicatedUpdates
 from executor.sharing import share

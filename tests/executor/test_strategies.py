@@ -17,18 +17,18 @@ from emulator.arrays import Floats
 from emulator.messages import TrainTasks
 from emulator.plugins import NoParameters
 from emulator.seeding import RandomStreams
-from executor import dense
-from executor.batches import step_counts, task_batches
-from executor.cohort import Strategy, Wave
-from executor.dense import DenseCohort
 from executor.flat import FlatModel
 from executor.models import MODELS as REGISTERED
 from executor.models.base import ModelSpec
-from executor.reference import ReferenceLoop
 from executor.rules import RULES
 from executor.rules.base import LocalRule, LocalRun, build_chain
 from executor.rules.sgd import Sgd
-from executor.stacked import StackedCohort
+from executor.training import dense
+from executor.training.batches import step_counts, task_batches
+from executor.training.dense import DenseCohort
+from executor.training.groups import Strategy, Wave
+from executor.training.reference import ReferenceLoop
+from executor.training.stacked import StackedCohort
 from tests.executor.fakes import FakeReader, Ready, model, rule, wave
 
 STREAMS = RandomStreams(9)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from emulator.runlog import RoundRecord, RunLog
-from experiments.run_directory import FinishedRun, RunDirectory
+from emulator.storage.runlog import RoundRecord, RunLog
+from experiments.results.run_directory import FinishedRun, RunDirectory
 
 TIMING = {"wall_s": 2.0, "train_s": 1.0, "evaluate_s": 0.5, "cluster_s": 0.1, "peak_memory_bytes": 1e8}
 

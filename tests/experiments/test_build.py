@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emulator.errors import ConfigurationError, DataFileError, EmulatorError
-from emulator.runlog import RoundRecord
+from emulator.storage.runlog import RoundRecord
 from executor.flops import forward_flops
 from experiments.build import (
     World,
@@ -273,7 +273,7 @@ def test_a_sample_of_everybody_is_no_sample() -> None:
 
 
 def test_a_large_trace_lies_where_it_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traces.columns.MAPPED_FROM_BYTES", 1)
+    monkeypatch.setattr("traces.tables.columns.MAPPED_FROM_BYTES", 1)
     experiment = small()
     with pytest.raises(EmulatorError, match="nowhere"):
         build_world(experiment, 0, locator(None, None), tmp_path / "nowhere")

@@ -12,10 +12,10 @@ import pytest
 
 from emulator.errors import ConfigurationError
 from experiments.config import Experiment, load_experiment, parse_experiment
-from experiments.plan import check, plan_run
-from experiments.results import write_results
-from experiments.run_directory import RunDirectory
-from experiments.runner import run_plan
+from experiments.results.run_directory import RunDirectory
+from experiments.results.write import write_results
+from experiments.running.plan import check, plan_run
+from experiments.running.runner import run_plan
 from tests.experiments.small import Story, small, small_table
 
 RECORDED = Path(__file__).parent / "fixtures" / "by-a-worker"

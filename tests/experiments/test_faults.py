@@ -12,8 +12,8 @@ import tomli_w
 
 import experiments
 from emulator.errors import ConfigurationError, DataFileError
-from emulator.packed import packed
-from emulator.runlog import RoundRecord, RunLog, read_log
+from emulator.storage.packed import packed
+from emulator.storage.runlog import RoundRecord, RunLog, read_log
 from experiments.build import World, build_emulation, build_executor, build_world, run_header
 from experiments.cli.check_table import check_facts
 from experiments.config import Experiment, load_experiment, locator, parse_experiment

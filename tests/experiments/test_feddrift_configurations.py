@@ -12,8 +12,8 @@ import pytest
 import experiments
 from experiments.build import build_parts
 from experiments.config import Experiment, load_experiment, locator, parse_experiment
-from experiments.plan import plan_run
-from experiments.runner import run_plan
+from experiments.running.plan import plan_run
+from experiments.running.runner import run_plan
 from tests.experiments.small import Story
 
 FOLDER = Path(experiments.__file__).parent / "configs" / "feddrift"

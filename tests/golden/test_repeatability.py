@@ -12,7 +12,7 @@ from emulator.emulation import Emulation
 from emulator.events import Event
 from emulator.in_flight import VisitEnds
 from emulator.ports import Coordinator, Reaction
-from emulator.runlog import RunLog, read_log
+from emulator.storage.runlog import RunLog, read_log
 from tests.fakes import FakeAvailability, FakeExecutor, FakeStream, Population, a_fleet
 
 CLIENTS, STEPS, LABELS = 24, 6, 5

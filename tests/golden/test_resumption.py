@@ -10,8 +10,8 @@ from coordinator.schedules.adaptive_lr import AdaptiveLearningRate
 from emulator.emulation import Emulation
 from emulator.errors import DataFileError
 from emulator.messages import StateSpec
-from emulator.runlog import RunLog
-from emulator.state_tree import from_bytes, to_bytes
+from emulator.storage.runlog import RunLog
+from emulator.storage.state_tree import from_bytes, to_bytes
 from tests.golden.test_repeatability import a_population
 
 HEADER = {"arm": "a", "seed": 5}

@@ -30,7 +30,7 @@ def stop_in_round(number: int) -> None:
 
 def stop_before_drawing() -> None:
     """This process stops, until it is told to go on, when it is about to draw the clients."""
-    from experiments import runner
+    from experiments.running import runner
 
     build_world = vars(runner)["build_world"]
 
@@ -54,7 +54,7 @@ def _stop() -> None:
 
 
 def _in_round(number: int, act: Callable[[], object]) -> None:
-    from emulator.runlog import RoundRecord, RunLog
+    from emulator.storage.runlog import RoundRecord, RunLog
 
     append, logged = RunLog.append, 0
 

@@ -348,7 +348,7 @@ def beside_the_concepts(folder: Path) -> None:
 
 
 def read_label_table(folder: Path, file: Path, number: int) -> None:
-    from emulator.tables import read_table
+    from emulator.storage.tables import read_table
     from traces.sources.label_replay import LabelReplayParameters, filled, read_label_counts
 
     about = {"table": "t", "images": "i", "group": "place", "time": "day", "label": "kind", "count": "seen"}
@@ -423,7 +423,7 @@ def log_seeds() -> tuple[bytes, ...]:
     """A log whose arrays are lists, and one in which they are packed."""
     import tempfile
 
-    from emulator.runlog import RunLog
+    from emulator.storage.runlog import RunLog
     from emulator.trigger import Trigger
     from tests.experiments.synthetic_runs import CONCEPTS, a_drifting_run, a_record
 
@@ -485,7 +485,7 @@ def odd_log() -> Odd:
 
 
 def read_log_file(folder: Path, file: Path, number: int) -> None:
-    from emulator.runlog import read_log
+    from emulator.storage.runlog import read_log
 
     read_log(file)
 
@@ -494,13 +494,13 @@ def in_a_directory(place: str) -> Callable[[Path, Path, int], None]:
     """Reads a whole run directory, in which the input is the file at `place`."""
 
     def read(folder: Path, file: Path, number: int) -> None:
-        from experiments.report import write_report
-        from experiments.report.drift_section import drift_section
-        from experiments.report.page import lead, settings_of_run
-        from experiments.rounds_table import rounds_table
-        from experiments.run_directory import RunDirectory
-        from experiments.summary import summarise_directory
-        from experiments.table import build_table
+        from experiments.results.report import write_report
+        from experiments.results.report.drift_section import drift_section
+        from experiments.results.report.page import lead, settings_of_run
+        from experiments.results.rounds_table import rounds_table
+        from experiments.results.run_directory import RunDirectory
+        from experiments.results.summary import summarise_directory
+        from experiments.results.table import build_table
 
         directory = RunDirectory(folder / "run")
         (directory.path / place).write_bytes(file.read_bytes())
@@ -576,7 +576,7 @@ def json_seeds(document: Any) -> Callable[[], tuple[bytes, ...]]:
 
 
 def checkpoint_seeds() -> tuple[bytes, ...]:
-    from emulator.state_tree import to_bytes
+    from emulator.storage.state_tree import to_bytes
 
     tree = {
         "round": 3,
@@ -612,7 +612,7 @@ def odd_checkpoint(draw: random.Random) -> bytes:
 
 def read_checkpoint_file(folder: Path, file: Path, number: int) -> None:
     """Under the name that its content asks for, since it is refused before it is looked at else."""
-    from emulator.checkpoints import read_checkpoint
+    from emulator.storage.checkpoints import read_checkpoint
 
     sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
     named = file.rename(folder / f"round-000001-{sha256}.safetensors")
@@ -625,7 +625,7 @@ def read_checkpoint_file(folder: Path, file: Path, number: int) -> None:
 # -- all of them --------------------------------------------------------------------------------------------
 
 TABLE_BYTES = 2**31
-"""What `emulator.tables` states: a page of a Parquet file may say that it needs so much."""
+"""What `emulator.storage.tables` states: a page of a Parquet file may say that it needs so much."""
 
 KEYS = (
     *(b"name", b"seeds", b"trace", b"source", b"devices", b"profile", b"availability", b"training", b"model"),

@@ -9,10 +9,10 @@ from typing import Any
 
 from executor.executor import LocalExecutor
 from executor.replicas import ReplicatedExecutor
-from experiments.attempt import Attempt
 from experiments.build import World, build_emulation, build_executor, run_header
 from experiments.config import Experiment
-from experiments.run_directory import RunDirectory
+from experiments.results.run_directory import RunDirectory
+from experiments.running.attempt import Attempt
 
 END = object()
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from emulator import tables
 from emulator.errors import DataFileError
-from emulator.packed import MOST_ENTRIES, unpacked
-from emulator.runlog import read_log
-from emulator.tables import read_table
+from emulator.storage import tables
+from emulator.storage.packed import MOST_ENTRIES, unpacked
+from emulator.storage.runlog import read_log
+from emulator.storage.tables import read_table
 from traces.idx import read_idx
 
 MIB = 2**20

@@ -14,17 +14,17 @@ import pytest
 
 from coordinator.clusterers.single import Single
 from coordinator.view import View
-from emulator.checkpoints import read_checkpoint
 from emulator.errors import CheckpointError, ConfigurationError, ResumableError, RunError
-from emulator.state_tree import to_bytes
+from emulator.storage.checkpoints import read_checkpoint
+from emulator.storage.state_tree import to_bytes
 from executor.capability import cpu_capability
-from experiments.attempt import FORMAT
 from experiments.config import Experiment, locator
-from experiments.machine import host_name
-from experiments.plan import plan_run
-from experiments.run_directory import RunDirectory
-from experiments.runner import run_plan
-from experiments.stop import Stop
+from experiments.results.run_directory import RunDirectory
+from experiments.running.attempt import FORMAT
+from experiments.running.machine import host_name
+from experiments.running.plan import plan_run
+from experiments.running.runner import run_plan
+from experiments.running.stop import Stop
 from tests.experiments.small import Story, small
 
 ROUNDS = 12
@@ -317,7 +317,7 @@ def test_what_cannot_be_read_is_kept_and_gone_on_with_once_it_can(
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as broken:
-        broken.setattr(f"emulator.{reader}.open_file", failing)
+        broken.setattr(f"emulator.storage.{reader}.open_file", failing)
         with pytest.raises(ResumableError) as stopped:
             run_plan(plan, Story())
     message = str(stopped.value)
@@ -361,7 +361,7 @@ def test_one_of_another_format_is_refused_and_kept(
     out: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as another:
-        another.setattr("experiments.attempt.FORMAT", FORMAT + 1)
+        another.setattr("experiments.running.attempt.FORMAT", FORMAT + 1)
         problem = f"by this version: its format is {FORMAT}, this version of driftscale has {FORMAT + 1}"
         assert problem in refused(out)
     play(small(**EVERY_ROUND), out)
@@ -428,7 +428,7 @@ def test_failed_is_never_beside_checkpoints_and_a_failed_run_starts_over(
 
 
 def test_other_versions_of_what_computes_are_said(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("experiments.attempt.version", lambda name: "99")
+    monkeypatch.setattr("experiments.running.attempt.version", lambda name: "99")
     story = play(small(**EVERY_ROUND), out)
     [note] = [str(told[1]) for told in story.told if told[0] == "note"]
     assert "begun with torch 2" in note

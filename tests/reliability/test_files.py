@@ -10,10 +10,10 @@ import pytest
 
 from emulator.errors import InputError
 from experiments.config import Experiment, locator, parse_experiment
-from experiments.plan import plan_run
-from experiments.run_directory import RunDirectory
-from experiments.runner import run_plan
-from experiments.stop import Stop
+from experiments.results.run_directory import RunDirectory
+from experiments.running.plan import plan_run
+from experiments.running.runner import run_plan
+from experiments.running.stop import Stop
 from tests.experiments.small import (
     DEVICES,
     WINDOWS,

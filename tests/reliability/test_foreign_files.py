@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from emulator.checkpoints import read_checkpoint
 from emulator.errors import CheckpointError, ForeignFileError
-from emulator.state_tree import to_bytes
+from emulator.storage.checkpoints import read_checkpoint
+from emulator.storage.state_tree import to_bytes
 from experiments.config import locator
-from experiments.plan import plan_run
-from experiments.planned_run import PlannedRun, Reached
-from experiments.run_directory import RunDirectory
-from experiments.runner import run_plan
-from experiments.stop import Stop
+from experiments.results.run_directory import RunDirectory
+from experiments.running.plan import plan_run
+from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.runner import run_plan
+from experiments.running.stop import Stop
 from tests.experiments.cli.conftest import Driftscale, driftscale  # noqa: F401  (a fixture)
 from tests.experiments.small import Story, small, write_small
 

@@ -19,11 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device_profiles import read_profile
-from emulator.bounded import json_document, toml_document
 from emulator.errors import DataFileError, InputError
-from emulator.packed import unpacked
-from emulator.runlog import read_log
-from emulator.state_tree import from_bytes, to_bytes
+from emulator.storage.bounded import json_document, toml_document
+from emulator.storage.packed import unpacked
+from emulator.storage.runlog import read_log
+from emulator.storage.state_tree import from_bytes, to_bytes
 from experiments.config import parse_experiment
 from tests.experiments.small import DRIFTING, SMALL
 from tests.reliability.readers import READERS, TABLES

@@ -18,8 +18,8 @@ import numpy as np
 import psutil
 import pytest
 
-from experiments.locking import seed_locked
-from experiments.run_directory import RunDirectory
+from experiments.results.run_directory import RunDirectory
+from experiments.running.locking import seed_locked
 from tests.experiments.small import WINDOWS, write_small
 from tests.reliability.commands import LOOK_S, ROOT, Command, wait_until, write_part
 from tests.reliability.kills import results

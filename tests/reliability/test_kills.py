@@ -10,9 +10,9 @@ import pytest
 import tomli_w
 
 from experiments.config import load_experiment, locator
-from experiments.plan import plan_run
-from experiments.results import write_results
-from experiments.runner import run_plan
+from experiments.results.write import write_results
+from experiments.running.plan import plan_run
+from experiments.running.runner import run_plan
 from tests.experiments.small import Story
 from tests.reliability.kills import Killing, results
 from tests.reliability.rows import ARMS, row

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from emulator.errors import ResumableError
-from executor.dense import DenseCohort
+from executor.training.dense import DenseCohort
 from experiments.config import Experiment, locator
-from experiments.plan import plan_run
-from experiments.run_directory import RunDirectory
-from experiments.runner import run_plan
+from experiments.results.run_directory import RunDirectory
+from experiments.running.plan import plan_run
+from experiments.running.runner import run_plan
 from tests.experiments.small import Story, small, write_small
 from tests.reliability.kills import ROOT, Killing
 
@@ -97,7 +97,7 @@ def test_memory_that_runs_out_anywhere_else_stops_the_run_too(
     def fail(*arguments: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr("experiments.attempt.Attempt.append", fail)
+    monkeypatch.setattr("experiments.running.attempt.Attempt.append", fail)
     with pytest.raises(ResumableError, match=r"stopped in round 0: out of memory\. It begins again when"):
         play("stop", tmp_path / "out")
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from executor.ranks import Ranks
-from experiments.plan import plan_run
-from experiments.runner import run_plan
+from experiments.running.plan import plan_run
+from experiments.running.runner import run_plan
 from tests.executor.meeting import together
 from tests.experiments.small import Story, small, write_small
 from tests.reliability.conftest import WorldOf

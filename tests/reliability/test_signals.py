@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from experiments.config import load_experiment, locator
-from experiments.plan import plan_run
-from experiments.run_directory import RunDirectory
-from experiments.runner import run_plan
+from experiments.results.run_directory import RunDirectory
+from experiments.running.plan import plan_run
+from experiments.running.runner import run_plan
 from tests.experiments.small import Story, write_small
 from tests.reliability.kills import PATIENCE_S, Killing, results
 

@@ -13,10 +13,10 @@ from emulator.errors import ConfigurationError, InputError, RunError
 from emulator.seeding import RandomStreams
 from tests.traces.tiny import some_images
 from traces.arrivals import DTYPES, SPLITS, Arrivals, num_noise_starts
-from traces.columns import MAPPED_FROM_BYTES
 from traces.draw import MAX_SAMPLES, StreamParameters, draw_trace, num_windows, refuse_oversize
 from traces.images import ImageSet
-from traces.table import CHUNK_ROWS
+from traces.tables.base import CHUNK_ROWS
+from traces.tables.columns import MAPPED_FROM_BYTES
 from traces.trace import Trace, TraceStream
 
 PARAMETERS = StreamParameters(
@@ -191,7 +191,7 @@ def test_drawn_in_chunks_and_in_place_a_trace_has_the_bits_it_would_have_at_once
     expected = plainly_drawn(some_images(3), shares, PARAMETERS, RandomStreams(2))
     monkeypatch.setattr("traces.draw.CHUNK_ROWS", chunk_rows)
     monkeypatch.setattr("traces.trace.CHUNK_ROWS", chunk_rows)
-    monkeypatch.setattr("traces.columns.MAPPED_FROM_BYTES", mapped_from)
+    monkeypatch.setattr("traces.tables.columns.MAPPED_FROM_BYTES", mapped_from)
     trace = drawn(shares, seed=2, scratch=tmp_path)
     for name in DTYPES:
         assert np.array_equal(getattr(trace.columns(), name), getattr(expected, name))
@@ -207,7 +207,7 @@ def test_drawn_in_chunks_and_in_place_a_trace_has_the_bits_it_would_have_at_once
 def test_the_memory_of_a_mapped_trace_does_not_grow_with_its_length(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("traces.columns.MAPPED_FROM_BYTES", 1)
+    monkeypatch.setattr("traces.tables.columns.MAPPED_FROM_BYTES", 1)
     monkeypatch.setattr("traces.trace.NOISE_NUMBERS", 2**10)
     parameters = StreamParameters(
         rounds_per_step=1, retain_rounds=4, samples_per_step=3, test_samples_per_step=2
@@ -245,7 +245,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_drawn(
         raise AssertionError("shares were drawn")
         yield
 
-    monkeypatch.setattr("traces.columns.MAPPED_FROM_BYTES", 1)
+    monkeypatch.setattr("traces.tables.columns.MAPPED_FROM_BYTES", 1)
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
     with pytest.raises(RunError, match=f"no room in {tmp_path} .* or lower trace.samples_per_step"):
         draw_trace(

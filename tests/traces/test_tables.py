@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from emulator.seeding import RandomStreams
 from tests.traces.tiny import some_images
 from traces.arrivals import DTYPES, SPLITS, Arrivals
-from traces.even_table import EvenTable
-from traces.sorted_table import SortedTable
-from traces.table import Table
+from traces.tables.base import Table
+from traces.tables.even import EvenTable
+from traces.tables.sorted import SortedTable
 from traces.trace import Trace, TraceStream
 
 IMAGES = some_images(3)
@@ -36,14 +36,14 @@ class Sizes:
 @contextmanager
 def mapped_from(num_bytes: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("traces.columns.MAPPED_FROM_BYTES", num_bytes)
+        patch.setattr("traces.tables.columns.MAPPED_FROM_BYTES", num_bytes)
         yield
 
 
 @contextmanager
 def chunks_of(rows: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("even_table", "sorted_table", "trace"):
+        for module in ("tables.even", "tables.sorted", "trace"):
             patch.setattr(f"traces.{module}.CHUNK_ROWS", rows)
         yield
 

@@ -12,8 +12,8 @@ from emulator.arrays import Ints
 from emulator.seeding import RandomStreams
 from traces.arrivals import Arrivals, num_noise_starts
 from traces.images import ImageSet
-from traces.sorted_table import SortedTable
 from traces.sources import TraceContext
+from traces.tables.sorted import SortedTable
 from traces.trace import Trace
 
 Row = tuple[int, int, int, int]

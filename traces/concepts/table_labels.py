@@ -8,7 +8,7 @@ import numpy as np
 
 from emulator.arrays import Ints
 from emulator.errors import DataFileError
-from emulator.tables import TableFile
+from emulator.storage.tables import TableFile
 
 MAX_LABELS = 2**15
 """Classes that a trace can tell apart: it keeps a sample's in 16 bits."""

@@ -15,7 +15,7 @@ from emulator.arrays import Floats32, Ints
 from emulator.errors import DataFileError
 from emulator.plugins import Parameters
 from emulator.seeding import RandomStreams
-from emulator.tables import TableFile, read_table
+from emulator.storage.tables import TableFile, read_table
 from traces.concepts.base import ConceptSamples, ConceptSet, Locate
 from traces.concepts.table_labels import class_labels
 from traces.images import ImageSet

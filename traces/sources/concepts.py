@@ -16,9 +16,9 @@ from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.concepts import CONCEPT_SETS, ConceptSamples, ConceptSet
 from traces.draw import MAX_SAMPLES
-from traces.even_table import EvenTable
 from traces.patterns import NUM_SEEDED, SEEDED, drift_cells, named_pattern, read_pattern
 from traces.sources.base import TraceContext, TraceSource
+from traces.tables.even import EvenTable
 from traces.trace import Trace
 
 

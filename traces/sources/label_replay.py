@@ -19,7 +19,7 @@ from pydantic import Field
 from emulator.arrays import Floats, Ints
 from emulator.errors import DataFileError
 from emulator.numbers import Count, PositiveFactor
-from emulator.tables import TableFile, read_table
+from emulator.storage.tables import TableFile, read_table
 from traces.draw import StreamParameters, draw_trace, num_windows, refuse_oversize
 from traces.idx import read_idx_folder
 from traces.sources.base import TraceContext, TraceSource

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from coordinator.assignment import Assignment
-from coordinator.bank import ModelBank
 from coordinator.clusterers import Clusterer
+from coordinator.federation.bank import ModelBank
 from coordinator.view import Answers, ClaimedBy, Samples, View
 from emulator.arrays import NO_IDS, Floats, Ints
 from emulator.messages import SampleRanges, Scores

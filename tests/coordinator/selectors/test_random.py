@@ -1,7 +1,7 @@
 import numpy as np
 from scipy.stats import chisquare
 
-from coordinator.pool import Pool
+from coordinator.candidates import Pool
 from coordinator.selectors.random import Random
 from tests.fakes import NOTHING, a_view, ints
 

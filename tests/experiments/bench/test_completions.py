@@ -10,7 +10,7 @@ from experiments.bench.completions import (
     completion_figures,
     draw_visits,
 )
-from experiments.bench.completions_by_simpy import complete_by_simpy
+from experiments.bench.rivals.completions_by_simpy import complete_by_simpy
 
 
 def test_all_three_ways_complete_the_same_visits_in_the_same_order() -> None:

@@ -5,9 +5,9 @@ import pytest
 
 from emulator.seeding import RandomStreams
 from experiments.bench.population import SEED, Population
+from experiments.bench.rivals.rounds_by_scan import ScannedRounds, registry
+from experiments.bench.rivals.rounds_by_simpy import SimpyRounds, play_visits
 from experiments.bench.rounds import RoundSizes, fleet_size_figures, play, round_figures, short
-from experiments.bench.rounds_by_scan import ScannedRounds, registry
-from experiments.bench.rounds_by_simpy import SimpyRounds, play_visits
 from traces.availability.diurnal import Diurnal, DiurnalParameters
 
 CLIENTS = 400

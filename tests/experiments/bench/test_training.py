@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from executor.plain_loop import PlainLoop
+from executor.training.plain_loop import PlainLoop
 from experiments.bench.figures import Target
 from experiments.bench.training import (
     CONVOLUTIONAL,

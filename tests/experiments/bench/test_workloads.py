@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from emulator.errors import RunError
-from executor.plain_loop import PlainLoop
+from executor.training.plain_loop import PlainLoop
 from experiments.bench.digits import Silence, digits_figures
-from experiments.bench.growth_probe import Watching
 from experiments.bench.memory import after_first_quarter, growth_figures, probe, slope
-from experiments.bench.memory_probe import BUILD, resident_bytes
+from experiments.bench.probes.growth import Watching
+from experiments.bench.probes.memory import BUILD, resident_bytes
 from experiments.bench.shipped import shipped_experiment
 from experiments.bench.streaming import Streaming, StreamSizes, recounted, streaming_figures
-from experiments.planned_run import PlannedRun, Reached
+from experiments.running.planned_run import PlannedRun, Reached
 
 SIZES = StreamSizes(clients=40, steps=3, participants=4)
 
@@ -85,7 +85,7 @@ def test_the_probe_builds_a_fleet_then_a_run_and_objects() -> None:
 def test_a_process_of_its_own_tells_the_bytes_it_added() -> None:
     found = probe("objects", 20_000)
     assert found["objects"] > 20_000 * 100
-    with pytest.raises(RunError, match="the process that measures 'memory_probe nothing 1' failed: KeyError"):
+    with pytest.raises(RunError, match="the process that measures 'memory nothing 1' failed: KeyError"):
         probe("nothing", 1)
 
 
@@ -100,7 +100,7 @@ def test_a_step_that_is_taken_once_is_no_slope() -> None:
 
 
 def test_memory_is_looked_at_so_many_times_in_a_run_however_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("experiments.bench.growth_probe.SAMPLES", 4)
+    monkeypatch.setattr("experiments.bench.probes.growth.SAMPLES", 4)
     watching = Watching(8)
     for number in range(8):
         watching.round_done(PlannedRun("digits", "fielding", 0, 8), Reached(number + 1, 10.0, None))

@@ -13,8 +13,8 @@ from rich.console import Console
 from coordinator.clusterers.fielding import Fielding
 from coordinator.view import View
 from experiments.cli import tables
-from experiments.locking import locked
-from experiments.summary import Summary, summarise
+from experiments.results.summary import Summary, summarise
+from experiments.running.locking import locked
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_idx_folder, write_label_trace, write_replay, write_small
 from tests.experiments.synthetic_runs import a_run

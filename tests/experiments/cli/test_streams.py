@@ -15,7 +15,7 @@ import pytest
 
 from emulator.errors import LostOutputError
 from experiments.cli.streams import Notes, Output
-from experiments.run_directory import RunDirectory
+from experiments.results.run_directory import RunDirectory
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_small
 

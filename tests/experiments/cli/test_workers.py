@@ -11,7 +11,7 @@ import pytest
 from emulator.errors import ConfigurationError
 from experiments.cli import workers
 from experiments.cli.workers import MOST_JOBS, Scale, parse_scale, scaled_out
-from experiments.plan import Plan
+from experiments.running.plan import Plan
 from tests.experiments.jobs.fakes import FakeCrew, a_plan
 
 KEYS = Path("keys")

@@ -15,7 +15,7 @@ from experiments.cluster.connection import local_cluster
 from experiments.cluster.crew import DaskCrew, _facts, _Seen
 from experiments.jobs.crew import Ended, Facts
 from experiments.jobs.workplace import Job
-from experiments.locking import locked
+from experiments.running.locking import locked
 from tests.experiments.jobs.fakes import a_plan
 
 ADDRESS = "tls://10.0.0.7:4711"

@@ -11,8 +11,8 @@ import pytest
 from experiments.cluster import members
 from experiments.cluster.installation import source_digest
 from experiments.jobs.workplace import Job, described
-from experiments.locking import lock_content, locked
-from experiments.plan import Plan
+from experiments.running.locking import lock_content, locked
+from experiments.running.plan import Plan
 from tests.experiments.jobs.fakes import a_plan
 
 

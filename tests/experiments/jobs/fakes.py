@@ -12,7 +12,7 @@ from executor.failures import packed_error
 from experiments.config import locator
 from experiments.jobs.crew import Ended, Facts, Met, Told
 from experiments.jobs.workplace import Answer, Job
-from experiments.plan import Plan, plan_run
+from experiments.running.plan import Plan, plan_run
 from tests.experiments.small import small
 
 Step = Callable[["FakeCrew", str, Job], None]

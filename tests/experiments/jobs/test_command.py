@@ -24,9 +24,9 @@ from experiments.jobs.command import MEET_AGAIN_S, MET_S, run_side_by_side
 from experiments.jobs.crew import Ended, Facts, Met, Told
 from experiments.jobs.order import world_of
 from experiments.jobs.workplace import Job
-from experiments.plan import Plan
-from experiments.runner import FailedRunsError, Outcomes
-from experiments.stop import Stop
+from experiments.running.plan import Plan
+from experiments.running.runner import FailedRunsError, Outcomes
+from experiments.running.stop import Stop
 from tests.experiments.jobs.fakes import (
     FakeCrew,
     Step,

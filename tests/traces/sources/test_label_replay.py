@@ -11,7 +11,7 @@ import pytest
 
 from emulator.arrays import Floats
 from emulator.errors import DataFileError, InputError
-from emulator.tables import read_table
+from emulator.storage.tables import read_table
 from tests.traces.tiny import context, write_idx_folder
 from traces.sources.label_replay import LabelReplay, LabelReplayParameters, filled, read_label_counts
 from traces.trace import Trace

@@ -1,0 +1,63 @@
+"""The models that exist. Only an `Assignment` changes which there are, only the aggregator what they hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coordinator.assignment import Assignment
+from emulator.arrays import NO_IDS, Bools, Floats32, Ints, weighted_sums
+from emulator.storage.stateful import Stateful
+
+
+class ModelBank(Stateful):
+    """Rows of parameters with their names; it starts empty.
+
+    `ids` (M,) name a model until its content is replaced from elsewhere, and (id, version) names one content
+    for ever. `labels` (M,) name a cluster for its readers: they follow heirs, so that a plot keeps its
+    colours across a re-clustering. Neither is ever used twice.
+    """
+
+    def __init__(self, num_parameters: int) -> None:
+        self.parameters: Floats32 = np.zeros((0, num_parameters), dtype=np.float32)
+        self.ids: Ints = NO_IDS
+        self.labels: Ints = NO_IDS
+        self.versions: Ints = NO_IDS
+        self._next_id = 0
+        self._next_label = 0
+
+    @property
+    def remembered(self) -> list[str]:
+        return list(vars(self))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def apply(self, assignment: Assignment) -> None:
+        """Replace the models by `assignment.remix` of themselves and `assignment.extra`."""
+        old = len(self)
+        predecessor = np.full(assignment.num_models, -1, dtype=np.int64)
+        # Of several old models with one heir, the lowest row passes on its name.
+        for row in range(old - 1, -1, -1):
+            if assignment.heir[row] >= 0:
+                predecessor[assignment.heir[row]] = row
+        inherits = predecessor >= 0
+        unchanged = inherits & (assignment.remix[np.arange(len(inherits)), predecessor] == 1.0)
+
+        sources = np.concatenate([self.parameters, assignment.extra.reshape(-1, self.parameters.shape[1])])
+        self.parameters = weighted_sums(assignment.remix, sources).astype(np.float32)
+        self.labels = _carried(self.labels, predecessor, inherits, self._next_label)
+        self.ids = _carried(self.ids, predecessor, unchanged, self._next_id)
+        self.versions = np.where(unchanged, np.append(self.versions, 0)[predecessor], 0)
+        self._next_label += int((~inherits).sum())
+        self._next_id += int((~unchanged).sum())
+
+    def publish(self, parameters: Floats32, updated: Bools) -> None:
+        """Replace the content of the rows that were `updated` (M,) by those of `parameters` (M, P)."""
+        self.parameters = np.where(updated[:, None], parameters, self.parameters)
+        self.versions = self.versions + updated
+
+
+def _carried(names: Ints, predecessor: Ints, kept: Bools, next_name: int) -> Ints:
+    """(M_new,) the predecessor's name where it is `kept`, else the next names not used yet."""
+    fresh = next_name + np.cumsum(~kept) - 1
+    return np.where(kept, np.append(names, -1)[predecessor], fresh).astype(np.int64)

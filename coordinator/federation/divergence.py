@@ -1,0 +1,57 @@
+"""What is not finite: single updates are left out, and training that comes to nothing else is ended."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coordinator.federation.method import RoundSettings
+from emulator.arrays import Floats32
+from emulator.errors import RunError
+from emulator.messages import Updates
+from emulator.storage.stateful import Stateful
+
+FRUITLESS_ROUNDS = 10
+"""After so many rounds in a row without a single finite update there is nothing to be hoped for."""
+
+
+class Divergence(Stateful):
+    """Looks at what is trained. `others_may_help` is added to what an error says may help.
+
+    State: for how many rounds in a row, up to now, no update was finite.
+    """
+
+    def __init__(self, settings: RoundSettings, others_may_help: str = "") -> None:
+        self.settings = settings
+        self.hint = (
+            f"a lower training.learning_rate than {settings.learning_rate:g}{others_may_help} may help"
+        )
+        self._fruitless = 0
+
+    def usable(self, round_: int, updates: Updates) -> tuple[Updates, list[int]]:
+        """Those updates that are finite, and whose losses are, and the clients, ascending, that sent others.
+
+        RunError if the settings want none of these, or there were only such for too long.
+        """
+        trained = updates.num_samples > 0
+        sound = updates.finite & (~trained | np.isfinite(updates.metrics["loss"]))
+        self._fruitless = 0 if sound[trained].any() else self._fruitless + 1
+        if sound.all():
+            return updates, []
+        rejected = np.unique(updates.client[~sound]).tolist()
+        if self.settings.nonfinite_updates == "stop":
+            clients = f"{len(rejected)} of {len(np.unique(updates.client))} clients"
+            raise RunError(
+                f"round {round_}: the update of client {rejected[0]} is not finite (of {clients}), and "
+                f'round.nonfinite_updates = "stop"; {self.hint}'
+            )
+        if self._fruitless == FRUITLESS_ROUNDS:
+            raise RunError(
+                f"round {round_}: training diverged, in {FRUITLESS_ROUNDS} rounds in a row no update was "
+                f"finite; {self.hint}"
+            )
+        return updates.take(np.flatnonzero(sound)), rejected
+
+    def refuse(self, round_: int, *values: float | Floats32) -> None:
+        """RunError unless every model and every loss is finite."""
+        if not all(np.isfinite(value).all() for value in values):
+            raise RunError(f"round {round_}: training diverged, a model or a loss is not finite; {self.hint}")

@@ -1,0 +1,213 @@
+"""What goes wrong in a population, and who in it lies: drawn once per seed, shared by all arms.
+
+All draws are keyed, by round, client and model, so that neither the method nor who else takes part changes
+what befalls a client. Nothing here remembers anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field, model_validator
+
+from emulator.arrays import NO_IDS, Bools, Floats, Ints
+from emulator.messages import Work
+from emulator.numbers import PositiveFactor, PositiveShare, Share, ShareBelowOne
+from emulator.plugins import Parameters, alone_is_a_list
+from emulator.proportions import exact
+from emulator.seeding import RandomStreams, uniforms
+
+PACKET_BYTES = 1500
+"""The most that one packet carries: Ethernet's MTU."""
+
+Kind = Literal["sign_flip", "noise", "label_flip", "misreport"]
+SCALED: Sequence[Kind] = ("sign_flip", "noise")
+
+
+class Byzantine(Parameters):
+    """Clients that do not do as they are told."""
+
+    kind: Kind = Field(
+        description="sign_flip sends -scale x its update; noise adds noise with scale x the update's norm; "
+        "label_flip trains on label L - 1 - y; misreport permutes what it reports",
+    )
+    share: PositiveShare = Field(description="share of all clients, drawn once per seed")
+    scale: PositiveFactor = Field(1.0, description="of sign_flip and noise")
+
+    @model_validator(mode="after")
+    def _scale_is_used(self) -> Byzantine:
+        if self.kind not in SCALED and self.scale != 1:
+            raise ValueError(f"{self.kind} has no scale; only {' and '.join(SCALED)} have")
+        return self
+
+
+class FaultParameters(Parameters):
+    """What goes wrong, in all arms alike."""
+
+    crash: Share = Field(0.0, description="probability that the client of a visit crashes in it")
+    corrupt: Share = Field(0.0, description="probability that an update arrives corrupted")
+    corruption: Literal["nan", "bits"] = Field(
+        "nan", description="some of its numbers are not numbers any more, or have a bit flipped"
+    )
+    loss: ShareBelowOne = Field(0.0, description="share of packets that every link loses; they are resent")
+    byzantine: Annotated[tuple[Byzantine, ...], BeforeValidator(alone_is_a_list)] = Field(
+        (), description="a table, or a list of them; nobody is in two"
+    )
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> FaultParameters:
+        total = sum(exact(liars.share) for liars in self.byzantine)
+        if total > 1:
+            raise ValueError(
+                f"the shares of byzantine clients sum to {float(total):g}; they must not exceed 1"
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class Liars:
+    """The clients, ascending, that lie in one way."""
+
+    kind: Kind
+    scale: float
+    clients: Ints
+
+
+class Faults:
+    """The faults of one seed, among `num_clients` clients that report `report_size` numbers each."""
+
+    def __init__(
+        self, parameters: FaultParameters, num_clients: int, report_size: int, streams: RandomStreams
+    ) -> None:
+        self.parameters = parameters
+        self._streams = streams
+        self._report_size = report_size
+        self.liars = _draw_liars(parameters.byzantine, num_clients, streams)
+
+    def clients(self, kind: Kind) -> Ints:
+        """Ids, ascending, of the clients that lie in this way."""
+        return np.sort(np.concatenate([NO_IDS, *(each.clients for each in self.liars if each.kind == kind)]))
+
+    # -- visits ---------------------------------------------------------------------------------------------
+
+    def crash_s(self, number: int, clients: Ints, start_s: float, busy_s: Floats) -> Floats:
+        """(n,) when each of `clients` crashes in its visit of round `number`, or inf.
+
+        The instant is drawn evenly from the `busy_s` (n,) seconds that the visit takes from `start_s` on.
+        """
+        if self.parameters.crash == 0:
+            return np.full(len(clients), np.inf)
+        chance, place = uniforms(self._streams.keys("crash", number, clients)).T
+        return np.where(chance < self.parameters.crash, start_s + place * busy_s, np.inf)
+
+    def tampering(self, number: int, client: Ints, model: Ints) -> dict[str, Floats]:
+        """What becomes of the update of each task (n,) of round `number` on its way: see
+        `emulator.messages.TrainTasks.tampering`."""
+        columns: dict[str, Floats] = {}
+        for name, neutral, factor in (("scale", 1.0, -1.0), ("noise", 0.0, 1.0)):
+            kind = "sign_flip" if name == "scale" else "noise"
+            column = np.full(len(client), neutral)
+            for liars in self.liars:
+                if liars.kind == kind:
+                    column[_among(client, liars.clients)] = factor * liars.scale
+            if (column != neutral).any():
+                columns[name] = column
+        if self.parameters.corrupt > 0:
+            chance = uniforms(self._streams.keys("corrupt", number, client, model))[:, 0]
+            corrupted = chance < self.parameters.corrupt
+            if corrupted.any():
+                columns[self.parameters.corruption] = corrupted.astype(np.float64)
+        return columns
+
+    # -- reports --------------------------------------------------------------------------------------------
+
+    def reported(self, clients: Ints, signal: Floats) -> Floats:
+        """What `clients` say their `signal` (n, report_size) is: a liar's is permuted, always alike."""
+        liars = self._misreporters
+        if len(liars) == 0:
+            return signal
+        lying = np.flatnonzero(_among(clients, liars))
+        said = signal.copy()
+        orders = self._permutations[np.searchsorted(liars, clients[lying])]
+        said[lying] = np.take_along_axis(signal[lying], orders, axis=1)
+        return said
+
+    @cached_property
+    def _misreporters(self) -> Ints:
+        return self.clients("misreport")
+
+    @cached_property
+    def _permutations(self) -> Ints:
+        """(liars, report_size) the permutation of each client that misreports: the order of its numbers."""
+        liars = self._misreporters
+        numbers = [
+            uniforms(self._streams.keys("misreport", liars, place))[:, 0]
+            for place in range(self._report_size)
+        ]
+        return np.argsort(np.stack(numbers, axis=1), axis=1, kind="stable")
+
+    # -- links ----------------------------------------------------------------------------------------------
+
+    def sent(self, work: Work, clients: Ints, number: int, exchange: int) -> Work:
+        """What crosses the wire until all of `work` (n,) has arrived: the exchange-th of round `number` with
+        these clients, each of which is in it once.
+
+        A transfer of B bytes is ceil(B / 1500) packets of one size, each of them sent until it arrives: of
+        those lost on the way there are a negative binomial number. Waiting for an answer that does not come
+        takes no time of its own.
+        """
+        loss = self.parameters.loss
+        if loss == 0 or len(clients) == 0:
+            return work
+        draws = uniforms(self._streams.keys("loss", number, exchange, clients))
+        return replace(
+            work,
+            download_bytes=_resent(work.download_bytes, loss, draws[:, 0]),
+            upload_bytes=_resent(work.upload_bytes, loss, draws[:, 1]),
+        )
+
+
+def no_faults(num_clients: int, report_size: int, streams: RandomStreams) -> Faults:
+    """A population in which all goes well."""
+    return Faults(FaultParameters(), num_clients, report_size, streams)
+
+
+def _draw_liars(tables: Sequence[Byzantine], num_clients: int, streams: RandomStreams) -> tuple[Liars, ...]:
+    """One permutation of the clients is cut into parts: so nobody is in two, and a table that is added leaves
+    the clients of those before it as they are."""
+    if not tables:
+        return ()
+    order = streams.generator("byzantine").permutation(num_clients)
+    liars, first = [], 0
+    for table in tables:
+        last = min(first + math.ceil(exact(table.share) * num_clients), num_clients)
+        liars.append(Liars(table.kind, table.scale, np.sort(order[first:last]).astype(np.int64)))
+        first = last
+    return tuple(liars)
+
+
+def _among(clients: Ints, some: Ints) -> Bools:
+    """(n,) which of `clients` are in `some`, which is ascending."""
+    if len(some) == 0:
+        return np.zeros(len(clients), dtype=bool)
+    place = np.minimum(np.searchsorted(some, clients), len(some) - 1)
+    found: Bools = some[place] == clients
+    return found
+
+
+def _resent(bytes_: Floats, loss: float, draws: Floats) -> Floats:
+    """(n,) bytes that are sent until all of `bytes_` have arrived; `draws` are uniform in [0, 1)."""
+    from scipy.stats import nbinom  # half a second, for runs that lose packets alone
+
+    packets = np.ceil(bytes_ / PACKET_BYTES)
+    sent = bytes_.astype(np.float64)
+    some = np.flatnonzero(packets > 0)
+    # At a draw of 0 the inverse is -1.
+    again = np.maximum(nbinom.ppf(draws[some], packets[some], 1 - loss), 0.0)
+    sent[some] += again * (bytes_[some] / packets[some])
+    return sent

@@ -1,0 +1,86 @@
+"""What the experimenter sees of a run: free of charge, over clients online or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from coordinator.federation.bank import ModelBank
+from coordinator.federation.heterogeneity import mean_client_distance
+from emulator.arrays import Floats32, Ints
+from emulator.messages import InferencePlan
+from emulator.ports import Executor, SampleStream
+from emulator.seeding import RandomStreams
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Means over scored clients that hold test samples, distances over all scored ones; not finite where
+    models are not.
+
+    The names are those of `emulator.storage.runlog.RoundRecord`.
+    """
+
+    accuracy: float | None = None
+    accuracy_std: float | None = None
+    loss: float | None = None
+    mean_client_distance: float | None = None
+    unclustered_distance: float | None = None
+    scored_clients: int | None = None
+    drift_cells: int | None = None
+    accuracy_omitting_drift: float | None = None
+    serving: Ints | None = None
+    client_accuracy: Floats32 | None = None
+
+
+NOT_MEASURED = Measurement()
+
+
+def scored_clients(num_clients: int, wanted: int | None, streams: RandomStreams) -> Ints:
+    """Ids, ascending, of the clients that are scored: all, or a fixed sample, the same for all arms."""
+    if wanted is None or wanted >= num_clients:
+        return np.arange(num_clients)
+    return np.sort(streams.generator("evaluation").choice(num_clients, size=wanted, replace=False))
+
+
+def measure(
+    executor: Executor,
+    bank: ModelBank,
+    plan: InferencePlan,
+    stream: SampleStream,
+    clients: Ints,
+    *,
+    of_each: bool = False,
+) -> Measurement:
+    """Score the test samples of `clients` with what `plan` says of the models; one at least must hold some.
+
+    A client is in a drift where its test samples are of another concept than its newest training samples; no
+    method can know (FedDrift, section 5: "omitting drifts" averages over the other cells). `of_each`: with
+    the accuracy of each of `clients`.
+    """
+    samples = stream.held(clients, "test")
+    plan_of_clients = plan.take(clients)
+    evaluation = executor.evaluate(bank.parameters, plan_of_clients, samples)
+    serving = plan_of_clients.first()
+    histograms = stream.label_histograms(clients)
+    scored = (samples.counts() > 0) & (serving >= 0)
+    now, tested = stream.concepts, stream.test_concepts
+    known = now is not None and tested is not None
+    drifts = now[clients] != tested[clients] if now is not None and tested is not None else False
+    drift = scored & drifts
+    steady = scored & ~drift
+    return Measurement(
+        accuracy=float(evaluation.accuracy[scored].mean()),
+        accuracy_std=float(evaluation.accuracy[scored].std()),
+        loss=float(evaluation.loss[scored].mean()),
+        mean_client_distance=mean_client_distance(histograms, serving),
+        unclustered_distance=mean_client_distance(histograms, np.zeros_like(serving)),
+        scored_clients=int(scored.sum()),
+        drift_cells=int(drift.sum()) if known else None,
+        accuracy_omitting_drift=(
+            float(evaluation.accuracy[steady].mean()) if known and steady.any() else None
+        ),
+        serving=np.append(bank.labels, -1)[plan.first()] if known else None,
+        client_accuracy=evaluation.accuracy.astype(np.float32) if of_each else None,
+    )

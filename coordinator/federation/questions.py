@@ -1,0 +1,178 @@
+"""What clients are asked besides training: answered by those online, and charged in virtual time and bytes.
+
+A model version that a client downloaded in this round, to score it, is not sent to it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from coordinator.federation.bank import ModelBank
+from coordinator.federation.faults import Faults
+from coordinator.pacing.sync import largest_remainder
+from coordinator.view import Answers, Samples
+from emulator.arrays import Bools, Floats, Ints
+from emulator.latency import LatencyModel
+from emulator.ledger import Ledger
+from emulator.messages import (
+    BYTES_PER_PARAMETER,
+    BYTES_PER_REPORTED_NUMBER,
+    Metric,
+    SampleRanges,
+    Work,
+)
+from emulator.ports import Availability, Executor
+from emulator.seeding import RandomStreams
+from emulator.storage.state_tree import Tree
+from emulator.storage.stateful import Stateful
+
+Resolve = Callable[[Samples, Ints], SampleRanges]
+"""Which samples of each client a question is about."""
+
+
+class Questions(Stateful):
+    """The questions of one run; `open_round` and `open_moment` say where in it we are."""
+
+    def __init__(
+        self,
+        num_clients: int,
+        *,
+        bank: ModelBank,
+        executor: Executor,
+        availability: Availability,
+        latency: LatencyModel,
+        ledger: Ledger,
+        streams: RandomStreams,
+        resolve: Resolve,
+        faults: Faults,
+    ) -> None:
+        self._num_clients = num_clients
+        self._bank = bank
+        self._executor = executor
+        self._availability = availability
+        self._latency = latency
+        self._ledger = ledger
+        self._streams = streams
+        self._resolve = resolve
+        self._faults = faults
+        self._round = -1
+        self._asked = 0
+        self._exchanges = 0
+        self._now_s = 0.0
+        self._busy_s: Floats | None = None
+        self._holders: dict[tuple[int, int], Bools] = {}
+
+    @property
+    def remembered(self) -> list[str]:
+        return ["_round", "_asked", "_exchanges", "_now_s", "_busy_s", "_holders"]
+
+    def state(self) -> dict[str, Tree]:
+        holders = [(*content, holds) for content, holds in self._holders.items()]
+        return {**super().state(), "_holders": holders}
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        super().restore(state)
+        self._holders = {(model, version): holds for model, version, holds in state["_holders"]}
+
+    def open_round(self, number: int) -> None:
+        """What clients downloaded in earlier rounds is gone; one that waited, and opens again, keeps it."""
+        if number != self._round:
+            self._round, self._asked, self._exchanges = number, 0, 0
+            self._holders.clear()
+
+    def open_moment(self, now_s: float) -> None:
+        """From now on, everybody asked is busy from `now_s`."""
+        self._now_s, self._busy_s = now_s, None
+
+    def busy_s(self, clients: Ints) -> Floats:
+        """(n,) seconds each client needs for the questions of this moment."""
+        return np.zeros(len(clients)) if self._busy_s is None else self._busy_s[clients]
+
+    def charge(self, clients: Ints, work: Work, num_models: float = 0) -> None:
+        """Charge an exchange of control traffic, in which `num_models` models were sent in all; what is lost
+        on the way comes on top."""
+        self._exchanges += 1  # the exchange 0 of a round is its visits
+        work = self._faults.sent(work, clients, self._round, self._exchanges)
+        self._ledger.charge_control(work.download_bytes, work.upload_bytes, num_models)
+        if self._busy_s is None:
+            self._busy_s = np.zeros(self._num_clients)
+        self._busy_s[clients] += self._latency.phases(clients, work).total_s
+
+    @property
+    def slowest_s(self) -> float:
+        """Seconds until the slowest client has answered the questions of this moment."""
+        return 0.0 if self._busy_s is None else float(self._busy_s.max())
+
+    def ask(
+        self,
+        clients: Ints,
+        models: Ints,
+        samples: Samples,
+        metrics: frozenset[Metric] = frozenset({"correct"}),
+        limit: int | None = None,
+    ) -> Answers:
+        """As `coordinator.view.Ask` says. Clients that hold no such samples are not asked either."""
+        asked = clients[self._availability.online(clients, self._now_s)]
+        ranges = self._resolve(samples, asked)
+        having = np.flatnonzero(ranges.counts() > 0)
+        asked, ranges = asked[having], ranges.take(having)
+        if limit is not None:
+            rng = self._streams.generator("questions", self._round, self._asked)
+            ranges = _limited(ranges, limit, rng)
+            drawn = np.flatnonzero(ranges.counts() > 0)
+            asked, ranges = asked[drawn], ranges.take(drawn)
+        self._asked += 1
+        scores = self._executor.score(self._bank.parameters[models], ranges, metrics)
+        downloads = np.zeros(len(asked))
+        for model in models.tolist():
+            holders = self._holders_of(model)
+            downloads += ~holders[asked]
+            holders[asked] = True
+        num_labels = 0 if scores.confusion is None else scores.confusion.shape[-1]
+        numbers = len(models) * _numbers_per_model(metrics, num_labels)
+        model_bytes = float(BYTES_PER_PARAMETER * self._executor.num_parameters)
+        work = Work(
+            download_bytes=downloads * model_bytes,
+            upload_bytes=np.full(len(asked), float(BYTES_PER_REPORTED_NUMBER * numbers)),
+            forward_samples=(ranges.counts() * len(models)).astype(np.float64),
+            trained_samples=np.zeros(len(asked)),
+        )
+        self.charge(asked, work, float(downloads.sum()))
+        return Answers(asked, scores)
+
+    def hold(self, clients: Ints, models: Ints) -> Bools:
+        """(n,) whether each of `clients` has its row of `models` already, from this round's questions."""
+        held = np.zeros(len(clients), dtype=bool)
+        if self._holders:
+            for model in np.unique(models).tolist():
+                pairs = models == model
+                held[pairs] = self._holders_of(model)[clients[pairs]]
+        return held
+
+    def _holders_of(self, model: int) -> Bools:
+        content = (int(self._bank.ids[model]), int(self._bank.versions[model]))
+        if content not in self._holders:
+            self._holders[content] = np.zeros(self._num_clients, dtype=bool)
+        return self._holders[content]
+
+
+def _numbers_per_model(metrics: frozenset[Metric], num_labels: int) -> int:
+    """Numbers a client sends up for each model: its sums, and how many samples they are over."""
+    return 1 + sum(num_labels**2 if metric == "confusion" else 1 for metric in metrics)
+
+
+def _limited(ranges: SampleRanges, limit: int, generator: np.random.Generator) -> SampleRanges:
+    """At most `limit` samples in all: each row's share in proportion to what it has, drawn from that."""
+    counts = ranges.counts()
+    if counts.sum() <= limit:
+        return ranges
+    share = largest_remainder(limit, counts)
+    drawn = [
+        np.sort(generator.choice(ranges.rows(row), size=int(count), replace=False))
+        for row, count in enumerate(share)
+    ]
+    rows = np.concatenate(drawn)
+    offsets = np.concatenate(([0], np.cumsum(share))).astype(np.int64)
+    return SampleRanges(offsets, rows, rows + 1, np.ones(len(rows)))

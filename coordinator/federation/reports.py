@@ -1,0 +1,85 @@
+"""What clients have said about their data, and which of them have news that nobody has looked at yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from coordinator.detectors import Detector
+from emulator.arrays import Bools, Floats, Ints
+from emulator.ports import Availability
+from emulator.storage.state_tree import Tree
+from emulator.storage.stateful import Stateful
+
+
+class Reports(Stateful):
+    """`latest` (N, D): each client's last reported representation, NaN = never reported."""
+
+    def __init__(self, num_clients: int, size: int) -> None:
+        # Takes no memory before the first report.
+        self.latest: Floats = np.broadcast_to(np.float64(np.nan), (num_clients, size))
+        # When a client with news may be online, at the earliest; inf = no news.
+        self._due_s = np.full(num_clients, np.inf)
+
+    @property
+    def remembered(self) -> list[str]:
+        return list(vars(self))
+
+    def state(self) -> dict[str, Tree]:
+        """`latest` is None before the first report."""
+        return {"latest": self.latest if self.latest.flags.writeable else None, "due_s": self._due_s}
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        if state["latest"] is not None:
+            self.latest = state["latest"]
+        self._due_s = state["due_s"]
+
+    def data_changed(self, ids: Ints) -> None:
+        """These clients hold other samples than before; they have news until somebody looks."""
+        self._due_s[ids] = -np.inf
+
+    def all_with_news(self) -> Ints:
+        """Ids, ascending, of the clients that have news."""
+        return np.flatnonzero(self._due_s < np.inf)
+
+    def online_with_news(self, availability: Availability, now_s: float) -> Ints:
+        """Ids, ascending, of the clients that have news and are online; time must not go back.
+
+        Who is found offline is not looked at again before it comes online.
+        """
+        due = np.flatnonzero(self._due_s <= now_s)
+        if len(due) == 0:
+            return due
+        online = availability.online(due, now_s)
+        offline = due[~online]
+        if len(offline) > 0:
+            # Who never comes online again has news that nobody will ever hear.
+            self._due_s[offline] = availability.next_online_s(offline, now_s)
+        return due[online]
+
+    def taken(self, ids: Ints) -> None:
+        """Somebody has looked at the news of these clients."""
+        self._due_s[ids] = np.inf
+
+    def hear(
+        self, ids: Ints, signal: Floats, detectors: Mapping[str, Detector]
+    ) -> tuple[Ints, dict[str, Bools]]:
+        """Clients `ids` measure `signal` (n, D); those that a detector finds drifted since their last report,
+        or that never made one, report it. Returns their ids, and who drifted by each detector, (N,)."""
+        if len(ids) == 0:
+            nobody = np.broadcast_to(np.False_, len(self.latest))
+            return ids, dict.fromkeys(detectors, nobody)
+        last = self.latest[ids]
+        never = np.isnan(last).any(axis=1)
+        reports = never.copy()
+        drift = {}
+        for name, detector in detectors.items():
+            found = never | detector.detect(signal, last)
+            drift[name] = np.zeros(len(self.latest), dtype=bool)
+            drift[name][ids[found]] = True
+            reports |= found
+        if not self.latest.flags.writeable:
+            self.latest = self.latest.copy()
+        self.latest[ids[reports]] = signal[reports]
+        return ids[reports], drift

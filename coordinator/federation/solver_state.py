@@ -1,0 +1,84 @@
+"""What solvers remember of (client, model) pairs between tasks: read at dispatch, committed on return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from emulator.arrays import Floats32, Ints
+from emulator.messages import StateSpec, Updates
+from emulator.storage.state_tree import Tree
+from emulator.storage.stateful import Stateful
+
+
+class SolverState(Stateful):
+    """Rows by (client, model id), only for pairs that trained.
+
+    A visit that was abandoned or dropped leaves no trace. A pair's row is forgotten when the client's data
+    changes, or the model ends; one that was replaced has another id, and so starts anew.
+    """
+
+    def __init__(self, specs: Mapping[str, StateSpec], num_parameters: int) -> None:
+        self._widths = {
+            name: num_parameters if spec.shape == "parameters" else 1 for name, spec in specs.items()
+        }
+        self._rows: dict[int, dict[int, Mapping[str, Floats32]]] = {}  # model id -> client -> rows
+
+    def state(self) -> dict[str, Tree]:
+        """Of each model id the clients (n,), and (n, width) of each slot."""
+        return {"models": {model: self._stored(model) for model in self._rows}}
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        self._rows = {
+            model: {
+                client: {name: slots[name][row] for name in self._widths}
+                for row, client in enumerate(clients.tolist())
+            }
+            for model, (clients, slots) in state["models"].items()
+        }
+
+    def _stored(self, model: int) -> tuple[Ints, dict[str, Floats32]]:
+        rows = self._rows[model]
+        clients = np.fromiter(rows, dtype=np.int64, count=len(rows))
+        slots = {name: _stacked(name, list(rows.values()), width) for name, width in self._widths.items()}
+        return clients, slots
+
+    def read(self, client: Ints, model: Ints) -> dict[str, Floats32]:
+        """(n, width) of each slot, for tasks of `client` (n,) on the models of id `model` (n,)."""
+        if not self._widths:
+            return {}
+        pairs = list(zip(client.tolist(), model.tolist(), strict=True))
+        found = [self._rows.get(other, {}).get(one) for one, other in pairs]
+        return {name: _stacked(name, found, width) for name, width in self._widths.items()}
+
+    def commit(self, updates: Updates) -> None:
+        """Remember what came back."""
+        for row, (client, model) in enumerate(
+            zip(updates.client.tolist(), updates.model.tolist(), strict=True)
+        ):
+            if updates.state:
+                # Copied: a view would keep the rows of the whole wave.
+                kept = {name: updates.state[name][row].copy() for name in self._widths}
+                self._rows.setdefault(model, {})[client] = kept
+
+    def models_changed(self, ids: Ints) -> None:
+        """Only the models of these ids are left."""
+        for model in self._rows.keys() - set(ids.tolist()):
+            del self._rows[model]
+
+    def data_changed(self, clients: Ints) -> None:
+        """These clients hold other samples than before."""
+        for rows in self._rows.values():
+            known = np.fromiter(rows, dtype=np.int64, count=len(rows))
+            for client in known[np.isin(known, clients)].tolist():
+                del rows[client]
+
+
+def _stacked(name: str, found: list[Mapping[str, Floats32] | None], width: int) -> Floats32:
+    """(n, width) the slot's rows, zero for pairs without any."""
+    rows = np.zeros((len(found), width), dtype=np.float32)
+    for row, kept in zip(rows, found, strict=True):
+        if kept is not None:
+            row[:] = kept[name]
+    return rows

@@ -1,0 +1,49 @@
+"""From (client, model) pairs to the numbers of their tasks, and to what their visits spend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from coordinator.federation.method import RoundSettings
+from coordinator.schedules import Schedule
+from coordinator.view import View
+from emulator.arrays import Bools, Floats, Ints
+from emulator.messages import Work
+
+
+def task_settings(
+    settings: RoundSettings, schedules: Sequence[Schedule], client: Ints, row: Ints, views: Sequence[View]
+) -> dict[str, Floats]:
+    """(n,) the numbers of each task of `client` on `row`: the round's, and what schedules decide, each by its
+    own of `views`."""
+    base = {
+        "learning_rate": np.full(len(client), settings.learning_rate),
+        "local_steps": np.full(len(client), float(settings.local_steps)),
+        "batch_size": np.full(len(client), float(settings.batch_size)),
+    }
+    decided: dict[str, Floats] = {}
+    for schedule, view in zip(schedules, views, strict=True):
+        schedule.observe(view)
+        decided.update(schedule.settings(client, row, base, view))
+    return base | decided
+
+
+def visit_work(
+    visit: Ints, settings: Mapping[str, Floats], downloaded: Bools, num_visits: int, model_bytes: float
+) -> Work:
+    """What each of `num_visits` visits spends on its tasks.
+
+    Of each task, `visit` (n,) names its visit, and `downloaded` (n,) says whether its model is there already.
+    """
+
+    def total(each: Floats) -> Floats:
+        return np.bincount(visit, weights=each, minlength=num_visits).astype(np.float64)
+
+    return Work(
+        download_bytes=model_bytes * total((~downloaded).astype(np.float64)),
+        upload_bytes=model_bytes * total(np.ones(len(visit))),
+        forward_samples=np.zeros(num_visits),
+        trained_samples=total(settings["local_steps"] * settings["batch_size"]),
+    )

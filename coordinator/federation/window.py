@@ -1,0 +1,108 @@
+"""Puts together what parts see: the views of a run, and the samples that questions are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+import numpy as np
+
+from coordinator.assignment import Assignment
+from coordinator.federation.bank import ModelBank
+from coordinator.federation.reports import Reports
+from coordinator.memories import Memory
+from coordinator.part import Part
+from coordinator.view import Ask, ClaimedBy, Samples, View
+from emulator.arrays import NO_IDS, Bools, Ints
+from emulator.errors import RunError
+from emulator.messages import SampleRanges, Updates
+from emulator.ports import Executor, SampleStream
+from emulator.seeding import RandomStreams
+from emulator.trigger import Trigger
+
+
+class Window:
+    """The facts of one run. `round` and `assignment` are the present ones; the coordinator sets them."""
+
+    def __init__(
+        self,
+        *,
+        bank: ModelBank,
+        memory: Memory,
+        reports: Reports,
+        stream: SampleStream,
+        executor: Executor,
+        streams: RandomStreams,
+    ) -> None:
+        self.round = 0
+        self.assignment: Assignment | None = None
+        self._bank = bank
+        self._memory = memory
+        self._reports = reports
+        self._stream = stream
+        self._executor = executor
+        self._streams = streams
+        self._everyone = np.arange(stream.num_clients)
+        self._num_labels = stream.num_labels
+        self._layout = executor.layout
+
+    def samples_of(self, samples: Samples, clients: Ints) -> SampleRanges:
+        """What a question to `clients` is about."""
+        if isinstance(samples, ClaimedBy):
+            view = self.view(self._memory, _not_while_answering, _not_while_answering)
+            return self._memory.samples(clients, samples.model, view)
+        return self._stream.arrived(clients, self._stream.step, self._stream.step)
+
+    def claimed(self) -> Ints:
+        """(M,) samples that the memory holds for each model."""
+        models = range(len(self._bank))
+        counts = [self.samples_of(ClaimedBy(row), self._everyone).counts().sum() for row in models]
+        return np.array(counts, dtype=np.int64)
+
+    def view(
+        self,
+        part: Part,
+        ask: Ask,
+        log_trigger: Callable[[Trigger], None],
+        *,
+        drift: Mapping[str, Bools] | None = None,
+        changed: Ints = NO_IDS,
+        participants: Ints = NO_IDS,
+        updates: Updates | None = None,
+    ) -> View:
+        """What `part` may see of what is true now; what is new at this moment is named."""
+        return View(
+            round=self.round,
+            step=self._stream.step,
+            num_clients=len(self._everyone),
+            num_labels=self._num_labels,
+            streams=self._streams,
+            assignment=self.assignment,
+            models=self._bank.parameters,
+            model_ids=self._bank.ids,
+            layout=self._layout,
+            reports=self._reports.latest,
+            drift=drift or {},
+            changed=changed,
+            participants=participants,
+            updates=updates,
+            truth=lambda: self._truth_for(part),
+            initial=self._executor.initial,
+            held=lambda ids: self._stream.held(ids, "train"),
+            arrived=self._stream.arrived,
+            claimed=self.claimed,
+            score=ask,
+            log_trigger=log_trigger,
+        )
+
+    def _truth_for(self, part: Part) -> Ints | None:
+        if not part.oracle:
+            raise RunError(
+                f"{part.name} asks for the true concepts, and only oracles may see them: parts that declare "
+                f"`oracle = True`"
+            )
+        return self._stream.concepts
+
+
+def _not_while_answering(*asked: object, **more: object) -> NoReturn:
+    raise AssertionError("a memory that says what a client holds asks nobody, and logs nothing")

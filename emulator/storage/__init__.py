@@ -1,0 +1,1 @@
+"""State and checkpoints, log lines and the run log, tables: files are read within bounds, written whole."""

@@ -1,0 +1,283 @@
+"""The append-only log of a run: one JSON line per round, virtual quantities only.
+
+Wall times never come here: the same configuration and seed give the same bytes.
+
+What a record says of each client is an array; `emulator.storage.packed` says how it is written. `members` may
+be a difference to the last ones before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from emulator.arrays import Floats32, Ints
+from emulator.errors import DataFileError
+from emulator.storage.bounded import json_document
+from emulator.storage.log_lines import (
+    MOST_CLIENTS,
+    MOST_LINE_BYTES,
+    MOST_LOG_BYTES,
+    MOST_UNPACKED_BYTES,
+    refuse_wrong_header,
+    refuse_wrong_record,
+)
+from emulator.storage.own_files import create_file, open_file
+from emulator.storage.packed import packed, unpacked
+from emulator.storage.state_tree import Tree
+from emulator.trigger import Trigger
+
+
+@dataclass(frozen=True, eq=False)
+class RoundRecord:
+    """One absorbed round. Times are absolute virtual seconds; byte counts run from the start of the run.
+
+    `members` is the cluster of every client (its label, stable across re-clusterings), given in the first
+    record and whenever it changed, else None. `accuracy` and what is measured with it are None where the
+    round was not evaluated; `drift_cells`, `accuracy_omitting_drift` and `serving` also where the trace
+    does not know its concepts. Arrays that were read may be of any width.
+    """
+
+    round: int
+    step: int
+    opened_s: float
+    dispatched_s: float
+    closed_s: float
+    participants: list[int]
+    kept: list[int]
+    dropped: list[int]
+    changed: int  # clients that were online and looked at new data; 0 where nobody is asked for reports
+    reported: int  # of these, how many had drifted and reported it
+    moved: int  # clients whose cluster changed, one by one
+    reclustered: bool  # a global re-clustering (the first clustering is none)
+    clusters: list[int]  # labels of the present clusters
+    members: Ints | None  # (N,)
+    train_loss: float | None
+    accuracy: float | None
+    accuracy_std: float | None
+    loss: float | None
+    mean_client_distance: float | None
+    unclustered_distance: float | None
+    scored_clients: int | None  # clients that hold test samples, and so count in the accuracy
+    drift_cells: int | None  # of these, those whose test samples are of another concept than their newest
+    accuracy_omitting_drift: float | None  # over the others; None where there are none
+    serving: Ints | None  # (N,) label of the model of largest weight for each client, -1 = none
+    download_bytes: float
+    upload_bytes: float
+    control_bytes: float
+    models_sent: float  # whole models, either way, in training and to be scored
+    # Of a global clustering: on how many clients' reports its centres, and the number of them, rest.
+    kmeans_clients: int | None = None
+    silhouette_clients: int | None = None
+    rejected: list[int] = field(default_factory=list)  # of the kept, those of whom an update was not finite
+    crashed: list[int] = field(default_factory=list)  # of the dropped, those whose device crashed
+    # (scored clients of the header,) each one's own, NaN without test samples; only where asked for
+    client_accuracy: Floats32 | None = None
+    trigger: Trigger | None = None  # where it was asked whether everybody is to be clustered anew
+    # Of a global clustering, also the first: the mean silhouette of each k that was tried, None: not defined.
+    silhouettes: dict[int, float | None] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RoundRecord) and all(
+            np.array_equal(ours, theirs, equal_nan=isinstance(ours, np.ndarray) and ours.dtype.kind == "f")
+            for ours, theirs in zip(vars(self).values(), vars(other).values(), strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it holds arrays
+
+    @property
+    def abandoned(self) -> int:
+        """Visits that were out when their lane closed or the deadline passed."""
+        return len(self.participants) - len(self.kept) - len(self.dropped)
+
+
+PER_CLIENT: dict[str, type[np.int64] | type[np.float32]] = {
+    "members": np.int64,
+    "serving": np.int64,
+    "client_accuracy": np.float32,
+}
+"""The fields of a record that are arrays."""
+
+
+READ_AT_ONCE = 2**24  # bytes
+
+LINES = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=packed)
+
+
+class RunLog:
+    """Appends to one file: a header line first, then a line per record.
+
+    A new log is a new file: FileExistsError if there is one. `resume` is a state that such a log was in: what
+    the file holds beyond that is cut off. ValueError for a state that lacks the header; DataFileError when
+    what the file holds before that is not what was written, or it is gone; ForeignFileError when it is no
+    regular file, or has a second name; OSError when it cannot be read.
+    """
+
+    def __init__(self, path: Path, header: dict[str, Any], resume: Mapping[str, Tree] | None = None) -> None:
+        self._members: Ints | None = None  # the last ones written
+        self._sha256 = hashlib.sha256()
+        self._bytes = 0
+        first = _line({"kind": "run", **header})
+        if resume is None:
+            self._file: BinaryIO = create_file(path)
+            self._write(first)
+        else:
+            self._members = resume["members"]
+            self._file = self._reopen(path, first, resume)
+
+    def state(self) -> dict[str, Tree]:
+        """How far the log has come; all of it is on the disk when this returns."""
+        os.fsync(self._file.fileno())
+        return {"bytes": self._bytes, "sha256": self._sha256.hexdigest(), "members": self._members}
+
+    def append(self, record: RoundRecord) -> None:
+        line = {"kind": "round", **vars(record)}
+        for name in PER_CLIENT:
+            values = line[name]
+            if values is not None:
+                line[name] = packed(values, self._members if name == "members" else None)
+        if record.trigger is not None:
+            line["trigger"] = vars(record.trigger)
+        if record.members is not None:
+            self._members = record.members
+        self._write(_line(line))
+
+    def close(self) -> None:
+        """All of it is on the disk when this returns."""
+        if not self._file.closed:
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    def __enter__(self) -> RunLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, line: bytes) -> None:
+        self._file.write(line)
+        self._file.flush()
+        self._sha256.update(line)
+        self._bytes += len(line)
+
+    def _reopen(self, path: Path, first: bytes, resume: Mapping[str, Tree]) -> BinaryIO:
+        """The file, cut back to `resume` and ready for what follows."""
+        kept = resume["bytes"]
+        if type(kept) is not int or kept < len(first):  # no such state was ever stored
+            raise ValueError(f"its log has {kept!r} bytes, and {len(first)} of a header")
+        try:
+            file = open_file(path, in_place=True)
+        except FileNotFoundError as error:
+            raise DataFileError(path, "is gone") from error
+        try:
+            while self._bytes < kept:
+                part = file.read(min(kept - self._bytes, max(READ_AT_ONCE, len(first))))
+                if not part or (self._bytes == 0 and not part.startswith(first)):
+                    break
+                self._sha256.update(part)
+                self._bytes += len(part)
+            if self._bytes < kept or self._sha256.hexdigest() != resume["sha256"]:
+                raise DataFileError(path, f"damaged: its first {kept} bytes are not those that were written")
+            file.truncate(self._bytes)
+            file.seek(self._bytes)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return (LINES.encode(content) + "\n").encode()
+
+
+def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
+    """The header and the records of a log; DataFileError names the line that is not one."""
+    lines = _lines(path)
+    header = next(lines, None)
+    if header is None or header[1].pop("kind", None) != "run":
+        raise DataFileError(path, "a run log starts with a line of kind 'run'")
+    about = header[1]
+    try:
+        refuse_wrong_header(about)
+        most = about.get("num_clients") or MOST_CLIENTS
+        if about.get("scored_clients") is not None:
+            about["scored_clients"] = unpacked(about["scored_clients"], np.int64, most_entries=most)
+        left = most  # nobody lies in two ways
+        for kind, ids in about.get("byzantine", {}).items():
+            about["byzantine"][kind] = unpacked(ids, np.int64, most_entries=left)
+            left -= len(about["byzantine"][kind])
+    except ValueError as error:
+        raise DataFileError(path, f"damaged: not the header of a run ({error})", row=1) from error
+    known = {
+        item.name: item.default is MISSING and item.default_factory is MISSING for item in fields(RoundRecord)
+    }
+    kinds = {item.name: str(item.type) for item in fields(RoundRecord)}
+    needed = {name for name, is_needed in known.items() if is_needed}  # the others came later
+    records: list[RoundRecord] = []
+    members: Ints | None = None  # the last ones read
+    num_bytes = 0  # of all arrays
+    for number, line in lines:
+        if line.pop("kind", None) != "round" or not needed <= set(line) <= set(known):
+            raise DataFileError(path, "not a round record of this version", row=number)
+        for name, kind in PER_CLIENT.items():
+            if line.get(name) is not None:
+                try:
+                    line[name] = unpacked(line[name], kind, members if name == "members" else None, most)
+                except ValueError as error:
+                    problem = f"damaged: {name} is no array ({error})"
+                    raise DataFileError(path, problem, row=number) from error
+                num_bytes += line[name].nbytes
+        if num_bytes > MOST_UNPACKED_BYTES:
+            problem = f"its arrays come to more than {MOST_UNPACKED_BYTES:,} bytes by here"
+            raise DataFileError(path, problem, row=number)
+        try:
+            refuse_wrong_record(line, kinds, about, {name: line.get(name) for name in PER_CLIENT})
+            found = line["members"]
+            if found is not None and members is not None and len(found) != len(members):
+                raise ValueError(f"members has {len(found)} entries, and had {len(members)}")
+        except ValueError as error:
+            raise DataFileError(path, f"damaged: {error}", row=number) from error
+        if line["members"] is not None:
+            members = line["members"]
+        if line.get("trigger") is not None:
+            line["trigger"] = Trigger(**line["trigger"])
+        if line.get("silhouettes") is not None:
+            line["silhouettes"] = {int(k): value for k, value in line["silhouettes"].items()}
+        records.append(RoundRecord(**line))
+    return about, records
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each line's number, from 1, and the object it holds."""
+    number = 0
+    try:
+        if path.exists() and not path.is_file():
+            raise DataFileError(path, "cannot be read as a run log (it is no regular file)")
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size > MOST_LOG_BYTES:
+                raise DataFileError(path, f"has more than {MOST_LOG_BYTES:,} bytes; a log has fewer")
+            while content := file.readline(MOST_LINE_BYTES + 1):
+                text = content.decode("utf-8")
+                number += 1
+                if len(content) > MOST_LINE_BYTES:
+                    raise ValueError(f"longer than {MOST_LINE_BYTES:,} bytes")
+                line = json_document(text)
+                if not isinstance(line, dict):
+                    raise ValueError("not an object")
+                yield number, line
+    except OSError as error:
+        raise DataFileError(path, f"cannot be read as a run log ({error})") from error
+    except UnicodeDecodeError as error:
+        raise DataFileError(path, f"damaged after line {number}: not text ({error})") from error
+    except ValueError as error:
+        raise DataFileError(path, f"damaged: not a line of a run log ({error})", row=number) from error

@@ -1,0 +1,279 @@
+"""Columns out of a `.csv`, `.csv.gz` or `.parquet` file, checked as they are taken.
+
+Errors name file, row and column. How large a table comes out is found before it is laid out: by the lines of
+a CSV, which may be compressed a thousandfold, and by what a Parquet file says of itself and its dictionaries
+hold, since there a text that stands once may be meant a million times.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from emulator.arrays import Floats, Ints
+from emulator.errors import DataFileError
+from emulator.storage.bounded import is_file
+
+SUFFIXES = (".csv", ".csv.gz", ".parquet")
+
+MOST_BYTES = 2**31
+"""Of a table: of its text, compressed or not, and of its columns as Parquet stores them."""
+
+MOST_CELLS = 2**28
+"""Rows x columns: two gibibytes of numbers in double precision."""
+
+MOST_COLUMNS = 2**14
+"""Columns: twenty times those of MNIST as a table."""
+
+MOST_FIXED_BYTES = 16
+"""Of a value of fixed length that is no number of the machine's: the longest are decimals and UUIDs."""
+
+MOST_REASON = 500
+"""Letters of what the library says is wrong, which may be a whole line of the file."""
+
+_ROWS = 2**18
+"""Of a Parquet column that are read at once."""
+
+_PIECE = 2**20
+"""Bytes of a CSV that are looked at together; its first line ends within them."""
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table that was read from `path` and has at least one row."""
+
+    path: Path
+    table: pa.Table
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    @property
+    def columns(self) -> list[str]:
+        return self.table.column_names
+
+    def require(self, *names: str) -> None:
+        """DataFileError unless every column of `names` is there."""
+        for name in names:
+            if name not in self.columns:
+                raise DataFileError(
+                    self.path, f"column {name!r} is missing; it has {', '.join(self.columns)}"
+                )
+
+    def refuse_others(self, known: Collection[str]) -> None:
+        """DataFileError for a column that nobody would read: a misspelt one must not be ignored."""
+        for name in self.columns:
+            if name not in known:
+                raise DataFileError(
+                    self.path, f"unknown column {name!r}; known are {', '.join(sorted(known))}"
+                )
+
+    def numbers(self, name: str, *, at_least: float | None = None, above: float | None = None) -> Floats:
+        """(rows,) the column as finite float64, each at least `at_least` and greater than `above`."""
+        self.require(name)
+        column = self.table.column(name)
+        try:
+            values: Floats = np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False))
+        except pa.ArrowInvalid as error:
+            row = _first_that_is_no_number(column)
+            shown = repr(self._python(name, row - 1, 1)[0])[:MOST_REASON]
+            raise DataFileError(self.path, f"column {name!r} must hold numbers, not {shown}", row) from error
+        except pa.ArrowNotImplementedError as error:
+            raise DataFileError(self.path, f"column {name!r} must hold numbers ({error})") from error
+        self._refuse(name, ~np.isfinite(values), "must be a finite number, not missing or NaN", values)
+        if at_least is not None:
+            self._refuse(name, values < at_least, f"must be at least {at_least:g}", values)
+        if above is not None:
+            self._refuse(name, values <= above, f"must be greater than {above:g}", values)
+        return values
+
+    def ids(self, name: str) -> Ints:
+        """(rows,) each value's rank among the distinct values, so that permuting the rows changes no rank."""
+        return np.unique(np.array(self.values(name)), return_inverse=True)[1].astype(np.int64)
+
+    def unique_ids(self, name: str) -> Ints:
+        """As `ids`; DataFileError when a value stands in two rows."""
+        ranks = self.ids(name)
+        _, first, counts = np.unique(ranks, return_index=True, return_counts=True)
+        if (counts > 1).any():
+            rank = int(np.flatnonzero(counts > 1)[0])
+            rows = np.flatnonzero(ranks == rank) + 1
+            [value] = self._python(name, int(first[rank]), 1)
+            raise DataFileError(self.path, f"{name} {value!r} is also in row {rows[0]}", row=int(rows[1]))
+        return ranks
+
+    def values(self, name: str) -> list[Any]:
+        """(rows,) the column as Python's own values, by which rows can be told apart; none may be missing."""
+        self.require(name)
+        self._refuse_missing(name)
+        column = self.table.column(name)
+        if pa.types.is_nested(column.type):
+            raise DataFileError(self.path, f"column {name!r} is {column.type}; an id is a text or a number")
+        return self._python(name)
+
+    def texts(self, name: str, *, may_be_empty: bool = False) -> list[str]:
+        """(rows,) the column as text; none of it may be missing, nor empty unless that is said."""
+        self.require(name)
+        self._refuse_missing(name, may_be_empty=may_be_empty)
+        return [str(value) for value in self._python(name)]
+
+    def _python(self, name: str, first: int = 0, rows: int | None = None) -> list[Any]:
+        """The column as Python's own values; DataFileError for dates that Python does not know, and so on."""
+        column = self.table.column(name)
+        try:
+            values: list[Any] = column.slice(first, rows).to_pylist()
+        except (OverflowError, ValueError, pa.ArrowException) as error:
+            raise DataFileError(
+                self.path, f"column {name!r} is {column.type}, and has values that cannot be read ({error})"
+            ) from error
+        return values
+
+    def _refuse_missing(self, name: str, *, may_be_empty: bool = False) -> None:
+        """DataFileError for a null, a NaN or a blank text: an empty cell of a CSV is read as any of them."""
+        column = self.table.column(name)
+        missing = np.asarray(column.is_null(nan_is_null=True))
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_string(kind) and not may_be_empty:
+            trimmed = pc.utf8_trim_whitespace(pc.cast(column, pa.string()))
+            missing = missing | np.asarray(pc.equal(trimmed, pa.scalar("")).fill_null(False))
+        if missing.any():
+            raise DataFileError(self.path, f"{name} is missing", row=int(np.flatnonzero(missing)[0]) + 1)
+
+    def _refuse(self, name: str, bad: np.ndarray, rule: str, values: Floats) -> None:
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise DataFileError(self.path, f"{name} = {values[row]:g} {rule}", row=row + 1)
+
+
+def read_table(path: Path) -> TableFile:
+    """The table in `path`; DataFileError when it is missing, empty, unreadable, too large or neither CSV nor
+    Parquet."""
+    if not path.name.endswith(SUFFIXES):
+        raise DataFileError(path, f"a table is one of {', '.join(SUFFIXES)}")
+    if not is_file(path):
+        raise DataFileError(path, "no such file")
+    try:
+        size = path.stat().st_size
+        if size == 0:
+            raise DataFileError(path, "is empty")
+        if size > MOST_BYTES:
+            raise DataFileError(path, f"has {size:,} bytes; a table has at most {MOST_BYTES:,}")
+        table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+        names = table.column_names
+    except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError) as error:
+        reason = " ".join(str(error).split())[:MOST_REASON]
+        kind = next(suffix[1:] for suffix in SUFFIXES if path.name.endswith(suffix))
+        raise DataFileError(path, f"cannot be read as {kind} ({reason})") from error
+    if len(set(names)) < len(names):
+        raise DataFileError(path, f"a column name stands twice: {', '.join(names)}")
+    if table.num_rows == 0:
+        raise DataFileError(path, "has no rows")
+    return TableFile(path, table)
+
+
+def _read_csv(path: Path) -> pa.Table:
+    """A CSV, gzipped if its name says so; DataFileError before it is read for one that is too large."""
+    num_bytes = lines = 0
+    columns = 0
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            if num_bytes == 0:
+                columns = 1 + _first_line(piece).count(b",")
+            num_bytes += len(piece)
+            lines += piece.count(b"\n") + piece.count(b"\r") - piece.count(b"\r\n")
+            if num_bytes > MOST_BYTES:
+                raise DataFileError(path, f"has more than {MOST_BYTES:,} bytes of text; a table has fewer")
+            _refuse_too_large(path, lines, columns)
+    return pyarrow.csv.read_csv(path)  # what is gzipped, it tells by the name
+
+
+def _first_line(piece: bytes) -> bytes:
+    return piece.replace(b"\r", b"\n").partition(b"\n")[0]
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    """A Parquet file; DataFileError for one that is too large, or whose columns are nested.
+
+    One file and nothing around it: no dataset discovery, no columns out of the names of folders. It is read
+    column by column and piece by piece: what it says of its rows is not what its pages have to hold.
+    """
+    # NOTE: of the metadata only what Arrow can give without ending the process where it is damaged; a
+    # column's own in a row group is not.
+    file = pq.ParquetFile(path)
+    metadata, schema = file.metadata, file.schema_arrow
+    rows, names = metadata.num_rows, schema.names
+    _refuse_too_large(path, rows, metadata.num_columns)
+    texts = []
+    for index in range(metadata.num_columns):
+        column = metadata.schema.column(index)
+        if column.max_repetition_level > 0 or column.path != column.name:
+            raise DataFileError(path, f"column {column.path!r} is nested; a table has one value in each cell")
+        if column.physical_type == "FIXED_LEN_BYTE_ARRAY" and (column.length or 0) > MOST_FIXED_BYTES:
+            raise DataFileError(path, f"column {column.path!r} has {column.length} bytes in each cell")
+        if column.physical_type == "BYTE_ARRAY":
+            texts.append(column.path)
+    if len(set(names)) < len(names):
+        raise DataFileError(path, f"a column name stands twice: {', '.join(names)}")
+    columns: dict[str, pa.ChunkedArray[Any]] = {}
+    num_bytes = 0
+    # Texts stay dictionaries until it is clear how much they come to when they are written out.
+    reader = pq.ParquetFile(path, metadata=metadata, read_dictionary=texts)
+    for field in schema:
+        kind = field.type.value_type if isinstance(field.type, pa.DictionaryType) else field.type
+        pieces = []
+        for batch in reader.iter_batches(batch_size=_ROWS, columns=[field.name], use_threads=False):
+            [piece] = batch.columns
+            piece.validate(full=True)  # texts that are no UTF-8, and what else nobody looks at before use
+            num_bytes += _plain_bytes(piece)
+            if num_bytes > MOST_BYTES:
+                raise DataFileError(path, f"its columns come to more than {MOST_BYTES:,} bytes")
+            pieces.append(piece.cast(kind))
+            if sum(map(len, pieces)) > rows:
+                break
+        columns[field.name] = pa.chunked_array(pieces, kind)
+        if len(columns[field.name]) != rows:
+            raise DataFileError(
+                path, f"damaged: it has {rows} rows, and column {field.name!r} has not as many"
+            )
+    table = pa.Table.from_arrays(list(columns.values()), names=list(columns))
+    return table.replace_schema_metadata(cast(Any, schema.metadata))
+
+
+def _plain_bytes(piece: pa.Array[Any]) -> int:
+    """What an array comes to; one of dictionaries with each text as often as it is meant."""
+    if not isinstance(piece, pa.DictionaryArray):
+        return piece.nbytes
+    lengths = pc.binary_length(cast(pa.StringArray, piece.dictionary))
+    return piece.indices.nbytes + (pc.sum(lengths.take(piece.indices)).as_py() or 0)
+
+
+def _refuse_too_large(path: Path, rows: int, columns: int) -> None:
+    if columns > MOST_COLUMNS:
+        raise DataFileError(path, f"has {columns} columns; a table has at most {MOST_COLUMNS}")
+    if rows * columns > MOST_CELLS:
+        raise DataFileError(
+            path, f"has {rows} lines or more x {columns} columns; a table has at most {MOST_CELLS:,} cells"
+        )
+
+
+def _first_that_is_no_number(column: pa.ChunkedArray[Any]) -> int:
+    """The first row, counted from 1, whose value cannot be cast to a number; some row's cannot."""
+    low, high = 0, len(column)  # the row is in [low, high), and all before low are numbers
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            pc.cast(column.slice(low, middle - low), pa.float64())
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low + 1

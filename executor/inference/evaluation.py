@@ -1,0 +1,178 @@
+"""How clients are served: accuracy and loss of each with the models that answer for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.messages import Evaluation, InferencePlan, SampleRanges
+from executor.inference.prediction import EVALUATION_BATCH, Predictor
+from executor.parallel import SideBySide
+from executor.ranges import rows_of, slabs
+
+SLAB = 4 * EVALUATION_BATCH  # samples of one model; fewer cost time, more are too few for many to share
+AT_ONCE = 200_000  # samples times labels, where a client is served by several models
+
+
+def evaluate(
+    predictor: Predictor,
+    threads: SideBySide,
+    models: Floats32,
+    plan: InferencePlan,
+    samples: SampleRanges,
+    wanted: Sequence[Ints],
+) -> Evaluation:
+    """Each client's mean accuracy and loss on its `samples`, with what `plan` says of `models` (M, P): of
+    those in `wanted`, slabs that `cut` makes.
+
+    NaN for a client without samples, or without a model.
+    """
+    accuracy, loss = np.full(len(plan.models), np.nan), np.full(len(plan.models), np.nan)
+
+    def evaluate_slab(clients: Ints) -> None:
+        found = _of_slab(predictor, models, plan.take(clients), samples.take(clients))
+        accuracy[clients], loss[clients] = found.accuracy, found.loss
+
+    threads.run(evaluate_slab, wanted)
+    return Evaluation(accuracy, loss)
+
+
+def cut(plan: InferencePlan, samples: SampleRanges, num_labels: int) -> list[Ints]:
+    """The clients of each slab: those that are evaluated together, and by themselves come to the same.
+
+    Where one model serves each client a slab is of one model. Clients that none serves are in no slab, or
+    make no difference to it.
+    """
+    counts = samples.counts()
+    if not _served_by_one(plan):
+        weighed = np.where(_used(plan).any(axis=1), counts, 0)
+        return list(slabs(weighed, AT_ONCE // num_labels))
+    serves = _serves(plan)
+    found = []
+    for model in np.unique(serves[serves >= 0]):
+        clients = np.flatnonzero(serves == model)
+        found += [clients[slab] for slab in slabs(counts[clients], SLAB)]
+    return found
+
+
+def _of_slab(
+    predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges
+) -> Evaluation:
+    of_slab = _by_one if _served_by_one(plan) else _by_many
+    return of_slab(predictor, models, plan, samples)
+
+
+def _by_one(predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
+    """Each client with the one model that serves it, if any."""
+    serves = _serves(plan)
+    accuracy, loss = np.full(len(serves), np.nan), np.full(len(serves), np.nan)
+    for model in np.unique(serves[serves >= 0]):
+        clients = np.flatnonzero(serves == model)
+        rows, counts = rows_of(samples, clients)
+        seen = _Seen(np.zeros(len(rows)), np.zeros(len(rows)))
+        predictor.of_one(models[model], rows, True, seen.add)
+        accuracy[clients] = _means(seen.correct, counts)
+        loss[clients] = _means(seen.loss, counts)
+    return Evaluation(accuracy, loss)
+
+
+def _by_many(
+    predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges
+) -> Evaluation:
+    """Each client with a mean of its models' probabilities, or a count of their votes."""
+    accuracy, loss = np.full(len(plan.models), np.nan), np.full(len(plan.models), np.nan)
+    served = _used(plan)
+    counts = np.where(served.any(axis=1), samples.counts(), 0)
+    clients = np.flatnonzero(counts > 0)
+    tally = _Tally(int(counts[clients].sum()), predictor.model.num_labels, plan.combine == "votes")
+    begins = np.cumsum(counts[clients]) - counts[clients]
+    for model in np.unique(plan.models[clients][served[clients]]):
+        for column in range(plan.models.shape[1]):
+            asked = (plan.models[clients, column] == model) & served[clients, column]
+            rows, lengths = rows_of(samples, clients[asked])
+            # Where these samples are among those of the slab.
+            places = np.arange(len(rows)) + np.repeat(begins[asked] - (np.cumsum(lengths) - lengths), lengths)
+            weights = np.repeat(plan.weights[clients[asked], column], lengths)
+            predictor.of_one(models[model], rows, True, partial(tally.add, places, weights))
+    correct, losses = tally.outcome()
+    accuracy[clients] = _means(correct, counts[clients])
+    loss[clients] = _means(losses, counts[clients])
+    return Evaluation(accuracy, loss)
+
+
+def _used(plan: InferencePlan) -> Bools:
+    """(N, width) which of the models that a client is served by count at all."""
+    used: Bools = (plan.models >= 0) & (plan.weights > 0)
+    return used
+
+
+def _served_by_one(plan: InferencePlan) -> bool:
+    return int(_used(plan).sum(axis=1).max(initial=0)) <= 1
+
+
+def _serves(plan: InferencePlan) -> Ints:
+    """(N,) the one model that serves each client, -1 for none."""
+    used = _used(plan)
+    column = used.argmax(axis=1) if used.shape[1] else np.zeros(len(used), dtype=np.int64)
+    serves: Ints = np.where(used.any(axis=1), plan.models[np.arange(len(used)), column], -1)
+    return serves
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What one model says: of each sample, 1.0 where it is right, and the loss."""
+
+    correct: Floats
+    loss: Floats
+
+    def add(self, part: slice, logits: Tensor, labels: Tensor) -> None:
+        self.correct[part] = (logits.argmax(dim=1) == labels).numpy()
+        self.loss[part] = functional.cross_entropy(logits, labels, reduction="none").numpy()
+
+
+class _Tally:
+    """What the models asked so far say, sample by sample."""
+
+    def __init__(self, num_samples: int, num_labels: int, votes: bool) -> None:
+        self._votes = votes
+        self._shares = np.zeros((num_samples, num_labels))
+        self._labels = np.zeros(num_samples, dtype=np.int64)
+        self._loss = np.zeros(num_samples)  # of votes: the weighted mean of the models' own
+        self._log_probability = np.full(num_samples, -np.inf)  # of probabilities: that of the true label
+
+    def add(self, places: Ints, weights: Floats, part: slice, logits: Tensor, labels: Tensor) -> None:
+        """What one model says of a `part` of the samples at `places`, each once, counted `weights` times."""
+        places, weights = places[part], weights[part]
+        log_probabilities = torch.log_softmax(logits.double(), 1).numpy()
+        of_true = log_probabilities[np.arange(len(places)), labels.numpy()]
+        self._labels[places] = labels.numpy()
+        if self._votes:
+            self._shares[places, logits.argmax(dim=1).numpy()] += weights
+            self._loss[places] -= weights * of_true
+        else:
+            self._shares[places] += weights[:, None] * np.exp(log_probabilities)
+            # In logarithms, so that a probability too small for a float still has a finite loss.
+            self._log_probability[places] = np.logaddexp(
+                self._log_probability[places], np.log(weights) + of_true
+            )
+
+    def outcome(self) -> tuple[Floats, Floats]:
+        """Of each sample: 1.0 where the label of largest share, the lowest of equals, is right; its loss."""
+        correct = (self._shares.argmax(axis=1) == self._labels).astype(np.float64)
+        return correct, self._loss if self._votes else -self._log_probability
+
+
+def _means(values: Floats, counts: Ints) -> Floats:
+    """(k,) the mean of each client's run of `values`; `counts` (k,) gives their lengths, 0 makes NaN."""
+    owner = np.repeat(np.arange(len(counts)), counts)
+    sums = np.bincount(owner, weights=values, minlength=len(counts))
+    means = np.full(len(counts), np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means

@@ -1,0 +1,77 @@
+"""What models say of samples: logits, batch after batch.
+
+How samples are cut into batches follows from the request and the model alone, since the borders decide the
+last bits of a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from emulator.arrays import Floats32, Ints
+from emulator.ports import SampleReader
+from executor.flat import FlatModel
+from executor.training.layers import Layers
+
+EVALUATION_BATCH = 512  # samples
+ACTIVATIONS = 4_000_000  # numbers of the widest layer, over all models, in a batch of models side by side
+
+
+Use = Callable[[slice, Tensor, Tensor], None]
+"""What is done with a batch: which of the rows it is, their logits, their labels (b,)."""
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """One kind of model, on the samples of one reader; `dense`: it is a `dense` one (see `ModelSpec`)."""
+
+    reader: SampleReader
+    model: FlatModel
+    dense: bool
+
+    def of_one(self, parameters: Floats32, rows: Ints, serving: bool, use: Use) -> None:
+        """Batches of `rows` with logits (b, num_labels).
+
+        `serving`: as the model answers once it is trained.
+        """
+        named = self.model.named(torch.tensor(parameters))
+        self._batches(rows, EVALUATION_BATCH, lambda x: self.model.logits(named, x, serving), use)
+
+    def of_many(self, models: Floats32, rows: Ints, use: Use) -> None:
+        """Batches of `rows` with logits (m, num_labels, b) of `models` (m, P)."""
+        flat = torch.tensor(models)
+        if self.dense:
+            layers = Layers.of(self.model, flat)
+            size = self.batch_of_many(len(models))
+            self._batches(rows, size, lambda x: layers.activations(x.flatten(1)[None])[-1], use)
+        else:
+            named = [self.model.named(row) for row in flat]
+
+            def of_each(features: Tensor) -> Tensor:
+                return torch.stack([self.model.logits(each, features) for each in named]).mT
+
+            self._batches(rows, EVALUATION_BATCH, of_each, use)
+
+    def batch_of_many(self, num_models: int) -> int:
+        """Samples in a batch of `of_many`."""
+        if not self.dense:
+            return EVALUATION_BATCH
+        return max(EVALUATION_BATCH, ACTIVATIONS // (num_models * self._widest))
+
+    @cached_property
+    def _widest(self) -> int:
+        """Of all layers, the most numbers that come out of one."""
+        layers = Layers.of(self.model, torch.empty(1, self.model.num_parameters))
+        return max(weight.shape[1] for weight in layers.weights)
+
+    @torch.inference_mode()
+    def _batches(self, rows: Ints, size: int, logits: Callable[[Tensor], Tensor], use: Use) -> None:
+        for first in range(0, len(rows), size):
+            part = slice(first, min(first + size, len(rows)))
+            features = torch.from_numpy(self.reader.features(rows[part]))
+            use(part, logits(features), torch.from_numpy(self.reader.labels(rows[part])))

@@ -1,0 +1,102 @@
+"""How every one of some models does on each request: sums over its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from emulator.arrays import Floats, Floats32, Ints
+from emulator.messages import Metric, SampleRanges, Scores
+from executor.inference.prediction import EVALUATION_BATCH, Predictor
+from executor.parallel import SideBySide
+from executor.ranges import rows_of, slabs
+
+SLAB = 4 * EVALUATION_BATCH  # samples, or more where a batch of many models holds more
+
+
+def score(
+    predictor: Predictor,
+    threads: SideBySide,
+    models: Floats32,
+    samples: SampleRanges,
+    metrics: frozenset[Metric],
+    wanted: Sequence[Ints],
+) -> Scores:
+    """Scores of each of n requests for `samples` with every one of `models` (m, P): of those in `wanted`,
+    slabs that `cut` makes; zeros for the others."""
+    counts, labels = samples.counts(), predictor.model.num_labels
+    sums: dict[Metric, Floats] = {name: np.zeros((len(counts), len(models))) for name in metrics}
+    if "confusion" in metrics:
+        sums["confusion"] = np.zeros((len(counts), len(models), labels, labels))
+
+    def score_slab(requests: Ints) -> None:
+        rows, lengths = rows_of(samples, requests)
+        for name, values in _of_samples(predictor, models, rows, metrics).items():
+            sums[name][requests] = _summed(values, lengths, sums[name].shape[2:])
+
+    threads.run(score_slab, wanted)
+    return Scores(
+        counts,
+        correct=sums.get("correct"),
+        loss=sums.get("loss"),
+        true_class_error=sums.get("true_class_error"),
+        confusion=sums.get("confusion"),
+    )
+
+
+def cut(predictor: Predictor, num_models: int, counts: Ints) -> list[Ints]:
+    """The requests of each slab: those that are scored together, and by themselves come to the same.
+
+    `counts` (n,): their samples.
+    """
+    if num_models == 0:
+        return []
+    return list(slabs(counts, max(SLAB, predictor.batch_of_many(num_models))))
+
+
+def _of_samples(
+    predictor: Predictor, models: Floats32, rows: Ints, metrics: frozenset[Metric]
+) -> dict[Metric, Floats]:
+    """(m, rows) what each metric sums; for the confusion, the cell of each sample in the flattened matrix."""
+    found: dict[Metric, Floats] = {name: np.empty((len(models), len(rows))) for name in metrics}
+
+    def look(part: slice, logits: Tensor, labels: Tensor) -> None:
+        if not metrics.isdisjoint(("correct", "confusion")):
+            # NOTE: also the first of equals, as argmax, which takes ten times as long over a middle axis.
+            likeliest = logits.max(dim=1).indices
+            if "correct" in metrics:
+                found["correct"][:, part] = (likeliest == labels).numpy()
+            if "confusion" in metrics:
+                found["confusion"][:, part] = (labels * logits.shape[1] + likeliest).numpy()
+        if not metrics.isdisjoint(("loss", "true_class_error")):
+            wanted = labels.expand(len(models), 1, -1)
+            log_probability = torch.log_softmax(logits, 1).gather(1, wanted)[:, 0]
+            if "loss" in metrics:
+                found["loss"][:, part] = -log_probability.numpy()
+            if "true_class_error" in metrics:
+                found["true_class_error"][:, part] = (1 - log_probability.exp()).square_().numpy()
+
+    predictor.of_many(models, rows, look)
+    return found
+
+
+def _summed(values: Floats, lengths: Ints, cells: tuple[int, ...]) -> Floats:
+    """(n, m, *cells) sums of `values` (m, samples) over each request's `lengths` (n,); with cells, `values`
+    names them, and they are counted."""
+    models = len(values)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    bins = owner * models + np.arange(models)[:, None]
+    size = len(lengths) * models
+    if cells:
+        per_model = prod(cells)
+        counted = np.bincount(
+            (bins * per_model + values.astype(np.int64)).ravel(), minlength=size * per_model
+        )
+        counts: Floats = counted.astype(np.float64).reshape(len(lengths), models, *cells)
+        return counts
+    sums = np.bincount(bins.ravel(), weights=values.ravel(), minlength=size).astype(np.float64)
+    return sums.reshape(len(lengths), models)

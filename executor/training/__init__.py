@@ -1,0 +1,1 @@
+"""Local training: batches, groups of tasks, and the three strategies that train them."""

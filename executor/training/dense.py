@@ -1,0 +1,138 @@
+"""Local training of a whole cohort in one batched step, for fully connected models: gradients by hand.
+
+Does what `executor.training.stacked` does without autograd, whose bookkeeping takes most of the time where
+models are small.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from emulator.arrays import Floats
+from executor.flat import FlatModel
+from executor.rules.base import Chain, LocalRun
+from executor.training.groups import Cohort, Trained
+from executor.training.layers import MASK, Layers
+
+COPIED_BELOW = 1_000_000
+"""Elements of a layer's gradient, over all tasks, below which it is computed apart and then copied.
+
+Written straight into its place, torch multiplies the matrices one by one, which costs time for each; a large
+one apart takes memory that is fresh in every step."""
+
+
+class DenseCohort:
+    """Trains all tasks of a cohort side by side; the model must be `dense` (see `ModelSpec`).
+
+    There are two ways. A chain of rules sees the gradients of all parameters in one array (n, P), as in the
+    other strategies. Plain gradient descent needs no gradient for itself: each layer's product of slopes and
+    inputs is added straight to the weights. That saves the array and the passes over it, which take a quarter
+    of the time of a small model and more of a large one's.
+    """
+
+    def __init__(self, model: FlatModel, chain: Chain) -> None:
+        self._model = model
+        self._chain = chain
+        # Descent moves all layers; a mask is none.
+        every_layer_moves = all(part.trainable for name, part in model.layout.items() if name != MASK)
+        self._descends = chain.is_plain_descent and every_layer_moves
+
+    @torch.inference_mode()
+    def train(self, cohort: Cohort) -> Trained:
+        return self._descend(cohort) if self._descends else self._follow_rules(cohort)
+
+    def _descend(self, cohort: Cohort) -> Trained:
+        # NOTE: each layer's weights apart, as the product is added to one array fastest.
+        every = Layers.of(self._model, cohort.start).map(
+            lambda part: part.clone(memory_format=torch.contiguous_format)
+        )
+        # So scaled, its slope is what moves the parameters: downhill, by the task's learning rate.
+        loss = _CrossEntropy(cohort, self._model.num_labels, -cohort.settings["learning_rate"])
+        layers, active = every, len(cohort)
+        for step, features in enumerate(cohort.vectors()):
+            if features.shape[0] != active:
+                active = features.shape[0]
+                layers = every.first(active)
+            inputs = layers.activations(features)
+            slopes = layers.slopes(inputs, loss.slope(step, inputs.pop()))
+            for weight, bias, entered, slope in zip(
+                layers.weights, layers.biases, inputs, slopes, strict=True
+            ):
+                weight.baddbmm_(slope, entered)
+                bias.add_(slope.sum(2, keepdim=True))
+        trained = torch.empty_like(cohort.start)
+        for place, part in zip(Layers.of(self._model, trained).parts(), every.parts(), strict=True):
+            place.copy_(part)
+        return Trained(trained, loss.means(), {})
+
+    def _follow_rules(self, cohort: Cohort) -> Trained:
+        trained = cohort.start.clone()
+        state = self._chain.remembered(cohort.start, cohort.state)
+        gradient = torch.zeros_like(trained)
+        loss = _CrossEntropy(cohort, self._model.num_labels, trained.new_ones(len(cohort), 1))
+        run = LocalRun(cohort.start, trained, cohort.settings, dict(state), self._model.frozen)
+        self._chain.begin(run)
+        active = -1
+        for step, features in enumerate(cohort.vectors()):
+            if features.shape[0] != active:
+                active = features.shape[0]
+                run.keep_first(active)
+                layers = Layers.of(self._model, run.present)
+                gradients = Layers.of(self._model, gradient[:active])
+            inputs = layers.activations(features)
+            slopes = layers.slopes(inputs, loss.slope(step, inputs.pop()))
+            _write(gradients, inputs, slopes)
+            self._chain.step(run, gradient[:active])
+        return Trained(trained, loss.means(), state)
+
+
+def _write(gradients: Layers, inputs: list[Tensor], slopes: list[Tensor]) -> None:
+    """Write the gradients, given what went into each layer (n, B, in) and its slope (n, out, B)."""
+    for weight, bias, entered, slope in zip(gradients.weights, gradients.biases, inputs, slopes, strict=True):
+        torch.sum(slope, 2, keepdim=True, out=bias)
+        if weight.numel() < COPIED_BELOW:
+            weight.copy_(torch.bmm(slope, entered))
+        else:
+            torch.bmm(slope, entered, out=weight)
+
+
+class _CrossEntropy:
+    """The loss of a cohort, whose batches come one step after the other; its slope is multiplied by each
+    task's `scale` (n, 1).
+
+    The losses themselves are read off at the end, for all steps at once.
+    """
+
+    def __init__(self, cohort: Cohort, num_labels: int, scale: Tensor) -> None:
+        self._cohort = cohort
+        self._labels = cohort.labels.view(-1, 1, cohort.batch_size)  # a row per step and task
+        self._owner = torch.cat([torch.arange(active) for active in cohort.active] or [torch.arange(0)])
+        share = scale[:, :, None] / cohort.batch_size  # of a sample in the slope
+        shape = (len(self._labels), num_labels, cohort.batch_size)
+        self._log_probabilities = cohort.start.new_empty(shape)
+        targets = cohort.start.new_zeros(shape).scatter_(
+            1, self._labels, -share[self._owner].expand(-1, 1, cohort.batch_size)
+        )
+        active = cohort.active.tolist()
+        self._of_step = list(
+            zip(
+                torch.split_with_sizes(self._log_probabilities, active),
+                torch.split_with_sizes(targets, active),
+                torch.split_with_sizes(share[self._owner], active),
+                strict=True,
+            )
+        )
+
+    def slope(self, step: int, logits: Tensor) -> Tensor:
+        """(n, num_labels, B) the derivative of each task's mean loss by its `logits`, times its scale."""
+        log_probabilities, targets, share = self._of_step[step]
+        torch.log_softmax(logits, 1, out=log_probabilities)
+        return torch.addcmul(targets, torch.exp(log_probabilities), share)
+
+    def means(self) -> Floats:
+        """(n,) each task's loss, the mean over its steps; NaN without any."""
+        losses = -self._log_probabilities.gather(1, self._labels).mean(dim=(1, 2))
+        sums = torch.zeros(len(self._cohort), dtype=torch.float64).index_add_(0, self._owner, losses.double())
+        means: Floats = (sums / torch.from_numpy(self._cohort.steps)).numpy()
+        return means

@@ -1,0 +1,135 @@
+"""From a wave of tasks to cohorts: tasks that train side by side, with their batches gathered.
+
+All strategies train cohorts; how they do it is theirs. What a cohort holds depends on the tasks and on the
+configured chunk, never on ranks or memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.messages import TrainTasks
+from emulator.ports import SampleReader
+from emulator.seeding import RandomStreams
+from executor.training.batches import step_counts, task_batches
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """n tasks of one batch size B, those with most steps first, so that the active ones are always a prefix.
+
+    `tasks` (n,): their positions in the wave. `start` (n, P). `settings`: columns (n, 1). `state`: what the
+    rules remember of earlier tasks, (n, P) or (n, 1) each, as far as there is any. `steps` (n,).
+    `active` (max steps,): how many tasks take each step. `features` (sum(active) * B, *sample_shape) and
+    `labels` (sum(active) * B,): the batches, step by step and task by task within a step.
+    """
+
+    tasks: Ints
+    start: Tensor
+    settings: Mapping[str, Tensor]
+    state: Mapping[str, Tensor]
+    steps: Ints
+    active: Ints
+    batch_size: int
+    features: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Of each step, the batches of the tasks that take it: (active, B, *sample_shape), (active, B)."""
+        return zip(
+            self._by_step(self.features, self.features.shape[1:]), self._by_step(self.labels), strict=True
+        )
+
+    def vectors(self) -> Sequence[Tensor]:
+        """Of each step, the features alone, as vectors: (active, B, features)."""
+        return self._by_step(self.features, (prod(self.features.shape[1:]),))
+
+    def _by_step(self, rows: Tensor, shape: tuple[int, ...] = ()) -> Sequence[Tensor]:
+        """Views (active, B, *shape) of `rows`."""
+        active = self.active.tolist()
+        whole = rows.view(sum(active), self.batch_size, *shape)
+        steps: Sequence[Tensor] = torch.split_with_sizes(whole, active)
+        return steps
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What became of a cohort: `parameters` (n, P); `loss` (n,), the mean over the steps, NaN without any.
+
+    `state`: what the rules remember from now on, (n, P) or (n, 1) each.
+    """
+
+    parameters: Tensor
+    loss: Floats
+    state: Mapping[str, Tensor]
+
+
+class Strategy(Protocol):
+    """A way to train a cohort. All ways give the same numbers, but for rounding."""
+
+    def train(self, cohort: Cohort) -> Trained: ...
+
+
+class Wave:
+    """Tasks to be trained at the same virtual time, each from its row, `start` (n,), of `models` (M, P)."""
+
+    def __init__(
+        self,
+        tasks: TrainTasks,
+        models: Floats32,
+        start: Ints,
+        reader: SampleReader,
+        streams: RandomStreams,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.steps = step_counts(tasks)  # (n,)
+        self._tasks = tasks
+        self._models = models
+        self._start = start
+        self._reader = reader
+        self._streams = streams
+        self._dtype = dtype
+
+    def cut(self, chunk: int) -> list[Ints]:
+        """The tasks of each cohort, by their positions in the wave; at most `chunk` in one.
+
+        Tasks are sorted by batch size and, within one, by falling steps, then cut into equal parts: of one
+        cohort all have the same batch size and nearly the same number of steps.
+        """
+        sizes = self._tasks.settings["batch_size"].astype(np.int64)
+        order = np.lexsort((-self.steps, sizes))
+        groups = np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1)
+        parts = [np.array_split(group, -(-len(group) // chunk)) for group in groups if len(group) > 0]
+        return [members for part in parts for members in part]
+
+    def cohort(self, members: Ints) -> Cohort:
+        """The cohort of `members`, which `cut` put together."""
+        tasks, steps = self._tasks, self.steps[members]
+        takes: Bools = np.arange(steps[0])[:, None] < steps  # (steps, n)
+        rows = task_batches(tasks, members, steps, self._streams)
+        wanted = rows.ravel() if takes.all() else rows[takes].ravel()
+        return Cohort(
+            tasks=members,
+            start=torch.from_numpy(self._models[self._start[members]]).to(self._dtype),
+            settings={name: self._rows(column, members)[:, None] for name, column in tasks.settings.items()},
+            state={name: self._rows(column, members) for name, column in tasks.state.items()},
+            steps=steps,
+            active=takes.sum(axis=1),
+            batch_size=int(tasks.settings["batch_size"][members[0]]),
+            features=torch.from_numpy(self._reader.features(wanted)).to(self._dtype),
+            labels=torch.from_numpy(self._reader.labels(wanted)),
+        )
+
+    def _rows(self, column: Floats | Floats32, members: Ints) -> Tensor:
+        return torch.from_numpy(column[members]).to(self._dtype)

@@ -1,0 +1,97 @@
+"""Local training, plainly: one client after the other, an ordinary module, autograd, one step at a time.
+
+The definition of what local training is; the other strategies are tested against it. It is also the fastest
+where a single client fills the machine, as with convolutions on a CPU.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.utils import vector_to_parameters
+
+from executor.flat import FlatModel
+from executor.rules.base import Chain, LocalRun
+from executor.training.groups import Cohort, Trained
+
+Step = Callable[[Sequence[Tensor]], None]
+"""What is done with the gradients of one batch, one for each parameter that is trained."""
+
+
+class ReferenceLoop:
+    """Trains the tasks of a cohort one by one."""
+
+    def __init__(self, model: FlatModel, chain: Chain) -> None:
+        self._model = model
+        self._own = _Module(model)
+        self._chain = chain
+
+    def train(self, cohort: Cohort) -> Trained:
+        trained = cohort.start.clone()
+        state = self._chain.remembered(cohort.start, cohort.state)
+        loss = torch.zeros(len(cohort), dtype=torch.float64)
+        for client in range(len(cohort)):
+            own = {name: rows[client, None] for name, rows in state.items()}
+            loss[client] = self._train_one(cohort, client, trained[client], own)
+        return Trained(trained, (loss / torch.from_numpy(cohort.steps)).numpy(), state)
+
+    def _train_one(self, cohort: Cohort, client: int, trained: Tensor, state: dict[str, Tensor]) -> Tensor:
+        """Train task `client` in place on `trained` (P,), which is its start, and `state`; the sum of its
+        losses."""
+        settings = {name: column[client, None] for name, column in cohort.settings.items()}
+        run = LocalRun(cohort.start[client, None], trained[None], settings, state, self._model.frozen)
+        # The parameters become views of `trained`: when the chain moves one, the module has moved.
+        vector_to_parameters(trained, self._own.module.parameters())
+        step = self._descent(run, trained) if self._chain.is_plain_descent else self._by_rules(run)
+        total = torch.zeros((), dtype=torch.float64)
+        self._chain.begin(run)
+        for features, labels in cohort.batches():
+            if client >= len(labels):
+                break
+            loss = functional.cross_entropy(self._own.module(features[client]), labels[client])
+            gradients = torch.autograd.grad(loss, self._own.trainable)
+            step(gradients)
+            total += loss.detach()
+        return total
+
+    def _descent(self, run: LocalRun, trained: Tensor) -> Step:
+        """Plain gradient descent.
+
+        NOTE: the chain would come to the same; for models of millions of parameters its passes over all of
+        them, two more, take a fifth of a step.
+        """
+        parts, rate = self._trainable(trained), run.settings["learning_rate"].item()
+
+        def step(gradients: Sequence[Tensor]) -> None:
+            for part, gradient in zip(parts, gradients, strict=True):
+                part.sub_(gradient, alpha=rate)
+
+        return step
+
+    def _by_rules(self, run: LocalRun) -> Step:
+        whole = torch.zeros_like(run.present)
+        parts = self._trainable(whole[0])
+
+        def step(gradients: Sequence[Tensor]) -> None:
+            for part, gradient in zip(parts, gradients, strict=True):
+                part.copy_(gradient)
+            self._chain.step(run, whole)
+
+        return step
+
+    def _trainable(self, flat: Tensor) -> list[Tensor]:
+        """Views of `flat` (P,), one for each parameter that is trained."""
+        named = self._model.named(flat)
+        return [named[name] for name, segment in self._model.layout.items() if segment.trainable]
+
+
+class _Module(threading.local):
+    """An ordinary module of each thread's own."""
+
+    def __init__(self, model: FlatModel) -> None:
+        self.module = model.module()
+        self.trainable = [part for part in self.module.parameters() if part.requires_grad]

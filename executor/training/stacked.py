@@ -1,0 +1,58 @@
+"""Local training of a whole cohort in one batched step: the parameters of all its tasks are one (n, P) array.
+
+Equal to the reference loop but for rounding. A task that has done its steps leaves the batch; since tasks
+are sorted by steps, that only shortens the arrays.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.func import vmap
+from torch.nn import functional
+
+from executor.flat import FlatModel
+from executor.rules.base import Chain, LocalRun
+from executor.training.groups import Cohort, Trained
+
+
+class StackedCohort:
+    """Trains all tasks of a cohort side by side: the forward pass is `torch.func.vmap` over their parameters.
+
+    A task's parameters only enter its own loss, so one backward pass through the sum of the losses gives
+    every task its own gradient; it costs less than vmap over the gradient does.
+    """
+
+    def __init__(self, model: FlatModel, chain: Chain) -> None:
+        self._model = model
+        self._chain = chain
+        self._logits = vmap(model.logits)
+
+    def train(self, cohort: Cohort) -> Trained:
+        trained = cohort.start.clone()
+        state = self._chain.remembered(cohort.start, cohort.state)
+        gradient = torch.zeros_like(trained)
+        loss = torch.zeros(len(cohort), dtype=torch.float64)
+        run = LocalRun(cohort.start, trained, cohort.settings, dict(state), self._model.frozen)
+        self._chain.begin(run)
+        trainable = [name for name, segment in self._model.layout.items() if segment.trainable]
+        for features, labels in cohort.batches():
+            active = len(labels)
+            run.keep_first(active)
+            named = {name: part.detach() for name, part in self._model.named(run.present).items()}
+            wanted = [named[name].requires_grad_() for name in trainable]
+            losses = self._losses(named, features, labels)
+            gradients = torch.autograd.grad(losses.sum(), wanted)
+            # NOTE: into one buffer for all steps; to concatenate anew took a quarter of a step's time.
+            parts = self._model.named(gradient[:active])
+            for name, own in zip(trainable, gradients, strict=True):
+                parts[name].copy_(own)
+            self._chain.step(run, gradient[:active])
+            loss[:active] += losses.detach()
+        return Trained(trained, (loss / torch.from_numpy(cohort.steps)).numpy(), state)
+
+    def _losses(self, named: dict[str, Tensor], features: Tensor, labels: Tensor) -> Tensor:
+        """(n,) each task's mean cross-entropy over its batch."""
+        logits = self._logits(named, features)
+        each = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        return each.view_as(labels).mean(dim=1)

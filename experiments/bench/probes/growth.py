@@ -1,0 +1,59 @@
+"""`python -m experiments.bench.probes.growth ROUNDS`: prints the resident bytes after each of some of them.
+
+This is a run as a user has it: with its log, and a checkpoint now and then.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from experiments.bench.digits import Silence
+from experiments.bench.probes.memory import resident_bytes
+from experiments.bench.shipped import shipped_experiment
+from experiments.config import locator
+from experiments.running.plan import plan_run
+from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.runner import run_plan
+
+ARM = "fielding"
+CLIENTS = 60
+SAMPLES = 100
+"""How many times resident memory is looked at."""
+
+
+class Watching(Silence):
+    """Looks at the memory; `seen` are pairs (round, resident bytes)."""
+
+    def __init__(self, rounds: int) -> None:
+        self.seen: list[tuple[int, int]] = []
+        self._every = max(1, rounds // SAMPLES)
+
+    def round_done(self, run: PlannedRun, reached: Reached) -> None:
+        if reached.rounds % self._every == 0:
+            gc.collect()
+            self.seen.append((reached.rounds, resident_bytes()))
+
+
+def main(rounds: int) -> None:
+    """Run the digits experiment for so many rounds, with few clients: its trace is drawn as a whole."""
+    experiment = shipped_experiment(
+        "digits-online",
+        f"round.rounds={rounds}",
+        "trace.drift.events=[]",
+        f"trace.clients={CLIENTS}",
+        f"checkpoint.every_rounds={max(1, rounds // 20)}",
+    )
+    watching = Watching(rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        run_plan(
+            plan_run(experiment, Path(folder) / "run", [ARM], locator(None, None), fresh=False), watching
+        )
+    print(json.dumps(watching.seen))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

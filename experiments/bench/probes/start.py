@@ -1,0 +1,53 @@
+"""`python -m experiments.bench.probes.start JOBS`: meets as many workers as `driftscale run --jobs` does, and
+prints what the monotonic clock, which all processes share, said then.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from experiments.jobs.crew import Crew
+
+LOOK_S = 0.05
+
+
+def main(jobs: int) -> None:
+    # NOTE: here, since workers import the module that was started: the command's own imports nothing either.
+    from experiments.bench.shipped import frozen_digits
+    from experiments.cli.workers import Scale, scaled_out
+    from experiments.config import load_experiment, locator
+    from experiments.running.locking import locked
+    from experiments.running.plan import plan_run
+
+    with tempfile.TemporaryDirectory() as name, frozen_digits() as config:
+        folder = Path(name) / "run"
+        with locked(folder):
+            plan = plan_run(load_experiment(config), folder, None, locator(None, config), fresh=False)
+            with scaled_out(Scale(jobs=jobs), [plan], None) as (crew, _):
+                assert crew is not None
+                meet(crew, jobs)
+                print(json.dumps(time.monotonic()))
+
+
+def meet(crew: Crew, jobs: int) -> None:
+    """Until that many workers have answered."""
+    from experiments.jobs.crew import Met
+
+    asked: set[str] = set()
+    met = 0
+    while met < jobs:
+        for address in set(crew.addresses()) - asked:
+            asked.add(address)
+            crew.meet(address)
+        event = crew.next_event(LOOK_S)
+        met += isinstance(event, Met) and event.facts is not None
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""What the bench measures us against: the same work by SimPy, and by scanning."""

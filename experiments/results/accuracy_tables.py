@@ -1,0 +1,202 @@
+"""The tables of a summary: accuracy over time, without a target, and the times to each target.
+
+Arms are compared on the seeds that they share with the reference arm, pair by pair, up to one horizon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.results.horizon import Horizon
+from experiments.results.intervals import Estimate, Gain, gain_estimate, mean_estimate, share_estimate
+from experiments.results.medians import UNKNOWN, MedianEstimate, exactly, median_estimate, ratio
+from experiments.results.recorded import REFERENCE, Target
+from experiments.results.run_directory import FinishedRun
+from experiments.results.time_to_accuracy import AccuracyCurve
+
+
+@dataclass(frozen=True)
+class AccuracyRow:
+    """What an arm comes to without a target. Mean accuracy is over virtual time, from the horizon's start on,
+    or from the first mass event on if that is later."""
+
+    arm: str
+    mean_accuracy: Estimate
+    gain_pp: Gain | None
+    gain_after_drift_pp: Gain | None
+    final_accuracy: Estimate
+
+
+@dataclass(frozen=True)
+class TargetRow:
+    """How long an arm takes to a target; `saved_s` and `speedup` are against the reference arm."""
+
+    arm: str
+    time_below_s: MedianEstimate
+    saved_s: MedianEstimate | None
+    below_after_drift: MedianEstimate | None  # share of the time from the first mass event to the horizon
+    first_reached_s: MedianEstimate
+    held_from_s: MedianEstimate
+    speedup: MedianEstimate | None
+    held: int  # seeds that hold the target at the horizon
+    seeds: int
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    target: Target
+    accuracy: Estimate  # of the target itself
+    rows: list[TargetRow]
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A finished run and its accuracy; `event_s` is that of `Horizon.event_s`."""
+
+    run: FinishedRun
+    curve: AccuracyCurve
+    event_s: float | None
+
+    def mean_accuracy_after_drift(self, horizon: Horizon) -> float | None:
+        """From its own first mass event on, or from the horizon's start on if that is later."""
+        if self.event_s is None:
+            return None
+        return self.curve.mean_accuracy(max(horizon.start_s, self.event_s), horizon.horizon_s)
+
+    def below_after_drift(self, goal: float, horizon: Horizon) -> float:
+        """The share of the time from its first mass event to the horizon that is below `goal`."""
+        assert self.event_s is not None
+        below_s = self.curve.time_below_s(goal, horizon.horizon_s, self.event_s)
+        return below_s / (horizon.horizon_s - self.event_s)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An arm's runs beside the reference arm's of the same seeds, in the same order."""
+
+    arm: str
+    own: list[MeasuredRun]
+    reference: list[MeasuredRun]
+    is_reference: bool
+
+    @property
+    def runs(self) -> list[FinishedRun]:
+        return [measured.run for measured in self.own]
+
+    @property
+    def curves(self) -> list[AccuracyCurve]:
+        return [measured.curve for measured in self.own]
+
+    @property
+    def seed_ids(self) -> list[int]:
+        return [run.seed for run in self.runs]
+
+
+def comparisons(measured: Sequence[MeasuredRun], reference_arm: str) -> list[Comparison]:
+    """The arms that share a seed with the reference arm, in the order of their first run."""
+    by_arm: dict[str, dict[int, MeasuredRun]] = {}
+    for item in measured:
+        by_arm.setdefault(item.run.arm, {})[item.run.seed] = item
+    reference = by_arm.get(reference_arm, {})
+    shared = {arm: [seed for seed in runs if seed in reference] for arm, runs in by_arm.items()}
+    return [
+        Comparison(
+            arm,
+            [by_arm[arm][seed] for seed in seeds],
+            [reference[seed] for seed in seeds],
+            is_reference=arm == reference_arm,
+        )
+        for arm, seeds in shared.items()
+        if seeds
+    ]
+
+
+def accuracy_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[AccuracyRow]:
+    """A row for each arm."""
+    start_s, end_s = horizon.start_s, horizon.horizon_s
+    num_gains = max(1, len(compared) - 1)
+    has_event = _has_event(compared)
+    rows = []
+    for arm in compared:
+        means = [item.curve.mean_accuracy(start_s, end_s) for item in arm.own]
+        gain, gain_after_drift = None, None
+        if not arm.is_reference:
+            gain = gain_estimate(
+                means,
+                [item.curve.mean_accuracy(start_s, end_s) for item in arm.reference],
+                scale=100.0,
+                comparisons=num_gains,
+            )
+            if has_event and start_s < end_s:
+                gain_after_drift = gain_estimate(
+                    [item.mean_accuracy_after_drift(horizon) for item in arm.own],
+                    [item.mean_accuracy_after_drift(horizon) for item in arm.reference],
+                    scale=100.0,
+                    comparisons=num_gains,
+                )
+        final = share_estimate([item.curve.final(end_s) for item in arm.own])
+        rows.append(AccuracyRow(arm.arm, share_estimate(means), gain, gain_after_drift, final))
+    return rows
+
+
+def target_table(target: Target, compared: Sequence[Comparison], horizon: Horizon) -> TargetTable:
+    """The table of one target; the reference arm is among those compared."""
+    reference = next(arm for arm in compared if arm.is_reference)
+    goals: dict[int, float | None] = {
+        item.run.seed: item.curve.final(horizon.horizon_s) if target == REFERENCE else float(target)
+        for item in reference.own
+    }
+    has_event = _has_event(compared)
+    # The accuracy of a reference that was not evaluated by the horizon is unknown; nobody reaches it.
+    known = {seed: math.inf if goal is None else goal for seed, goal in goals.items()}
+    rows = [_target_row(arm, [known[seed] for seed in arm.seed_ids], horizon, has_event) for arm in compared]
+    return TargetTable(target, mean_estimate(list(goals.values())), rows)
+
+
+def _has_event(compared: Sequence[Comparison]) -> bool:
+    """Whether the first mass event is before the horizon in every run."""
+    return all(item.event_s is not None for arm in compared for item in arm.own)
+
+
+def _target_row(arm: Comparison, goals: Sequence[float], horizon: Horizon, has_event: bool) -> TargetRow:
+    """One arm; `goals` are the target's accuracies, by seed."""
+    end_s = horizon.horizon_s
+    own = [(item.curve, goal) for item, goal in zip(arm.own, goals, strict=True)]
+    below_s = [curve.time_below_s(goal, end_s) for curve, goal in own]
+    held_from_s = [curve.held_from(goal, end_s) for curve, goal in own]
+    saved_s, speedup, below_after_drift = None, None, None
+    if not arm.is_reference:
+        reference = [(item.curve, goal) for item, goal in zip(arm.reference, goals, strict=True)]
+        saved_s = _saved_s(below_s, [curve.time_below_s(goal, end_s) for curve, goal in reference], end_s)
+        speedup = median_estimate(
+            [
+                ratio(curve.held_from(goal, end_s), held_s)
+                for (curve, goal), held_s in zip(reference, held_from_s, strict=True)
+            ],
+            geometric=True,
+        )
+    if has_event:
+        shares = [item.below_after_drift(goal, horizon) for item, goal in zip(arm.own, goals, strict=True)]
+        below_after_drift = median_estimate([exactly(share) for share in shares])
+    return TargetRow(
+        arm=arm.arm,
+        time_below_s=median_estimate([exactly(time_s) for time_s in below_s]),
+        saved_s=saved_s,
+        below_after_drift=below_after_drift,
+        first_reached_s=median_estimate([curve.first_reached(goal, end_s) for curve, goal in own]),
+        held_from_s=median_estimate(held_from_s),
+        speedup=speedup,
+        held=sum(bounds.high < math.inf for bounds in held_from_s),
+        seeds=len(own),
+    )
+
+
+def _saved_s(below_s: Sequence[float], reference_s: Sequence[float], horizon_s: float) -> MedianEstimate:
+    """Undetermined where neither arm ever reaches the target: nothing that was measured tells them apart."""
+    if all(time_s == horizon_s for time_s in (*below_s, *reference_s)):
+        return median_estimate([UNKNOWN] * len(below_s))
+    return median_estimate(
+        [exactly(theirs_s - ours_s) for theirs_s, ours_s in zip(reference_s, below_s, strict=True)]
+    )

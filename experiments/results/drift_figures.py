@@ -1,0 +1,59 @@
+"""Figures that need no reference arm, of every finished run: accuracies with and without drift, models sent.
+
+    steps, scored_steps    data steps that the trace has, null where the logs do not say; and those of which
+                           every run has an evaluation, null where no run knows its concepts
+    arms.<arm>             seed_ids, and <figure> {mean, ci95, per_seed} as in the summary
+
+`relative_models_sent` is over the seeds that the reference arm has finished too; null where there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.results.drift_accuracy import (
+    accuracy_including_drift,
+    accuracy_omitting_drift,
+    last_evaluations,
+)
+from experiments.results.intervals import amount_estimate, mean_estimate, ratio_estimate
+from experiments.results.run_directory import FinishedRun
+
+
+def drift_figures(runs: Sequence[FinishedRun], reference_arm: str) -> dict[str, Any]:
+    """Of all these runs, each with at least one round; arms stand in the order of their first run."""
+    arms: dict[str, dict[int, FinishedRun]] = {}
+    for run in runs:
+        arms.setdefault(run.arm, {})[run.seed] = run
+    known = [len(run.header["concepts"]) - 1 for run in runs if "concepts" in run.header]
+    scored = [len(last_evaluations(run.records)) for run in runs if _knows_concepts(run)]
+    reference = arms.get(reference_arm, {})
+    return {
+        "steps": max(known, default=None),
+        "scored_steps": min(scored, default=None),
+        "arms": {arm: _of_arm(by_seed, reference) for arm, by_seed in arms.items()},
+    }
+
+
+def _of_arm(by_seed: Mapping[int, FinishedRun], reference: Mapping[int, FinishedRun]) -> dict[str, Any]:
+    runs = list(by_seed.values())
+    paired = [seed for seed in by_seed if seed in reference]
+    figures = {
+        "accuracy_omitting_drift": mean_estimate([accuracy_omitting_drift(run.records) for run in runs]),
+        "accuracy_including_drift": mean_estimate([accuracy_including_drift(run.records) for run in runs]),
+        "models_sent": amount_estimate([_models_sent(run) for run in runs]),
+        "relative_models_sent": ratio_estimate(
+            [_models_sent(by_seed[seed]) for seed in paired],
+            [_models_sent(reference[seed]) for seed in paired],
+        ),
+    }
+    return {"seed_ids": list(by_seed), **{figure: value.as_json() for figure, value in figures.items()}}
+
+
+def _knows_concepts(run: FinishedRun) -> bool:
+    return any(record.drift_cells is not None for record in run.records)
+
+
+def _models_sent(run: FinishedRun) -> float:
+    return run.records[-1].models_sent

@@ -1,0 +1,185 @@
+"""Numbers for people: units of a fitting size, few digits, an interval in the unit of its mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from experiments.results.intervals import Estimate
+from experiments.results.medians import Bounds, MedianEstimate
+
+NOT_MEASURED = "n/a"
+UNDETERMINED = "undetermined"
+
+TIME_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a number is written: divided by `divisor`, to so many `decimals`, before its `unit`."""
+
+    divisor: float
+    unit: str
+    decimals: int | None  # None: three significant digits
+    signed: bool = False
+
+    def bare(self, value: float) -> str:
+        """Without the unit; never a negative zero."""
+        decimals = _decimals(abs(value / self.divisor)) if self.decimals is None else self.decimals
+        rounded = round(value / self.divisor, decimals) + 0.0
+        return f"{rounded:{'+' if self.signed else ''},.{decimals}f}"
+
+    def __call__(self, value: float) -> str:
+        return self.bare(value) + self.unit
+
+
+PickScale = Callable[[float], Scale]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a table shows of a figure; the interval is empty where there is none."""
+
+    figure: str
+    interval: str = ""
+
+
+def time_unit(time_s: float) -> tuple[float, str]:
+    """(seconds in it, name) of the largest unit of which `time_s` is at least two."""
+    return next((unit for unit in TIME_UNITS if time_s >= 2 * unit[0]), TIME_UNITS[-1])
+
+
+def time_scale(time_s: float) -> Scale:
+    """
+    >>> time_scale(5.25)(5.25), time_scale(9_000)(9_000)
+    ('5.25 s', '2.50 h')
+    """
+    seconds, name = time_unit(time_s)
+    return Scale(seconds, f" {name}", None)
+
+
+def bytes_scale(count: float) -> Scale:
+    """
+    >>> bytes_scale(0)(0), bytes_scale(1_234_567_890)(1_234_567_890)
+    ('0 B', '1.23 GB')
+    """
+    size, name = next((unit for unit in BYTE_UNITS if count >= unit[0]), BYTE_UNITS[-1])
+    return Scale(size, f" {name}", 0 if size == 1 else None)
+
+
+def signed_time_scale(time_s: float) -> Scale:
+    """
+    >>> signed_time_scale(9_000)(-9_000)
+    '-2.50 h'
+    """
+    return replace(time_scale(time_s), signed=True)
+
+
+def percent_scale(fraction: float) -> Scale:
+    """
+    >>> percent_scale(0.71337)(0.71337)
+    '71.3 %'
+    """
+    return Scale(0.01, " %", 1)
+
+
+def points_scale(points: float) -> Scale:
+    """
+    >>> points_scale(8.94)(8.94), points_scale(8.94)(-0.04)
+    ('+8.9 pp', '+0.0 pp')
+    """
+    return Scale(1, " pp", 1, signed=True)
+
+
+def factor_scale(ratio: float) -> Scale:
+    """
+    >>> factor_scale(2.1)(2.1), factor_scale(12.4)(12.4)
+    ('2.10x', '12.4x')
+    """
+    return Scale(1, "x", None)
+
+
+def count_scale(count: float) -> Scale:
+    """
+    >>> count_scale(2.6)(2.6), count_scale(1234)(1234)
+    ('2.6', '1,234')
+    """
+    return Scale(1, "", 1 if count < 100 else 0)
+
+
+def show_estimate(estimate: Estimate, scale: Scale) -> Cell:
+    """A mean and its interval; under three seeds, a dot for each seed's own value.
+
+    >>> show_estimate(Estimate(9_000, (7_200, 10_800), [9_000] * 3), time_scale(9_000))
+    Cell(figure='2.50 h', interval='[2.00, 3.00]')
+    >>> show_estimate(Estimate(0.25, None, [0.2, 0.3]), percent_scale(0.25)).interval
+    '· 20.0 · 30.0'
+    """
+    if estimate.mean is None:
+        return Cell(NOT_MEASURED)
+    if estimate.ci95 is None:
+        values = [value for value in estimate.per_seed if value is not None]
+        return Cell(scale(estimate.mean), _dots([scale.bare(value) for value in values]))
+    return Cell(scale(estimate.mean), _interval(*estimate.ci95, scale))
+
+
+def show_median(estimate: MedianEstimate, scale: Scale) -> Cell:
+    """A median, exact or as bounds, and its interval; under three seeds, a dot for each seed's own value.
+
+    >>> from experiments.results.medians import median_estimate
+    >>> show_median(median_estimate([Bounds(2.0, math.inf)] * 3), factor_scale(2.0))
+    Cell(figure='>= 2.00x', interval='[2.00, inf)')
+    """
+    if estimate.interval is None:
+        return Cell(
+            show_bounds(estimate.median, scale),
+            _dots([show_bounds(seed, scale) for seed in estimate.per_seed]),
+        )
+    low, high = estimate.interval.low, estimate.interval.high
+    if low <= 0 and math.isinf(high):
+        return Cell(show_bounds(estimate.median, scale))
+    return Cell(show_bounds(estimate.median, scale), _interval(low, high, scale))
+
+
+def show_bounds(bounds: Bounds, scale: Scale) -> str:
+    """
+    >>> [show_bounds(Bounds(*b), factor_scale(1)) for b in ((2, 2), (2, math.inf), (0, 2), (0.5, 2))]
+    ['2.00x', '>= 2.00x', '<= 2.00x', '0.50-2.00x']
+    """
+    match bounds.status:
+        case "=":
+            return scale(bounds.low)
+        case ">=":
+            return f">= {scale(bounds.low)}"
+        case "<=":
+            return f"<= {scale(bounds.high)}"
+        case "range":
+            return f"{scale.bare(bounds.low)}-{scale(bounds.high)}"
+    return UNDETERMINED
+
+
+def largest(estimate: Estimate | MedianEstimate) -> float:
+    """The number that the unit of a column must suit; 0 where there is none."""
+    numbers = (
+        [estimate.mean or 0.0]
+        if isinstance(estimate, Estimate)
+        else [estimate.median.low, estimate.median.high]
+    )
+    return max((abs(number) for number in numbers if math.isfinite(number)), default=0.0)
+
+
+def _interval(low: float, high: float, scale: Scale) -> str:
+    return f"[{scale.bare(low)}, {'inf)' if math.isinf(high) else scale.bare(high) + ']'}"
+
+
+def _dots(values: Sequence[str]) -> str:
+    """The values of few seeds; a single one is the figure itself."""
+    return " ".join(f"· {value}" for value in values) if len(values) > 1 else ""
+
+
+def _decimals(value: float) -> int:
+    """As many as make three significant digits, two at most: of what is left after rounding to these."""
+    rounded = float(f"{value:.3g}")
+    return 0 if rounded >= 100 or rounded == 0 else 1 if rounded >= 10 else 2

@@ -1,0 +1,135 @@
+"""Medians over seeds of figures that may be known only as bounds, with intervals of order statistics.
+
+Times to a target are often censored: the time of a run that does not hold it is after the horizon, that of
+one that holds it from its first evaluation is before that. There is no mean or t interval of such times, but
+there are medians and order statistics, with `Bounds` in the place of numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from experiments.results.intervals import FEWEST_SEEDS
+
+Status = Literal["=", ">=", "<=", "range", "undetermined"]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is known of a number: it lies in [low, high]."""
+
+    low: float
+    high: float
+
+    @property
+    def status(self) -> Status:
+        """
+        >>> Bounds(2, 2).status, Bounds(2, math.inf).status, Bounds(0, 2).status, Bounds(0, math.inf).status
+        ('=', '>=', '<=', 'undetermined')
+        """
+        if self.low == self.high and math.isfinite(self.low):
+            return "="
+        if math.isinf(self.high):
+            return ">=" if self.low > 0 else "undetermined"
+        return "range" if self.low > 0 else "<="
+
+    def as_json(self) -> dict[str, Any]:
+        """As `summary.json` has it; an infinite bound is null."""
+        return {"low": _finite(self.low), "high": _finite(self.high), "status": self.status}
+
+
+UNKNOWN = Bounds(-math.inf, math.inf)
+
+
+def exactly(value: float) -> Bounds:
+    return Bounds(value, value)
+
+
+def ratio(numerator: Bounds, denominator: Bounds) -> Bounds:
+    """Bounds of a ratio of two amounts, where x / inf = 0 and x / 0 = inf.
+
+    >>> ratio(Bounds(40, math.inf), exactly(20))
+    Bounds(low=2.0, high=inf)
+    """
+    low = _quotient(numerator.low, denominator.high) if numerator.low > 0 else 0.0
+    return Bounds(low, _quotient(numerator.high, denominator.low))
+
+
+@dataclass(frozen=True)
+class MedianEstimate:
+    """The median over seeds, its interval and the level of that, which are None under three seeds."""
+
+    median: Bounds
+    interval: Bounds | None
+    level: float | None
+    per_seed: list[Bounds]
+
+    def as_json(self) -> dict[str, Any]:
+        """As `summary.json` has it."""
+        interval = (
+            None if self.interval is None else [_finite(self.interval.low), _finite(self.interval.high)]
+        )
+        return {
+            "median": self.median.as_json(),
+            "interval": interval,
+            "level": self.level,
+            "per_seed": [bounds.as_json() for bounds in self.per_seed],
+        }
+
+
+def median_estimate(per_seed: Sequence[Bounds], *, geometric: bool = False) -> MedianEstimate:
+    """The median of the lows and that of the highs, n at least 1.
+
+    Of an even number it is the mean of the middle two, `geometric` for ratios.
+
+    The interval goes from the k-th smallest low to the k-th largest high: it misses the median of the
+    population in at most 2 P(Bin(n, 1/2) < k) of all samples, whatever the distribution.
+    """
+    lows, highs = sorted(bounds.low for bounds in per_seed), sorted(bounds.high for bounds in per_seed)
+    median = Bounds(_middle(lows, geometric), _middle(highs, geometric))
+    if len(per_seed) < FEWEST_SEEDS:
+        return MedianEstimate(median, None, None, list(per_seed))
+    rank, level = rank_and_level(len(per_seed))
+    return MedianEstimate(median, Bounds(lows[rank - 1], highs[-rank]), level, list(per_seed))
+
+
+@functools.cache
+def rank_and_level(count: int) -> tuple[int, float]:
+    """(k, level): the k-th smallest and the k-th largest of `count` values enclose the median at that level.
+
+    k is the largest of which the level is at least 95 %, and else 1.
+
+    >>> rank_and_level(5), rank_and_level(6), rank_and_level(10)[0]
+    ((1, 0.9375), (1, 0.96875), 2)
+    """
+    rank, ways = 1, 1  # of all 2^count samples, those with fewer than `rank` values below the median
+    chosen = count  # those with exactly `rank`
+    while 40 * (ways + chosen) <= 2**count:  # 2 P(Bin < rank + 1) <= 0.05
+        rank, ways = rank + 1, ways + chosen
+        chosen = chosen * (count - rank + 1) // rank
+    return rank, 1 - ways / 2 ** (count - 1)
+
+
+def _middle(ordered: Sequence[float], geometric: bool) -> float:
+    below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    if below == above:
+        return below
+    return math.sqrt(below) * math.sqrt(above) if geometric else (below + above) / 2
+
+
+def _quotient(numerator: float, denominator: float) -> float:
+    """
+    >>> _quotient(2.0, math.inf), _quotient(2.0, 0.0), _quotient(math.inf, 0.0)
+    (0.0, inf, inf)
+    """
+    if math.isinf(denominator):
+        return 0.0
+    return numerator / denominator if denominator > 0 else math.inf
+
+
+def _finite(value: float) -> float | None:
+    return None if math.isinf(value) else value

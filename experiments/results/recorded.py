@@ -1,0 +1,168 @@
+"""What the files of a run directory must be, so that a report of them need not ask again.
+
+A run directory may come from somebody else, from an older version, or with plug-ins that are not installed
+here: its configuration is read as it stands, and only what a report uses is looked at. ValueError says what
+is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from coordinator.federation.faults import FaultParameters
+from emulator.storage.bounded import has_controls
+
+MOST_RUNS = 2**15
+"""Arms x seeds of one experiment."""
+
+MOST_EXPERIMENT_BYTES = 2**22
+"""Of `experiment.toml`: every arm takes half a kilobyte or more once its defaults are written out."""
+
+MOST_NAME_BYTES = 255
+"""Of an arm, which is the name of a folder too."""
+
+MOST_TARGETS = 20
+"""Accuracies that one report times: each has a table of its own."""
+
+LONGEST_S = 1e12
+"""Of virtual time: some thirty thousand years."""
+
+REFERENCE = "reference"
+
+Target = float | Literal["reference"]
+"""An accuracy, or the reference arm's own at the horizon, seed by seed."""
+
+MOST_TIMED = 2**14
+"""Runs x targets of one experiment: each takes up to two kilobytes of `summary.json`, which is read back."""
+
+LISTS = ("seeds", "arm")
+
+EXPERIMENT_FILE = "experiment.toml"
+
+RETIRED = ("workers", "backend")
+"""Settings in `[executor]` of earlier versions, which never decided a result; files may have them."""
+
+
+def refuse_too_many_runs(num_arms: int, num_seeds: int, num_targets: int = 0) -> None:
+    """ValueError for an experiment of which not everything could be read back."""
+    runs, of_runs = num_arms * num_seeds, f"{num_arms} arms x {num_seeds} seeds"
+    if runs > MOST_RUNS:
+        raise ValueError(f"{of_runs}: an experiment has at most {MOST_RUNS} runs")
+    if runs * num_targets > MOST_TIMED:
+        raise ValueError(
+            f"{of_runs} x {num_targets} targets: an experiment has at most {MOST_TIMED} of them; "
+            f"with fewer in report.targets it can be run, and reported again with others"
+        )
+
+
+def without_retired(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The recorded configuration `table` without settings that there are no more."""
+    executor = table.get("executor")
+    if not isinstance(executor, Mapping):
+        return dict(table)
+    return {**table, "executor": {key: value for key, value in executor.items() if key not in RETIRED}}
+
+
+def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
+    """ValueError for a configuration that has a name, seeds, arms and a report, but not as we write them."""
+    num_arms, num_seeds = len(experiment["arm"]), len(experiment["seeds"])
+    refuse_too_many_runs(num_arms, num_seeds)
+    for key, value in experiment.items():
+        if key not in (*LISTS, "name") and not isinstance(value, Mapping):
+            raise ValueError(f"{key} must be a table")
+    if not isinstance(experiment["name"], str):
+        raise ValueError("name must be a text")
+    for arm in experiment["arm"]:
+        if len(arm["name"].encode()) > MOST_NAME_BYTES:
+            raise ValueError(f"the name of an arm has more than {MOST_NAME_BYTES} bytes")
+    for name in (experiment["name"], *(arm["name"] for arm in experiment["arm"])):
+        if has_controls(name):
+            raise ValueError(f"name = {name!r}: has characters that nobody can read")
+    for arm in experiment["arm"]:
+        if not isinstance(arm.get("training", {}), Mapping):
+            raise ValueError("training of an arm must be a table")
+    report = experiment["report"]
+    window, horizon_s = report["window"], report.get("horizon_s")
+    if type(window) is not int or window < 1:
+        raise ValueError("report.window must be a whole number, at least 1")
+    if horizon_s is not None and not (is_finite(horizon_s) and 0 < horizon_s <= LONGEST_S):
+        raise ValueError(f"report.horizon_s must be a number above 0, at most {LONGEST_S:g}")
+    targets = recorded_targets(report)
+    if not isinstance(targets, list) or len(targets) > MOST_TARGETS or not all(map(is_target, targets)):
+        raise ValueError(
+            f"report.targets must be a list of at most {MOST_TARGETS} numbers above 0, at most 1, "
+            f'or "{REFERENCE}"'
+        )
+    refuse_too_many_runs(num_arms, num_seeds, len(targets))
+    clients = experiment.get("round", {}).get("evaluate_clients")
+    if clients is not None and type(clients) is not int:
+        raise ValueError("round.evaluate_clients must be a whole number")
+    _refuse_unreadable_published(report.get("published", {}))
+    try:
+        FaultParameters.model_validate(experiment.get("faults", {}))
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        raise ValueError(
+            f"faults{_inside(problem['loc'])}: {problem['msg'].removeprefix('Value error, ')}"
+        ) from error
+
+
+def recorded_targets(report: Mapping[str, Any]) -> list[Target]:
+    """The targets of a recorded `[report]`; an earlier version had one `target`."""
+    return report["targets"] if "targets" in report else [report["target"]] if "target" in report else []
+
+
+def is_target(value: Any) -> bool:
+    """Whether it is an accuracy above 0, at most 1, or stands for the reference arm's."""
+    return value == REFERENCE or (is_finite(value) and 0 < value <= 1)
+
+
+def refuse_unreadable_finished(finished: Any) -> None:
+    """ValueError unless `finished` of a summary is as `experiments.results.drift_figures` writes it."""
+    if not isinstance(finished, Mapping) or not isinstance(finished.get("arms"), Mapping):
+        raise ValueError("finished must be an object with the figures of arms")
+    for key in ("steps", "scored_steps"):
+        if key not in finished or not (finished[key] is None or type(finished[key]) is int):
+            raise ValueError(f"finished.{key} must be a whole number or null")
+    for arm in finished["arms"].values():
+        for figure in FIGURES:
+            per_seed = arm.get(figure, {}).get("per_seed") if isinstance(arm, Mapping) else None
+            if not isinstance(per_seed, list) or not all(
+                value is None or is_finite(value) for value in per_seed
+            ):
+                raise ValueError(f"finished.arms: each arm must have {figure}.per_seed, numbers or nulls")
+
+
+FIGURES = (
+    "accuracy_omitting_drift",
+    "accuracy_including_drift",
+    "models_sent",
+    "relative_models_sent",
+)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether it is a number, neither NaN nor infinite, and no int beyond what a float can be."""
+    if type(value) is int:
+        return value.bit_length() < 1024
+    return type(value) is float and math.isfinite(value)
+
+
+def _inside(keys: tuple[str | int, ...]) -> str:
+    return "".join(f".{key}" for key in keys)
+
+
+def _refuse_unreadable_published(published: Any) -> None:
+    rule = "report.published must have tables of an arm's mean, or of its mean and standard deviation"
+    if not isinstance(published, Mapping):
+        raise ValueError(rule)
+    for figure in published.values():
+        if not isinstance(figure, Mapping):
+            raise ValueError(rule)
+        for values in figure.values():
+            if not isinstance(values, list) or not 1 <= len(values) <= 2 or not all(map(is_finite, values)):
+                raise ValueError(rule)

@@ -1,0 +1,67 @@
+"""How a cell of a table that stands beside a paper's is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.results.formats import NOT_MEASURED
+
+NOTHING = "-"
+
+
+def mean_and_std(cell: Mapping[str, Any]) -> str:
+    """
+    >>> mean_and_std({"mean": 97.5312, "std": 0.128}), mean_and_std({"mean": 86.1, "std": None})
+    ('97.53 ± 0.13', '86.10')
+    """
+    mean = f"{cell['mean']:,.2f}"
+    return mean if cell["std"] is None else f"{mean} ± {cell['std']:,.2f}"
+
+
+def compared(cell: Mapping[str, Any] | None) -> tuple[str, str, str]:
+    """(ours, published, difference) of a cell of `comparison.compare`; what there is none of is empty.
+
+    >>> compared({"mean": 97.5, "std": 0.1, "published": {"mean": 97.4, "std": None}, "difference": 0.1})
+    ('97.50 ± 0.10', '97.40', '+0.10')
+    """
+    if cell is None:
+        return NOT_MEASURED, "", ""
+    if cell["published"] is None:
+        return mean_and_std(cell), "", ""
+    difference = round(cell["difference"], 2) + 0.0  # no negative zero
+    return mean_and_std(cell), mean_and_std(cell["published"]), f"{difference:+.2f}"
+
+
+def how_far(column: Mapping[str, Any]) -> str:
+    """
+    >>> how_far({"finished": 1, "failed": 4, "planned": 45})
+    '1 finished, 4 failed, 40 not run'
+    """
+    numbers = {
+        "finished": column["finished"],
+        "failed": column["failed"],
+        "not run": column["planned"] - column["finished"] - column["failed"],
+    }
+    return ", ".join(f"{number} {what}" for what, number in numbers.items() if number)
+
+
+def scored_steps(column: Mapping[str, Any]) -> str:
+    """Of how many data steps there is an evaluation, where it is not of all.
+
+    >>> scored_steps({"steps": 10, "scored_steps": 6}), scored_steps({"steps": 10, "scored_steps": 10})
+    ('6 of 10 data steps', '')
+    """
+    steps, scored = column["steps"], column["scored_steps"]
+    return f"{scored} of {steps} data steps" if steps is not None and scored < steps else ""
+
+
+def models(sent: Mapping[str, Any] | None, relative: Mapping[str, Any] | None) -> str:
+    """
+    >>> models({"mean": 20_000.0, "std": 0.0}, {"mean": 1.0, "std": 0.0}), models(None, None)
+    ('20,000 (1.00x)', 'n/a')
+    """
+    if sent is None:
+        return NOT_MEASURED
+    times = "" if relative is None else f" ({relative['mean']:.2f}x)"
+    return f"{sent['mean']:,.0f}{times}"

@@ -1,0 +1,149 @@
+"""The tables of a summary as text: one list of columns for each, which the terminal and the page share.
+
+A column shows the field of that name of its table's rows, which is the key in `summary.json` too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.results.accuracy_tables import AccuracyRow, TargetRow, TargetTable
+from experiments.results.formats import (
+    Cell,
+    PickScale,
+    bytes_scale,
+    count_scale,
+    factor_scale,
+    largest,
+    percent_scale,
+    points_scale,
+    show_estimate,
+    show_median,
+    signed_time_scale,
+    time_scale,
+)
+from experiments.results.intervals import Estimate
+from experiments.results.medians import MedianEstimate
+from experiments.results.summary import CostRow
+
+Row = AccuracyRow | TargetRow | CostRow
+
+REFERENCE_CELL = Cell("reference")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A field of a row: its heading, and how its numbers are written."""
+
+    key: str
+    heading: str
+    pick_scale: PickScale
+    in_terminal: bool = True
+
+    def cells(self, rows: Sequence[Row]) -> list[Cell]:
+        """A cell for each row, all in one unit, which suits the largest number. What compares an arm with the
+        reference arm is None in the row of that."""
+        figures: list[Estimate | MedianEstimate | None] = [getattr(row, self.key) for row in rows]
+        scale = self.pick_scale(
+            max((largest(figure) for figure in figures if figure is not None), default=0.0)
+        )
+        return [
+            REFERENCE_CELL
+            if figure is None
+            else show_estimate(figure, scale)
+            if isinstance(figure, Estimate)
+            else show_median(figure, scale)
+            for figure in figures
+        ]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many of the seeds hold a target."""
+
+    key: str = "held"
+    heading: str = "held"
+    in_terminal: bool = True
+
+    def cells(self, rows: Sequence[Row]) -> list[Cell]:
+        return [Cell(f"{row.held}/{row.seeds}") for row in rows if isinstance(row, TargetRow)]
+
+
+ACCURACY = (
+    Column("mean_accuracy", "mean accuracy", percent_scale),
+    Column("gain_pp", "gain", points_scale),
+    Column("gain_after_drift_pp", "gain after drift", points_scale),
+    Column("final_accuracy", "final accuracy", percent_scale),
+)
+TARGET = (
+    Column("time_below_s", "time below", time_scale),
+    Column("saved_s", "saved", signed_time_scale),
+    Column("below_after_drift", "below after drift", percent_scale),
+    Column("first_reached_s", "first reached", time_scale, in_terminal=False),
+    Column("held_from_s", "held from", time_scale),
+    Column("speedup", "speed-up", factor_scale),
+    Tally(),
+)
+COSTS = (
+    Column("rounds", "rounds", count_scale),
+    Column("global_reclusterings", "global re-clusterings", count_scale),
+    Column("moves", "moves", count_scale),
+    Column("dropouts", "drop-outs", count_scale),
+    Column("download_bytes", "download", bytes_scale),
+    Column("upload_bytes", "upload", bytes_scale),
+    Column("control_bytes", "control", bytes_scale),
+    Column("virtual_time_s", "virtual time", time_scale),
+    Column("wall_s", "wall time", time_scale),
+)
+FAULTS = (
+    Column("crashed_visits", "crashed visits", count_scale),
+    Column("rejected_updates", "updates dropped", count_scale),
+    Column("dropouts", "drop-outs in all", count_scale),
+    Column("abandoned", "abandoned", count_scale),
+)
+DRIFT_ONLY = ("gain_after_drift_pp", "below_after_drift")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Headings, and a row of cells for each arm."""
+
+    headings: list[str]
+    rows: list[tuple[str, list[Cell]]]
+
+    def without_intervals(self) -> TextTable:
+        return TextTable(
+            self.headings, [(arm, [Cell(cell.figure) for cell in cells]) for arm, cells in self.rows]
+        )
+
+
+def text_table(
+    columns: Sequence[Column | Tally], rows: Sequence[Row], *, in_terminal: bool = False
+) -> TextTable:
+    """`columns` of `rows`, without those on drift where nothing was measured after it."""
+    shown = [
+        column
+        for column in columns
+        if (column.in_terminal or not in_terminal)
+        and (column.key not in DRIFT_ONLY or any(getattr(row, column.key) is not None for row in rows))
+    ]
+    cells = [column.cells(rows) for column in shown]
+    return TextTable(
+        [column.heading for column in shown],
+        [(row.arm, [of_column[place] for of_column in cells]) for place, row in enumerate(rows)],
+    )
+
+
+def target_name(table: TargetTable, reference_arm: str) -> str:
+    """
+    >>> from experiments.results.intervals import mean_estimate
+    >>> target_name(TargetTable(0.5, mean_estimate([0.5]), []), "global")
+    '50.0 %'
+    """
+    if table.accuracy.mean is None:
+        return f"{reference_arm}'s accuracy at the horizon"
+    accuracy = percent_scale(0.0)(table.accuracy.mean)
+    if table.target == "reference":
+        return f"{reference_arm}'s accuracy at the horizon ({accuracy})"
+    return accuracy

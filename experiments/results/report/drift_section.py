@@ -1,0 +1,59 @@
+"""What the report adds where the trace knows its concepts: accuracy beside published values, and the maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.results.comparison import COMPARED, compare, spread
+from experiments.results.report.cells import compared, models, scored_steps
+from experiments.results.report.figures import colour_of_place
+from experiments.results.report.serving_map import (
+    CONCEPT_COLOURS,
+    MOST_CLIENTS,
+    MOST_STEPS,
+    serving_map,
+    too_large,
+)
+from experiments.results.run_directory import FinishedRun
+
+
+def drift_section(
+    order: Sequence[str],
+    finished: Mapping[str, Any],
+    runs: Sequence[FinishedRun],
+    report: Mapping[str, Any],
+) -> dict[str, Any] | None:
+    """What the template shows of it; None where no arm was measured with drift and without.
+
+    `order` names the arms as configured, `finished` is that of the summary, which tells what all `runs` came
+    to, whether or not the reference arm finished their seeds.
+    """
+    arms = finished["arms"]
+    if all(arm[figure]["mean"] is None for arm in arms.values() for figure in COMPARED):
+        return None
+    names = [name for name in order if name in arms]
+    first = {name: next(run for run in runs if run.arm == name) for name in names}
+    drawn = [found for run in first.values() if (found := serving_map(run)) is not None]
+    readable = [found for found in drawn if not too_large(found)]
+    seen = {cell.concept for found in readable for _, cells in found.rows for cell in cells}
+    return {
+        "rows": [
+            {
+                "name": name,
+                "colour": colour_of_place(order.index(name)),
+                "cells": [compared(compare(arms[name], figure, name, report)) for figure in COMPARED],
+                "models": models(
+                    spread(arms[name]["models_sent"]["per_seed"]),
+                    spread(arms[name]["relative_models_sent"]["per_seed"]),
+                ),
+            }
+            for name in names
+        ],
+        "scored_steps": scored_steps(finished),
+        "maps": readable,
+        "concepts": [(concept, CONCEPT_COLOURS[concept % len(CONCEPT_COLOURS)]) for concept in sorted(seen)],
+        "left_out": len(drawn) - len(readable),
+        "most_clients": MOST_CLIENTS,
+        "most_steps": MOST_STEPS,
+    }

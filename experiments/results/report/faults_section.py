@@ -1,0 +1,59 @@
+"""What went wrong in a run: what was injected, in sentences, and what came of it, arm by arm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.results.run_directory import FinishedRun
+from experiments.results.summary import CostRow
+
+SENDS = {
+    "sign_flip": "send -{scale:g} times their update",
+    "noise": "add noise to their update, {scale:g} times as long as it is",
+    "label_flip": "train on turned labels",
+    "misreport": "permute what they report",
+}
+SPOILS = {
+    "nan": "some of their numbers are lost, and they are dropped",
+    "bits": "a bit is flipped in some of their numbers",
+}
+
+
+def faults_section(
+    faults: Mapping[str, Any], runs: Sequence[FinishedRun], costs: Sequence[CostRow]
+) -> list[str] | None:
+    """Sentences on the table `faults` of the configuration; None where nothing was injected and nothing of
+    the kind happened. `costs` are those of the summary."""
+    injected = _injected(faults, runs)
+    happened = any(row.crashed_visits.mean or row.rejected_updates.mean for row in costs)
+    if not injected and not happened:
+        return None
+    return injected or ["No faults were injected: what was dropped came of the training itself."]
+
+
+def _injected(faults: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[str]:
+    sentences = []
+    clients = runs[0].header.get("num_clients") if runs else None
+    for liars in faults.get("byzantine", ()):
+        of_all = "the clients" if clients is None else f"the {clients:,} clients"
+        what = SENDS[liars["kind"]].format(scale=liars.get("scale", 1.0))
+        sentences.append(f"{_percent(liars['share'])} of {of_all} {what}.")
+    if faults.get("crash"):
+        sentences.append(
+            f"In {_percent(faults['crash'])} of the visits the client crashes, at any instant of the visit: "
+            f"nothing comes back."
+        )
+    if faults.get("corrupt"):
+        spoilt = SPOILS[faults.get("corruption", "nan")]
+        sentences.append(f"{_percent(faults['corrupt'])} of the updates arrive corrupted: {spoilt}.")
+    if faults.get("loss"):
+        sentences.append(
+            f"Links lose {_percent(faults['loss'])} of their packets, which are sent again, at the price of "
+            f"their bytes and their time."
+        )
+    return sentences
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,490 @@
+"""The plots of the report: logged rounds in, plotly figures out.
+
+All that is drawn is thinned to at most `MAX_POINTS` per line and row, evenly, so that a report of a long run
+or of many clients stays small. Nothing here is random: the same rounds give the same figure.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from emulator.arrays import Floats, Ints
+from emulator.storage.runlog import RoundRecord
+from experiments.results.accuracy_tables import TargetRow, TargetTable
+from experiments.results.formats import time_unit
+from experiments.results.horizon import Horizon
+from experiments.results.medians import Bounds, MedianEstimate
+from experiments.results.run_directory import FinishedRun
+from experiments.results.time_to_accuracy import AccuracyCurve
+
+MAX_POINTS = 400
+MAX_SEED_POINTS = 150  # of a single seed's thin line
+
+# Okabe and Ito's colours, told apart by colour-blind readers; the reference arm has the grey.
+REFERENCE_COLOUR = "#555555"
+ARM_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES = ("solid", "dash", "dot", "dashdot")  # of the arms after the sixth, the twelfth, …
+# Okabe and Ito's again, then Tol's muted ones, for clusters.
+CLUSTER_COLOURS = (
+    *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#332288"),
+    *("#999933", "#882255", "#44AA99", "#AA4499", "#117733", "#DDCC77", "#661100", "#BBBBBB"),
+)
+OUTCOME_COLOURS = {"kept": "#009E73", "abandoned": "#B8C4CC", "dropped out": "#D55E00"}
+INK = "#1f2933"
+GRID = "#e4e7eb"
+EVENT_COLOUR = "#E69F00"
+
+Curve = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An arm that has something to draw: the runs that count, their curves, and its place."""
+
+    name: str
+    runs: Sequence[FinishedRun]
+    curves: Sequence[AccuracyCurve]
+    place: int
+
+    @property
+    def label(self) -> str:
+        """The name as plotly shows it verbatim, whose texts are pseudo-HTML, and some are templates too."""
+        # Of a quote's name plotly knows nothing, and outside an element it needs none.
+        return html.escape(self.name, quote=False).replace("%{", "%&#123;")
+
+    @property
+    def colour(self) -> str:
+        return colour_of_place(self.place)
+
+    @property
+    def line(self) -> dict[str, Any]:
+        dash = DASHES[max(self.place - 1, 0) // len(ARM_COLOURS) % len(DASHES)]
+        return {"color": self.colour, "width": 2.5, "dash": dash}
+
+
+def colour_of_place(place: int) -> str:
+    """The colour of the arm that is configured in that place; the first, the reference, has the grey."""
+    return REFERENCE_COLOUR if place == 0 else ARM_COLOURS[(place - 1) % len(ARM_COLOURS)]
+
+
+def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[float]) -> go.Figure:
+    """Smoothed accuracy (%) against virtual time: thick lines for means over seeds, thin ones for seeds; the
+    start and the end of the comparison, mass events, and targets."""
+    seconds, unit = time_unit(horizon.longest_s)
+    figure = _figure(460, x_title=f"virtual time ({unit})", y_title="mean client accuracy (%)")
+    for arm in arms:
+        curves = [(curve.times_s / seconds, 100 * curve.smoothed) for curve in arm.curves]
+        for x, y in curves if len(curves) > 1 else []:
+            drawn = _thin(len(x), MAX_SEED_POINTS)
+            figure.add_scatter(
+                x=x[drawn],
+                y=y[drawn],
+                mode="lines",
+                line={**arm.line, "width": 0.8},
+                opacity=0.45,
+                **_quiet(arm),
+            )
+        grid, mean, _, _ = _spread(curves)
+        figure.add_scatter(x=grid, y=mean, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line)
+    figure.update_xaxes(rangemode="tozero")
+    for first_s, last_s in _event_spans(arms, horizon):
+        figure.add_vrect(
+            x0=first_s / seconds,
+            x1=last_s / seconds,
+            line={"color": EVENT_COLOUR, "width": 1},
+            fillcolor=EVENT_COLOUR,
+            opacity=0.35,
+            annotation={"text": "mass event", "textangle": -90, "font": {"size": 12}},
+            annotation_position="bottom right",
+        )
+    for time_s, text in ((horizon.start_s, "start"), (horizon.horizon_s, "horizon")):
+        figure.add_vline(
+            x=time_s / seconds,
+            line={"color": INK, "width": 1.2, "dash": "dot"},
+            annotation={"text": text, "textangle": -90, "font": {"size": 12}},
+            annotation_position="bottom right",
+        )
+    for target in targets:
+        figure.add_hline(y=100 * target, line={"color": INK, "width": 1.2, "dash": "dash"})
+        figure.add_annotation(
+            x=1,
+            xref="x domain",
+            xanchor="left",
+            xshift=6,
+            align="left",
+            y=100 * target,
+            text=f"target<br>{100 * target:.1f} %",
+            showarrow=False,
+        )
+    figure.update_layout(margin={"r": 80})
+    return figure
+
+
+def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Horizon) -> go.Figure:
+    """The time below a target against the target: medians over seeds in the band of their intervals."""
+    seconds, unit = time_unit(horizon.horizon_s)
+    figure = _figure(420, x_title="target accuracy (%)", y_title=f"time below the target ({unit})")
+    for arm in arms:
+        estimates = [row.time_below_s for row in _rows_of(arm, tables)]
+        _add_intervals(figure, arm, tables, estimates, seconds)
+        y = [estimate.median.low / seconds for estimate in estimates]
+        figure.add_scatter(
+            x=_targets(tables), y=y, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line
+        )
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> go.Figure:
+    """The speed-up to a target against the target, on a logarithmic axis: lines where the median is known,
+    triangles that point up where it is a lower bound and down where it is an upper one, bars where there are
+    both."""
+    figure = _figure(420, x_title="target accuracy (%)", y_title="speed-up")
+    for arm in arms[1:]:
+        estimates = [row.speedup for row in _rows_of(arm, tables) if row.speedup is not None]
+        _add_intervals(figure, arm, tables, estimates, 1.0, above_zero=True)
+        medians = [estimate.median for estimate in estimates]
+        for x, bounds in zip(_targets(tables), medians, strict=True):
+            if bounds.status == "range":
+                figure.add_scatter(
+                    x=[x, x], y=[bounds.low, bounds.high], mode="lines", line=arm.line, **_quiet(arm)
+                )
+        known = [bounds.low if bounds.status == "=" else None for bounds in medians]
+        figure.add_scatter(
+            x=_targets(tables), y=known, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line
+        )
+        for status, symbol in ((">=", "triangle-up"), ("<=", "triangle-down")):
+            bounded = [
+                (x, bounds.low if status == ">=" else bounds.high)
+                for x, bounds in zip(_targets(tables), medians, strict=True)
+                if bounds.status == status
+            ]
+            if bounded:
+                figure.add_scatter(
+                    x=[x for x, _ in bounded],
+                    y=[y for _, y in bounded],
+                    mode="markers",
+                    marker={"symbol": symbol, "size": 7, "color": arm.colour},
+                    hovertemplate=f"{arm.label}: {status} %{{y:.3g}}x<extra></extra>",
+                    legendgroup=arm.name,
+                    showlegend=False,
+                )
+    figure.add_hline(y=1, line={"color": INK, "width": 1.2, "dash": "dash"})
+    figure.update_yaxes(type="log")
+    return figure
+
+
+def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
+    """Mean client distance over rounds, beside that of all clients in one cluster; re-clusterings marked."""
+    figure = _figure(440, x_title="round", y_title="mean client distance")
+    unclustered = _by_round(arms[0].runs, lambda record: record.unclustered_distance)
+    for arm in arms:
+        curves = _by_round(arm.runs, lambda record: record.mean_client_distance)
+        if not curves:
+            continue
+        grid, mean = _add_spread(figure, arm, curves)
+        reclustered = [record.round for run in arm.runs for record in run.records if record.reclustered]
+        rounds, counts = np.unique(np.array(reclustered, dtype=np.int64), return_counts=True)
+        if len(rounds):
+            figure.add_scatter(
+                x=rounds,
+                y=np.interp(rounds, grid, mean),
+                mode="markers",
+                marker={"symbol": "triangle-down", "size": 11, "color": arm.colour, "line": {"color": INK}},
+                customdata=counts,
+                hovertemplate=f"{arm.label}: re-clustered in %{{customdata}} of {len(arm.runs)} seeds"
+                "<br>round %{x}<extra></extra>",
+                legendgroup=arm.name,
+                showlegend=False,
+            )
+    if unclustered:
+        grid, mean, _, _ = _spread(unclustered)
+        figure.add_scatter(
+            x=grid, y=mean, name="unclustered", line={"color": INK, "width": 1.5, "dash": "dash"}
+        )
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def membership_figure(run: FinishedRun) -> go.Figure:
+    """Which cluster each client was in: a row per client, a column per round, a colour per label."""
+    clients = _thin(num_clients(run))
+    rounds, labels = _memberships(run, clients)
+    # Rows sorted by their whole sequence of labels, first round first: who stays together is shown together.
+    order = np.lexsort(labels.T[::-1])
+    present, codes = np.unique(labels[order], return_inverse=True)
+    colours = [CLUSTER_COLOURS[label % len(CLUSTER_COLOURS)] for label in present.tolist()]
+    figure = _figure(480, x_title="round", y_title="clients, sorted by their sequence of clusters")
+    figure.add_heatmap(
+        z=codes.reshape(labels.shape).astype(np.uint8 if len(present) < 256 else np.int32),
+        x=rounds,
+        y=[f"client {client}" for client in clients[order].tolist()],
+        colorscale=_steps(colours),
+        zmin=-0.5,
+        zmax=len(present) - 0.5,
+        colorbar=_cluster_legend(present),
+        hovertemplate="%{y}, round %{x}<extra></extra>",
+    )
+    figure.update_yaxes(type="category", showticklabels=False, ticks="", showgrid=False)
+    # NOTE: All at once. `add_vline` checks every earlier mark again: 14 s for 200 re-clusterings.
+    marks = [record.round - 0.5 for record in run.records if record.reclustered]
+    line = {"type": "line", "line": {"color": "#000000", "width": 2, "dash": "dash"}}
+    note = {"text": "▼", "font": {"size": 14}, "showarrow": False, "xanchor": "center", "yanchor": "bottom"}
+    figure.update_layout(
+        shapes=[{**line, "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "y domain"} for x in marks],
+        annotations=[{**note, "x": x, "y": 1, "yref": "y domain"} for x in marks],
+    )
+    return figure
+
+
+def durations_figure(arms: Sequence[Arm]) -> go.Figure:
+    """How long rounds took, in virtual time: a violin per arm over the rounds of all its seeds."""
+    durations = [_durations(arm.runs) for arm in arms]
+    seconds, unit = time_unit(max(float(np.median(values)) for values in durations))
+    figure = _figure(130 + 75 * len(arms), x_title=f"duration of a round ({unit})", y_title="")
+    for arm, values in zip(arms, durations, strict=True):
+        figure.add_violin(
+            x=np.quantile(values, np.linspace(0, 1, MAX_POINTS)) / seconds,
+            name=arm.label,
+            orientation="h",
+            line={"color": arm.colour},
+            box={"visible": True},
+            meanline={"visible": True},
+            points=False,
+            spanmode="hard",
+            width=0.9,
+        )
+    figure.update_layout(showlegend=False)
+    figure.update_xaxes(rangemode="tozero")
+    figure.update_yaxes(autorange="reversed", showgrid=False)
+    return figure
+
+
+def outcomes_figure(arms: Sequence[Arm]) -> go.Figure:
+    """What became of a round's participants: how many were kept, abandoned or dropped out, on average."""
+    figure = _figure(130 + 48 * len(arms), x_title="participants per round (mean)", y_title="")
+    for outcome, colour in OUTCOME_COLOURS.items():
+        figure.add_bar(
+            x=[_per_round(arm.runs)[outcome] for arm in arms],
+            y=[arm.label for arm in arms],
+            name=outcome,
+            orientation="h",
+            marker={"color": colour},
+            texttemplate="%{x:.1f}",
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            hovertemplate=f"%{{y}}: %{{x:.2f}} {outcome} per round<extra></extra>",
+        )
+    figure.update_layout(barmode="stack", legend={"traceorder": "normal"})
+    figure.update_yaxes(autorange="reversed", showgrid=False)
+    return figure
+
+
+def clustered_run(arm: Arm) -> FinishedRun | None:
+    """The first seed's run in which there ever was more than one cluster."""
+    return next(
+        (run for run in arm.runs if num_clients(run) and any(len(one.clusters) > 1 for one in run.records)),
+        None,
+    )
+
+
+def num_clients(run: FinishedRun) -> int:
+    """The clients of a run, of which its first record says where they belong."""
+    members = run.records[0].members
+    return 0 if members is None else len(members)
+
+
+def is_thinned(run: FinishedRun) -> bool:
+    """Whether the heat map of `run` leaves out clients or rounds."""
+    return num_clients(run) > MAX_POINTS or len(run.records) > MAX_POINTS
+
+
+def _figure(height: int, *, x_title: str, y_title: str) -> go.Figure:
+    figure = go.Figure()
+    axis = {"gridcolor": GRID, "linecolor": "#9aa5b1", "zeroline": False, "automargin": True}
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 70, "r": 30, "t": 48, "b": 60},
+        font={"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 14, "color": INK},
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        hoverlabel={"font": {"size": 13}},
+        xaxis={"title": {"text": x_title}, **axis},
+        yaxis={"title": {"text": y_title}, **axis},
+    )
+    return figure
+
+
+def _add_spread(figure: go.Figure, arm: Arm, curves: Sequence[Curve]) -> tuple[Floats, Floats]:
+    """Draw the mean of an arm's curves, in a band from the lowest seed to the highest; (grid, mean)."""
+    grid, mean, low, high = _spread(curves)
+    shared = {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False, "line": {"width": 0}}
+    if len(curves) > 1:
+        figure.add_scatter(x=grid, y=low, mode="lines", **shared)
+        figure.add_scatter(
+            x=grid, y=high, mode="lines", fill="tonexty", fillcolor=_translucent(arm.colour), **shared
+        )
+    figure.add_scatter(x=grid, y=mean, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line)
+    return grid, mean
+
+
+def _spread(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
+    """(grid, mean, lowest, highest) of curves (x, y) where all of them run; a value holds until the next."""
+    grid = np.unique(np.concatenate([x for x, _ in curves]))
+    grid = grid[(grid >= max(x[0] for x, _ in curves)) & (grid <= min(x[-1] for x, _ in curves))]
+    if not len(grid):  # one ended before another began
+        grid = np.array([max(x[0] for x, _ in curves)])
+    grid = grid[_thin(len(grid))]
+    held = np.stack([y[np.searchsorted(x, grid, side="right") - 1] for x, y in curves])
+    return grid, held.mean(axis=0), held.min(axis=0), held.max(axis=0)
+
+
+def _add_intervals(
+    figure: go.Figure,
+    arm: Arm,
+    tables: Sequence[TargetTable],
+    estimates: Sequence[MedianEstimate],
+    divisor: float,
+    above_zero: bool = False,
+) -> None:
+    """The intervals of medians as a band, broken off where one has an infinite bound, or one that is not
+    `above_zero`; dots for few seeds."""
+    x = _targets(tables)
+    for stretch in _stretches([_can_be_drawn(estimate.interval, above_zero) for estimate in estimates]):
+        intervals = [estimates[place].interval for place in stretch]
+        lows = [interval.low / divisor for interval in intervals if interval is not None]
+        highs = [interval.high / divisor for interval in intervals if interval is not None]
+        shared = {"x": [x[place] for place in stretch], "mode": "lines", **_quiet(arm)}
+        figure.add_scatter(y=lows, line={"width": 0}, **shared)
+        figure.add_scatter(
+            y=highs, line={"width": 0}, fill="tonexty", fillcolor=_translucent(arm.colour), **shared
+        )
+    dots = [
+        (x[place], seed.low / divisor)
+        for place, estimate in enumerate(estimates)
+        if estimate.interval is None and len(estimate.per_seed) > 1
+        for seed in estimate.per_seed
+        if seed.status == "="
+    ]
+    if dots:
+        figure.add_scatter(
+            x=[place for place, _ in dots],
+            y=[value for _, value in dots],
+            mode="markers",
+            marker={"size": 3, "color": arm.colour},
+            **_quiet(arm),
+        )
+
+
+def _stretches(present: Sequence[bool]) -> list[list[int]]:
+    """
+    >>> _stretches([True, True, False, True])
+    [[0, 1], [3]]
+    """
+    found: list[list[int]] = []
+    for place, is_present in enumerate(present):
+        if is_present and place and present[place - 1]:
+            found[-1].append(place)
+        elif is_present:
+            found.append([place])
+    return found
+
+
+def _can_be_drawn(bounds: Bounds | None, above_zero: bool) -> bool:
+    if bounds is None or not math.isfinite(bounds.high):
+        return False
+    return bounds.low > 0 if above_zero else math.isfinite(bounds.low)
+
+
+def _rows_of(arm: Arm, tables: Sequence[TargetTable]) -> list[TargetRow]:
+    return [next(row for row in table.rows if row.arm == arm.name) for table in tables]
+
+
+def _targets(tables: Sequence[TargetTable]) -> list[float]:
+    return [100 * float(table.target) for table in tables]
+
+
+def _quiet(arm: Arm) -> dict[str, Any]:
+    return {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False}
+
+
+def _event_spans(arms: Sequence[Arm], horizon: Horizon) -> list[tuple[float, float]]:
+    """From when to when each mass event fell in the runs, which open its round at instants of their own."""
+    by_run = [horizon.events_s(run) for arm in arms for run in arm.runs]
+    most = max((len(events_s) for events_s in by_run), default=0)
+    of_each = [[events_s[number] for events_s in by_run if number < len(events_s)] for number in range(most)]
+    return [(min(events_s), max(events_s)) for events_s in of_each]
+
+
+def _by_round(runs: Sequence[FinishedRun], value: Callable[[RoundRecord], float | None]) -> list[Curve]:
+    """(rounds, values) of each run that has any."""
+    curves = []
+    for run in runs:
+        measured = [(record.round, value(record)) for record in run.records if value(record) is not None]
+        if measured:
+            rounds, values = np.array(measured, dtype=np.float64).T
+            curves.append((rounds, values))
+    return curves
+
+
+def _memberships(run: FinishedRun, clients: Ints) -> tuple[Ints, Ints]:
+    """(rounds (columns,), labels (clients, columns)) at no more than MAX_POINTS rounds."""
+    drawn = set(_thin(len(run.records)).tolist())
+    labels: list[Ints] = []
+    for position, record in enumerate(run.records):
+        if record.members is not None:
+            members = record.members[clients].astype(np.int64)
+        if position in drawn:
+            labels.append(members)
+    rounds = np.array([run.records[position].round for position in sorted(drawn)], dtype=np.int64)
+    return rounds, np.stack(labels, axis=1)
+
+
+def _thin(count: int, most: int = MAX_POINTS) -> Ints:
+    """At most `most` positions in [0, count), evenly spread, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def _durations(runs: Sequence[FinishedRun]) -> Floats:
+    return np.array([record.closed_s - record.opened_s for run in runs for record in run.records])
+
+
+def _per_round(runs: Sequence[FinishedRun]) -> dict[str, float]:
+    records = [record for run in runs for record in run.records]
+    totals = {
+        "kept": sum(len(record.kept) for record in records),
+        "abandoned": sum(record.abandoned for record in records),
+        "dropped out": sum(len(record.dropped) for record in records),
+    }
+    return {outcome: total / len(records) for outcome, total in totals.items()}
+
+
+def _steps(colours: Sequence[str]) -> list[tuple[float, str]]:
+    """A colour scale of equal steps, one for each colour."""
+    edges = np.linspace(0, 1, len(colours) + 1)
+    return [(float(edge), colour) for i, colour in enumerate(colours) for edge in edges[i : i + 2]]
+
+
+def _cluster_legend(present: Ints) -> dict[str, Any]:
+    shown = np.arange(0, len(present), 1 + len(present) // 25)
+    return {
+        "title": {"text": "cluster"},
+        "tickvals": shown.tolist(),
+        "ticktext": [str(label) for label in present[shown].tolist()],
+        "thickness": 18,
+        "outlinewidth": 0,
+        "len": 1,
+    }
+
+
+def _translucent(colour: str) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.16)"

@@ -1,0 +1,89 @@
+"""What the numbers say, in sentences that claim no more than the intervals allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.results.accuracy_tables import AccuracyRow
+from experiments.results.comparison import compare
+from experiments.results.formats import percent_scale, points_scale, show_estimate
+from experiments.results.intervals import Gain
+from experiments.results.report.cells import mean_and_std, scored_steps
+from experiments.results.summary import Summary
+
+OMITTING = "accuracy_omitting_drift"
+OTHER_DATA = (
+    "By the horizon arms have reached different data, so that gains are not those of the methods alone."
+)
+
+
+def drift_sentence(finished: Mapping[str, Any], reference_arm: str, report: Mapping[str, Any]) -> str | None:
+    """The arm with the highest accuracy omitting drift, beside the reference arm and published values.
+
+    `finished` is that of the summary, `report` the table of the configuration; None without such an accuracy.
+    """
+    arms = finished["arms"]
+    cells = {name: compare(arm, OMITTING, name, report) for name, arm in arms.items()}
+    written = {name: _beside_published(cell) for name, cell in cells.items() if cell is not None}
+    if not written:
+        return None
+    best = max(written, key=lambda name: arms[name][OMITTING]["mean"])
+    first = ", the first arm," if best == reference_arm else ""
+    others = ""
+    if reference_arm != best and reference_arm in written:
+        others = f"; {reference_arm}, the first arm, has {written[reference_arm]}"
+    steps = scored_steps(finished)
+    return (
+        f"{best}{first} has the highest accuracy omitting drift, {written[best]}{others}."
+        f"{f' Scored are {steps}.' if steps else ''}"
+    )
+
+
+def _beside_published(cell: Mapping[str, Any]) -> str:
+    published = f" (published: {mean_and_std(cell['published'])} %)" if cell["published"] else ""
+    return f"{mean_and_std(cell)} %{published}"
+
+
+def sentences(summary: Summary) -> list[str]:
+    """A sentence for each arm but the first, the reference; the largest gain comes first."""
+    reference, *others = summary.accuracy
+    if not others:
+        final = show_estimate(reference.final_accuracy, percent_scale(0.0)).figure
+        return [f"{reference.arm} ends at {final}; no other arm has finished a seed to compare with it."]
+    if any(row.gain_pp is None or row.gain_pp.mean is None for row in others):
+        return ["The runs have no stretch of virtual time in common: nothing can be compared."]
+    gains = [_gain_sentence(row, reference.arm) for row in sorted(others, key=_gain, reverse=True)]
+    return [OTHER_DATA, *gains] if summary.horizon.is_of_different_data else gains
+
+
+def _gain(row: AccuracyRow) -> float:
+    assert row.gain_pp is not None
+    assert row.gain_pp.mean is not None
+    return row.gain_pp.mean
+
+
+def _gain_sentence(row: AccuracyRow, reference_arm: str) -> str:
+    assert row.gain_pp is not None
+    mean = show_estimate(row.mean_accuracy, percent_scale(0.0)).figure
+    sentence = f"{row.arm} has a mean accuracy of {mean}, {_beside(row.gain_pp)} {reference_arm}"
+    after = row.gain_after_drift_pp
+    return (
+        f"{sentence}, and {_beside(after)} it after the mass event." if after is not None else f"{sentence}."
+    )
+
+
+def _beside(gain: Gain) -> str:
+    """How it compares with the reference arm."""
+    assert gain.mean is not None
+    scale = points_scale(gain.mean)
+    if gain.ci95 is not None and gain.ci95[0] <= 0 <= gain.ci95[1]:
+        shown = show_estimate(gain, scale)
+        return f"neither measurably above nor below ({shown.figure} {shown.interval})"
+    if round(gain.mean, 1) == 0:
+        return "level with"
+    direction = "above" if gain.mean > 0 else "below"
+    if gain.ci95 is None:
+        return f"{abs(gain.mean):.1f} pp (no interval: under three seeds) {direction}"
+    near, far = sorted(map(abs, gain.ci95))
+    return f"{abs(gain.mean):.1f} pp [{near:.1f}, {far:.1f}] {direction}"

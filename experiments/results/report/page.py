@@ -1,0 +1,261 @@
+"""Puts the report together: tables and captions here, the page itself in `report_page.html`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from emulator.errors import InputError
+from emulator.storage.bounded import read_text
+from emulator.storage.checkpoints import write_durably
+from experiments.results.accuracy_tables import TargetTable, target_table
+from experiments.results.formats import points_scale
+from experiments.results.recorded import MOST_EXPERIMENT_BYTES
+from experiments.results.report import figures
+from experiments.results.report.columns import ACCURACY, COSTS, FAULTS, TARGET, target_name, text_table
+from experiments.results.report.drift_section import drift_section
+from experiments.results.report.environment import template
+from experiments.results.report.faults_section import faults_section
+from experiments.results.report.figures import Arm
+from experiments.results.report.headline import drift_sentence, sentences
+from experiments.results.report.missing import missing_runs
+from experiments.results.report.notes import (
+    HOW_TO_SET_A_TARGET,
+    accuracy_note,
+    as_warning,
+    few_seeds_note,
+    horizon_note,
+    target_note,
+)
+from experiments.results.report.what_was_run import lead, settings_of_run
+from experiments.results.run_directory import FinishedRun, RunDirectory
+from experiments.results.summary import Summary, summarise_directory
+
+MOST_DRAWN_TARGETS = 50
+PLOT_CONFIG = {"displaylogo": False, "showSendToCloud": False, "responsive": True}
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One drawn figure; its `id` names its element and nothing else in the page."""
+
+    id: str
+    title: str
+    caption: str
+    figure: go.Figure
+
+    @property
+    def drawing(self) -> Markup:
+        """The element and the script that draws it; plotly escapes `<` in the data it embeds."""
+        return Markup(
+            self.figure.to_html(
+                full_html=False,
+                include_plotlyjs=False,
+                div_id=self.id,
+                config=PLOT_CONFIG,
+                default_width="100%",
+            )
+        )
+
+
+def write_report(
+    directory: RunDirectory,
+    runs: Sequence[FinishedRun] | None = None,
+    summary: Summary | None = None,
+) -> Path:
+    """Write `report.html` from the finished runs and their summary (made here unless given); its path.
+
+    The same files give the same bytes. InputError when the reference arm has no finished run.
+    """
+    runs = directory.finished_runs() if runs is None else runs
+    summary = summarise_directory(directory, runs) if summary is None else summary
+    if not summary.accuracy:
+        raise InputError(f"{directory.path}: the reference arm {summary.reference_arm!r} has no finished run")
+    experiment, order = directory.experiment(), directory.arms()
+    arms = [Arm(arm.arm, arm.runs, arm.curves, order.index(arm.arm)) for arm in summary.compared]
+    colours = {arm.name: arm.colour for arm in arms}
+    page = template("report_page.html").render(
+        name=summary.name,
+        reference_arm=summary.reference_arm,
+        lead=lead(experiment),
+        drift_sentence=drift_sentence(summary.finished, summary.reference_arm, experiment["report"]),
+        sentences=sentences(summary),
+        horizon_note=horizon_note(summary),
+        warnings=[as_warning(text) for text in summary.horizon.warnings()],
+        facts=settings_of_run(directory),
+        experiment_text=read_text(directory.experiment_path, MOST_EXPERIMENT_BYTES),
+        colours=colours,
+        accuracy=text_table(ACCURACY, summary.accuracy),
+        accuracy_note=accuracy_note(summary),
+        joint_note=_joint_note(summary),
+        targets=[
+            (target_name(table, summary.reference_arm), text_table(TARGET, table.rows))
+            for table in summary.targets
+        ],
+        target_note=target_note(summary) if summary.targets else HOW_TO_SET_A_TARGET,
+        few_seeds_note=few_seeds_note(summary),
+        costs=text_table(COSTS, summary.costs),
+        faults=faults_section(experiment.get("faults", {}), arms[0].runs, summary.costs),
+        fault_counts=text_table(FAULTS, summary.costs),
+        missing=missing_runs(directory, {(run.arm, run.seed) for arm in arms for run in arm.runs}),
+        drift=drift_section(order, summary.finished, runs, experiment["report"]),
+        plots=_plots(arms, summary, experiment.get("round", {}).get("evaluate_clients")),
+        plotly_js=Markup(get_plotlyjs()),
+    )
+    write_durably(directory.report_path, page)
+    return directory.report_path
+
+
+def _joint_note(summary: Summary) -> str:
+    """The intervals of the gains that hold for all arms at once; empty for a single comparison."""
+    scale = points_scale(0.0)
+    shown = [
+        f"{row.arm} [{scale.bare(row.gain_pp.ci95_joint[0])}, {scale.bare(row.gain_pp.ci95_joint[1])}]"
+        for row in summary.accuracy
+        if row.gain_pp is not None and row.gain_pp.ci95_joint is not None
+    ]
+    if len(shown) < 2:
+        return ""
+    return f"Intervals of the gains that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}."
+
+
+def _every_target(summary: Summary) -> list[TargetTable]:
+    """Tables of targets over the accuracies that any run has by the horizon, a percentage point apart."""
+    seen = np.concatenate(
+        [
+            curve.accuracy[curve.times_s <= summary.horizon.horizon_s]
+            for arm in summary.compared
+            for curve in arm.curves
+        ]
+    )
+    if not len(seen):
+        return []
+    first, last = max(1, int(100 * seen.min())), min(100, int(100 * seen.max()) + 1)
+    step = 1 + (last - first) // MOST_DRAWN_TARGETS
+    return [
+        target_table(percent / 100, summary.compared, summary.horizon)
+        for percent in range(first, last + 1, step)
+    ]
+
+
+def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Plot]:
+    seeds = max(len(arm.runs) for arm in arms)
+    band = (
+        f"Lines are means over {seeds} seeds as far as all of them go, bands the range of the seeds. "
+        if seeds > 1
+        else "One seed: there is no band. "
+    )
+    clients = figures.num_clients(arms[0].runs[0])
+    is_sample = scored is not None and scored < clients
+    some = f"a fixed sample of {scored:,} of the {clients:,} clients" if is_sample else "the clients"
+    return [
+        Plot(
+            "accuracy",
+            "Accuracy against virtual time",
+            f"Every client's accuracy on its own held-out data, averaged over {some} and over the last "
+            f"{summary.window} evaluations. Thick lines are means over {seeds} seeds as far as all of them "
+            "go, thin ones the seeds. Arms are compared from the first dotted line to the second, the "
+            "horizon; "
+            "an orange band is when a mass event fell in the runs, dashed lines are the targets.",
+            figures.accuracy_figure(
+                arms, summary.horizon, [goal for table in summary.targets if (goal := table.accuracy.mean)]
+            ),
+        ),
+        *_target_plots(arms, summary),
+        Plot(
+            "heterogeneity",
+            "How different are clients that share a model?",
+            "Mean distance between a client's data and that of the others in its cluster"
+            f"{', within that sample' if is_sample else ''}; lower is more alike. {band}The dashed line puts "
+            "all clients into one cluster: the gap below it is what "
+            "clustering buys. Triangles mark rounds in which at least one seed re-clustered globally."
+            f"{_resting_on(arms, clients)}",
+            figures.heterogeneity_figure(arms),
+        ),
+        *(plot for arm in arms for plot in _membership_plots(arm)),
+        Plot(
+            "durations",
+            "How long rounds took",
+            "The spread of round durations in virtual time over all rounds and seeds, from opening to the "
+            "new models: waiting for reports and for the slowest participant that was kept is included. The "
+            "box is the middle half with the median, the dashed line the mean.",
+            figures.durations_figure(arms),
+        ),
+        Plot(
+            "outcomes",
+            "What became of the participants",
+            "Kept: the update was absorbed. Abandoned: still out when enough others had arrived, or at the "
+            "deadline. Dropped out: went offline, or crashed, before its exchange was complete.",
+            figures.outcomes_figure(arms),
+        ),
+    ]
+
+
+def _target_plots(arms: Sequence[Arm], summary: Summary) -> list[Plot]:
+    """The tables of targets, drawn for every target."""
+    tables = _every_target(summary)
+    if not tables or len(arms) < 2:
+        return []
+    level = tables[0].rows[0].time_below_s.level
+    band = (
+        "dots are seeds"
+        if level is None
+        else f"bands their intervals ({100 * level:.1f} % for the first arm)"
+    )
+    return [
+        Plot(
+            "below",
+            "Time below a target, for every target",
+            f"How long accuracy, unsmoothed, was below a target by the horizon; lower is better. Lines are "
+            f"medians over seeds, {band}.",
+            figures.below_figure(arms, tables, summary.horizon),
+        ),
+        Plot(
+            "speedups",
+            "Speed-up to a target, for every target",
+            f"How many times sooner than {arms[0].name} an arm holds a target up to the horizon, on a "
+            f"logarithmic axis; above 1 is sooner. Lines are medians over seeds, {band}. Triangles that "
+            "point up are lower bounds, those that point down upper ones, vertical bars reach from one to "
+            "the other; where there is none of these, the median is undetermined. Bands end where an "
+            "interval reaches 0 or has no upper end.",
+            figures.speedup_figure(arms, tables),
+        ),
+    ]
+
+
+def _resting_on(arms: Sequence[Arm], clients: int) -> str:
+    """On how many reports global clusterings rest, where that is not all of them."""
+    records = [record for arm in arms for run in arm.runs for record in run.records]
+    fitted = [record.kmeans_clients for record in records if record.kmeans_clients is not None]
+    scored = [record.silhouette_clients for record in records if record.silhouette_clients is not None]
+    if not fitted or min(fitted + scored) >= clients:
+        return ""
+    return (
+        f" Centres are fitted to the reports of {min(fitted):,} clients, drawn at random, and their number "
+        f"is chosen by those of {min(scored):,}; then everybody joins the nearest."
+    )
+
+
+def _membership_plots(arm: Arm) -> list[Plot]:
+    """The heat map of an arm that ever had more than one cluster."""
+    run = figures.clustered_run(arm)
+    if run is None:
+        return []
+    sampled = (
+        f" Drawn from an even sample of at most {figures.MAX_POINTS} clients and {figures.MAX_POINTS} rounds."
+        if figures.is_thinned(run)
+        else ""
+    )
+    caption = (
+        "A row is a client, read from left to right: where its colour changes it moved to another cluster. "
+        "A colour keeps its cluster across re-clusterings (matched by largest overlap). Dashed lines under ▼ "
+        f"are global re-clusterings.{sampled}"
+    )
+    title = f"Which cluster each client was in: {arm.name}, seed {run.seed}"
+    return [Plot(f"clusters-{arm.place}", title, caption, figures.membership_figure(run))]

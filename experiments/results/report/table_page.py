@@ -1,0 +1,84 @@
+"""`table.html`: the table over the experiments of a folder, as a page that contacts no host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from experiments.results.report.cells import NOTHING, compared, how_far, models, scored_steps
+from experiments.results.report.environment import template
+
+TITLES = {
+    "accuracy_omitting_drift": "Accuracy (%), omitting drift cells",
+    "accuracy_including_drift": "Accuracy (%), including drift cells",
+}
+
+
+def render_table(table: Mapping[str, Any]) -> str:
+    """The page of a table of `table.json`; the same table gives the same bytes."""
+    columns = {
+        column["name"]: {
+            "name": column["name"],
+            "link": None if column["report"] is None else quote(column["report"]),
+            "steps": scored_steps(column),
+        }
+        for column in table["experiments"]
+    }
+    scored, arms = columns_with_drift(table), arms_with_runs(table)
+    return template("table_page.html").render(
+        name=table["name"],
+        unfinished=[
+            (column["name"], how_far(column))
+            for column in table["experiments"]
+            if column["finished"] < column["planned"]
+        ],
+        scored=[columns[name] for name in scored],
+        accuracies=[
+            (
+                title,
+                [
+                    (arm, [accuracy_cell(table, figure, arm, column) for column in scored])
+                    for arm in arms
+                    if not table["figures"]["models_sent"][arm].keys().isdisjoint(scored)
+                ],
+            )
+            for figure, title in TITLES.items()
+        ]
+        if scored
+        else [],
+        columns=list(columns.values()),
+        models=[(arm, [models_cell(table, arm, column) for column in columns]) for arm in arms],
+        without_runs=[arm for arm in table["arms"] if arm not in arms],
+    )
+
+
+def arms_with_runs(table: Mapping[str, Any]) -> Sequence[str]:
+    """The arms that have a finished run in any experiment."""
+    return [arm for arm in table["arms"] if arm in table["figures"]["models_sent"]]
+
+
+def columns_with_drift(table: Mapping[str, Any]) -> Sequence[str]:
+    """The experiments whose finished runs know their concepts, and those of which nothing is known yet."""
+    experiments = table["experiments"]
+    if all(column["scored_steps"] is None for column in experiments):
+        return []
+    return [
+        column["name"]
+        for column in experiments
+        if column["scored_steps"] is not None or column["finished"] == 0
+    ]
+
+
+def accuracy_cell(table: Mapping[str, Any], figure: str, arm: str, column: str) -> tuple[str, str, str]:
+    """(ours, published, difference) as they are written; a dash where the arm was not measured there."""
+    cell = table["figures"][figure].get(arm, {}).get(column)
+    return (NOTHING, "", "") if cell is None else compared(cell)
+
+
+def models_cell(table: Mapping[str, Any], arm: str, column: str) -> str:
+    sent, relative = (
+        table["figures"][figure].get(arm, {}).get(column)
+        for figure in ("models_sent", "relative_models_sent")
+    )
+    return NOTHING if sent is None else models(sent, relative)

@@ -1,0 +1,81 @@
+"""What a report says of the configuration behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.results.run_directory import RunDirectory
+
+LEAD = (
+    ("trace", "source", "trace"),
+    ("trace", "clients", "clients"),
+    ("devices", "profile", "devices"),
+    ("devices", "availability", "availability"),
+    ("training", "model", "model"),
+    ("round", "rounds", "rounds"),
+    ("round", "participants", "participants a round"),
+)  # section, key and noun of what the page says first
+
+
+def lead(experiment: Mapping[str, Any]) -> str:
+    """One line on what was run; what the configuration does not have is left out."""
+    facts = []
+    for section, key, noun in LEAD:
+        value = experiment.get(section, {}).get(key)
+        if value is not None:
+            facts.append(f"{value.get('kind', '?') if isinstance(value, Mapping) else value} {noun}")
+    for noun, things in (("arm", experiment["arm"]), ("seed", experiment["seeds"])):
+        facts.append(f"{len(things)} {noun}{'s' if len(things) > 1 else ''}")
+    return " · ".join(facts)
+
+
+def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
+    """(section, its settings) of the configuration, the arms, and the versions that the manifest names."""
+    experiment, manifest = directory.experiment(), directory.manifest()
+    experiment["report"].pop("published", None)  # has a table of its own
+    facts = [
+        (key, _settings(value) if isinstance(value, Mapping) else _value(value))
+        for key, value in experiment.items()
+        if key not in ("name", "arm")
+    ]
+    facts += _arm_parts(experiment)
+    if manifest is not None and "versions" in manifest:
+        facts.append(("versions", _settings(manifest["versions"])))
+        facts += [("later versions", _settings(later)) for later in manifest.get("later_versions", [])]
+    return facts
+
+
+def _arm_parts(experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(arm, its parts), after the parts that all arms share; its training where it is not `[training]`."""
+    arms = [_without_shared_training(arm, experiment.get("training", {})) for arm in experiment["arm"]]
+    shared = {key: value for key, value in arms[0].items() if all(arm.get(key) == value for arm in arms)}
+    rows = [("all arms", _settings(shared))] if shared else []
+    for arm in arms:
+        own = {key: value for key, value in arm.items() if key != "name" and key not in shared}
+        rows.append((f"arm {arm['name']}", _settings(own) or "nothing of its own"))
+    return rows
+
+
+def _without_shared_training(arm: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    own = {key: value for key, value in arm.get("training", {}).items() if shared.get(key) != value}
+    rest = {key: value for key, value in arm.items() if key != "training"}
+    return {**rest, "training": own} if own else rest
+
+
+def _settings(table: Mapping[str, Any]) -> str:
+    return " · ".join(f"{key} {_value(value)}" for key, value in table.items())
+
+
+def _value(value: Any) -> str:
+    """A configured value as it reads best; a part as its kind and, in brackets, its settings."""
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{key} {_value(item)}" for key, item in value.items() if key != "kind")
+        if "kind" not in value:
+            return inner or "none"
+        return f"{value['kind']} ({inner})" if inner else str(value["kind"])
+    if isinstance(value, list):
+        return ", ".join(_value(item) for item in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

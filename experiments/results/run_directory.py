@@ -1,0 +1,372 @@
+"""The layout of a run directory; nothing else spells its file names.
+
+    experiment.toml            the configuration, every default written out
+    manifest.json              versions of the first attempt and any later ones, hashes of trace and profile,
+                               files that were read, seed streams
+    <arm>/seed-<n>/log.jsonl   virtual quantities only
+    <arm>/seed-<n>/timing.json what was measured on a wall clock, and on which machine
+    <arm>/seed-<n>/checkpoint/ where an unfinished run goes on from
+    <arm>/seed-<n>/DONE        or FAILED, with the reason; neither while a run is unfinished
+    <arm>/.seed-<n>.lock       held by the process that is at work on this run, and deleted at its end
+    rounds.parquet, summary.json, report.html
+    .lock                      held by the process that runs into the directory
+
+DONE is written last: a run that has it has all its files. Only then its checkpoints are deleted.
+
+A run directory may come from somebody else. Where something of another kind (a link, a pipe) stands in the
+place of one of these files or folders, it is refused by name, whatever was to be done with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emulator.errors import DataFileError, InputError
+from emulator.storage.bounded import read_json, read_text, read_toml
+from emulator.storage.checkpoints import ASIDE, CheckpointFolder, make_folder, sync_folder, write_durably
+from emulator.storage.own_files import path_below
+from emulator.storage.runlog import RoundRecord, read_log
+from experiments.results.recorded import (
+    EXPERIMENT_FILE,
+    MOST_EXPERIMENT_BYTES,
+    is_finite,
+    refuse_unreadable,
+    without_retired,
+)
+
+MOST_REASON_BYTES = 2**16  # of FAILED
+
+TEXTS_OF_TIMING = ("host", "cpu_capability")
+"""Of `timing.json`, where all else is a number; versions before had no texts."""
+
+MOST_TEXT_LETTERS = 255
+
+OF_ALL = ("manifest.json", "rounds.parquet", "summary.json", "report.html", EXPERIMENT_FILE)
+"""The files that are not of one run, in the order in which they are deleted."""
+
+OF_A_RUN = ("log.jsonl", "timing.json", "DONE", "FAILED")
+
+OF_A_SEED = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[1-9][0-9]{0,18})\.lock")
+"""The names of a run's folder and of its lock."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """One (arm, seed) that ran to its end. `timing` has the numbers `wall_s`, `train_s`, `evaluate_s`, … ."""
+
+    arm: str
+    seed: int
+    header: dict[str, Any]
+    records: list[RoundRecord]
+    timing: dict[str, float]
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """What is where under `path`, and what has been finished there.
+
+    Every path that it gives is that of a regular file (a folder), or of nothing yet: ForeignFileError names
+    what is of another kind. `path` itself is trusted, and may be a link.
+    """
+
+    path: Path
+
+    @property
+    def experiment_path(self) -> Path:
+        return path_below(self.path, EXPERIMENT_FILE)
+
+    @property
+    def manifest_path(self) -> Path:
+        return path_below(self.path, "manifest.json")
+
+    @property
+    def lock_path(self) -> Path:
+        return path_below(self.path, ".lock")
+
+    @property
+    def rounds_path(self) -> Path:
+        return path_below(self.path, "rounds.parquet")
+
+    @property
+    def summary_path(self) -> Path:
+        return path_below(self.path, "summary.json")
+
+    @property
+    def report_path(self) -> Path:
+        return path_below(self.path, "report.html")
+
+    def seed_path(self, arm: str, seed: int) -> Path:
+        """The folder of one run; InputError when the arm's name would lead out of the run directory."""
+        return path_below(self.path, *_names(arm, seed), is_folder=True)
+
+    def seed_lock_path(self, arm: str, seed: int) -> Path:
+        """The lock of one run, beside its folder: a start deletes the folder."""
+        folder, name = _names(arm, seed)
+        return path_below(self.path, folder, f".{name}.lock")
+
+    def log_path(self, arm: str, seed: int) -> Path:
+        return path_below(self.path, *_names(arm, seed), "log.jsonl")
+
+    def timing_path(self, arm: str, seed: int) -> Path:
+        return path_below(self.path, *_names(arm, seed), "timing.json")
+
+    def done_path(self, arm: str, seed: int) -> Path:
+        return path_below(self.path, *_names(arm, seed), "DONE")
+
+    def failed_path(self, arm: str, seed: int) -> Path:
+        return path_below(self.path, *_names(arm, seed), "FAILED")
+
+    def checkpoints(self, arm: str, seed: int) -> CheckpointFolder:
+        return CheckpointFolder(path_below(self.path, *_names(arm, seed), "checkpoint", is_folder=True))
+
+    def refuse_foreign(self, planned: Iterable[tuple[str, int]] = ()) -> None:
+        """ForeignFileError for anything of another kind in the place of a file or folder of the runs that are
+        there, of those that are `planned`, or of what is made of all: before any work, not half-way."""
+        self._files_of_all()
+        for arm, seed in planned:
+            self.seed_path(arm, seed)
+            self.seed_lock_path(arm, seed)
+        for arm, seed in self.runs_there():
+            folder = self.seed_path(arm, seed)
+            self.seed_lock_path(arm, seed)
+            for name in OF_A_RUN:
+                path_below(folder, name)
+            checkpoints = self.checkpoints(arm, seed)
+            checkpoints.files()
+            checkpoints.torn()
+
+    # -- reading -----------------------------------------------------------------------------------------
+
+    def experiment(self) -> dict[str, Any]:
+        """The configuration of the run, as TOML reads it, without settings that there are no more."""
+        if not self.path.is_dir():
+            raise InputError(f"{self.path}: no such run directory")
+        if not self.experiment_path.is_file():
+            raise InputError(f"{self.path}: not a run directory, it has no {self.experiment_path.name}")
+        try:
+            experiment = without_retired(read_toml(self.experiment_path, MOST_EXPERIMENT_BYTES))
+        except (OSError, ValueError) as error:
+            raise DataFileError(self.experiment_path, f"cannot be read as TOML ({error})") from error
+        for key in ("name", "seeds", "arm", "report"):
+            if key not in experiment:
+                raise DataFileError(self.experiment_path, f"key {key!r} is missing")
+        if not _is_list_of(int, experiment["seeds"]):
+            raise DataFileError(self.experiment_path, "seeds must be a list of whole numbers")
+        arms = experiment["arm"]
+        if not _is_list_of(dict, arms) or not _is_list_of(str, [arm.get("name") for arm in arms]):
+            raise DataFileError(self.experiment_path, "arm must be a list of tables that have a name")
+        if not isinstance(experiment["report"], dict) or "window" not in experiment["report"]:
+            raise DataFileError(self.experiment_path, "report must be a table that has a window")
+        try:
+            refuse_unreadable(experiment)
+        except ValueError as error:
+            raise DataFileError(self.experiment_path, str(error)) from error
+        return experiment
+
+    def manifest(self) -> dict[str, Any] | None:
+        """The manifest, or None where the run wrote none."""
+        if not self.manifest_path.is_file():
+            return None
+        manifest = _read_json(self.manifest_path)
+        for key in ("versions", "sha256"):
+            if not isinstance(manifest.get(key, {}), dict):
+                raise DataFileError(self.manifest_path, f"{key} must be an object")
+        if "later_versions" in manifest and not _is_list_of(dict, manifest["later_versions"]):
+            raise DataFileError(self.manifest_path, "later_versions must be a list of objects")
+        return manifest
+
+    def arms(self) -> list[str]:
+        """The arms' names in the configured order; the first is the reference."""
+        return [str(arm["name"]) for arm in self.experiment()["arm"]]
+
+    def seeds(self) -> list[int]:
+        return [int(seed) for seed in self.experiment()["seeds"]]
+
+    def is_done(self, arm: str, seed: int) -> bool:
+        return self.done_path(arm, seed).is_file()
+
+    def failure(self, arm: str, seed: int) -> str | None:
+        """Why the run failed; None when it did not."""
+        path = self.failed_path(arm, seed)
+        try:
+            return read_text(path, MOST_REASON_BYTES).strip() if path.is_file() else None
+        except (OSError, ValueError) as error:
+            raise DataFileError(path, f"cannot be read ({error})") from error
+
+    def read_run(self, arm: str, seed: int) -> FinishedRun:
+        """A finished run; InputError when it is not finished or damaged."""
+        if not self.is_done(arm, seed):
+            raise InputError(f"{self.path}: arm {arm!r}, seed {seed} is not finished")
+        header, records = read_log(self.log_path(arm, seed))
+        return FinishedRun(arm, seed, header, records, self.read_timing(arm, seed))
+
+    def read_timing(self, arm: str, seed: int) -> dict[str, float]:
+        """What was measured in a finished run: numbers, without the texts that say where."""
+        path = self.timing_path(arm, seed)
+        timing = _read_json(path)
+        texts = [timing.pop(name) for name in TEXTS_OF_TIMING if name in timing]
+        if "wall_s" not in timing or not all(map(is_finite, timing.values())):
+            raise DataFileError(path, "must hold finite numbers, wall_s among them")
+        if not all(map(_is_printable, texts)):
+            raise DataFileError(
+                path,
+                f"{' and '.join(TEXTS_OF_TIMING)} must be texts that can be printed, of at most "
+                f"{MOST_TEXT_LETTERS} letters",
+            )
+        return timing
+
+    def finished_pairs(self) -> list[tuple[str, int]]:
+        """(arm, seed) of all finished runs, by arm and then by seed as configured."""
+        return [(arm, seed) for arm, seed in self._configured_pairs() if self.is_done(arm, seed)]
+
+    def holds_runs(self) -> bool:
+        """Whether there is any run that is finished or has a checkpoint, of whatever configuration."""
+        return any(
+            self.done_path(arm, seed).exists() or any(self.seed_path(arm, seed).glob("checkpoint/round-*"))
+            for arm, seed in self.runs_there()
+        )
+
+    def runs_there(self) -> list[tuple[str, int]]:
+        """(arm, seed) of all runs that have a folder or a lock, of whatever configuration, in order."""
+        there = set()
+        for found in (*self.path.glob("*/seed-*"), *self.path.glob("*/.seed-*.lock")):
+            named = OF_A_SEED.fullmatch(found.name)
+            if named is not None and _can_name_a_folder(found.parent.name):
+                there.add((found.parent.name, int(named["folder"] or named["lock"])))
+        return sorted(there)
+
+    def has_leftovers(self, arm: str, seed: int) -> bool:
+        """Whether a process that was killed has left torn files of the run, checkpoints behind its DONE, or
+        its lock; also true while a process is at work on it."""
+        return (
+            self.seed_lock_path(arm, seed).exists()
+            or bool(_torn(self.seed_path(arm, seed), OF_A_RUN))
+            or (self.is_done(arm, seed) and self.checkpoints(arm, seed).path.exists())
+        )
+
+    def begun_pairs(self) -> list[tuple[str, int]]:
+        """(arm, seed) of all runs that are finished or can be gone on with."""
+        return [
+            (arm, seed)
+            for arm, seed in self._configured_pairs()
+            if self.is_done(arm, seed)
+            or (not self.failed_path(arm, seed).is_file() and self.checkpoints(arm, seed).files())
+        ]
+
+    def finished_runs(self) -> list[FinishedRun]:
+        """All finished runs, in that order."""
+        return [self.read_run(arm, seed) for arm, seed in self.finished_pairs()]
+
+    # -- writing -----------------------------------------------------------------------------------------
+
+    def delete_run(self, arm: str, seed: int) -> None:
+        """Delete the folder of the run."""
+        folder, done = self.seed_path(arm, seed), self.done_path(arm, seed)
+        if done.exists():  # first: a run that has it has all its files
+            done.unlink()
+            sync_folder(folder)
+        if folder.exists():
+            shutil.rmtree(folder)
+
+    def delete_files_of_all(self) -> None:
+        """Delete what is not of one run, the configuration last."""
+        for file in self._files_of_all():
+            file.unlink(missing_ok=True)
+
+    def delete_torn_files(self) -> None:
+        """Delete what processes that were killed while they wrote a file of all runs have left beside it."""
+        for file in _torn(self.path, OF_ALL):
+            file.unlink(missing_ok=True)
+
+    def delete_leftovers(self, arm: str, seed: int) -> None:
+        """Delete the torn files of the run, and its checkpoints once it is done."""
+        for file in _torn(self.seed_path(arm, seed), OF_A_RUN):
+            file.unlink(missing_ok=True)
+        if self.is_done(arm, seed):
+            self.checkpoints(arm, seed).delete()
+
+    def start(self, arm: str, seed: int) -> Path:
+        """An empty folder for the run; whatever an earlier attempt left there is deleted."""
+        folder = self.seed_path(arm, seed)
+        if folder.exists():
+            shutil.rmtree(folder)
+        make_folder(folder)
+        return folder
+
+    def mark_done(self, arm: str, seed: int, timing: Mapping[str, float | str]) -> None:
+        """Write the timing, then DONE; the run needs its checkpoints no more."""
+        write_durably(self.timing_path(arm, seed), json.dumps(dict(timing), allow_nan=False, indent=2) + "\n")
+        write_durably(self.done_path(arm, seed), "")
+        self.checkpoints(arm, seed).delete()
+
+    def mark_failed(self, arm: str, seed: int, reason: str) -> None:
+        """Delete the checkpoints, then write FAILED: the run starts over when it is asked for again."""
+        make_folder(self.seed_path(arm, seed))  # it may have failed before it had one
+        self.checkpoints(arm, seed).delete()
+        write_durably(self.failed_path(arm, seed), reason + "\n")
+
+    # -- what is there ------------------------------------------------------------------------------------
+
+    def _configured_pairs(self) -> list[tuple[str, int]]:
+        seeds = self.seeds()
+        return [(arm, seed) for arm in self.arms() for seed in seeds]
+
+    def _files_of_all(self) -> list[Path]:
+        return [path_below(self.path, name) for name in OF_ALL]
+
+
+def _names(arm: str, seed: int) -> tuple[str, str]:
+    """Of the folders that the run lies in, below the run directory."""
+    if not _can_name_a_folder(arm):
+        raise InputError(f"arm {arm!r}: its name must serve as the name of a folder")
+    return arm, f"seed-{seed}"
+
+
+def _can_name_a_folder(arm: str) -> bool:
+    return arm not in ("", ".", "..") and not set(arm) & set("/\\\0")
+
+
+def _torn(folder: Path, names: Collection[str]) -> list[Path]:
+    """What processes that were killed while they wrote one of the files `names` have left in `folder`."""
+    return [
+        path_below(folder, file.name)
+        for file in folder.glob(".*")
+        if (torn := ASIDE.fullmatch(file.name)) is not None
+        and torn["name"] in names
+        and not _is_alive(int(torn["pid"]))
+    ]
+
+
+def _is_list_of(kind: type, value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, kind) for item in value)
+
+
+def _is_printable(value: Any) -> bool:
+    return isinstance(value, str) and value.isprintable() and len(value) <= MOST_TEXT_LETTERS
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = read_json(path)
+    except (OSError, ValueError) as error:
+        raise DataFileError(path, f"cannot be read as JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise DataFileError(path, "must hold a JSON object")
+    return content

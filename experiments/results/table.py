@@ -1,0 +1,150 @@
+"""`table.json`: one table over the experiments of a folder of run directories.
+
+    version, name
+    experiments    a list of {name, report, finished, failed, planned, steps, scored_steps}: the
+                   configuration's name, or the run directory's folder where two are of one name; its
+                   report.html, relative to the table, null while it has none; how many runs are finished and
+                   how many failed, of how many; the data steps of its trace, and of how many there is an
+                   evaluation (null where nobody knows)
+    arms           their names, in the order of the first experiment that has them
+    figures.<figure>.<arm>.<experiment>
+                   {mean, std, seeds} over seeds; no entry where nothing was measured
+
+The figures are `accuracy_omitting_drift` and `accuracy_including_drift`, in percent, with `published`
+{mean, std} and `difference` (both null where no value is published); `models_sent`, a count of whole models,
+and `relative_models_sent`, against the reference arm. All of it is read from the summaries; version 2 added
+`failed`, `steps` and `scored_steps`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from emulator.errors import DataFileError, InputError
+from emulator.storage.bounded import read_json
+from emulator.storage.checkpoints import write_durably
+from emulator.storage.own_files import path_below
+from experiments.results.comparison import COMPARED, compare, spread
+from experiments.results.recorded import refuse_unreadable_finished
+from experiments.results.run_directory import RunDirectory
+from experiments.results.summary import SUMMARY_VERSION
+
+TABLE_VERSION = 2
+COUNTED = ("models_sent", "relative_models_sent")
+
+Table = dict[str, Any]
+
+
+def run_directories(folder: Path) -> list[RunDirectory]:
+    """The run directories right under `folder`, by name; none where it has none, or is one itself.
+    ForeignFileError for a link to one."""
+    if not folder.is_dir() or RunDirectory(folder).experiment_path.is_file():
+        return []
+    found = [path.name for path in sorted(folder.iterdir()) if RunDirectory(path).experiment_path.is_file()]
+    return [RunDirectory(path_below(folder, name, is_folder=True)) for name in found]
+
+
+def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
+    """The table over these run directories, by folder; one without a finished run has no figures in it."""
+    experiments = []
+    arms: dict[str, None] = {}
+    figures: dict[str, dict[str, dict[str, Any]]] = {figure: {} for figure in (*COMPARED, *COUNTED)}
+    ordered = sorted(directories, key=lambda item: item.path.name)
+    for directory, column in zip(ordered, _columns(ordered), strict=True):
+        report = directory.experiment()["report"]
+        names = directory.arms()
+        arms.update(dict.fromkeys(names))
+        summary = _finished(directory)
+        experiments.append(
+            {
+                "name": column,
+                "report": f"{directory.path.name}/{directory.report_path.name}"
+                if directory.report_path.is_file()
+                else None,
+                **how_many_runs(directory),
+                "steps": summary["steps"],
+                "scored_steps": summary["scored_steps"],
+            }
+        )
+        for arm in [arm for arm in names if arm in summary["arms"]]:
+            measured = summary["arms"][arm]
+            cells = {
+                **{figure: compare(measured, figure, arm, report) for figure in COMPARED},
+                **{figure: spread(measured[figure]["per_seed"]) for figure in COUNTED},
+            }
+            for figure, cell in cells.items():
+                if cell is not None:
+                    figures[figure].setdefault(arm, {})[column] = cell
+    return {
+        "version": TABLE_VERSION,
+        "name": name,
+        "experiments": experiments,
+        "arms": list(arms),
+        "figures": figures,
+    }
+
+
+def how_many_runs(directory: RunDirectory) -> dict[str, int]:
+    """How many runs are `finished` and `failed`, of how many `planned`."""
+    seeds = directory.seeds()
+    pairs = [(arm, seed) for arm in directory.arms() for seed in seeds]
+    done = [directory.is_done(arm, seed) for arm, seed in pairs]
+    failed = [directory.failure(arm, seed) is not None for arm, seed in pairs]
+    return {
+        "finished": sum(done),
+        "failed": sum(fell and not ended for ended, fell in zip(done, failed, strict=True)),
+        "planned": len(pairs),
+    }
+
+
+def recorded_name(folder: Path) -> str:
+    """What the table in `folder` is headed by; the folder's own name where there is none."""
+    try:
+        return str(read_json(path_below(folder, "table.json"))["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return folder.resolve().name
+
+
+def write_table(folder: Path, directories: Sequence[RunDirectory], name: str) -> Table:
+    """Write `table.json` and `table.html`, headed by `name`, into `folder`, which the directories lie in."""
+    from experiments.results.report.table_page import render_table
+
+    if not directories:
+        raise InputError(f"{folder}: holds no run directory to make a table of")
+    json_path, page_path = path_below(folder, "table.json"), path_below(folder, "table.html")
+    table = build_table(name, directories)
+    write_durably(json_path, json.dumps(table, allow_nan=False, indent=2) + "\n")
+    write_durably(page_path, render_table(table))
+    return table
+
+
+def _columns(directories: Sequence[RunDirectory]) -> list[str]:
+    """What each is called: by its configuration, or by its folder where two are of one name."""
+    names = [str(directory.experiment()["name"]) for directory in directories]
+    return names if len(set(names)) == len(names) else [directory.path.name for directory in directories]
+
+
+def _finished(directory: RunDirectory) -> dict[str, Any]:
+    """`finished` of the summary; that of no arm where there is none, since nothing has finished."""
+    path = directory.summary_path
+    if not path.is_file():
+        return {"steps": None, "scored_steps": None, "arms": {}}
+    try:
+        summary = read_json(path)
+        version = summary["version"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataFileError(path, f"cannot be read as a summary ({error!r})") from error
+    if version != SUMMARY_VERSION:
+        raise DataFileError(
+            path,
+            f"is a summary of version {version}, not {SUMMARY_VERSION}; driftscale report makes it again",
+        )
+    found: dict[str, Any] = summary.get("finished")
+    try:
+        refuse_unreadable_finished(found)
+    except (ValueError, AttributeError) as error:
+        raise DataFileError(path, f"cannot be read as a summary ({error})") from error
+    return found

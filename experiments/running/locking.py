@@ -1,0 +1,197 @@
+"""One process at a time in a run directory, and on a run. The locks are the kernel's: a killed process holds
+none."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from emulator.errors import ForeignFileError, InputError, ResumableError, RunError
+from emulator.storage.checkpoints import make_folder
+from emulator.storage.own_files import open_file
+from experiments.results.run_directory import RunDirectory
+from experiments.running.machine import host_name
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+MOST_HOLDER_BYTES = 300
+"""Of a lock file: a process id and the name of a host, then a number that no other lock has."""
+
+PATIENCE_S = 0.2
+"""For the lock of a run: its last holder may delete the file just when it is opened here."""
+
+
+PROCESS = uuid4().hex
+"""Told in lock files, so that no two processes, on whatever hosts, write the same."""
+
+
+class RunAtWorkError(RunError):
+    """Another process is at work on a run, which is not to be touched until that process has ended."""
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Within it no other process runs into `path`, which is made a folder where there is none.
+
+    InputError when another one does, or when nothing can be written there; ForeignFileError when the lock is
+    no file of its own. A folder that is still no run directory at the end is left as it was found.
+    """
+    from filelock import Timeout
+
+    directory = RunDirectory(path)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file; a run directory is a folder")
+    lock_path = directory.lock_path
+    is_new = not path.exists()
+    try:
+        make_folder(path)
+    except OSError as error:
+        raise InputError(f"--out {path}: cannot be made a folder ({error.strerror})") from error
+    lock = _lock(lock_path, 0)
+    try:
+        _acquire(lock, lock_path)
+    except Timeout as error:
+        raise InputError(
+            f"{path}: another process{_holder(lock_path)} is running into this directory; wait for it, or "
+            f"take another --out"
+        ) from error
+    except ForeignFileError:
+        lock.release()
+        raise
+    except OSError as error:
+        _let_go(lock, directory, is_new)
+        raise InputError(f"--out {path}: cannot be written in ({error.strerror})") from error
+    try:
+        yield
+    finally:
+        _let_go(lock, directory, is_new)
+
+
+@contextmanager
+def seed_locked(directory: RunDirectory, arm: str, seed: int) -> Iterator[None]:
+    """Within it no other process touches the folder of the run.
+
+    RunAtWorkError when another one is at work on it, ResumableError when nothing can be written beside the
+    folder, ForeignFileError when the lock is no file of its own.
+    """
+    from filelock import Timeout
+
+    lock_path = directory.seed_lock_path(arm, seed)
+    lock = _lock(lock_path, PATIENCE_S)
+    try:
+        make_folder(lock_path.parent)
+        _acquire(lock, lock_path)
+    except Timeout as error:
+        raise RunAtWorkError(
+            f"{arm}, seed {seed}: another process{_holder(lock_path)} is at work on it"
+        ) from error
+    except ForeignFileError:
+        lock.release()
+        raise
+    except OSError as error:
+        _delete_and_release(lock, lock_path)
+        raise ResumableError(
+            f"{arm}, seed {seed}: its lock {lock_path} cannot be written ({error.strerror})"
+        ) from error
+    try:
+        yield
+    finally:
+        _delete_and_release(lock, lock_path)
+
+
+def lock_content(directory: RunDirectory) -> bytes:
+    """What the lock file of a run directory holds while this process has it: no other writes the same."""
+    with open_file(directory.lock_path) as file:
+        return file.read(MOST_HOLDER_BYTES)
+
+
+def why_not_excluded(directory: RunDirectory, content: bytes) -> str | None:
+    """Why this process must not touch a run directory whose lock, with that `content`, a process on another
+    machine has; None where it sees the directory and is excluded."""
+    from filelock import Timeout
+
+    path = directory.path
+    try:
+        found = lock_content(directory) if directory.lock_path.is_file() else None
+    except (OSError, ForeignFileError):
+        found = None
+    if found != content:
+        return f"does not see the run directory {path}, which must be at that path on all machines"
+    lock = _lock(directory.lock_path, 0)
+    try:
+        _take(lock)
+    except Timeout:
+        return None
+    except OSError as error:
+        return f"cannot lock files in {path} ({error.strerror})"
+    lock.release()
+    return (
+        f"takes the lock of {path} although the command has it: locks of that file system do not reach "
+        f"across machines, so that two could write the same run; take an --out on one where they do"
+    )
+
+
+def _lock(path: Path, patience_s: float) -> FileLock:
+    from filelock import FileLock
+
+    # Where locks are not implemented, one that outlives its process is no substitute.
+    return FileLock(path, timeout=patience_s, poll_interval=0.01, fallback_to_soft=False)
+
+
+def _acquire(lock: FileLock, path: Path) -> None:
+    """Take the lock, and say in its file who has it."""
+    _take(lock)
+    with open_file(path, in_place=True) as file:
+        file.truncate()
+        file.write(f"{os.getpid()} {host_name()}\n{PROCESS}\n".encode())
+
+
+def _take(lock: FileLock) -> None:
+    """Take the lock; OSError also where the file system has none, which filelock tells in its own way."""
+    try:
+        lock.acquire()
+    except NotImplementedError as error:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from error
+
+
+def _delete_and_release(lock: FileLock, path: Path) -> None:
+    """Delete the file while its lock is held, if it is, and release."""
+    try:
+        if lock.is_locked:
+            path.unlink(missing_ok=True)
+    except OSError:
+        pass  # a disk that may only be read keeps it
+    finally:
+        lock.release()
+
+
+def _let_go(lock: FileLock, directory: RunDirectory, is_new: bool) -> None:
+    """Release the lock, and take away what was made for it where there is no run directory."""
+    try:
+        if directory.path.is_dir() and not directory.experiment_path.is_file():
+            Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: nobody else holds a deleted one
+            if is_new and not any(directory.path.iterdir()):
+                directory.path.rmdir()
+    except (OSError, ForeignFileError):
+        pass  # a disk that may only be read keeps it; so does what is no run directory of ours
+    finally:
+        lock.release()
+
+
+def _holder(lock_path: Path) -> str:
+    """` (process 4711)`, or ` (process 4711 on HOST)` of another host; nothing where nobody can read it."""
+    try:
+        with open_file(lock_path) as file:
+            text = file.read(MOST_HOLDER_BYTES).decode("utf-8").partition("\n")[0]
+    except (OSError, ValueError, ForeignFileError):
+        return ""
+    pid, _, host = text.partition(" ")
+    if not pid.isdecimal() or not host.isprintable():
+        return ""
+    return f" (process {pid})" if host in ("", host_name()) else f" (process {pid} on {host})"

@@ -1,0 +1,146 @@
+"""Runs by the ranks of one job: rank 0 leads, and the others play every run that it names as it does.
+
+Rank 0 alone has the run directory: its lock, log, checkpoints and reports. The others draw the world from
+their own files, which is checked to be the same, and keep nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from emulator.errors import (
+    CheckpointError,
+    ConfigurationError,
+    EmulatorError,
+    ForeignFileError,
+    ResumableError,
+)
+from emulator.storage.runlog import RoundRecord
+from emulator.storage.state_tree import Tree
+from executor.gloo import Job, ended_by_signals, join
+from executor.ranks import Ranks
+from executor.replicas import ReplicatedExecutor
+from experiments.build import World, build_emulation, build_executor, build_world
+from experiments.config import Experiment, Locate, parse_experiment
+from experiments.running.stop import Stop
+from experiments.running.usage import own_spent
+from experiments.stopwatch import Stopwatch
+
+
+@contextmanager
+def joined(job: Job, stop: Stop) -> Iterator[Ranks]:
+    """The ranks of `job`, once all are there. Until then a signal ends the process; from then on `stop` only
+    takes note, and all ranks stop at the end of the same step."""
+    with stop.between_steps():
+        with ended_by_signals():
+            ranks = join(job, job.store(), lambda: stop.asked, own_spent)
+        yield ranks
+
+
+@contextmanager
+def leading(ranks: Ranks) -> Iterator[None]:
+    """Within it rank 0 leads; at its end the others end too, by the error that ends it if there is one."""
+    with ranks.telling(ends=True):
+        yield
+        ranks.exchange({"end": True})
+
+
+def lead_to_draw(ranks: Ranks, experiment: Experiment, seed: int) -> None:
+    """Have the other ranks draw the world of `seed`, while this one does."""
+    ranks.timeout_s = experiment.executor.worker_timeout_s
+    ranks.exchange({"draw": experiment.resolved(), "seed": seed})
+    _refuse_asked(ranks)
+
+
+def agree_on(ranks: Ranks, world: World) -> None:
+    """All ranks have drawn the same `world`; ConfigurationError, in all, names one that has not."""
+    fingerprints = ranks.exchange(world.fingerprint())
+    for rank, fingerprint in enumerate(fingerprints):
+        for what, sha256 in fingerprints[0].items():
+            if fingerprint.get(what) != sha256:
+                raise ranks.agreed(
+                    ConfigurationError(
+                        f"rank {rank}: the {what} of seed {world.streams.seed} is not that of rank 0: its "
+                        f"files, or driftscale itself, are others on this machine"
+                    )
+                )
+
+
+def lead_to_play(ranks: Ranks, arm: str, state: Tree) -> None:
+    """Have the other ranks play `arm` from `state`, that of an emulation (None: from the first round)."""
+    ranks.exchange({"play": arm, "state": state})
+
+
+def follow(ranks: Ranks, locate: Locate, scratch: Path) -> None:
+    """Play what rank 0 leads to, until it has no more. Files are found by `locate`, and a large trace is laid
+    out in the folder `scratch`.
+
+    Raises what ends the job, as rank 0 raises it; KeyboardInterrupt where a rank was asked to stop.
+    """
+    following = _Following(ranks, locate, scratch)
+    while following.takes_part:
+        try:
+            following.take_part()
+        except (ResumableError, CheckpointError, ForeignFileError):
+            raise
+        except EmulatorError:  # rank 0 marks the run FAILED, and leads to the next one
+            if ranks.ends:
+                raise
+
+
+class _Following:
+    """A rank that follows; `takes_part` until rank 0 has no more."""
+
+    def __init__(self, ranks: Ranks, locate: Locate, scratch: Path) -> None:
+        self.takes_part = True
+        self._ranks = ranks
+        self._locate = locate
+        self._scratch = scratch
+        self._experiment: Experiment | None = None
+        self._world: World | None = None
+
+    def take_part(self) -> None:
+        """Do the next thing that rank 0 leads to."""
+        word = self._ranks.exchange(None)[0]
+        match word:
+            case {"draw": table, "seed": int(seed)}:
+                with self._ranks.telling(ends=True):
+                    self._draw(table, seed)
+            case {"play": str(arm), "state": state}:
+                with self._ranks.telling(ends=False):
+                    self._play(arm, state)
+            case _:
+                self.takes_part = False
+
+    def _draw(self, table: Tree, seed: int) -> None:
+        _refuse_asked(self._ranks)
+        self._experiment = parse_experiment(table, "the configuration of rank 0")
+        self._ranks.timeout_s = self._experiment.executor.worker_timeout_s
+        self._world = None  # let go of before the next is drawn
+        self._world = build_world(self._experiment, seed, self._locate, self._scratch)
+        agree_on(self._ranks, self._world)
+
+    def _play(self, name: str, state: Tree) -> None:
+        assert self._experiment is not None
+        assert self._world is not None
+        arm = self._experiment.find_arm(name)
+        executor = ReplicatedExecutor(build_executor(self._experiment, arm, self._world), self._ranks)
+        emulation = build_emulation(self._experiment, arm, self._world, executor, _Nowhere(), (), Stopwatch())
+        if state is not None:
+            emulation.restore(state)
+        for _ in emulation.steps():
+            _refuse_asked(self._ranks)
+
+
+class _Nowhere:
+    """A log that rank 0 writes."""
+
+    def append(self, record: RoundRecord) -> None: ...
+
+
+def _refuse_asked(ranks: Ranks) -> None:
+    """KeyboardInterrupt where the ranks have agreed to stop."""
+    if ranks.asked:
+        raise KeyboardInterrupt

@@ -1,0 +1,124 @@
+"""How much longer a command will take: the wall time of its rounds so far, arm by arm.
+
+Arms differ in speed by an order of magnitude, so each is judged by its own rounds, in this command or in
+earlier ones; one that has not run yet, by its experiment's; a new experiment, by all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from experiments.running.planned_run import PlannedRun
+
+Arm = tuple[str, str]  # of an experiment
+
+
+@dataclass
+class Pace:
+    """Rounds of an arm, and the wall seconds they took, each in its own run."""
+
+    rounds: int = 0
+    wall_s: float = 0.0
+
+
+@dataclass
+class Work:
+    """The rounds of one run. `earlier` of those that are `done` were so before this command, as `found` says:
+    the rounds it first went on with, None while that is open."""
+
+    done: int = 0
+    earlier: int = 0
+    found: int | None = None
+    since_s: float = 0.0
+
+
+class TimeLeft:
+    """Follows the runs of a command, of which `at_once` may be at work beside each other.
+
+    `earlier_s` is what runs that were already finished took. The others are followed by calls as those of
+    `experiments.running.runner.Progress`; what a run that was left has done counts until it begins again.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[PlannedRun],
+        earlier_s: Mapping[PlannedRun, float],
+        at_once: int = 1,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._at_once = at_once
+        self._clock = clock
+        self._paces: dict[Arm, Pace] = {}
+        self._works = {run: Work() for run in runs}
+        for run, wall_s in earlier_s.items():
+            self._add(run, run.rounds, wall_s)
+            self._works[run] = Work(run.rounds, run.rounds)
+
+    def begun(self, run: PlannedRun) -> None:
+        """The run starts at its first round, unless `going_on` follows."""
+        work = self._works[run]
+        work.done, work.earlier, work.since_s = 0, 0, self._clock()
+
+    def going_on(self, run: PlannedRun, rounds: int) -> None:
+        """So many rounds of the run are in its checkpoint: done by an earlier command, or by this one before
+        the run was lost."""
+        work = self._works[run]
+        work.found = rounds if work.found is None else work.found
+        work.done, work.earlier, work.since_s = rounds, min(rounds, work.found), self._clock()
+
+    def round_done(self, run: PlannedRun, rounds: int) -> None:
+        """So many rounds of the run are done by now, one or more of them since the last call."""
+        work, now_s = self._works[run], self._clock()
+        work.found = work.found or 0
+        if rounds > work.done:
+            self._add(run, rounds - work.done, now_s - work.since_s)
+        work.done, work.since_s = rounds, now_s
+
+    def done(self, run: PlannedRun) -> None:
+        """All rounds of the run are done."""
+        self.round_done(run, run.rounds)
+
+    def drop(self, run: PlannedRun) -> None:
+        """Nothing of the run is left to do, however far it came."""
+        self._works[run].done = run.rounds
+
+    @property
+    def fraction(self) -> float:
+        """The share of this command's rounds that are done; 1 where it has none to do."""
+        to_do = sum(run.rounds - work.done for run, work in self._works.items())
+        in_all = sum(run.rounds - work.earlier for run, work in self._works.items())
+        return 1 - to_do / in_all if in_all else 1.0
+
+    @property
+    def seconds(self) -> float | None:
+        """Wall seconds until all is done; None while nothing says how long a round takes.
+
+        The work that remains, shared out over the runs at work at once; at least what the longest single run
+        still takes.
+        """
+        left = [
+            ((run.experiment, run.arm), run.rounds - work.done)
+            for run, work in self._works.items()
+            if work.done < run.rounds
+        ]
+        if not left:
+            return 0.0
+        if not self._paces:
+            return None
+        round_s = {arm: self._round_s(arm) for arm in {arm for arm, _ in left}}
+        each_s = [rounds * round_s[arm] for arm, rounds in left]
+        return max(sum(each_s) / self._at_once, max(each_s))
+
+    def _add(self, run: PlannedRun, rounds: int, wall_s: float) -> None:
+        pace = self._paces.setdefault((run.experiment, run.arm), Pace())
+        pace.rounds += rounds
+        pace.wall_s += wall_s
+
+    def _round_s(self, arm: Arm) -> float:
+        """Wall seconds of one round of `arm`; one that is new is taken for the mean of those most like it."""
+        if arm in self._paces:
+            return self._paces[arm].wall_s / self._paces[arm].rounds
+        paces = [pace for other, pace in self._paces.items() if other[0] == arm[0]] or [*self._paces.values()]
+        return sum(pace.wall_s / pace.rounds for pace in paces) / len(paces)

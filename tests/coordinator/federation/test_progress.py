@@ -1,0 +1,34 @@
+import pytest
+
+from coordinator.assignment import Fit
+from coordinator.federation.progress import RoundProgress
+from emulator.storage.state_tree import as_tree, from_bytes, of_tree, to_bytes
+from emulator.trigger import Trigger
+
+SILENT, LATER, FIRED, AGAIN = (
+    Trigger(shift, 2.0, 0.25, 3, fired)
+    for shift, fired in ((0.1, False), (0.2, False), (0.6, True), (0.7, True))
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "logged"),
+    [
+        ([], None),
+        ([SILENT], SILENT),
+        ([SILENT, LATER], LATER),
+        ([SILENT, FIRED], FIRED),
+        ([FIRED, SILENT], FIRED),
+        ([FIRED, AGAIN, SILENT], AGAIN),
+    ],
+)
+def test_of_several_triggers_in_a_round_that_waited_the_last_that_fired_is_logged(asked, logged):
+    progress = RoundProgress(3, 10.0)
+    for trigger in asked:
+        progress.asked(trigger)
+    assert progress.trigger == logged
+
+
+def test_what_a_round_has_come_to_is_stored_and_put_back():
+    progress = RoundProgress(3, 10.0, reclustered=True, fitted=Fit(20, 10, {2: 0.5, 3: None}), trigger=FIRED)
+    assert of_tree(RoundProgress, from_bytes(to_bytes(as_tree(progress)))) == progress

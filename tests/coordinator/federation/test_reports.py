@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from coordinator.detectors.changed import Changed
+from coordinator.federation.reports import Reports
+from emulator.arrays import Bools, Floats, Ints
+from emulator.plugins import NoParameters
+
+CHANGED = {"changed": Changed(NoParameters())}
+A, B = [1.0, 0.0], [0.5, 0.5]
+
+
+class OnlineFrom:
+    """Client i is online from `start_s[i]` to `end_s[i]`; counts how many clients it was asked about."""
+
+    facts: ClassVar[dict[str, int]] = {}
+
+    def __init__(self, start_s: list[float], end_s: list[float]) -> None:
+        self.start_s, self.end_s = np.array(start_s), np.array(end_s)
+        self.asked = 0
+
+    def online(self, ids: Ints, time_s: float) -> Bools:
+        self.asked += len(ids)
+        return (self.start_s[ids] <= time_s) & (time_s < self.end_s[ids])
+
+    def next_online_s(self, ids: Ints, time_s: float) -> Floats:
+        return np.where(self.start_s[ids] > time_s, self.start_s[ids], np.inf)
+
+    def next_offline_s(self, ids: Ints, time_s: float) -> Floats:
+        raise AssertionError("nobody asks this")
+
+
+def test_news_waits_until_it_is_taken() -> None:
+    reports = Reports(3, 2)
+    reports.data_changed(np.array([0, 2]))
+    assert reports.all_with_news().tolist() == [0, 2]
+    reports.taken(np.array([0]))
+    assert reports.all_with_news().tolist() == [2]
+    reports.taken(np.array([2]))
+    assert reports.all_with_news().tolist() == []
+
+
+def test_offline_clients_with_news_are_found_when_they_come_online_and_not_asked_for_before() -> None:
+    availability = OnlineFrom([0.0, 10.0, 30.0, 0.0], [50.0, 20.0, 50.0, 1.0])
+    reports = Reports(4, 2)
+    reports.data_changed(np.array([0, 1, 2, 3]))
+    assert reports.online_with_news(availability, 5.0).tolist() == [0]
+    reports.taken(np.array([0]))
+    assert availability.asked == 4
+    assert reports.online_with_news(availability, 9.0).tolist() == []
+    assert availability.asked == 4
+    assert reports.online_with_news(availability, 10.0).tolist() == [1]
+    # Client 1 was not taken, and is gone again at 35 s.
+    assert reports.online_with_news(availability, 35.0).tolist() == [2]
+    # Client 3 never comes back, but a new arrival makes it be looked for.
+    reports.data_changed(np.array([3]))
+    assert reports.online_with_news(availability, 0.5 + 35.0).tolist() == [2]
+
+
+def test_no_report_takes_no_memory() -> None:
+    latest = Reports(1_000_000, 10).latest
+    assert latest.shape == (1_000_000, 10)
+    assert latest.strides == (0, 0)
+    assert np.isnan(latest[7, 3])
+
+
+def test_whoever_never_reported_reports_whatever_the_detectors_say() -> None:
+    reports = Reports(2, 2)
+    reporting, drift = reports.hear(np.array([1]), np.array([A]), {})
+    assert reporting.tolist() == [1]
+    assert drift == {}
+    np.testing.assert_array_equal(reports.latest, [[np.nan, np.nan], A])
+
+
+def test_a_client_is_compared_with_its_last_report_and_not_with_its_last_look() -> None:
+    reports = Reports(1, 2)
+    client = np.array([0])
+    reports.hear(client, np.array([A]), CHANGED)
+    reporting, drift = reports.hear(client, np.array([A]), CHANGED)
+    assert reporting.tolist() == []
+    assert drift["changed"].tolist() == [False]
+    reporting, drift = reports.hear(client, np.array([B]), CHANGED)
+    assert reporting.tolist() == [0]
+    assert drift["changed"].tolist() == [True]
+    np.testing.assert_array_equal(reports.latest, [B])

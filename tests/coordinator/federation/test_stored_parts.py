@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from coordinator.federation.stored_parts import StoredParts
+from emulator.errors import RunError
+from emulator.storage.stateful import Stateful
+
+
+class Counter(Stateful):
+    """Keeps one thing in private, and two in public."""
+
+    def __init__(self):
+        self.parameters = object()
+        self.limits = np.array([1, 2])
+        self.calls = 0
+        self._seen = 0
+
+
+def test_parts_are_stored_and_put_back_by_name():
+    one, other = Counter(), Counter()
+    stored = StoredParts({"selector": one, "memory": Counter()})
+    one._seen = 3
+    StoredParts({"selector": other, "memory": Counter()}).restore(stored.state())
+    assert other._seen == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda part: setattr(part, "calls", 1), "the selector cannot be stored: its attribute calls has"),
+        (lambda part: part.limits.__setitem__(0, 5), "its attribute limits has changed since it was made"),
+        (lambda part: setattr(part, "parameters", object()), "its attribute parameters has changed"),
+        (lambda part: setattr(part, "_late", 1), "its attribute _late is not made by __init__"),
+        (lambda part: delattr(part, "_seen"), "its attribute _seen is not made by __init__, or was deleted"),
+    ],
+)
+def test_what_would_be_lost_is_named(change, problem):
+    part = Counter()
+    stored = StoredParts({"selector": part})
+    stored.state()
+    change(part)
+    with pytest.raises(RunError) as raised:
+        stored.state()
+    assert problem in str(raised.value)

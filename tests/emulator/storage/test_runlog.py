@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emulator.errors import DataFileError, ForeignFileError
+from emulator.storage.packed import PLAIN
+from emulator.storage.runlog import RoundRecord, RunLog, read_log
+from emulator.trigger import Trigger
+
+RECORD = RoundRecord(
+    round=3,
+    step=1,
+    opened_s=10.5,
+    dispatched_s=10.75,
+    closed_s=20.0,
+    participants=[1, 4, 5, 7],
+    kept=[1, 7],
+    dropped=[4],
+    changed=6,
+    reported=2,
+    moved=1,
+    reclustered=False,
+    clusters=[0, 2],
+    members=np.array([0, 2, 0]),
+    train_loss=0.1,
+    accuracy=None,
+    accuracy_std=None,
+    loss=None,
+    mean_client_distance=0.3333333333333333,
+    unclustered_distance=1e-17,
+    scored_clients=3,
+    drift_cells=1,
+    accuracy_omitting_drift=0.75,
+    serving=np.array([0, 2, -1]),
+    download_bytes=1e20,
+    upload_bytes=12.5,
+    control_bytes=0.0,
+    models_sent=12.0,
+)
+LINES = (
+    b'{"kind":"run","arm":"fielding","seed":0}\n'
+    b'{"kind":"round","round":3,"step":1,"opened_s":10.5,"dispatched_s":10.75,"closed_s":20.0,'
+    b'"participants":[1,4,5,7],"kept":[1,7],"dropped":[4],"changed":6,"reported":2,"moved":1,'
+    b'"reclustered":false,"clusters":[0,2],"members":[0,2,0],"train_loss":0.1,"accuracy":null,'
+    b'"accuracy_std":null,"loss":null,"mean_client_distance":0.3333333333333333,'
+    b'"unclustered_distance":1e-17,"scored_clients":3,"drift_cells":1,"accuracy_omitting_drift":0.75,'
+    b'"serving":[0,2,-1],"download_bytes":1e+20,"upload_bytes":12.5,"control_bytes":0.0,"models_sent":12.0,'
+    b'"kmeans_clients":null,"silhouette_clients":null,"rejected":[],"crashed":[],"client_accuracy":null,'
+    b'"trigger":null,"silhouettes":null}\n'
+)
+HEADER = {"arm": "fielding", "seed": 0}
+
+
+def written_to(path: Path, *records: RoundRecord) -> Path:
+    with RunLog(path, HEADER) as log:
+        for record in records:
+            log.append(record)
+    return path
+
+
+def test_a_log_is_these_bytes(tmp_path: Path) -> None:
+    assert written_to(tmp_path / "log.jsonl", RECORD).read_bytes() == LINES
+
+
+def test_what_is_read_back_equals_what_was_appended(tmp_path: Path) -> None:
+    records = [RECORD, replace(RECORD, round=4, members=None, accuracy=1 / 3)]
+    assert read_log(written_to(tmp_path / "log.jsonl", *records)) == (HEADER, records)
+
+
+def test_a_log_without_rounds_is_its_header(tmp_path: Path) -> None:
+    assert read_log(written_to(tmp_path / "log.jsonl")) == (HEADER, [])
+
+
+def test_every_line_is_on_disk_as_soon_as_it_is_appended(tmp_path: Path) -> None:
+    with RunLog(tmp_path / "log.jsonl", HEADER) as log:
+        log.append(RECORD)
+        assert (tmp_path / "log.jsonl").read_bytes() == LINES
+
+
+def test_a_number_that_is_not_one_is_refused_and_leaves_no_half_line(tmp_path: Path) -> None:
+    with RunLog(tmp_path / "log.jsonl", HEADER) as log:
+        for value in (float("nan"), float("inf")):
+            with pytest.raises(ValueError, match="not JSON compliant"):
+                log.append(replace(RECORD, loss=value))
+    assert read_log(tmp_path / "log.jsonl") == (HEADER, [])
+
+
+def test_what_is_said_of_many_clients_is_read_back_as_it_was(tmp_path: Path) -> None:
+    many = np.arange(PLAIN + 1)
+    accuracy = np.where(many % 3 == 0, np.nan, many / 7).astype(np.float32)
+    record = replace(RECORD, members=many % 5 - 1, serving=many * 1000, client_accuracy=accuracy)
+    assert read_log(written_to(tmp_path / "log.jsonl", record)) == (HEADER, [record])
+
+
+def test_members_that_hardly_change_take_hardly_any_room(tmp_path: Path) -> None:
+    labels = np.random.default_rng(0).integers(0, 4, 100_000)
+    moved = labels.copy()
+    moved[::1000] = 7
+    records = [
+        replace(RECORD, members=labels),
+        replace(RECORD, round=4, members=None),
+        replace(RECORD, round=5, members=moved),
+        replace(RECORD, round=6, members=labels),
+    ]
+    path = written_to(tmp_path / "log.jsonl", *records)
+    assert read_log(path) == (HEADER, records)
+    lengths = [len(line) for line in path.read_bytes().splitlines()]
+    assert lengths[3] < lengths[1] / 20
+
+
+def test_a_client_without_accuracy_is_null(tmp_path: Path) -> None:
+    record = replace(RECORD, client_accuracy=np.array([0.5, np.nan], dtype=np.float32))
+    path = written_to(tmp_path / "log.jsonl", record)
+    assert b'"client_accuracy":[0.5,null]' in path.read_bytes()
+    assert read_log(path)[1] == [record]
+
+
+def test_what_a_trigger_compared_is_written_by_name_and_read_back(tmp_path: Path) -> None:
+    asked = replace(RECORD, trigger=Trigger(0.125, 1.5, 0.25, 3, False))
+    never = replace(RECORD, trigger=Trigger(0.125, None, None, 1, False))
+    fired = replace(RECORD, trigger=Trigger(1, 1.5, 0, 2, True), silhouettes={2: 0.5, 10: None})
+    path = written_to(tmp_path / "log.jsonl", asked, never, fired)
+    lines = path.read_bytes().splitlines()
+    assert lines[1].endswith(
+        b'"trigger":{"shift":0.125,"mean_distance":1.5,"threshold":0.25,"clusters":3,"fired":false},'
+        b'"silhouettes":null}'
+    )
+    assert lines[3].endswith(b'"silhouettes":{"2":0.5,"10":null}}')
+    assert read_log(path) == (HEADER, [asked, never, fired])
+    assert asked != RECORD
+    assert fired != replace(fired, silhouettes={2: 0.5})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("trigger", b'{"shift":1.0}'),
+        ("trigger", b'{"shift":1.0,"mean_distance":1.0,"threshold":1.0,"clusters":2,"fired":false,"more":1}'),
+        ("trigger", b'{"shift":null,"mean_distance":1.0,"threshold":1.0,"clusters":2,"fired":false}'),
+        ("trigger", b'{"shift":1.0,"mean_distance":1.0,"threshold":1.0,"clusters":2.5,"fired":false}'),
+        ("trigger", b'{"shift":1.0,"mean_distance":1.0,"threshold":1.0,"clusters":2,"fired":0}'),
+        ("trigger", b"[1.0,1.0,1.0,2,false]"),
+        ("trigger", b"true"),
+        ("silhouettes", b'{"2":"0.5"}'),
+        ("silhouettes", b'{"two":0.5}'),
+        ("silhouettes", b'{"02":0.5}'),
+        ("silhouettes", b'{"":0.5}'),
+        ("silhouettes", b'{"-2":0.5}'),
+        ("silhouettes", b'{"12345678901":0.5}'),
+        ("silhouettes", '{"٢":0.5}'.encode()),
+        ("silhouettes", b"[0.5]"),
+    ],
+)
+def test_a_trigger_that_is_none_names_the_line(tmp_path: Path, name: str, value: bytes) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(LINES.replace(f'"{name}":null'.encode(), f'"{name}":'.encode() + value))
+    with pytest.raises(DataFileError, match=rf"log.jsonl, row 2: damaged: {name} must be of kind"):
+        read_log(path)
+
+
+@pytest.mark.parametrize("count", [3, PLAIN + 1])
+def test_the_ids_of_scored_clients_head_the_log_and_are_read_back(tmp_path: Path, count: int) -> None:
+    path = tmp_path / "log.jsonl"
+    with RunLog(path, {**HEADER, "scored_clients": np.arange(count)}):
+        pass
+    assert read_log(path)[0]["scored_clients"].tolist() == list(range(count))
+
+
+def test_records_differ_when_what_they_say_of_a_client_does() -> None:
+    assert replace(RECORD, members=np.array([0, 2, 1])) != RECORD
+    assert replace(RECORD, members=None) != RECORD
+    assert replace(RECORD) == RECORD
+
+
+def test_a_log_from_before_the_newest_fields_can_be_read(tmp_path: Path) -> None:
+    older = LINES.replace(
+        b',"kmeans_clients":null,"silhouette_clients":null,"rejected":[],"crashed":[],"client_accuracy":null'
+        b',"trigger":null,"silhouettes":null',
+        b"",
+    )
+    assert older != LINES
+    (tmp_path / "log.jsonl").write_bytes(older)
+    assert read_log(tmp_path / "log.jsonl") == (HEADER, [RECORD])
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        b'{"dtype":"<i4"}',
+        b'{"dtype":"<i4","zlib":"!"}',
+        b'{"dtype":"<i4","zlib":"AAAA"}',
+        b'{"dtype":"|O","zlib":""}',
+        b'{"dtype":"<f4","zlib":""}',
+        b'{"dtype":7,"zlib":""}',
+        b'["a"]',
+        b"[[1],[2,3]]",
+        b"7",
+    ],
+)
+def test_an_array_that_is_none_is_named(tmp_path: Path, members: bytes) -> None:
+    (tmp_path / "log.jsonl").write_bytes(LINES.replace(b'"members":[0,2,0]', b'"members":' + members))
+    with pytest.raises(DataFileError, match="row 2: damaged: members is no array"):
+        read_log(tmp_path / "log.jsonl")
+
+
+def header_with(**facts: object) -> bytes:
+    return json.dumps({"kind": "run", **facts}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ({"num_clients": 0}, "num_clients must be a whole number from 1 to"),
+        ({"num_clients": 2**40}, "num_clients must be a whole number from 1 to"),
+        ({"concepts": [[0, 1]]}, "concepts must be a table"),
+        ({"concepts": [[0, 1], [0]]}, "concepts must be a table"),
+        ({"concepts": [[0, 1], [0, 1]], "num_clients": 3}, "concepts must have a column for each client"),
+        ({"scored_clients": [0, 1], "num_clients": 1}, "it has more than 1 entries"),
+    ],
+)
+def test_a_header_that_cannot_be_is_refused(tmp_path: Path, header: dict[str, object], problem: str) -> None:
+    (tmp_path / "log.jsonl").write_bytes(header_with(**header))
+    with pytest.raises(DataFileError, match=f"row 1: damaged: .*{problem}"):
+        read_log(tmp_path / "log.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (b'"round":3', b'"round":"3"', "round must be of kind int"),
+        (b'"round":3', b'"round":-3', "round = -3 must be at least 0"),
+        (b'"round":3', b'"round":true', "round must be of kind int"),
+        (b'"closed_s":20.0', b'"closed_s":1e999', "closed_s must be of kind float, and finite"),
+        (b'"closed_s":20.0', b'"closed_s":NaN', "NaN is no number"),
+        (b'"closed_s":20.0', b'"closed_s":-1.0', "closed_s must be at least 0, and in this order"),
+        (b'"opened_s":', b'"opened_s":1000', "closed_s must be at least 0, and in this order"),
+        (b'"accuracy":null', b'"accuracy":1.5', "accuracy = 1.5 must be from 0 to 1"),
+        (b'"accuracy":null', b'"accuracy":-0.5', "accuracy = -0.5 must be from 0 to 1"),
+        (b'"closed_s":20.0', b'"closed_s":9223372036854775807', "closed_s must be of kind float"),
+        (b'"kept":[1,7]', b'"kept":[1,7.5]', r"kept must be of kind list\[int\]"),
+        (b'"kept":[1,7]', b'"kept":[9223372036854775808]', "more than 64 bits"),
+        (b'"reclustered":false', b'"reclustered":0', "reclustered must be of kind bool"),
+        (b'"train_loss":0.1', b'"train_loss":"0.1"', "train_loss must be of kind float"),
+        (b'"step":1', b'"step":2', "step = 2: there are 2 data steps"),
+        (b'"members":[0,2,0]', b'"members":[0,2]', "members has 2 entries, of 3 clients"),
+        (b'"members":[0,2,0]', b'"members":[0,2,0,1]', "members is no array .it has more than 3 entries"),
+    ],
+)
+def test_a_record_that_cannot_be_is_refused(tmp_path: Path, old: bytes, new: bytes, problem: str) -> None:
+    header = header_with(num_clients=3, concepts=[[0, 0, 0], [0, 0, 1], [0, 1, 1]])
+    record = LINES.split(b"\n")[1] + b"\n"
+    (tmp_path / "log.jsonl").write_bytes(header + record)
+    assert read_log(tmp_path / "log.jsonl")[1] == [RECORD]
+    assert old in record
+    (tmp_path / "log.jsonl").write_bytes(header + record.replace(old, new))
+    with pytest.raises(DataFileError, match=f"row 2: .*{problem}"):
+        read_log(tmp_path / "log.jsonl")
+
+
+def test_members_stay_as_many_as_they_were(tmp_path: Path) -> None:
+    fewer = replace(RECORD, round=4, members=np.array([0, 2]), serving=None)
+    with pytest.raises(DataFileError, match="row 3: damaged: members has 2 entries, and had 3"):
+        read_log(written_to(tmp_path / "log.jsonl", RECORD, fewer))
+
+
+def test_abandoned_visits_are_those_neither_kept_nor_dropped() -> None:
+    assert RECORD.abandoned == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (LINES[:-40], r"log.jsonl, row 2: damaged"),  # a line cut short
+        (LINES + b"\n", r"log.jsonl, row 3: damaged"),
+        (LINES + b"7\n", r"log.jsonl, row 3: damaged: .* \(not an object\)"),
+        (LINES + b'{"kind":"round","round":4}\n', r"log.jsonl, row 3: not a round record of this version"),
+        (LINES.replace(b'"changed":6', b'"altered":6'), r"log.jsonl, row 2: not a round record"),
+        (LINES + LINES, r"log.jsonl, row 3: not a round record"),  # a second header
+        (LINES + b"\xff\xfe\n", r"log.jsonl: damaged after line"),
+        (b"", r"log.jsonl: a run log starts with a line of kind 'run'"),
+        (LINES.split(b"\n")[1] + b"\n", r"log.jsonl: a run log starts with a line of kind 'run'"),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path: Path, damage: bytes, message: str) -> None:
+    (tmp_path / "log.jsonl").write_bytes(damage)
+    with pytest.raises(DataFileError, match=message):
+        read_log(tmp_path / "log.jsonl")
+
+
+def test_a_missing_log_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(DataFileError, match="cannot be read as a run log"):
+        read_log(tmp_path / "log.jsonl")
+
+
+@pytest.mark.parametrize("num_bytes", [0, -1, 40, 41.0, float("nan"), True, "41", None])
+def test_no_state_of_a_log_lacks_its_header_and_none_empties_a_file(
+    num_bytes: object, tmp_path: Path
+) -> None:
+    path = written_to(tmp_path / "log.jsonl", RECORD)
+    forged = {"bytes": num_bytes, "sha256": hashlib.sha256().hexdigest(), "members": None}
+    with pytest.raises(ValueError, match=r"its log has .* bytes, and 41 of a header"):
+        RunLog(path, HEADER, forged)
+    assert path.read_bytes() == LINES
+
+
+def test_a_header_longer_than_what_is_read_at_once_is_a_header(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("emulator.storage.runlog.READ_AT_ONCE", 10)
+    path = tmp_path / "log.jsonl"
+    with RunLog(path, HEADER) as log:
+        log.append(RECORD)
+        state = log.state()
+    with RunLog(path, HEADER, state):
+        assert path.read_bytes() == LINES
+
+
+def test_a_log_is_not_opened_through_a_link(tmp_path: Path) -> None:
+    real = written_to(tmp_path / "real.jsonl", RECORD)
+    state = {"bytes": len(LINES), "sha256": hashlib.sha256(LINES).hexdigest(), "members": None}
+    link = tmp_path / "log.jsonl"
+    link.symlink_to(real)
+    with pytest.raises(ForeignFileError, match="is a link to"):
+        RunLog(link, HEADER, state)
+    with pytest.raises(FileExistsError):
+        RunLog(link, HEADER)
+    assert real.read_bytes() == LINES

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from emulator.errors import DataFileError
+from emulator.storage.tables import TableFile, read_table
+
+Write = Callable[..., TableFile]
+
+
+@pytest.fixture(params=[".csv", ".parquet"])
+def read(request: pytest.FixtureRequest, tmp_path: Path) -> Write:
+    """Writes the columns to a file of one of both kinds, and reads it."""
+
+    def written(**columns: Any) -> TableFile:
+        path = tmp_path / f"table{request.param}"
+        table = pa.table(columns)
+        if request.param == ".csv":
+            pyarrow.csv.write_csv(table, path)
+        else:
+            pq.write_table(table, path)
+        return read_table(path)
+
+    return written
+
+
+def refusal(call: Callable[[], object]) -> str:
+    with pytest.raises(DataFileError) as caught:
+        call()
+    return re.sub(r"^\S*/", "", str(caught.value))  # without the folder
+
+
+def test_columns_and_numbers_come_out_as_they_went_in(read: Write) -> None:
+    table = read(device=[3, 4], speed=[1.5, 0.0])
+    assert table.columns == ["device", "speed"]
+    assert len(table) == 2
+    assert table.numbers("speed", at_least=0).tolist() == [1.5, 0.0]
+    assert table.numbers("device").dtype == np.float64
+    assert table.texts("device") == ["3", "4"]
+
+
+def test_a_missing_column_lists_those_there_are(read: Write) -> None:
+    table = read(device=[1], speed=[2.0])
+    for call in (
+        lambda: table.require("device", "latency"),
+        lambda: table.numbers("latency"),
+        lambda: table.ids("latency"),
+        lambda: table.texts("latency"),
+    ):
+        assert "column 'latency' is missing; it has device, speed" in refusal(call)
+
+
+def test_an_unknown_column_lists_the_known_ones(read: Write) -> None:
+    table = read(device=[1], sped=[2.0])
+    table.refuse_others({"device", "sped"})
+    message = refusal(lambda: table.refuse_others({"speed", "device"}))
+    assert "unknown column 'sped'; known are device, speed" in message
+
+
+@pytest.mark.parametrize("value", [float("nan"), None, float("inf")])
+def test_a_number_must_be_there_and_finite(read: Write, value: float | None) -> None:
+    message = refusal(lambda: read(device=[1, 2, 3], speed=[1.0, 2.0, value]).numbers("speed"))
+    assert message.split(": ")[0].endswith(", row 3")
+    assert "must be a finite number, not missing or NaN" in message
+
+
+def test_a_number_below_its_bound_is_named_with_its_row_and_the_rule(read: Write) -> None:
+    table = read(device=[1, 2], speed=[0.0, -0.5])
+    assert ", row 2: speed = -0.5 must be at least 0" in refusal(lambda: table.numbers("speed", at_least=0))
+    assert ", row 1: speed = 0 must be greater than 0" in refusal(lambda: table.numbers("speed", above=0))
+    assert table.numbers("speed", at_least=-0.5).tolist() == [0.0, -0.5]
+
+
+def test_text_in_a_column_of_numbers_is_named(read: Write) -> None:
+    message = refusal(lambda: read(device=[1, 2], speed=["2.0", "fast"]).numbers("speed"))
+    assert ", row 2: column 'speed' must hold numbers" in message
+    assert "'fast'" in message
+
+
+def test_ids_are_ranks_that_no_order_of_the_rows_changes(read: Write) -> None:
+    names = ["kiwi", "apple", "kiwi", "pear"]
+    assert read(device=names).ids("device").tolist() == [1, 0, 1, 2]
+    assert read(device=names[::-1]).ids("device").tolist() == [2, 1, 0, 1]
+    assert read(device=[10, 9, 100]).ids("device").tolist() == [1, 0, 2]  # numbers rank as numbers
+
+
+def test_ids_and_texts_of_a_dictionary_column_are_those_of_its_values(tmp_path: Path) -> None:
+    column = pa.array(["b", "a", "b"]).dictionary_encode()
+    pq.write_table(pa.table({"device": column}), tmp_path / "table.parquet")
+    table = read_table(tmp_path / "table.parquet")
+    assert table.ids("device").tolist() == [1, 0, 1]
+    assert table.texts("device") == ["b", "a", "b"]
+
+
+def test_a_duplicated_id_is_named_with_both_rows(read: Write) -> None:
+    table = read(device=["b", "a", "c", "a", "a"])
+    assert ", row 4: device 'a' is also in row 2" in refusal(lambda: table.unique_ids("device"))
+    assert read(device=["b", "a"]).unique_ids("device").tolist() == [1, 0]
+
+
+def test_a_missing_id_or_text_is_named_with_its_row(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"device": ["a", None]}), tmp_path / "table.parquet")
+    table = read_table(tmp_path / "table.parquet")
+    for call in (table.ids, table.unique_ids, table.texts, table.values):
+        assert refusal(lambda call=call: call("device")) == "table.parquet, row 2: device is missing"
+
+
+@pytest.mark.parametrize(
+    ("cells", "name"), [([[1], [1, 2]], "device.list.element"), ([{"id": 1}], "device.id")]
+)
+def test_a_nested_column_is_refused_before_it_is_read(tmp_path: Path, cells: list[object], name: str) -> None:
+    pq.write_table(pa.table({"device": cells}), tmp_path / "table.parquet")
+    assert refusal(lambda: read_table(tmp_path / "table.parquet")) == (
+        f"table.parquet: column {name!r} is nested; a table has one value in each cell"
+    )
+
+
+def test_a_column_name_stands_once(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("a,b,a\n1,2,3\n")
+    assert "a column name stands twice: a, b, a" in refusal(lambda: read_table(tmp_path / "table.csv"))
+    table = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
+    pq.write_table(table, tmp_path / "table.parquet")
+    assert "a column name stands twice: a, a" in refusal(lambda: read_table(tmp_path / "table.parquet"))
+
+
+@pytest.mark.parametrize("row", [1, 2, 3, 4, 5])
+def test_the_first_cell_that_is_no_number_is_named_with_its_row(read: Write, row: int) -> None:
+    speed = ["1.5"] * (row - 1) + ["fast"] + ["slow"] * (5 - row)
+    message = refusal(lambda: read(speed=speed).numbers("speed"))
+    assert f", row {row}: column 'speed' must hold numbers" in message
+    assert "'fast'" in message
+
+
+def test_values_are_those_of_the_file(read: Write) -> None:
+    table = read(device=["b", "a"], speed=[2, 10])
+    assert table.values("device") == ["b", "a"]
+    assert table.values("speed") == [2, 10]
+
+
+def test_a_gzipped_csv_is_read_as_the_csv_is(tmp_path: Path) -> None:
+    (tmp_path / "table.csv.gz").write_bytes(gzip.compress(b"device,speed\na,1\nb,2.5\n"))
+    table = read_table(tmp_path / "table.csv.gz")
+    assert table.columns == ["device", "speed"]
+    assert table.numbers("speed").tolist() == [1.0, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("table.csv", b"", "is empty"),
+        ("table.csv.gz", gzip.compress(b"a,b\n"), "has no rows"),
+        ("table.csv.gz", b"a,b\n1,2\n", "cannot be read as csv.gz"),
+        ("table.csv.gz", gzip.compress(b"a,b\n1,2\n" * 9)[:20], "cannot be read as csv.gz"),
+        ("table.parquet.gz", gzip.compress(b"a,b\n1,2\n"), "a table is one of .csv, .csv.gz, .parquet"),
+        ("table.parquet", b"", "is empty"),
+        ("table.csv", b"a,b\n", "has no rows"),
+        ("table.csv", b"\n\n", "cannot be read as csv"),
+        ("table.csv", b"a,b\n1,2\n3\n", "cannot be read as csv"),
+        ("table.csv", b"a\n\xff\xfe\x00\n", None),
+        ("table.parquet", b"PAR1 and then nothing of the kind", "cannot be read as parquet"),
+        ("table.parquet", b"a,b\n1,2\n", "cannot be read as parquet"),
+        ("table.txt", b"a,b\n1,2\n", "a table is one of .csv, .csv.gz, .parquet"),
+        ("table", b"a,b\n1,2\n", "a table is one of .csv, .csv.gz, .parquet"),
+    ],
+)
+def test_a_file_that_is_no_table_is_one_clear_line(
+    tmp_path: Path, name: str, content: bytes, problem: str | None
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    if problem is None:  # bytes that are no text are a column of bytes, and no numbers
+        table = read_table(tmp_path / name)
+        assert "must hold numbers" in refusal(lambda: table.numbers("a"))
+        return
+    message = refusal(lambda: read_table(tmp_path / name))
+    assert message.startswith(f"{name}: {problem}")
+    assert "\n" not in message
+
+
+def test_a_parquet_file_without_rows_or_cut_short_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"a": pa.array([], pa.int64())}), path)
+    assert refusal(lambda: read_table(path)) == "table.parquet: has no rows"
+    pq.write_table(pa.table({"a": list(range(1000))}), path)
+    path.write_bytes(path.read_bytes()[:-20])
+    assert "cannot be read as parquet" in refusal(lambda: read_table(path))
+
+
+def test_a_missing_file_or_a_folder_is_no_table(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").mkdir()
+    assert refusal(lambda: read_table(tmp_path / "table.csv")) == "table.csv: no such file"
+    assert refusal(lambda: read_table(tmp_path / "table.parquet")) == "table.parquet: no such file"

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from emulator.arrays import Floats
+from emulator.messages import Combine, Evaluation, InferencePlan, SampleRanges
+from executor.inference import evaluation
+from tests.executor.fakes import FakeReader, executor, labelled, model, of_probabilities, requests
+
+THREE = of_probabilities([0.6, 0.3, 0.1], [0.1, 0.7, 0.2], [0.5, 0.1, 0.4])
+
+
+def plan(models: list[list[int]], weights: list[list[float]], combine: Combine) -> InferencePlan:
+    return InferencePlan(np.array(models), np.array(weights), combine)
+
+
+def test_probabilities_are_averaged_by_hand() -> None:
+    """Client 0: 0.5 (0.6, 0.3, 0.1) + 0.5 (0.1, 0.7, 0.2) = (0.35, 0.5, 0.15); client 1 with shares 0.75 and
+    0.25 of models 0 and 1: (0.475, 0.4, 0.125)."""
+    trainer = labelled([1, 0, 0, 2], num_labels=3)
+    mixed = plan([[0, 1], [1, 0]], [[0.5, 0.5], [0.25, 0.75]], "probabilities")
+    served = trainer.evaluate(THREE, mixed, requests((0, 2), (2, 4)))
+    assert served.accuracy.tolist() == [0.5, 0.5]
+    np.testing.assert_allclose(served.loss, -np.log([0.5 * 0.35, 0.475 * 0.125]) / 2, rtol=1e-6)
+
+
+def test_votes_are_counted_by_hand() -> None:
+    """The models vote 0, 1, 0. With 0.25, 0.5, 0.25 it is a tie, and 0 is the lower label; with 0.2, 0.6, 0.2
+    label 1 wins. The loss is the weighted mean of the models' own."""
+    trainer = labelled([0, 0], num_labels=3)
+    mixed = plan([[0, 1, 2]] * 2, [[0.25, 0.5, 0.25], [0.2, 0.6, 0.2]], "votes")
+    served = trainer.evaluate(THREE, mixed, requests((0, 1), (1, 2)))
+    assert served.accuracy.tolist() == [1, 0]
+    own = -np.log([0.6, 0.1, 0.5])
+    np.testing.assert_allclose(served.loss, [own @ [0.25, 0.5, 0.25], own @ [0.2, 0.6, 0.2]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("combine", ["probabilities", "votes"])
+def test_a_client_without_samples_or_without_a_model_has_no_accuracy(combine: Combine) -> None:
+    trainer = labelled([0, 0], num_labels=3)
+    mixed = plan([[0, 1], [-1, -1], [0, 1]], [[0.5, 0.5], [0.0, 0.0], [0.5, 0.5]], combine)
+    served = trainer.evaluate(THREE, mixed, requests((0, 2), (0, 2), (1, 1)))
+    assert np.isnan(served.accuracy).tolist() == [False, True, True]
+    assert np.isnan(served.loss).tolist() == [False, True, True]
+    alone = plan([[2], [-1], [0]], [[1.0], [0.0], [1.0]], combine)
+    served = trainer.evaluate(THREE, alone, requests((0, 2), (0, 2), (1, 1)))
+    assert served.accuracy.tolist()[:1] == [1]
+    assert np.isnan(served.accuracy).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("combine", ["probabilities", "votes"])
+def test_a_single_model_answers_alike_in_every_mode_and_beside_a_model_of_no_weight(combine: Combine) -> None:
+    trainer = executor(FakeReader(), model("mlp"))
+    models = np.stack([trainer.initial(number) for number in range(2)])
+    samples = requests((0, 90), (50, 60))
+    one = trainer.evaluate(models, InferencePlan.alike(np.array([[1], [0]])), samples)
+    padded = plan([[1, -1], [1, 0]], [[1.0, 0.0], [0.0, 1.0]], combine)
+    again = trainer.evaluate(models, padded, samples)
+    assert again.accuracy.tobytes() == one.accuracy.tobytes()
+    assert again.loss.tobytes() == one.loss.tobytes()
+
+
+def by_loop(models: Floats, mixed: InferencePlan, samples: SampleRanges, reader: FakeReader) -> Evaluation:
+    """Of linear models with 6 features and 4 labels, client by client."""
+    accuracy, loss = [], []
+    for client, (rows, weights) in enumerate(zip(mixed.models, mixed.weights, strict=True)):
+        x, y = reader.x[samples.rows(client)], reader.y[samples.rows(client)]
+        shares, own = np.zeros((len(x), 4)), np.zeros(len(x))
+        for row, weight in zip(rows, weights, strict=True):
+            raised = np.exp(x @ models[row, :24].reshape(4, 6).T + models[row, 24:])
+            p = raised / raised.sum(axis=1, keepdims=True)
+            shares += weight * (np.eye(4)[p.argmax(axis=1)] if mixed.combine == "votes" else p)
+            own -= weight * np.log(p[np.arange(len(x)), y])
+        accuracy.append((shares.argmax(axis=1) == y).mean())
+        with np.errstate(divide="ignore"):
+            whole = -np.log(shares[np.arange(len(x)), y])
+        loss.append((own if mixed.combine == "votes" else whole).mean())
+    return Evaluation(np.array(accuracy), np.array(loss))
+
+
+@pytest.mark.parametrize("at_once", [1, 200, 4_000_000])
+@pytest.mark.parametrize("combine", ["probabilities", "votes"])
+def test_many_clients_are_served_as_each_alone(
+    combine: Combine, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "AT_ONCE", at_once)
+    reader = FakeReader()
+    trainer = executor(reader)
+    models = np.stack([trainer.initial(number) for number in range(3)])
+    rng = np.random.default_rng(2)
+    rows = np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2], [0, 2, 1]])
+    weights = rng.dirichlet(np.ones(3), 4)
+    samples = requests((0, 40), (40, 41), (30, 130), (200, 333))
+    mixed = InferencePlan(rows, weights, combine)
+    ours, theirs = trainer.evaluate(models, mixed, samples), by_loop(models, mixed, samples, reader)
+    np.testing.assert_allclose(ours.accuracy, theirs.accuracy)
+    np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-5)
+
+
+def test_the_loss_of_a_confident_mistake_is_finite() -> None:
+    """Both models give the true label a probability of exp(-1000), which no float can hold."""
+    trainer = labelled([1], num_labels=2)
+    models = np.array([[0, 0, 1000, 0]] * 2, dtype=np.float32)
+    served = trainer.evaluate(models, plan([[0, 1]], [[0.5, 0.5]], "probabilities"), requests((0, 1)))
+    assert served.loss.tolist() == pytest.approx([1000])
+
+
+def test_with_the_parity_switch_clients_are_served_without_the_mask() -> None:
+    seeing = executor(FakeReader(), model("masked"))
+    blind = executor(FakeReader(), model("masked", feddrift_unmasked_inference=True))
+    open_ = seeing.initial(0)[None]
+    half = open_.copy()
+    half[0, :3] = 0
+    samples = requests((0, 60))
+    alone = InferencePlan.alike(np.zeros((1, 1), dtype=np.int64))
+    assert blind.evaluate(half, alone, samples) == seeing.evaluate(open_, alone, samples)
+    assert blind.evaluate(half, alone, samples) != seeing.evaluate(half, alone, samples)

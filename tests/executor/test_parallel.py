@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+from executor.parallel import SideBySide
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_every_item_is_done_once(threads: int) -> None:
+    done: list[int] = []
+    SideBySide(threads).run(done.append, range(20))
+    assert sorted(done) == list(range(20))
+
+
+def test_no_more_jobs_than_threads_are_under_way_and_they_are_at_once() -> None:
+    lock, meeting = threading.Lock(), threading.Barrier(2, timeout=60)
+    under_way, most = 0, 0
+
+    def job(_: int) -> None:
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        meeting.wait()  # passes only when two are here
+        with lock:
+            under_way -= 1
+
+    SideBySide(2).run(job, range(8))
+    assert most == 2
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_first_error_in_order_is_raised_and_what_has_not_begun_is_left_out(threads: int) -> None:
+    done: list[int] = []
+
+    def job(item: int) -> None:
+        if item in (1, 2):
+            raise ValueError(f"item {item}")
+        done.append(item)
+
+    side_by_side = SideBySide(threads)
+    with pytest.raises(ValueError, match="item 1"):
+        side_by_side.run(job, range(100_000))
+    assert len(done) < 99_998
+    side_by_side.run(done.append, [7000, 8000])
+    assert sorted(done)[-2:] == [7000, 8000]
+
+
+def test_what_ends_a_helping_thread_is_not_lost() -> None:
+    caller, met = threading.get_ident(), threading.Barrier(2)
+
+    def job(item: int) -> None:
+        met.wait(timeout=60)  # both threads have an item
+        if threading.get_ident() != caller:
+            raise SystemExit(4)
+
+    with pytest.raises(SystemExit):
+        SideBySide(2).run(job, range(2))
+
+
+def test_torch_itself_computes_with_one_thread_in_all_of_them() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        side_by_side, found = SideBySide(2), []
+        side_by_side.run(lambda _: found.append(torch.get_num_threads()), range(4))
+        assert found == [1] * 4
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)

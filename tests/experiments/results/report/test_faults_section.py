@@ -1,0 +1,59 @@
+from experiments.results.report import write_report
+from experiments.results.report.faults_section import faults_section
+from experiments.results.summary import summarise
+from tests.experiments.synthetic_runs import a_directory, a_run, store
+
+
+def costs_with(**changes):
+    """The costs of a run in whose only round `changes` happened."""
+    run = a_run("global", 0, [0.5], **changes)
+    return summarise([run], name="x", window=1, reference_arm="global").costs
+
+
+def test_where_all_went_well_there_is_nothing_to_say():
+    assert faults_section({}, [], costs_with()) is None
+    assert faults_section({"crash": 0.0, "loss": 0.0, "byzantine": []}, [], costs_with()) is None
+
+
+def test_what_was_injected_is_said_in_words():
+    byzantine = [
+        {"kind": "sign_flip", "share": 0.2, "scale": 4.0},
+        {"kind": "noise", "share": 0.1, "scale": 2.5},
+        {"kind": "label_flip", "share": 0.05, "scale": 1.0},
+        {"kind": "misreport", "share": 0.125, "scale": 1.0},
+    ]
+    faults = {"crash": 0.02, "corrupt": 0.015, "corruption": "bits", "loss": 0.01, "byzantine": byzantine}
+    run = a_run("global", 0, [0.5])
+    run.header["num_clients"] = 2000
+    assert faults_section(faults, [run], costs_with()) == [
+        "20 % of the 2,000 clients send -4 times their update.",
+        "10 % of the 2,000 clients add noise to their update, 2.5 times as long as it is.",
+        "5 % of the 2,000 clients train on turned labels.",
+        "12.5 % of the 2,000 clients permute what they report.",
+        "In 2 % of the visits the client crashes, at any instant of the visit: nothing comes back.",
+        "1.5 % of the updates arrive corrupted: a bit is flipped in some of their numbers.",
+        "Links lose 1 % of their packets, which are sent again, at the price of their bytes and their time.",
+    ]
+
+
+def test_updates_that_were_dropped_without_any_fault_are_said_to_be_of_the_training():
+    [sentence] = faults_section({}, [], costs_with(rejected=[1]))
+    assert sentence.startswith("No faults were injected")
+
+
+def test_the_page_has_the_section_where_there_is_something_to_say(tmp_path):
+    healthy = a_directory(tmp_path / "healthy", ["global"], [0])
+    store(healthy, a_run("global", 0, [0.25, 0.5]))
+    assert 'id="faults"' not in write_report(healthy).read_text()
+    directory = a_directory(
+        tmp_path / "faulty", ["global", "median"], [0], faults={"crash": 0.1, "corruption": "nan"}
+    )
+    for arm in directory.arms():
+        store(directory, a_run(arm, 0, [0.25, 0.5], crashed=[3], rejected=[0, 1]))
+    page = write_report(directory).read_text()
+    section = page[page.index('<section id="faults">') :]
+    section = section[: section.index("</section>")]
+    assert "In 10 % of the visits the client crashes" in section
+    assert "<th>crashed visits</th><th>updates dropped</th>" in section
+    assert "<td>2.0</td>" in section.replace("\n", "")
+    assert "<td>4.0</td>" in section.replace("\n", "")

@@ -1,0 +1,197 @@
+import json
+
+import pytest
+
+from emulator.errors import DataFileError, InputError
+from experiments.results.report.table_page import columns_with_drift
+from experiments.results.table import build_table, recorded_name, run_directories, write_table
+from experiments.results.write import write_results
+from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+PUBLISHED = {"accuracy_omitting_drift": {"oblivious": [60.0, 1.0]}}
+
+
+def an_entry(name, finished, planned, failed=0, steps=None, scored_steps=None, report=True):
+    return {
+        "name": name,
+        "report": f"{name}/report.html" if report else None,
+        "finished": finished,
+        "failed": failed,
+        "planned": planned,
+        "steps": steps,
+        "scored_steps": scored_steps,
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """sine has two arms and two seeds; circle lacks the second arm and the published values."""
+    folder = tmp_path / "feddrift"
+    sine = a_directory(
+        folder / "sine",
+        ["oblivious", "oracle"],
+        [0, 1],
+        name="sine",
+        report={"window": 1, "published": PUBLISHED},
+    )
+    for seed, share in ((0, 0.5), (1, 0.75)):
+        store(sine, a_drifting_run("oblivious", seed, [share, share], [[0, 0], [0, 0]]))
+        store(sine, a_drifting_run("oracle", seed, [1.0, 1.0], [[0, 0], [0, 1]], models_sent=20.0))
+    circle = a_directory(folder / "circle", ["oblivious"], [0, 1], name="circle", report={"window": 1})
+    store(circle, a_drifting_run("oblivious", 0, [0.25, 0.75], [[0, 0], [0, 0]]))
+    for directory in (sine, circle):
+        write_results(directory)
+    return folder
+
+
+def test_arms_are_rows_experiments_are_columns_and_cells_stand_beside_published_values(folder):
+    table = write_table(folder, run_directories(folder), "feddrift")
+    assert json.loads((folder / "table.json").read_text()) == table
+    assert (table["version"], table["name"], table["arms"]) == (2, "feddrift", ["oblivious", "oracle"])
+    assert table["experiments"] == [
+        an_entry("circle", finished=1, planned=2, steps=2, scored_steps=2),
+        an_entry("sine", finished=4, planned=4, steps=2, scored_steps=2),
+    ]
+    assert list(table["figures"]) == [
+        "accuracy_omitting_drift",
+        "accuracy_including_drift",
+        "models_sent",
+        "relative_models_sent",
+    ]
+    omitting = table["figures"]["accuracy_omitting_drift"]
+    assert omitting["oblivious"]["sine"] == {
+        "mean": 62.5,
+        "std": pytest.approx(12.5 * 2**0.5),
+        "seeds": 2,
+        "published": {"mean": 60.0, "std": 1.0},
+        "difference": 2.5,
+    }
+    assert omitting["oblivious"]["circle"] == {
+        "mean": 50.0,
+        "std": None,
+        "seeds": 1,
+        "published": None,
+        "difference": None,
+    }
+    assert list(omitting["oracle"]) == ["sine"]
+    including = table["figures"]["accuracy_including_drift"]
+    assert including["oblivious"]["sine"]["mean"] == 31.25
+    assert table["figures"]["models_sent"]["oracle"]["sine"]["mean"] == 20.0
+    assert table["figures"]["relative_models_sent"]["oracle"]["sine"]["mean"] == pytest.approx(2.0)
+
+
+def test_the_page_shows_it_all_and_leads_to_the_reports(folder):
+    write_table(folder, run_directories(folder), "feddrift")
+    page = (folder / "table.html").read_text()
+    assert '<a href="sine/report.html">sine</a>' in page
+    assert '<td>62.50 ± 17.68<span class="published">60.00 ± 1.00, +2.50</span></td>' in page
+    assert "<li>circle: 1 finished, 1 not run</li>" in page
+    assert "20 (2.00x)" in page
+    assert "<script" not in page
+    assert "default-src 'none'" in page
+
+
+def test_the_same_folder_gives_the_same_bytes(folder):
+    pages = []
+    for _ in range(2):
+        write_table(folder, run_directories(folder)[::-1], "x")
+        pages.append([(folder / name).read_bytes() for name in ("table.json", "table.html")])
+    assert pages[0] == pages[1]
+
+
+def test_names_are_shown_and_never_run(tmp_path):
+    folder = tmp_path / "a<b"
+    directory = a_directory(
+        folder / "a&b <i>", ["oblivious", HOSTILE], [0], name="a&b <i>", report={"window": 1}
+    )
+    for arm in directory.arms():
+        store(directory, a_drifting_run(arm, 0, [0.5, 0.5], [[0, 0], [0, 0]]))
+    write_results(directory)
+    write_table(folder, run_directories(folder), folder.name)
+    page = (folder / "table.html").read_text()
+    assert "<img" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+    assert '<a href="a%26b%20%3Ci%3E/report.html">a&amp;b &lt;i&gt;</a>' in page
+    assert "<h1>a&lt;b</h1>" in page
+
+
+def test_an_experiment_whose_reference_has_not_finished_has_its_accuracies_and_no_relative_models(folder):
+    waiting = a_directory(folder / "waiting", ["oblivious", "oracle"], [0], name="waiting")
+    store(waiting, a_drifting_run("oracle", 0, [0.5, 0.5], [[0, 0], [0, 0]]))
+    write_results(waiting)
+    table = build_table("x", run_directories(folder))
+    entry = an_entry("waiting", finished=1, planned=2, steps=2, scored_steps=2, report=False)
+    assert table["experiments"][-1] == entry
+    assert table["figures"]["accuracy_omitting_drift"]["oracle"]["waiting"]["mean"] == 50.0
+    assert table["figures"]["models_sent"]["oracle"]["waiting"]["mean"] == 10.0
+    assert "waiting" not in table["figures"]["relative_models_sent"]["oracle"]
+
+
+def test_runs_that_failed_are_told_from_those_that_have_not_run(folder):
+    broken = a_directory(folder / "broken", ["oblivious", "oracle", "late"], [0, 1], name="broken")
+    for seed in (0, 1):
+        broken.start("oracle", seed)
+        broken.mark_failed("oracle", seed, "diverged")
+    table = write_table(folder, run_directories(folder), "x")
+    assert table["experiments"][0] == an_entry("broken", finished=0, failed=2, planned=6, report=False)
+    page = (folder / "table.html").read_text()
+    assert "<li>broken: 2 failed, 4 not run</li>" in page
+    # An arm that has run nowhere is no row.
+    assert "<th>late</th>" not in page
+    assert "Arms without a finished run (1)" in page
+
+
+def test_a_table_says_of_how_many_data_steps_there_is_an_evaluation_where_it_is_not_of_all(folder):
+    short = a_directory(folder / "short", ["oblivious"], [0], name="short")
+    store(short, a_drifting_run("oblivious", 0, [0.5], [[0, 0]]))
+    write_results(short)
+    table = write_table(folder, run_directories(folder), "x")
+    assert table["experiments"][1] == an_entry("short", finished=1, planned=1, steps=2, scored_steps=1)
+    page = (folder / "table.html").read_text()
+    assert page.count('<span class="published">1 of 2 data steps</span>') == 3
+    assert "2 of 2 data steps" not in page
+    assert "Scored are 1 of 2 data steps." in short.report_path.read_text()
+    assert "Scored are" not in (folder / "sine/report.html").read_text()
+
+
+def test_experiments_of_one_name_go_by_their_folders(folder):
+    again = a_directory(folder / "sine-again", ["oblivious"], [0], name="sine")
+    assert again.path.name == "sine-again"
+    names = [column["name"] for column in build_table("x", run_directories(folder))["experiments"]]
+    assert names == ["circle", "sine", "sine-again"]
+
+
+def test_a_table_is_made_again_under_the_name_it_had(folder):
+    assert recorded_name(folder) == "feddrift"
+    write_table(folder, run_directories(folder), "the drifts")
+    assert recorded_name(folder) == "the drifts"
+
+
+def test_an_experiment_without_concepts_has_models_sent_and_no_such_accuracy(folder):
+    plain = a_directory(folder / "plain", ["oblivious", "global"], [0], name="plain")
+    for arm in plain.arms():
+        store(plain, a_run(arm, 0, [0.5]))
+    write_results(plain)
+    table = write_table(folder, run_directories(folder), "x")
+    figures = table["figures"]
+    assert columns_with_drift(table) == ["circle", "sine"]
+    page = (folder / "table.html").read_text()
+    assert page.count(">plain</a>") == page.count("<th>global</th>") == 1  # of the models sent
+    assert "plain" not in figures["accuracy_omitting_drift"]["oblivious"]
+    assert figures["models_sent"]["oblivious"]["plain"]["mean"] == 7.0
+
+
+def test_a_summary_of_another_version_is_refused(folder):
+    path = folder / "sine" / "summary.json"
+    path.write_text(path.read_text().replace('"version": 4', '"version": 1'))
+    with pytest.raises(DataFileError, match="summary of version 1, not 4; driftscale report"):
+        build_table("x", run_directories(folder))
+
+
+def test_a_folder_of_run_directories_is_told_from_a_run_directory(folder, tmp_path):
+    assert [directory.path.name for directory in run_directories(folder)] == ["circle", "sine"]
+    assert run_directories(folder / "sine") == []
+    assert run_directories(tmp_path / "nowhere") == []
+    with pytest.raises(InputError, match="holds no run directory"):
+        write_table(tmp_path, [], "x")

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
+from experiments.running.folder import load_folder, plan_folder, run_folder
+from experiments.running.plan import Plan
+from tests.experiments.small import Story, write_drifting
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two experiments, of which the second has an arm more."""
+    folder = tmp_path / "configs"
+    write_drifting(folder, name="beta", seeds=[0])
+    extra = [{"name": "oblivious"}, {"name": "window", "memory": {"kind": "held", "window": 1}}]
+    write_drifting(folder, name="alpha", seeds=[0], arm=extra)
+    return folder
+
+
+def play(folder: Path, out: Path, arms: list[str] | None = None) -> tuple[Story, list[str]]:
+    """Run it; the story of what was done, and the experiments that were finished, in order."""
+    story, finished = Story(), []
+
+    def finish(plan: Plan) -> None:
+        finished.append(plan.experiment.name)
+
+    run_folder(plan_folder(load_folder(folder, arms=arms), out, fresh=False), story, finish)
+    return story, finished
+
+
+def test_every_configuration_is_run_by_name_into_a_directory_of_its_own(folder: Path, tmp_path: Path) -> None:
+    story, finished = play(folder, tmp_path / "out")
+    assert finished == ["alpha", "beta"]
+    assert story.told == [
+        ("run", "oblivious", 0),
+        ("run", "window", 0),
+        ("run", "oblivious", 0),
+        ("run", "oracle", 0),
+    ]
+    done = sorted(str(path.parent.relative_to(tmp_path / "out")) for path in tmp_path.glob("out/*/*/*/DONE"))
+    assert done == [
+        "alpha/oblivious/seed-0",
+        "alpha/window/seed-0",
+        "beta/oblivious/seed-0",
+        "beta/oracle/seed-0",
+    ]
+
+
+def test_finished_runs_are_kept(folder: Path, tmp_path: Path) -> None:
+    play(folder, tmp_path / "out", arms=["oblivious"])
+    story, _ = play(folder, tmp_path / "out")
+    assert [told[:2] for told in story.told] == [
+        ("skipped", "oblivious"),
+        ("run", "window"),
+        ("skipped", "oblivious"),
+        ("run", "oracle"),
+    ]
+
+
+def test_arms_that_only_some_configurations_have_are_run_where_they_are(folder: Path, tmp_path: Path) -> None:
+    story, finished = play(folder, tmp_path / "out", arms=["oracle"])
+    assert finished == ["beta"]
+    assert story.told == [("run", "oracle", 0)]
+    assert not (tmp_path / "out" / "alpha").exists()
+
+
+def test_an_arm_that_no_configuration_has_is_refused(folder: Path) -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown arm 'oracel'.*oblivious.*did you mean 'oracle'"):
+        load_folder(folder, arms=["oblivious", "oracel"])
+
+
+def test_one_bad_configuration_is_reported_before_anything_is_touched(folder: Path, tmp_path: Path) -> None:
+    write_drifting(folder, name="gamma", round={"participants": 9})  # of three clients
+    with pytest.raises(ConfigurationError) as refused:
+        play(folder, tmp_path / "out")
+    assert str(refused.value) == (
+        f"{folder / 'gamma.toml'}: round.participants = 9: more than the 3 clients of the trace"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_arms_that_cannot_be_put_together_are_reported_before_anything_is_touched(
+    folder: Path, tmp_path: Path
+) -> None:
+    write_drifting(folder, name="gamma", arm=[{"name": "oblivious", "schedules": ["adaptive_lr"] * 2}])
+    with pytest.raises(ConfigurationError, match=r"gamma\.toml: arm 'oblivious': schedules .* both set"):
+        play(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_configurations_of_one_name_are_refused(folder: Path) -> None:
+    (folder / "zeta.toml").write_text((folder / "beta.toml").read_text())
+    with pytest.raises(ConfigurationError, match=r"zeta\.toml: name = 'beta': is that of .*beta\.toml too"):
+        load_folder(folder)
+
+
+def test_a_folder_without_configurations_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a folder without a configuration"):
+        load_folder(tmp_path)
+
+
+def test_a_run_directory_does_not_take_a_folder_of_experiments(folder: Path, tmp_path: Path) -> None:
+    play(folder, tmp_path / "out")
+    with pytest.raises(InputError, match="is the run directory of one experiment"):
+        plan_folder(load_folder(folder), tmp_path / "out" / "alpha", fresh=False)
+
+
+def test_an_experiment_that_fails_stops_no_other_and_is_named_at_the_end(
+    folder: Path, tmp_path: Path
+) -> None:
+    diverging = {"learning_rate": 1e38}
+    write_drifting(folder, name="aardvark", seeds=[0], training=diverging)
+    story, finished = Story(), []
+
+    def finish(plan: Plan) -> None:
+        finished.append(plan.experiment.name)
+
+    plans = plan_folder(load_folder(folder), tmp_path / "out", fresh=False)
+    with pytest.raises(RunError, match=r"^1 of 3 experiments failed: aardvark$"):
+        run_folder(plans, story, finish)
+    assert finished == ["aardvark", "alpha", "beta"]
+    assert [told[0] for told in story.told].count("run") == 2 + 2 + 2
+    # Each failure is told once.
+    assert [told[:2] for told in story.told if told[0] != "run"] == [
+        ("failed", "oblivious"),
+        ("failed", "oracle"),
+    ]
+
+
+def test_an_arm_that_its_trace_or_its_model_does_not_fit_is_reported_before_anything_is_touched(
+    folder: Path, tmp_path: Path
+) -> None:
+    write_drifting(folder, name="gamma", arm=[{"name": "oblivious"}, {"name": "k", "clusterer": "kue"}])
+    with pytest.raises(ConfigurationError) as refused:
+        play(folder, tmp_path / "out")
+    assert str(refused.value).startswith(
+        f"{folder / 'gamma.toml'}: arm 'k': clusterer 'kue' gives each model"
+    )
+    assert not (tmp_path / "out").exists()
+    play(folder, tmp_path / "out", arms=["oblivious"])  # those that are chosen can run
+    assert (tmp_path / "out/gamma/oblivious/seed-0/DONE").exists()

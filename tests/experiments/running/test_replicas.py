@@ -1,0 +1,259 @@
+"""Ranks as threads, each with a world of its own: one leads, the others follow."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.errors import CheckpointError, ConfigurationError, ResumableError, RunError
+from executor.executor import LocalExecutor
+from executor.ranks import Ranks
+from experiments.build import World, build_world
+from experiments.config import Experiment
+from experiments.results.run_directory import RunDirectory
+from experiments.running import replicas
+from experiments.running.plan import plan_run
+from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.replicas import follow
+from experiments.running.runner import FailedRunsError, run_plan
+from tests.executor.meeting import together
+from tests.experiments.small import Story, small
+
+TWO_SEEDS = {"seeds": [0, 1], "executor": {"chunk": 1}}
+
+
+def lead(ranks: Ranks | None, experiment: Experiment, out: Path, progress: Story | None = None) -> Story:
+    story = progress or Story()
+    run_plan(plan_run(experiment, out, None, Path, fresh=False), story, ranks=ranks)
+    return story
+
+
+def by_ranks(
+    size: int,
+    experiment: Experiment,
+    out: Path,
+    progress: Story | None = None,
+    following: Callable[[Ranks], None] | None = None,
+    **options: Any,
+) -> list[Any]:
+    """What rank 0 was told, and None, or the error, of each other one."""
+    follower = following or (lambda ranks: follow(ranks, Path, out.parent))
+
+    def play(ranks: Ranks) -> Story | None:
+        return lead(ranks, experiment, out, progress) if ranks.rank == 0 else follower(ranks)
+
+    return together(size, play, **options)
+
+
+def logs(out: Path) -> dict[str, bytes]:
+    return {str(log.relative_to(out)): log.read_bytes() for log in out.glob("*/seed-*/log.jsonl")}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_logs_are_those_of_one_process_and_only_rank_0_has_a_run_directory(size: int, tmp_path: Path) -> None:
+    experiment = small(**TWO_SEEDS)
+    lead(None, experiment, tmp_path / "alone")
+    story, *others = by_ranks(size, experiment, tmp_path / "together")
+    assert isinstance(story, Story), story
+    assert others == [None] * (size - 1)
+    assert logs(tmp_path / "together") == logs(tmp_path / "alone")
+    assert len(logs(tmp_path / "alone")) == 4
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"alone", "together"}
+
+
+def test_a_run_that_was_stored_is_resumed_by_ranks_and_the_other_way_round(tmp_path: Path) -> None:
+    experiment = small(**TWO_SEEDS)
+    lead(None, experiment, tmp_path / "alone")
+    out = tmp_path / "out"
+
+    class Stopping(Story):
+        asked = False
+
+        def round_done(self, run: PlannedRun, reached: Reached) -> None:
+            super().round_done(run, reached)
+            self.asked = self.rounds % 3 == 0
+
+    stories = []
+    for attempt in range(20):
+        progress = Stopping()
+        size = 1 + attempt % 3
+        asks = [lambda progress=progress: progress.asked, *[lambda: False] * 2]
+        found = by_ranks(size, experiment, out, progress, asks=asks)
+        stories.append(progress)
+        if isinstance(found[0], Story):
+            break
+        assert [type(each) for each in found] == [KeyboardInterrupt] * size
+    assert logs(out) == logs(tmp_path / "alone")
+    resumed = [told for story in stories for told in story.told if told[0] == "going on"]
+    assert len(resumed) >= 3
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_any_rank_stops_all_and_the_run_is_stored(rank: int, tmp_path: Path) -> None:
+    counts = iter(range(1000))
+    asks = [lambda: False] * 3
+    asks[rank] = lambda: next(counts) > 6
+    found = by_ranks(3, small(**TWO_SEEDS), tmp_path / "out", asks=asks)
+    assert [type(each) for each in found] == [KeyboardInterrupt] * 3
+    assert RunDirectory(tmp_path / "out").checkpoints("global", 0).files()
+
+
+@pytest.mark.parametrize("what", ["trace", "fleet", "availability"])
+def test_a_rank_with_another_world_is_named_in_all(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Other(World):
+        def fingerprint(self) -> dict[str, str]:
+            return {**super().fingerprint(), what: "another"}
+
+    def build(*arguments: Any) -> World:
+        return Other(**vars(build_world(*arguments)))
+
+    monkeypatch.setattr(replicas, "build_world", build)
+    for error in by_ranks(2, small(), tmp_path / "out"):
+        assert isinstance(error, ConfigurationError)
+        assert str(error).startswith(f"rank 1: the {what} of seed 0 is not that of rank 0")
+
+
+def test_a_run_that_diverges_is_marked_failed_and_all_ranks_play_the_next(tmp_path: Path) -> None:
+    arms = [
+        {
+            "name": "bad",
+            "training": {"learning_rate": 1e30},
+            "solver": [{"kind": "sgd", "weight_decay": 1e30}],
+        },
+        {"name": "good"},
+    ]
+    experiment = small(arm=arms, seeds=[0, 1], executor={"chunk": 1})
+    found = by_ranks(3, experiment, tmp_path / "out")
+    assert isinstance(found[0], FailedRunsError)
+    assert "2 of 4 runs failed" in str(found[0])
+    assert found[1:] == [None, None]
+    directory = RunDirectory(tmp_path / "out")
+    assert directory.finished_pairs() == [("good", 0), ("good", 1)]
+    assert "diverged" in str(directory.failure("bad", 0))
+
+
+def failing(error: BaseException) -> Callable[..., LocalExecutor]:
+    """Builds executors that fail in their third wave."""
+    build = replicas.build_executor
+    waves = iter(range(100))
+
+    def build_failing(*arguments: Any) -> LocalExecutor:
+        local = build(*arguments)
+        train = local.train_cohorts
+
+        def fail(*given: Any) -> Any:
+            if next(waves) == 2:
+                raise error
+            return train(*given)
+
+        local.train_cohorts = fail  # type: ignore[method-assign]
+        return local
+
+    return build_failing
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (OSError(errno.EIO, "Input/output error", "images"), ResumableError, "images: Input/output error"),
+        (MemoryError(), ResumableError, "stopped in round 2: out of memory"),
+        (CheckpointError("no state"), CheckpointError, "no state"),
+        (ZeroDivisionError("by zero"), Exception, "in rank 1 of 2: ZeroDivisionError: by zero"),
+    ],
+)
+def test_what_the_machine_does_to_a_rank_ends_all_and_rank_0_says_it(
+    error: Exception, kind: type[Exception], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "build_executor", failing(error))
+    first, second = by_ranks(2, small(**TWO_SEEDS), tmp_path / "out")
+    assert isinstance(first, kind)
+    assert text in str(first)
+    assert isinstance(second, type(error))
+    assert not RunDirectory(tmp_path / "out").failed_path("global", 0).exists()
+
+
+def test_a_mistake_in_a_part_of_one_rank_marks_the_run_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "build_executor", failing(RunError("of this run")))
+    found = by_ranks(2, small(**TWO_SEEDS), tmp_path / "out")
+    assert isinstance(found[0], FailedRunsError)
+    assert "1 of 4 runs failed (global, seed 0)" in str(found[0])
+    assert found[1] is None
+
+
+def test_what_rank_0_alone_meets_ends_the_others(tmp_path: Path) -> None:
+    class Full(Story):
+        def round_done(self, run: PlannedRun, reached: Reached) -> None:
+            super().round_done(run, reached)
+            if self.rounds == 3:
+                raise OSError(errno.ENOSPC, "No space left on device", "log.jsonl")
+
+    found = by_ranks(3, small(**TWO_SEEDS), tmp_path / "out", Full())
+    for error in found:
+        assert isinstance(error, ResumableError)
+        assert "global, seed 0 stopped in round 3: log.jsonl: No space left on device" in str(error)
+
+
+def test_what_ends_rank_0_between_runs_ends_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ConfigurationError("files changed since")
+
+    monkeypatch.setattr("experiments.running.runner.write_manifest", refuse)
+    for error in by_ranks(2, small(), tmp_path / "out"):
+        assert type(error) is ConfigurationError
+        assert str(error) == "files changed since"
+
+
+def test_a_rank_that_is_gone_stops_the_run_which_can_be_resumed(tmp_path: Path) -> None:
+    def leave(ranks: Ranks) -> None:
+        exchange, told = ranks.exchange, iter(range(100))
+
+        def leaving(*arguments: Any, **named: Any) -> Any:
+            if next(told) == 9:
+                raise SystemExit
+            return exchange(*arguments, **named)
+
+        ranks.exchange = leaving  # type: ignore[method-assign]
+        ranks.telling = lambda **_: nullcontext()  # type: ignore[method-assign, assignment]
+        follow(ranks, Path, tmp_path)
+
+    first, _ = by_ranks(2, small(**TWO_SEEDS), tmp_path / "out", following=leave)
+    assert isinstance(first, ResumableError)
+    assert "rank 1 is gone" in str(first)
+    assert "when the command is given again" in str(first)
+
+
+def test_what_all_ranks_spend_is_counted_and_the_timeout_is_that_of_the_configuration(tmp_path: Path) -> None:
+    experiment = small(executor={"chunk": 1, "worker_timeout_s": 77.0})
+    timeouts = []
+
+    def following(ranks: Ranks) -> None:
+        follow(ranks, Path, tmp_path)
+        timeouts.append(ranks.timeout_s)
+
+    seconds = iter(range(10_000))
+    spent = [lambda: (0.0, 0.0), lambda: (float(next(seconds)), 7e12)]
+    by_ranks(2, experiment, tmp_path / "out", following=following, spent=spent)
+    timing = RunDirectory(tmp_path / "out").read_timing("global", 0)
+    assert timing["cpu_s"] > 5
+    assert 7e12 < timing["peak_memory_bytes"] < 8e12
+    assert timeouts == [77.0]
+
+
+def test_a_finished_run_directory_leads_to_nothing(tmp_path: Path) -> None:
+    experiment = small(**TWO_SEEDS)
+    lead(None, experiment, tmp_path / "out")
+    story, other = by_ranks(2, experiment, tmp_path / "out")
+    assert {told[0] for told in story.told} == {"skipped"}
+    assert other is None

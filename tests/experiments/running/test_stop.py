@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from experiments.running.stop import Stop
+
+
+def ask_at_work(stop: Stop, times: int, then: Exception | None = None) -> list[bool]:
+    """Ask while a run is at work, so many times; what `asked` was before each, and at the end of the work."""
+    seen = []
+    try:
+        with stop.between_steps():
+            for _ in range(times):
+                seen.append(stop.asked)
+                stop.ask()
+            seen.append(stop.asked)
+            if then is not None:
+                raise then
+    except KeyboardInterrupt:
+        seen.append(stop.asked)
+    return seen
+
+
+def test_a_run_at_work_is_left_word_and_stops_by_itself_at_the_latest_at_its_end() -> None:
+    assert ask_at_work(Stop(), 1) == [False, True, True]
+    assert ask_at_work(Stop(), 0) == [False]
+
+
+def test_a_second_stop_is_at_once() -> None:
+    assert ask_at_work(Stop(), 3) == [False, True, True]  # the third was never asked
+
+
+def test_where_nothing_is_at_work_a_stop_is_at_once_and_nothing_begins_after_it() -> None:
+    stop = Stop()
+    assert not stop.waits
+    with pytest.raises(KeyboardInterrupt):
+        stop.ask()
+    with pytest.raises(KeyboardInterrupt), stop.between_steps():
+        pytest.fail("begun")
+
+
+def test_what_a_run_ended_with_is_not_hidden_by_a_stop() -> None:
+    stop = Stop()
+    with pytest.raises(ValueError, match="diverged"):
+        ask_at_work(stop, 1, ValueError("diverged"))
+    assert stop.asked

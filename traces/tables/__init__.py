@@ -1,0 +1,1 @@
+"""How the rows of a trace are laid out, in memory or in a mapped file."""

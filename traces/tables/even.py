@@ -1,0 +1,113 @@
+"""The table of a trace whose clients all receive the same number of samples at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from emulator.arrays import Ints
+from traces.arrivals import DTYPES, SPLITS
+from traces.images import ImageSet
+from traces.tables.base import CHUNK_ROWS, Table
+from traces.tables.columns import Columns
+
+
+class Block(NamedTuple):
+    """What arrives in one split at one step, to be written: shape (num_clients * size,), by client."""
+
+    label: np.ndarray
+    image: np.ndarray
+    noise_start: np.ndarray
+
+
+class EvenTable(Table):
+    """Every client receives `sizes` = (training, test) samples at each of `num_steps` steps.
+
+    A row says by itself whose it is and when it arrives, so nothing is searched for. Rows are stored in order
+    of (split, step, client): what arrives together is written together, in one stretch, and what a step of a
+    run touches of a mapped table is what is held then, however long the trace is.
+
+    Table row = client * `per_client` + place, where the place is that of (split, step, number) in its client;
+    it is stored at `_start[place]` + client * `_stride[place]`.
+    """
+
+    def __init__(
+        self,
+        images: ImageSet,
+        num_clients: int,
+        num_steps: int,
+        sizes: tuple[int, int],
+        first_step: int,
+        scratch: Path | None,
+    ) -> None:
+        rows = num_clients * num_steps * sum(sizes)
+        layout = {
+            "label": (np.min_scalar_type(images.num_labels), rows),
+            "image": (np.min_scalar_type(len(images.pixels)), rows),
+            "noise_start": (np.dtype(np.int32), rows),
+        }
+        super().__init__(Columns(layout, scratch), num_clients, first_step, first_step + num_steps - 1)
+        self._sizes = sizes
+        self._num_steps = num_steps
+        self._splits_at = (0, num_steps * sizes[0])  # the place at which each split begins
+        self.per_client = num_steps * sum(sizes)
+        self._stride = np.repeat(sizes, [num_steps * size for size in sizes])
+        number = np.concatenate([np.tile(np.arange(size), num_steps) for size in sizes])
+        self._start = (np.arange(self.per_client) - number) * num_clients + number
+
+    def block(self, split: int, window: int) -> Block:
+        """What arrives in `split` at the window-th step."""
+        span = self._span(split, window)
+        return Block(*(self._columns[name][span] for name in Block._fields))
+
+    def ranges(self, ids: Ints, split: int, since: int, until: int) -> tuple[Ints, Ints]:
+        size, start = self._sizes[split], ids * self.per_client + self._splits_at[split]
+        last = min(max(until - self.first_step, 0), self._num_steps)
+        first = min(max(since - self.first_step, 0), last)
+        return start + first * size, start + last * size
+
+    def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
+        size, split = self._sizes[0], 0
+        label = self._columns["label"][self._span(split, step - self.first_step)]
+        each = -(-CHUNK_ROWS // size)
+        for first in range(0, self.num_clients, each):
+            last = min(first + each, self.num_clients)
+            yield np.repeat(np.arange(first, last), size), label[first * size : last * size]
+
+    def most_held(self, steps: int) -> int:
+        return min(steps, self._num_steps) * self._sizes[0]
+
+    def column(self, name: str, first: int, last: int) -> np.ndarray:
+        clients = last - first
+        steps = range(self.first_step, self.last_step + 1)
+        whole = np.empty((clients, self.per_client), dtype=DTYPES[name])
+        if name == "client":
+            whole[:] = np.arange(first, last)[:, None]
+        elif name == "split":
+            whole[:] = np.repeat(range(len(SPLITS)), [self._num_steps * size for size in self._sizes])
+        elif name == "arrival":
+            whole[:] = np.concatenate([np.repeat(steps, size) for size in self._sizes])
+        else:
+            for split, size in enumerate(self._sizes):
+                for window in range(self._num_steps):
+                    place = self._splits_at[split] + window * size
+                    stored = self._columns[name][self._span(split, window)]
+                    whole[:, place : place + size] = stored[first * size : last * size].reshape(clients, size)
+        return whole.ravel()
+
+    def _span(self, split: int, window: int) -> slice:
+        """Where the samples that arrive in `split` at the window-th step are stored."""
+        size = self._sizes[split]
+        start = (self._splits_at[split] + window * size) * self.num_clients
+        return slice(start, start + size * self.num_clients)
+
+    def _stored(self, rows: Ints) -> Ints:
+        # NOTE: numpy divides by a scalar several times faster than it takes remainders.
+        client = rows // self.per_client
+        place = rows - client * self.per_client
+        stored: Ints = self._start.take(place)
+        stored += client * self._stride.take(place)
+        return stored

@@ -1,0 +1,70 @@
+"""The table of a trace in which some clients' training labels are turned around."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from emulator.arrays import Bools, Ints
+from traces.arrivals import SPLITS
+from traces.tables.base import Table
+
+
+class FlippedLabels(Table):
+    """`table`, but of `clients` (ascending) every training sample of label y has label `num_labels` - 1 - y.
+
+    Test samples stay as they are. What is stored is that of `table`; labels turn as they are read.
+    """
+
+    def __init__(self, table: Table, clients: Ints, num_labels: int) -> None:
+        super().__init__(table.columns, table.num_clients, table.first_step, table.last_step)
+        self.clients = clients
+        self.table = table
+        self._top = num_labels - 1
+        self._flips = np.zeros(table.num_clients, dtype=np.bool_)
+        self._flips[clients] = True
+        # A client's training samples are one range of rows, and rows are sorted by client.
+        train = SPLITS.index("train")
+        self._first, self._last = table.ranges(clients, train, table.first_step, table.last_step + 1)
+
+    def take(self, name: str, rows: Ints) -> np.ndarray:
+        values = self.table.take(name, rows)
+        return self._turned(values, self._is_flipped(rows)) if name == "label" else values
+
+    def stored(self, name: str) -> np.ndarray:
+        if name == "label":
+            raise ValueError("labels are stored as they were before they were turned; take them row by row")
+        return self.table.stored(name)
+
+    def ranges(self, ids: Ints, split: int, since: int, until: int) -> tuple[Ints, Ints]:
+        return self.table.ranges(ids, split, since, until)
+
+    def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
+        for client, label in self.table.trained_at(step):
+            yield client, self._turned(label, self._flips[client])
+
+    def most_held(self, steps: int) -> int:
+        return self.table.most_held(steps)
+
+    def column(self, name: str, first: int, last: int) -> np.ndarray:
+        values = self.table.column(name, first, last)
+        if name != "label":
+            return values
+        client = self.table.column("client", first, last)
+        is_train = self.table.column("split", first, last) == SPLITS.index("train")
+        return self._turned(values, self._flips[client] & is_train)
+
+    def _turned(self, labels: np.ndarray, flipped: Bools) -> np.ndarray:
+        turned = np.where(flipped, self._top - labels, labels)
+        return turned.astype(labels.dtype, copy=False)
+
+    def _is_flipped(self, rows: Ints) -> Bools:
+        if len(self._first) == 0:
+            return np.zeros(len(rows), dtype=np.bool_)
+        place = np.searchsorted(self._first, rows, side="right") - 1
+        flipped: Bools = (place >= 0) & (rows < self._last[place])
+        return flipped
+
+    def _stored(self, rows: Ints) -> Ints:
+        return self.table._stored(rows)

@@ -1,0 +1,83 @@
+"""The table of a trace whose samples arrive in any number, at any step: what was handed over, sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from emulator.arrays import Ints
+from traces.arrivals import DTYPES, SPLITS, Arrivals
+from traces.tables.base import CHUNK_ROWS, Table
+from traces.tables.columns import Columns
+
+
+class SortedTable(Table):
+    """Arrivals in any order, sorted and stored as table rows.
+
+    Where each (client, split) begins is kept in memory, and its arrivals are found by a binary search among
+    its own. The training samples' clients and labels are stored once more, in order of arrival.
+    """
+
+    def __init__(self, arrivals: Arrivals, num_clients: int, scratch: Path | None) -> None:
+        rows = len(arrivals.client)
+        order = np.lexsort((arrivals.arrival, arrivals.split, arrivals.client))
+        slot = arrivals.client.astype(np.int64) * len(SPLITS) + arrivals.split
+        sizes = np.bincount(slot, minlength=num_clients * len(SPLITS))
+        self._offsets = np.concatenate(([0], np.cumsum(sizes)))  # (2 * num_clients + 1,)
+        self._most = sizes.reshape(num_clients, len(SPLITS))[:, 0].max(initial=0)
+        self._passes = int(sizes.max(initial=0)).bit_length()
+        trained = order[arrivals.split[order] == 0]
+        names = ("label", "image", "noise_start", "arrival")
+        again = ("client", "label")  # of training samples, in order of arrival
+        layout = {name: (getattr(arrivals, name).dtype, rows) for name in names}
+        layout |= {f"trained {name}": (getattr(arrivals, name).dtype, len(trained)) for name in again}
+        columns = Columns(layout, scratch)
+        for name in names:
+            columns[name][:] = getattr(arrivals, name)[order]
+        first_step = int(arrivals.arrival.min(initial=0))
+        super().__init__(columns, num_clients, first_step, int(arrivals.arrival.max(initial=0)))
+        trained = trained[np.argsort(arrivals.arrival[trained], kind="stable")]
+        for name in again:
+            columns[f"trained {name}"][:] = getattr(arrivals, name)[trained]
+        each = np.bincount(arrivals.arrival[trained] - first_step, minlength=self.last_step - first_step + 1)
+        self._steps_at = np.concatenate(([0], np.cumsum(each)))  # of training samples in order of arrival
+
+    def ranges(self, ids: Ints, split: int, since: int, until: int) -> tuple[Ints, Ints]:
+        slot = ids * len(SPLITS) + split
+        return self._first_from(slot, min(since, until)), self._first_from(slot, until)
+
+    def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
+        start, stop = self._steps_at[step - self.first_step : step - self.first_step + 2].tolist()
+        for first in range(start, stop, CHUNK_ROWS):
+            chunk = slice(first, min(first + CHUNK_ROWS, stop))
+            client = self._columns["trained client"][chunk].astype(np.int64)
+            yield client, self._columns["trained label"][chunk]
+
+    def most_held(self, steps: int) -> int:
+        return int(self._most)
+
+    def column(self, name: str, first: int, last: int) -> np.ndarray:
+        sizes = np.diff(self._offsets[first * len(SPLITS) : last * len(SPLITS) + 1])
+        clients = np.arange(first, last, dtype=DTYPES["client"])
+        splits = np.arange(len(SPLITS), dtype=DTYPES["split"])
+        if name == "client":
+            return np.repeat(np.repeat(clients, len(SPLITS)), sizes)
+        if name == "split":
+            return np.repeat(np.tile(splits, len(clients)), sizes)
+        rows = slice(self._offsets[first * len(SPLITS)], self._offsets[last * len(SPLITS)])
+        return self._columns[name][rows].astype(DTYPES[name], copy=False)
+
+    def _first_from(self, slot: Ints, step: int) -> Ints:
+        """(n,) the first row of each (client, split) that arrives at `step` or later; its end when none."""
+        arrival = self._columns["arrival"]
+        low, high = self._offsets[slot], self._offsets[slot + 1]
+        for _ in range(self._passes):
+            middle = (low + high) // 2  # where the search is over, it may be the table's end
+            earlier = (low < high) & (arrival.take(middle, mode="clip") < step)
+            low, high = np.where(earlier, middle + 1, low), np.where(earlier, high, middle)
+        return low
+
+    def _stored(self, rows: Ints) -> Ints:
+        return rows
