@@ -32,8 +32,7 @@ from coordinator.federation.solver_state import SolverState
 from coordinator.federation.stored_parts import StoredParts
 from coordinator.federation.tasks import task_settings, visit_work
 from coordinator.federation.window import Window
-from coordinator.part import Part
-from coordinator.view import View
+from coordinator.view import Part, View
 from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
 from emulator.events import CohortDue, DispatchDue, Event, RoundDeadline, RoundOpened

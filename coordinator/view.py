@@ -1,4 +1,5 @@
-"""The one window through which a part sees facts and asks clients questions.
+"""The base of all parts of a method, and the one window through which a part sees facts and asks clients
+questions.
 
 A part holds no clock, and never meets the executor. Facts are free; whatever is asked of clients is
 charged in virtual time and bytes.
@@ -6,18 +7,36 @@ charged in virtual time and bytes.
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
 from coordinator.assignment import Assignment
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.messages import Metric, SampleRanges, Scores, Updates
+from emulator.plugins import Parameters
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams, generators
+from emulator.storage.stateful import Stateful
 from emulator.trigger import Trigger
+
+
+class Part(Stateful, ABC):
+    """Base of parts; built with its own frozen parameters.
+
+    `oracle` declares that it follows the truth: only such a part is told the true concepts, `View.concepts`.
+    """
+
+    Parameters: ClassVar[type[Parameters]]
+    oracle: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """Its class, for errors."""
+        return type(self).__name__
 
 
 @dataclass(frozen=True)
@@ -74,7 +93,7 @@ class View:
     layout: Mapping[str, Segment]  # where each tensor of a model lies
     reports: Floats  # (N, D) last reported representation, NaN = never reported
     drift: Mapping[str, Bools]  # detector name -> (N,) since the clusterer was last asked
-    changed: Ints  # ids whose data changed since the last round; empty but when data arrived
+    changed: Ints  # ids of clients with new data that are heard now: empty but when data arrived
     participants: Ints  # ids picked this round; empty until then
     updates: Updates | None  # what came back this round; None until then
     truth: Callable[[], Ints | None]  # what `concepts` gives

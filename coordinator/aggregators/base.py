@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from coordinator.part import Part
-from coordinator.view import View
+from coordinator.view import Part, View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from coordinator.assignment import Assignment
-from coordinator.part import Part
-from coordinator.view import View
+from coordinator.view import Part, View
 from emulator.messages import InferencePlan
 from emulator.ports import Segment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from coordinator.part import Part
+from coordinator.view import Part
 from emulator.arrays import Bools, Floats
 
 

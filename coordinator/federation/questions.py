@@ -11,7 +11,6 @@ import numpy as np
 
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.faults import Faults
-from coordinator.pacing.sync import largest_remainder
 from coordinator.view import Answers, Samples
 from emulator.arrays import Bools, Floats, Ints
 from emulator.latency import LatencyModel
@@ -24,6 +23,7 @@ from emulator.messages import (
     Work,
 )
 from emulator.ports import Availability, Executor
+from emulator.proportions import largest_remainder
 from emulator.seeding import RandomStreams
 from emulator.storage.state_tree import Tree
 from emulator.storage.stateful import Stateful

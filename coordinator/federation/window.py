@@ -11,8 +11,7 @@ from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.reports import Reports
 from coordinator.memories import Memory
-from coordinator.part import Part
-from coordinator.view import Ask, ClaimedBy, Samples, View
+from coordinator.view import Ask, ClaimedBy, Part, Samples, View
 from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
 from emulator.messages import SampleRanges, Updates

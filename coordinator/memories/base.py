@@ -7,8 +7,7 @@ from abc import abstractmethod
 import numpy as np
 
 from coordinator.assignment import Assignment
-from coordinator.part import Part
-from coordinator.view import View
+from coordinator.view import Part, View
 from emulator.arrays import Bools, Ints
 from emulator.messages import SampleRanges
 

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Literal
 
-from coordinator.part import Part
+from coordinator.view import Part
 from emulator.arrays import Bools, Ints
 from emulator.proportions import exact
 

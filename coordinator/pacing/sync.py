@@ -11,6 +11,7 @@ from coordinator.pacing.base import CohortSize, Pacing
 from emulator.arrays import Bools, Ints
 from emulator.numbers import Duration
 from emulator.plugins import Parameters
+from emulator.proportions import largest_remainder
 
 
 class SyncParameters(Parameters):
@@ -58,18 +59,3 @@ class Sync(Pacing):
             everybody = back.sum(axis=-1, keepdims=True) >= quota.sum()
             return np.broadcast_to(everybody, back.shape)
         return back >= quota
-
-
-def largest_remainder(total: int, sizes: Ints) -> Ints:
-    """Share `total` over `sizes` in proportion, in whole numbers that sum to it; ties go to the lower row.
-
-    >>> largest_remainder(10, np.array([50, 30, 21])).tolist()
-    [5, 3, 2]
-    """
-    everybody = int(sizes.sum())
-    if everybody == 0:
-        return np.zeros_like(sizes)
-    share, remainder = np.divmod(total * sizes, everybody)
-    order = np.lexsort((np.arange(len(sizes)), -remainder))
-    share[order[: total - int(share.sum())]] += 1
-    return share

@@ -6,8 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
-from coordinator.part import Part
-from coordinator.view import View
+from coordinator.view import Part, View
 from emulator.arrays import Floats, Ints
 
 

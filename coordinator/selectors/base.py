@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from coordinator.candidates import Pool
-from coordinator.part import Part
-from coordinator.view import View
+from coordinator.view import Part, View
 from emulator.arrays import Ints
 
 

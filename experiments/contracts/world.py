@@ -14,8 +14,7 @@ from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
 from coordinator.memories import Memory
 from coordinator.memories.claimed import Claimed, ClaimedParameters
-from coordinator.part import Part
-from coordinator.view import Answers, ClaimedBy, Samples, View
+from coordinator.view import Answers, ClaimedBy, Part, Samples, View
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.messages import ArrayUpdates, Metric, SampleRanges
 from emulator.ports import Segment

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coordinator.pacing import CohortSize
-from coordinator.pacing.sync import largest_remainder
+from emulator.proportions import largest_remainder
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.federation.heterogeneity import mean_client_distance
+from coordinator.federation.measurement import mean_client_distance
 from tests.fakes import ints, one_hot
 
 
