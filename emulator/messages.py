@@ -116,9 +116,9 @@ class StateSpec:
 class TrainTasks:
     """What is to be trained, frozen at dispatch; sorted by (client, model). Columns of shape (n,).
 
-    `model` is the bank's id, and (model, version) names one content for ever; `settings` holds
-    `learning_rate`, `local_steps` and `batch_size`; `state` what the solver remembers of each pair, (n, P) or
-    (n, 1) by its `StateSpec`; `round` keys the batches' random streams, the data `step` those of bootstraps.
+    `model` is the bank's id; `settings` holds `learning_rate`, `local_steps` and `batch_size`; `state` what
+    the solver remembers of each pair, (n, P) or (n, 1) by its `StateSpec`; `round` keys the batches' random
+    streams, the data `step` those of bootstraps.
 
     `tampering` is what becomes of each update before it arrives, in columns that are left out where they
     would change nothing: it is multiplied by `scale`; noise of `noise` times its norm is added; where `nan`
@@ -127,7 +127,6 @@ class TrainTasks:
 
     client: Ints
     model: Ints
-    version: Ints
     visit: Ints
     samples: SampleRanges
     settings: Mapping[str, Floats]
@@ -144,7 +143,6 @@ class TrainTasks:
         return TrainTasks(
             self.client[rows],
             self.model[rows],
-            self.version[rows],
             self.visit[rows],
             self.samples.take(rows),
             {name: column[rows] for name, column in self.settings.items()},

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from coordinator.coordinator import SynchronousCoordinator
+from coordinator.coordinator import Coordinator
+from coordinator.federation import Federation
 from coordinator.federation.faults import Faults
 from coordinator.federation.measurement import scored_clients
 from coordinator.federation.method import Parts, RoundSettings
@@ -124,7 +125,7 @@ def build_emulation(
         log_client_accuracy=experiment.round.log_client_accuracy,
         nonfinite_updates=experiment.round.nonfinite_updates,
     )
-    coordinator = SynchronousCoordinator(
+    federation = Federation(
         parts,
         settings,
         stream=TraceStream(world.trace),
@@ -134,7 +135,7 @@ def build_emulation(
         streams=world.streams,
         faults=world.faults,
     )
-    return Emulation(coordinator, log, observers)
+    return Emulation(Coordinator(federation, parts.pacing), log, observers)
 
 
 def build_parts(experiment: Experiment, arm: Arm) -> Parts:

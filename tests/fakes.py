@@ -1,6 +1,6 @@
 """Small populations set by hand: real ports, linear models, no randomness of their own.
 
-`Population` puts them together and plays them through the real `Emulation` and `SynchronousCoordinator`.
+`Population` puts them together and plays them through the real `Emulation`, `Coordinator` and `Federation`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.base import Representation
 from coordinator.clusterers.single import Single
-from coordinator.coordinator import SynchronousCoordinator
+from coordinator.coordinator import Coordinator
 from coordinator.detectors import Detector
 from coordinator.detectors.changed import Changed
+from coordinator.federation import Federation
 from coordinator.federation.faults import FaultParameters, Faults
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.memories import Memory
 from coordinator.memories.held import Held, HeldParameters
-from coordinator.pacing import CohortSize
+from coordinator.pacing import CohortSize, Pacing
 from coordinator.pacing.sync import Sync, SyncParameters
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
@@ -292,7 +293,7 @@ class Population:
     aggregator: Aggregator = field(default_factory=lambda: FedAvg(FedAvgParameters()))
     participants: int | None = None  # all clients
     over_commit: float = 1.0
-    pacing: SyncParameters = field(default_factory=SyncParameters)
+    pacing: SyncParameters | Callable[[CohortSize], Pacing] = field(default_factory=SyncParameters)
     schedules: tuple[Schedule, ...] = ()
     rounds: int = 1
     local_steps: int = 1
@@ -304,18 +305,19 @@ class Population:
     faults: FaultParameters = field(default_factory=FaultParameters)
     seed: int = 0
 
-    def coordinator(self) -> SynchronousCoordinator:
+    def coordinator(self) -> Coordinator:
         clients = len(self.executor.targets)
         stream = self.stream or FakeStream(np.ones((1, clients, 1)))
         cohort = CohortSize(self.participants or clients, self.over_commit)
-        return SynchronousCoordinator(
+        pacing = self.pacing(cohort) if callable(self.pacing) else Sync(self.pacing, cohort)
+        federation = Federation(
             Parts(
                 clusterer=self.clusterer,
                 detectors=self.detectors,
                 selector=self.selector,
                 memory=self.memory,
                 aggregator=self.aggregator,
-                pacing=Sync(self.pacing, cohort),
+                pacing=pacing,
                 schedules=self.schedules,
             ),
             RoundSettings(
@@ -335,6 +337,7 @@ class Population:
             streams=RandomStreams(self.seed),
             faults=Faults(self.faults, clients, stream.num_labels, RandomStreams(self.seed)),
         )
+        return Coordinator(federation, pacing)
 
     def play(self, log: Log | None = None) -> Played:
         """Play to the end."""
@@ -349,12 +352,12 @@ class Played:
     """What a run left behind."""
 
     records: list[RoundRecord]
-    coordinator: SynchronousCoordinator
+    coordinator: Coordinator
     executor: FakeExecutor
 
     @property
     def models(self) -> list[list[float]]:
-        models: list[list[float]] = self.coordinator.bank.parameters.tolist()
+        models: list[list[float]] = self.coordinator.federation.bank.parameters.tolist()
         return models
 
 

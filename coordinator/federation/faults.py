@@ -7,7 +7,7 @@ what befalls a client. Nothing here remembers anything.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Literal
@@ -78,6 +78,22 @@ class Liars:
     clients: Ints
 
 
+@dataclass(frozen=True)
+class VisitFaults:
+    """What befalls the visits of a round: `work` (visits,) is what crosses the wire until all has arrived;
+    `crashes_at` (visits,) is the share of its busy time at which a client's device crashes, or inf;
+    `tampering` is what becomes of each task's update, see `emulator.messages.TrainTasks`."""
+
+    work: Work
+    crashes_at: Floats
+    tampering: Mapping[str, Floats]
+
+    def crash_s(self, start_s: float, busy_s: Floats) -> Floats:
+        """(visits,) when each device crashes, in the `busy_s` (visits,) seconds from `start_s` on; or inf."""
+        crashes = np.isfinite(self.crashes_at)
+        return np.where(crashes, start_s + np.where(crashes, self.crashes_at, 0.0) * busy_s, np.inf)
+
+
 class Faults:
     """The faults of one seed, among `num_clients` clients that report `report_size` numbers each."""
 
@@ -95,19 +111,26 @@ class Faults:
 
     # -- visits ---------------------------------------------------------------------------------------------
 
-    def crash_s(self, number: int, clients: Ints, start_s: float, busy_s: Floats) -> Floats:
-        """(n,) when each of `clients` crashes in its visit of round `number`, or inf.
+    def visits(self, number: int, clients: Ints, payload: Work, task: Ints, model: Ints) -> VisitFaults:
+        """What befalls the visits of `clients` (visits,) in round `number`, which move `payload`.
 
-        The instant is drawn evenly from the `busy_s` (n,) seconds that the visit takes from `start_s` on.
+        `task` and `model` (n,) are the client and the model id of each of their tasks.
         """
+        return VisitFaults(
+            work=self.sent(payload, clients, number, 0),
+            crashes_at=self._crashes_at(number, clients),
+            tampering=self._tampering(number, task, model),
+        )
+
+    def _crashes_at(self, number: int, clients: Ints) -> Floats:
+        """(n,) the share of its visit, drawn evenly, at which each of `clients` crashes, or inf."""
         if self.parameters.crash == 0:
             return np.full(len(clients), np.inf)
         chance, place = uniforms(self._streams.keys("crash", number, clients)).T
-        return np.where(chance < self.parameters.crash, start_s + place * busy_s, np.inf)
+        return np.where(chance < self.parameters.crash, place, np.inf)
 
-    def tampering(self, number: int, client: Ints, model: Ints) -> dict[str, Floats]:
-        """What becomes of the update of each task (n,) of round `number` on its way: see
-        `emulator.messages.TrainTasks.tampering`."""
+    def _tampering(self, number: int, client: Ints, model: Ints) -> dict[str, Floats]:
+        """What becomes of the update of each task (n,) of round `number` on its way."""
         columns: dict[str, Floats] = {}
         for name, neutral, factor in (("scale", 1.0, -1.0), ("noise", 0.0, 1.0)):
             kind = "sign_flip" if name == "scale" else "noise"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from coordinator.assignment import Fit
-from coordinator.federation.cohort import Cohort
+from coordinator.assignment import Assignment, Fit
 from coordinator.federation.measurement import Measurement
 from emulator.arrays import Ints
 from emulator.ledger import Ledger
-from emulator.messages import Outcome
 from emulator.storage.runlog import RoundRecord
 from emulator.trigger import Trigger
 
@@ -18,8 +16,6 @@ from emulator.trigger import Trigger
 class RoundProgress:
     """The names are those of `emulator.storage.runlog.RoundRecord`."""
 
-    number: int
-    opened_s: float
     changed: int = 0
     reported: int = 0
     moved: int = 0
@@ -27,10 +23,23 @@ class RoundProgress:
     fitted: Fit | None = None
     trigger: Trigger | None = None
     members_changed: bool = False
+    dispatched_s: float = 0.0
+    participants: list[int] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
     rejected: list[int] = field(default_factory=list)
     crashed: list[int] = field(default_factory=list)
+    train_loss: float | None = None
 
-    def asked(self, trigger: Trigger) -> None:
+    def assigned(self, assignment: Assignment, moved: int, members_changed: bool) -> None:
+        """An assignment was applied, by which `moved` clients changed their cluster."""
+        self.members_changed |= members_changed
+        self.reclustered |= assignment.reclustered
+        self.fitted = assignment.fitted or self.fitted
+        if not assignment.reclustered:
+            self.moved += moved
+
+    def log_trigger(self, trigger: Trigger) -> None:
         """A trigger was asked. Of several, since a round that waited is opened again, the last that fired
         counts; else the last."""
         if trigger.fired or self.trigger is None or not self.trigger.fired:
@@ -38,33 +47,34 @@ class RoundProgress:
 
     def record(
         self,
-        cohort: Cohort,
+        round_: int,
+        opened_s: float,
         closed_s: float,
         *,
         step: int,
         clusters: Ints,
         members: Ints | None,
-        train_loss: float | None,
         measured: Measurement,
         ledger: Ledger,
     ) -> RoundRecord:
-        """The round is over: what the log says of it."""
+        """The round is over: what the log says of it. `members` (N,) are the cluster labels, where
+        they changed."""
         return RoundRecord(
-            round=self.number,
+            round=round_,
             step=step,
-            opened_s=self.opened_s,
-            dispatched_s=cohort.start_s,
+            opened_s=opened_s,
+            dispatched_s=self.dispatched_s,
             closed_s=closed_s,
-            participants=cohort.clients.tolist(),
-            kept=cohort.ids(Outcome.ABSORBED).tolist(),
-            dropped=cohort.ids(Outcome.DROPPED).tolist(),
+            participants=self.participants,
+            kept=self.kept,
+            dropped=self.dropped,
             changed=self.changed,
             reported=self.reported,
             moved=self.moved,
             reclustered=self.reclustered,
             clusters=clusters.tolist(),
             members=members,
-            train_loss=train_loss,
+            train_loss=self.train_loss,
             **vars(measured),
             **vars(ledger),
             kmeans_clients=None if self.fitted is None else self.fitted.kmeans_clients,

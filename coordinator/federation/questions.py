@@ -11,7 +11,7 @@ import numpy as np
 
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.faults import Faults
-from coordinator.view import Answers, Samples
+from coordinator.view import Answers
 from emulator.arrays import Bools, Floats, Ints
 from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
@@ -28,12 +28,14 @@ from emulator.seeding import RandomStreams
 from emulator.storage.state_tree import Tree
 from emulator.storage.stateful import Stateful
 
-Resolve = Callable[[Samples, Ints], SampleRanges]
+Resolve = Callable[[Ints], SampleRanges]
 """Which samples of each client a question is about."""
 
 
 class Questions(Stateful):
-    """The questions of one run; `open_round` and `open_moment` say where in it we are."""
+    """The questions of one run; `open_moment` and `close_round` say where in it we are."""
+
+    remembered = ("_asked", "_exchanges", "_now_s", "_busy_s", "_holders")
 
     def __init__(
         self,
@@ -45,7 +47,6 @@ class Questions(Stateful):
         latency: LatencyModel,
         ledger: Ledger,
         streams: RandomStreams,
-        resolve: Resolve,
         faults: Faults,
     ) -> None:
         self._num_clients = num_clients
@@ -55,18 +56,12 @@ class Questions(Stateful):
         self._latency = latency
         self._ledger = ledger
         self._streams = streams
-        self._resolve = resolve
         self._faults = faults
-        self._round = -1
         self._asked = 0
         self._exchanges = 0
         self._now_s = 0.0
         self._busy_s: Floats | None = None
         self._holders: dict[tuple[int, int], Bools] = {}
-
-    @property
-    def remembered(self) -> list[str]:
-        return ["_round", "_asked", "_exchanges", "_now_s", "_busy_s", "_holders"]
 
     def state(self) -> dict[str, Tree]:
         holders = [(*content, holds) for content, holds in self._holders.items()]
@@ -76,11 +71,10 @@ class Questions(Stateful):
         super().restore(state)
         self._holders = {(model, version): holds for model, version, holds in state["_holders"]}
 
-    def open_round(self, number: int) -> None:
-        """What clients downloaded in earlier rounds is gone; one that waited, and opens again, keeps it."""
-        if number != self._round:
-            self._round, self._asked, self._exchanges = number, 0, 0
-            self._holders.clear()
+    def close_round(self) -> None:
+        """What clients downloaded in this round is gone."""
+        self._asked, self._exchanges = 0, 0
+        self._holders.clear()
 
     def open_moment(self, now_s: float) -> None:
         """From now on, everybody asked is busy from `now_s`."""
@@ -90,11 +84,11 @@ class Questions(Stateful):
         """(n,) seconds each client needs for the questions of this moment."""
         return np.zeros(len(clients)) if self._busy_s is None else self._busy_s[clients]
 
-    def charge(self, clients: Ints, work: Work, num_models: float = 0) -> None:
+    def charge(self, round_: int, clients: Ints, work: Work, num_models: float = 0) -> None:
         """Charge an exchange of control traffic, in which `num_models` models were sent in all; what is lost
         on the way comes on top."""
         self._exchanges += 1  # the exchange 0 of a round is its visits
-        work = self._faults.sent(work, clients, self._round, self._exchanges)
+        work = self._faults.sent(work, clients, round_, self._exchanges)
         self._ledger.charge_control(work.download_bytes, work.upload_bytes, num_models)
         if self._busy_s is None:
             self._busy_s = np.zeros(self._num_clients)
@@ -107,19 +101,20 @@ class Questions(Stateful):
 
     def ask(
         self,
+        round_: int,
         clients: Ints,
         models: Ints,
-        samples: Samples,
-        metrics: frozenset[Metric] = frozenset({"correct"}),
+        resolve: Resolve,
+        metrics: frozenset[Metric],
         limit: int | None = None,
     ) -> Answers:
         """As `coordinator.view.Ask` says. Clients that hold no such samples are not asked either."""
         asked = clients[self._availability.online(clients, self._now_s)]
-        ranges = self._resolve(samples, asked)
+        ranges = resolve(asked)
         having = np.flatnonzero(ranges.counts() > 0)
         asked, ranges = asked[having], ranges.take(having)
         if limit is not None:
-            rng = self._streams.generator("questions", self._round, self._asked)
+            rng = self._streams.generator("questions", round_, self._asked)
             ranges = _limited(ranges, limit, rng)
             drawn = np.flatnonzero(ranges.counts() > 0)
             asked, ranges = asked[drawn], ranges.take(drawn)
@@ -139,7 +134,7 @@ class Questions(Stateful):
             forward_samples=(ranges.counts() * len(models)).astype(np.float64),
             trained_samples=np.zeros(len(asked)),
         )
-        self.charge(asked, work, float(downloads.sum()))
+        self.charge(round_, asked, work, float(downloads.sum()))
         return Answers(asked, scores)
 
     def hold(self, clients: Ints, models: Ints) -> Bools:

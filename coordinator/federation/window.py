@@ -1,4 +1,4 @@
-"""Puts together what parts see: the views of a run, and the samples that questions are about."""
+"""Puts together what parts see: the views of a run, and the samples that client requests are about."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from emulator.trigger import Trigger
 
 
 class Window:
-    """The facts of one run. `round` and `assignment` are the present ones; the coordinator sets them."""
+    """The facts of one run; the round and the assignment in force are handed in."""
 
     def __init__(
         self,
@@ -33,8 +33,6 @@ class Window:
         executor: Executor,
         streams: RandomStreams,
     ) -> None:
-        self.round = 0
-        self.assignment: Assignment | None = None
         self._bank = bank
         self._memory = memory
         self._reports = reports
@@ -45,22 +43,26 @@ class Window:
         self._num_labels = stream.num_labels
         self._layout = executor.layout
 
-    def samples_of(self, samples: Samples, clients: Ints) -> SampleRanges:
-        """What a question to `clients` is about."""
+    def samples_of(
+        self, samples: Samples, clients: Ints, round_: int, assignment: Assignment | None
+    ) -> SampleRanges:
+        """The samples of `clients` that a request names."""
         if isinstance(samples, ClaimedBy):
-            view = self.view(self._memory, _not_while_answering, _not_while_answering)
+            view = self.view(self._memory, round_, assignment, _not_while_answering, _not_while_answering)
             return self._memory.samples(clients, samples.model, view)
         return self._stream.arrived(clients, self._stream.step, self._stream.step)
 
-    def claimed(self) -> Ints:
+    def _claimed(self, round_: int, assignment: Assignment | None) -> Ints:
         """(M,) samples that the memory holds for each model."""
-        models = range(len(self._bank))
-        counts = [self.samples_of(ClaimedBy(row), self._everyone).counts().sum() for row in models]
-        return np.array(counts, dtype=np.int64)
+        claims = [ClaimedBy(row) for row in range(len(self._bank))]
+        samples = [self.samples_of(claim, self._everyone, round_, assignment) for claim in claims]
+        return np.array([ranges.counts().sum() for ranges in samples], dtype=np.int64)
 
     def view(
         self,
         part: Part,
+        round_: int,
+        assignment: Assignment | None,
         ask: Ask,
         log_trigger: Callable[[Trigger], None],
         *,
@@ -71,12 +73,12 @@ class Window:
     ) -> View:
         """What `part` may see of what is true now; what is new at this moment is named."""
         return View(
-            round=self.round,
+            round=round_,
             step=self._stream.step,
             num_clients=len(self._everyone),
             num_labels=self._num_labels,
             streams=self._streams,
-            assignment=self.assignment,
+            assignment=assignment,
             models=self._bank.parameters,
             model_ids=self._bank.ids,
             layout=self._layout,
@@ -89,7 +91,7 @@ class Window:
             initial=self._executor.initial,
             held=lambda ids: self._stream.held(ids, "train"),
             arrived=self._stream.arrived,
-            claimed=self.claimed,
+            claimed=lambda: self._claimed(round_, assignment),
             score=ask,
             log_trigger=log_trigger,
         )

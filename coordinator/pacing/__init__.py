@@ -1,9 +1,10 @@
 """Pacings, by name."""
 
 from coordinator.pacing.base import CohortSize, Pacing
+from coordinator.pacing.fixed import Fixed
 from coordinator.pacing.sync import Sync
 from emulator.plugins import Registry
 
-PACINGS: Registry[type[Pacing]] = Registry("pacing", "driftscale.pacing", {"sync": Sync})
+PACINGS: Registry[type[Pacing]] = Registry("pacing", "driftscale.pacing", {"fixed": Fixed, "sync": Sync})
 
 __all__ = ["PACINGS", "CohortSize", "Pacing"]

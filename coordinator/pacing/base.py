@@ -1,15 +1,19 @@
-"""The protocol of pacing: when to dispatch and when to absorb. Pure rules over counts per lane."""
+"""The protocol of pacing: when visits are opened, when they are abandoned, and when a round closes. Pure
+rules over counts per lane.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
+
+import numpy as np
 
 from coordinator.view import Part
-from emulator.arrays import Bools, Ints
-from emulator.proportions import exact
+from emulator.arrays import Bools, Floats, Ints
+from emulator.proportions import exact, largest_remainder
 
 
 @dataclass(frozen=True)
@@ -32,22 +36,58 @@ class CohortSize:
 
 
 class Pacing(Part):
-    """Base of pacings; built with its own frozen parameters and the cohort's size. Arrays are (lanes,)."""
+    """Base of pacings; built with its own frozen parameters and the cohort's size.
+
+    It holds no clock and counts nothing: each method is a pure function of what it is given. Columns are
+    (lanes,). `full` and `absorbs` are asked about several instants at once, one a row: `out` and `back` are
+    (..., lanes), `elapsed_s` is (..., 1), and the answer broadcasts to (..., lanes).
+
+    `out`: visits that are out; `back`: visits that have returned since the last server step; `elapsed_s`:
+    virtual seconds since the visits were sent out.
+
+    `cancels` says whether what is still out in a full lane is abandoned.
+
+    This version has one dispatch and one server step a round: a pacing that asks for another is refused by
+    name, with a RunError.
+    """
+
+    cancels: ClassVar[bool] = True
+    cohort: CohortSize
 
     @property
-    @abstractmethod
     def deadline_s(self) -> float | None:
-        """Virtual seconds after dispatch at which what is still out is abandoned."""
+        """The elapsed time at which `full` and `absorbs` are asked again, though no visit ends; None: at no
+        time. What arrives at that very instant has arrived before it."""
+        return None
 
-    @abstractmethod
     def quota(self, sizes: Ints) -> Ints:
-        """Visits each lane is to absorb, for lanes of `sizes` clients."""
+        """Visits each lane is to have absorbed, for lanes of `sizes` clients.
+
+        By default participants are shared over the lanes in proportion to their clients, by largest
+        remainder, and at least one each as long as there are enough.
+        """
+        quota = largest_remainder(self.cohort.participants, sizes)
+        # A cluster that no quota falls to would never be trained again: it takes one of the largest quota.
+        for lane in np.flatnonzero((quota == 0) & (sizes > 0)):
+            if quota.max() > 1:
+                quota[quota.argmax()] -= 1
+                quota[lane] = 1
+        return quota
+
+    def opens(self, quota: Ints, sizes: Ints, out: Ints, back: Ints) -> Ints:
+        """Visits to open now. By default the over-committed quota while no visit is out or back."""
+        if out.any() or back.any():
+            return np.zeros_like(quota)
+        return np.array([self.cohort.over_committed(int(count)) for count in quota], dtype=np.int64)
 
     @abstractmethod
-    def wanted(self, quota: Ints) -> Ints:
-        """Visits to open now."""
+    def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
+        """Lanes that wait for nothing more."""
 
     @abstractmethod
-    def full(self, quota: Ints, back: Ints) -> Bools:
-        """Lanes that have all they need with `back` (..., lanes) visits returned, as (..., lanes) flags: what
-        is still out there is abandoned."""
+    def absorbs(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
+        """Lanes whose returned visits make a server step now."""
+
+    def closes(self, absorbed: int, elapsed_s: float) -> bool:
+        """Whether the round is over, after a server step, with `absorbed` visits absorbed in it."""
+        return absorbed >= self.cohort.participants

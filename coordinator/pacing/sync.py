@@ -8,10 +8,9 @@ import numpy as np
 from pydantic import Field
 
 from coordinator.pacing.base import CohortSize, Pacing
-from emulator.arrays import Bools, Ints
+from emulator.arrays import Bools, Floats, Ints
 from emulator.numbers import Duration
 from emulator.plugins import Parameters
-from emulator.proportions import largest_remainder
 
 
 class SyncParameters(Parameters):
@@ -26,10 +25,10 @@ class SyncParameters(Parameters):
 
 
 class Sync(Pacing):
-    """A cohort goes out, and the round ends when its slowest lane has closed.
+    """A cohort goes out, over-committed; a lane that has its quota back abandons its others, a deadline
+    abandons all, and the round ends when nothing is out any more.
 
-    Participants are shared over the lanes in proportion to their clients, by largest remainder, and at least
-    one each as long as there are enough.
+    However few came back, they make the round's one server step: a visit that drops out is not replaced.
     """
 
     Parameters = SyncParameters
@@ -42,20 +41,16 @@ class Sync(Pacing):
     def deadline_s(self) -> float | None:
         return self.parameters.deadline_s
 
-    def quota(self, sizes: Ints) -> Ints:
-        quota = largest_remainder(self.cohort.participants, sizes)
-        # A cluster that no quota falls to would never be trained again: it takes one of the largest quota.
-        for lane in np.flatnonzero((quota == 0) & (sizes > 0)):
-            if quota.max() > 1:
-                quota[quota.argmax()] -= 1
-                quota[lane] = 1
-        return quota
-
-    def wanted(self, quota: Ints) -> Ints:
-        return np.array([self.cohort.over_committed(int(count)) for count in quota], dtype=np.int64)
-
-    def full(self, quota: Ints, back: Ints) -> Bools:
+    def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         if self.parameters.close == "pooled":
-            everybody = back.sum(axis=-1, keepdims=True) >= quota.sum()
-            return np.broadcast_to(everybody, back.shape)
-        return back >= quota
+            enough = back.sum(axis=-1, keepdims=True) >= quota.sum()
+        else:
+            enough = back >= quota
+        late = elapsed_s >= (np.inf if self.parameters.deadline_s is None else self.parameters.deadline_s)
+        return np.broadcast_to(enough | late, back.shape)
+
+    def absorbs(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
+        return np.broadcast_to(out.sum(axis=-1, keepdims=True) == 0, out.shape)
+
+    def closes(self, absorbed: int, elapsed_s: float) -> bool:
+        return True

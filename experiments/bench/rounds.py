@@ -18,7 +18,8 @@ import numpy as np
 
 from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
 from coordinator.clusterers.single import Single
-from coordinator.coordinator import SynchronousCoordinator
+from coordinator.coordinator import Coordinator
+from coordinator.federation import Federation
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.memories.held import Held, HeldParameters
 from coordinator.pacing import CohortSize
@@ -87,14 +88,15 @@ def play(population: Population, sizes: RoundSizes) -> RoundTimes:
     """One run of `sizes.rounds` rounds and two more, into a log on disk, as a run has it."""
     stopwatch = Stopwatch()
     selector = Timed(Random(NoParameters()), stopwatch, {"select": "select_s"})
-    coordinator = SynchronousCoordinator(
+    pacing = Sync(SyncParameters(), CohortSize(sizes.participants, sizes.over_commit))
+    federation = Federation(
         Parts(
             clusterer=Single(NoParameters()),
             detectors={},
             selector=cast(Selector, selector),
             memory=Held(HeldParameters()),
             aggregator=FedAvg(FedAvgParameters()),
-            pacing=Sync(SyncParameters(), CohortSize(sizes.participants, sizes.over_commit)),
+            pacing=pacing,
         ),
         RoundSettings(
             rounds=sizes.rounds + 2,
@@ -111,7 +113,7 @@ def play(population: Population, sizes: RoundSizes) -> RoundTimes:
     )
     times = RoundTimes(stopwatch)
     with tempfile.TemporaryDirectory() as folder, RunLog(Path(folder) / "log.jsonl", {}) as log:
-        Emulation(coordinator, log, (times,)).run()
+        Emulation(Coordinator(federation, pacing), log, (times,)).run()
     return times
 
 

@@ -158,7 +158,6 @@ class Streaming:
             yield TrainTasks(
                 client=clients,
                 model=np.zeros(participants, dtype=np.int64),
-                version=np.full(participants, round_, dtype=np.int64),
                 visit=round_ * participants + np.arange(participants),
                 samples=streams[step].held(clients, "train"),
                 settings={name: np.full(participants, float(value)) for name, value in settings.items()},

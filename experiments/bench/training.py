@@ -99,7 +99,6 @@ def wave(clients: int, schedule: Schedule, round_: int) -> TrainTasks:
     return TrainTasks(
         client=ids,
         model=np.zeros(clients, dtype=np.int64),
-        version=np.full(clients, round_, dtype=np.int64),
         visit=round_ * clients + ids,
         samples=SampleRanges.one_each(first, first + schedule.samples),
         settings={name: np.full(clients, float(value)) for name, value in settings.items()},

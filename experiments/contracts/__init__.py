@@ -15,10 +15,10 @@ a model or a local rule must keep to is not here.
 from experiments.contracts.clusterers import check_assignment, check_clusterer, check_plan
 from experiments.contracts.memories import check_memory, check_ranges
 from experiments.contracts.numbers import check_numbers
+from experiments.contracts.pacings import check_pacing
 from experiments.contracts.parts import (
     check_aggregator,
     check_detector,
-    check_pacing,
     check_part,
     check_robust_aggregator,
     check_schedule,

@@ -11,7 +11,6 @@ from coordinator.aggregators import Aggregator
 from coordinator.assignment import Assignment
 from coordinator.candidates import Pool
 from coordinator.detectors import Detector
-from coordinator.pacing import CohortSize, Pacing
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from emulator.arrays import Bools, Floats, Ints
@@ -160,31 +159,6 @@ def check_robust_aggregator(make: Callable[[], Aggregator]) -> None:
     less = make().aggregate(silent.take(np.flatnonzero(silent.num_samples > 0)), view)
     heard = make().aggregate(loud, view)
     assert np.allclose(heard, less, rtol=1e-5, atol=1e-6), "an update without samples moves a model"
-
-
-def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
-    """Counts per lane, none negative, none for a lane without clients; a pure function of what it is told."""
-    pacing = make(CohortSize(participants=10, over_commit=1.3))
-    assert pacing.deadline_s is None or pacing.deadline_s > 0
-    for sizes in ([20], [12, 0, 7, 1], [3, 3, 3]):
-        counts = np.array(sizes)
-        quota = pacing.quota(counts)
-        wanted = pacing.wanted(quota)
-        for answer in (quota, wanted):
-            assert answer.shape == counts.shape
-            assert (answer >= 0).all()
-            assert not answer[counts == 0].any(), "a lane without clients can give none"
-        courses = np.stack([np.zeros_like(quota), wanted])
-        full = pacing.full(quota, courses)
-        assert full.shape == courses.shape
-        assert full.dtype == np.bool_
-        for counts_back, answer in zip(courses, full, strict=True):
-            assert same(pacing.full(quota, counts_back), answer), "each row of counts is its own question"
-        assert pacing.full(quota, wanted).all(), "a lane is full when all that was wanted is back"
-        assert counts.tolist() == sizes
-        again = make(CohortSize(participants=10, over_commit=1.3))
-        assert same(again.quota(counts), quota)
-        assert same(pacing.wanted(quota), wanted)
 
 
 def check_schedule(make: Callable[[], Schedule]) -> None:

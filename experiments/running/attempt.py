@@ -28,7 +28,7 @@ from experiments.running.machine import host_name
 from experiments.running.usage import Usage
 from experiments.stopwatch import Stopwatch
 
-FORMAT = 2
+FORMAT = 3
 """Of what a checkpoint holds; another one cannot be gone on from."""
 
 ROUNDING = ("torch", "numpy", "scipy", "scikit-learn")

@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import emulator.ports as ports
 from coordinator.assignment import Assignment
 from coordinator.clusterers.fielding import Fielding, FieldingParameters
+from coordinator.coordinator import Coordinator
 from coordinator.detectors.changed import Changed
 from coordinator.memories.held import Held, HeldParameters
 from coordinator.pacing.sync import SyncParameters
@@ -15,7 +17,7 @@ from emulator.errors import RunError
 from emulator.events import CohortDue, DispatchDue, Event, RoundDeadline, RoundOpened
 from emulator.in_flight import VisitEnds
 from emulator.messages import InferencePlan
-from emulator.ports import Coordinator, Executor, Reaction, SampleStream
+from emulator.ports import Executor, Reaction, SampleStream
 from tests.fakes import (
     NOTHING,
     FakeAvailability,
@@ -36,7 +38,7 @@ VISIT_S = 9.0  # of one parameter and one sample on the default fleet
 
 def test_the_fakes_and_the_coordinator_are_what_the_ports_ask_for():
     population = Population(FakeExecutor([1.0]))
-    port: Coordinator = population.coordinator()
+    port: ports.Coordinator = population.coordinator()
     executor: Executor = population.executor
     stream: SampleStream = FakeStream([[[1.0]]])
     assert (port.finished, executor.num_parameters, stream.num_clients) == (False, 1, 1)
@@ -394,30 +396,52 @@ def test_pooled_lanes_close_together_on_the_participants_in_all():
 # -- events ---------------------------------------------------------------------------------------------
 
 
-def test_a_round_is_opened_and_sent_out_once_and_only_in_its_turn():
+def refused(coordinator: Coordinator, *events: Event) -> list[str]:
+    """What the coordinator says of events that do not fit, without the round and the instant."""
+    complaints = []
+    for event in events:
+        with pytest.raises(RunError, match=r"^round 0 at 0 s: ") as error:
+            coordinator.handle(event, 0.0)
+        complaints.append(str(error.value).removeprefix("round 0 at 0 s: "))
+    return complaints
+
+
+def test_an_event_that_does_not_fit_the_phase_of_the_round_is_an_error():
     coordinator = Population(FakeExecutor([1.0] * 2), rounds=3).coordinator()
     coordinator.start()
-    for event in (RoundOpened(1), DispatchDue(2), CohortDue(0), CohortDue(3)):
-        assert coordinator.handle(event, 0.0) == Reaction()
+    none = "0 visits opened, of which 0 completed, 0 dropped, 0 abandoned and 0 out"
+    assert refused(coordinator, RoundOpened(1), DispatchDue(0), CohortDue(0), RoundDeadline(0)) == [
+        f"RoundOpened(round=1) does not fit, the round waits for RoundOpened; {none}",
+        f"DispatchDue(round=0) does not fit, the round waits for RoundOpened; {none}",
+        f"CohortDue(round=0) does not fit, the round waits for RoundOpened; {none}",
+        f"RoundDeadline(round=0) does not fit, the round waits for RoundOpened; {none}",
+    ]
     coordinator.handle(RoundOpened(0), 0.0)
-    assert coordinator.handle(CohortDue(0), 0.0) == Reaction()  # nobody is picked yet
+    assert refused(coordinator, RoundOpened(0), CohortDue(0), DispatchDue(1))
     assert coordinator.handle(DispatchDue(0), 0.0) == Reaction([(0.0, CohortDue(0))])
-    for event in (RoundOpened(0), DispatchDue(0), CohortDue(1)):
-        assert coordinator.handle(event, 0.0) == Reaction()  # its participants are picked
+    assert refused(coordinator, RoundOpened(0), DispatchDue(0), CohortDue(1))
     assert len(coordinator.handle(CohortDue(0), 0.0).visits) == 2
-    for event in (RoundOpened(0), DispatchDue(0), CohortDue(0)):
-        assert coordinator.handle(event, 0.5) == Reaction()  # its cohort is out
+    out = "2 visits opened, of which 0 completed, 0 dropped, 0 abandoned and 2 out"
+    assert refused(coordinator, CohortDue(0), RoundDeadline(1)) == [
+        f"CohortDue(round=0) does not fit, the round waits for the ends of its visits; {out}",
+        f"RoundDeadline(round=1) does not fit, the round waits for the ends of its visits; {out}",
+    ]
 
 
 def one_end(time_s: float, client: int, visit: int, dropped: bool = False) -> VisitEnds:
     return VisitEnds(np.array([time_s]), ints(client), ints(visit), np.array([dropped]))
 
 
-def test_events_and_visits_of_an_earlier_cohort_or_a_later_one_are_answered_with_nothing():
+def test_the_end_of_a_visit_that_was_never_opened_is_an_error():
     coordinator = Population(FakeExecutor([1.0] * 2), rounds=3).coordinator()
     coordinator.start()
-    assert not coordinator.handle(RoundDeadline(0), 0.0).events  # nobody is out yet
-    assert coordinator.visits_ended(one_end(0.0, 0, 0)) == (1, Reaction())
+    with pytest.raises(RunError, match="round 0 at 7 s: the end of visit 0 does not fit"):
+        coordinator.visits_ended(one_end(7.0, 0, 0))
+
+
+def test_ends_of_visits_that_are_over_and_deadlines_of_rounds_that_are_count_for_nothing():
+    coordinator = Population(FakeExecutor([1.0] * 2), rounds=3).coordinator()
+    coordinator.start()
     coordinator.handle(RoundOpened(0), 0.0)
     coordinator.handle(DispatchDue(0), 0.0)
     sent = coordinator.handle(CohortDue(0), 0.0)
@@ -425,28 +449,26 @@ def test_events_and_visits_of_an_earlier_cohort_or_a_later_one_are_answered_with
     assert sent.visits.time_s.tolist() == [VISIT_S, VISIT_S]
     assert sent.visits.client.tolist() == sent.visits.visit.tolist() == [0, 1]
     assert sent.visits.dropped.tolist() == [False, False]
-    for event in (RoundDeadline(1), RoundDeadline(-1)):
-        assert coordinator.handle(event, 1.0).record is None
-    for end in (one_end(1.0, 0, 7), one_end(1.0, 1, -1, dropped=True)):
-        assert coordinator.visits_ended(end)[1].record is None
     assert coordinator.visits_ended(one_end(VISIT_S, 0, 0))[1].record is None
     assert coordinator.visits_ended(one_end(VISIT_S, 0, 0, dropped=True))[1].record is None  # it is back
     _, closed = coordinator.visits_ended(one_end(VISIT_S, 1, 1))
     assert closed.record is not None
     assert closed.record.kept == [0, 1]
+    assert coordinator.handle(RoundDeadline(0), VISIT_S) == Reaction()
+    assert coordinator.visits_ended(one_end(VISIT_S, 1, 1)) == (1, Reaction())
     coordinator.handle(RoundOpened(1), VISIT_S)
     coordinator.handle(DispatchDue(1), VISIT_S)
     coordinator.handle(CohortDue(1), VISIT_S)
-    assert coordinator.handle(RoundDeadline(0), VISIT_S).record is None
+    assert coordinator.handle(RoundDeadline(0), VISIT_S) == Reaction()
     for end in (one_end(VISIT_S, 0, 0), one_end(VISIT_S, 1, 1, dropped=True)):
-        assert coordinator.visits_ended(end)[1].record is None
+        assert coordinator.visits_ended(end) == (1, Reaction())
 
 
 def test_an_event_it_does_not_know_is_an_error():
     class Surprise(Event):
         priority = 9
 
-    with pytest.raises(RunError, match="round 0: the coordinator knows no"):
+    with pytest.raises(RunError, match=r"round 0 at 0 s: .*Surprise.* does not fit"):
         Population(FakeExecutor([1.0])).coordinator().handle(Surprise(), 0.0)
 
 
@@ -463,11 +485,11 @@ def test_the_run_ends_with_its_last_round_and_schedules_nothing_after_it():
 # -- tasks ----------------------------------------------------------------------------------------------
 
 
-def test_tasks_name_models_by_id_and_version_and_carry_the_settings():
+def test_tasks_name_models_by_id_and_carry_the_settings():
     played = Population(FakeExecutor([1.0, 1.0]), local_steps=7, batch_size=3, rounds=2).play()
     first, second = played.executor.waves
-    assert (first.model.tolist(), first.version.tolist(), first.round) == ([0, 0], [0, 0], 0)
-    assert (second.model.tolist(), second.version.tolist(), second.round) == ([0, 0], [1, 1], 1)
+    assert (first.model.tolist(), first.round) == ([0, 0], 0)
+    assert (second.model.tolist(), second.round) == ([0, 0], 1)
     assert {name: column.tolist() for name, column in second.settings.items()} == {
         "learning_rate": [0.1, 0.1],
         "local_steps": [7, 7],

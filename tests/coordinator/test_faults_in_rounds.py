@@ -22,6 +22,7 @@ from tests.fakes import (
     Population,
     a_fleet,
     fresh,
+    ints,
     one_hot,
 )
 
@@ -35,7 +36,8 @@ def population(num_clients: int = 4, **settings) -> Population:
 
 def crash_s(number: int, clients: int, crash: float, start_s: float = 0.0) -> list[float]:
     faults = Faults(FaultParameters(crash=crash), clients, 1, RandomStreams(0))
-    return faults.crash_s(number, np.arange(clients), start_s, np.full(clients, 9.0)).tolist()
+    visits = faults.visits(number, np.arange(clients), Work.of(clients), ints(), ints())
+    return visits.crash_s(start_s, np.full(clients, 9.0)).tolist()
 
 
 # -- crashes --------------------------------------------------------------------------------------------

@@ -58,7 +58,6 @@ def some_tasks() -> TrainTasks:
     return TrainTasks(
         client=np.array([2, 3, 7]),
         model=np.array([0, 1, 0]),
-        version=np.array([4, 5, 4]),
         visit=np.array([10, 11, 12]),
         samples=ranges_of([[(0, 2)], [], [(5, 1), (9, 2)]]),
         settings={"learning_rate": np.array([0.1, 0.2, 0.3])},
@@ -71,7 +70,6 @@ def test_taking_tasks_takes_every_column_of_them() -> None:
     assert len(taken) == 2
     assert taken.client.tolist() == [7, 2]
     assert taken.model.tolist() == [0, 0]
-    assert taken.version.tolist() == [4, 4]
     assert taken.visit.tolist() == [12, 10]
     assert [taken.samples.rows(index).tolist() for index in range(2)] == [[5, 9, 10], [0, 1]]
     assert taken.settings["learning_rate"].tolist() == [0.3, 0.1]

@@ -54,7 +54,6 @@ def wave(
     return TrainTasks(
         client=np.arange(n),
         model=np.zeros(n, dtype=np.int64),
-        version=np.zeros(n, dtype=np.int64),
         visit=np.arange(n),
         samples=SampleRanges.one_each(last - np.array(counts, dtype=np.int64), last),
         settings={

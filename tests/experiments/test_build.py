@@ -137,7 +137,8 @@ def test_fedscale_rounds_the_cohort_down_and_we_round_it_up() -> None:
     for time_model in ("driftscale", "fedscale"):
         experiment = small(devices={"time_model": time_model}, round={"over_commit": 1.25})
         pacing = build_parts(experiment, experiment.arm[0]).pacing
-        sizes.append(int(pacing.wanted(pacing.quota(np.array([12])))[0]))
+        lane, none = np.array([12]), np.array([0])
+        sizes.append(int(pacing.opens(pacing.quota(lane), lane, none, none)[0]))
     assert sizes == [4, 3]  # of 3.75
 
 
@@ -188,7 +189,7 @@ def test_an_arm_trains_with_its_own_model_and_numbers() -> None:
         (),
         Stopwatch(),
     )
-    settings = emulation.coordinator.settings  # type: ignore[attr-defined]
+    settings = emulation.coordinator.federation.settings  # type: ignore[attr-defined]
     assert (settings.learning_rate, settings.local_steps, settings.batch_size) == (0.5, 7, 9)
 
 

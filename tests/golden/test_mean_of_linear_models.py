@@ -42,7 +42,7 @@ def test_clusters_are_averaged_apart_and_one_without_updates_keeps_its_model():
     played = population.play()
     assert played.executor.trained == [[0]]
     assert played.models == [[0.5, 1.0], [0.0, 0.0]]
-    assert played.coordinator.bank.versions.tolist() == [1, 0]
+    assert played.coordinator.federation.bank.versions.tolist() == [1, 0]
 
 
 def test_the_mean_of_equal_models_is_that_model_to_the_bit():

@@ -1,7 +1,10 @@
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
 from coordinator.federation.faults import PACKET_BYTES, FaultParameters, Faults
+from emulator.arrays import Floats, Ints
 from emulator.messages import Work
 from emulator.seeding import RandomStreams
 from tests.fakes import ints
@@ -70,38 +73,48 @@ def test_a_table_alone_needs_no_list():
     assert FaultParameters(byzantine=byzantine(0.1)[0]) == FaultParameters(byzantine=byzantine(0.1))
 
 
+def crash_s(population: Faults, number: int, clients: Ints, start_s: float, busy_s: Floats) -> Floats:
+    """When each of `clients` crashes in its visit of round `number`."""
+    return population.visits(number, clients, Work.of(len(clients)), ints(), ints()).crash_s(start_s, busy_s)
+
+
+def tampering(population: Faults, number: int, client: Ints, model: Ints) -> Mapping[str, Floats]:
+    """What becomes of the updates of these tasks."""
+    return population.visits(number, ints(), Work.of(0), client, model).tampering
+
+
 # -- crashes --------------------------------------------------------------------------------------------
 
 
 def test_without_crashes_nobody_crashes():
-    assert faults().crash_s(0, ints(3, 4), 10.0, np.ones(2)).tolist() == [INF, INF]
+    assert crash_s(faults(), 0, ints(3, 4), 10.0, np.ones(2)).tolist() == [INF, INF]
 
 
 def test_as_many_visits_crash_as_asked_for_evenly_over_their_time():
     clients = np.arange(20_000)
-    crash_s = faults(crash=0.3).crash_s(5, clients, 100.0, np.full(20_000, 10.0))
-    crashed = crash_s < INF
+    instants = crash_s(faults(crash=0.3), 5, clients, 100.0, np.full(20_000, 10.0))
+    crashed = instants < INF
     assert crashed.mean() == pytest.approx(0.3, abs=0.01)
-    assert ((crash_s[crashed] >= 100) & (crash_s[crashed] <= 110)).all()
+    assert ((instants[crashed] >= 100) & (instants[crashed] <= 110)).all()
     # Evenly: a mean of 105 and a standard deviation of 10 / sqrt(12), whatever the chance that decided.
-    assert crash_s[crashed].mean() == pytest.approx(105, abs=0.15)
-    assert crash_s[crashed].std() == pytest.approx(10 / np.sqrt(12), abs=0.1)
+    assert instants[crashed].mean() == pytest.approx(105, abs=0.15)
+    assert instants[crashed].std() == pytest.approx(10 / np.sqrt(12), abs=0.1)
 
 
 def test_who_crashes_does_not_depend_on_who_else_takes_part_but_on_the_round():
     population, busy_s = faults(crash=0.5), np.ones(50)
-    whole = population.crash_s(1, np.arange(50), 0.0, busy_s)
-    assert population.crash_s(1, np.arange(7, 12), 0.0, busy_s[:5]).tolist() == whole[7:12].tolist()
-    assert population.crash_s(2, np.arange(50), 0.0, busy_s).tolist() != whole.tolist()
+    whole = crash_s(population, 1, np.arange(50), 0.0, busy_s)
+    assert crash_s(population, 1, np.arange(7, 12), 0.0, busy_s[:5]).tolist() == whole[7:12].tolist()
+    assert crash_s(population, 2, np.arange(50), 0.0, busy_s).tolist() != whole.tolist()
 
 
 # -- updates --------------------------------------------------------------------------------------------
 
 
 def test_tasks_of_honest_clients_on_good_links_carry_nothing():
-    assert faults().tampering(0, ints(0, 1), ints(0, 0)) == {}
+    assert tampering(faults(), 0, ints(0, 1), ints(0, 0)) == {}
     liars = faults(byzantine=byzantine(0.5, kind="label_flip"))
-    assert liars.tampering(0, np.arange(100), np.zeros(100, dtype=np.int64)) == {}
+    assert tampering(liars, 0, np.arange(100), np.zeros(100, dtype=np.int64)) == {}
 
 
 def test_sign_flippers_scale_and_noisy_ones_add():
@@ -111,7 +124,7 @@ def test_sign_flippers_scale_and_noisy_ones_add():
         {"kind": "sign_flip", "share": 0.1},
     ]
     population = faults(10, byzantine=tables)
-    columns = population.tampering(0, np.arange(10), np.zeros(10, dtype=np.int64))
+    columns = tampering(population, 0, np.arange(10), np.zeros(10, dtype=np.int64))
     assert sorted(columns) == ["noise", "scale"]
     strong, noisy, weak = (each.clients for each in population.liars)
     scale, noise = np.ones(10), np.zeros(10)
@@ -123,20 +136,20 @@ def test_sign_flippers_scale_and_noisy_ones_add():
 def test_a_wave_without_its_liars_carries_nothing():
     population = faults(10, byzantine=byzantine(0.2))
     honest = np.setdiff1d(np.arange(10), population.liars[0].clients)
-    assert population.tampering(0, honest, np.zeros(8, dtype=np.int64)) == {}
+    assert tampering(population, 0, honest, np.zeros(8, dtype=np.int64)) == {}
 
 
 @pytest.mark.parametrize("corruption", ["nan", "bits"])
 def test_updates_are_corrupted_by_chance_task_by_task(corruption):
     population = faults(corrupt=0.25, corruption=corruption)
     client, model = np.repeat(np.arange(10_000), 2), np.tile(ints(0, 3), 10_000)
-    columns = population.tampering(4, client, model)
+    columns = tampering(population, 4, client, model)
     assert list(columns) == [corruption]
     hit = columns[corruption] == 1
     assert hit.mean() == pytest.approx(0.25, abs=0.01)
     both = hit.reshape(-1, 2).all(axis=1)
     assert both.mean() == pytest.approx(0.25**2, abs=0.01)  # of one client, one by one
-    again = population.tampering(4, client[50:60], model[50:60]).get(corruption, np.zeros(10))
+    again = tampering(population, 4, client[50:60], model[50:60]).get(corruption, np.zeros(10))
     assert again.tolist() == columns[corruption][50:60].tolist()
 
 

@@ -23,12 +23,12 @@ SILENT, LATER, FIRED, AGAIN = (
     ],
 )
 def test_of_several_triggers_in_a_round_that_waited_the_last_that_fired_is_logged(asked, logged):
-    progress = RoundProgress(3, 10.0)
+    progress = RoundProgress()
     for trigger in asked:
-        progress.asked(trigger)
+        progress.log_trigger(trigger)
     assert progress.trigger == logged
 
 
 def test_what_a_round_has_come_to_is_stored_and_put_back():
-    progress = RoundProgress(3, 10.0, reclustered=True, fitted=Fit(20, 10, {2: 0.5, 3: None}), trigger=FIRED)
+    progress = RoundProgress(reclustered=True, fitted=Fit(20, 10, {2: 0.5, 3: None}), trigger=FIRED)
     assert of_tree(RoundProgress, from_bytes(to_bytes(as_tree(progress)))) == progress

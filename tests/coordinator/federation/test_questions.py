@@ -8,7 +8,7 @@ from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.faults import no_faults
 from coordinator.federation.questions import Questions
-from coordinator.view import Answers, Samples
+from coordinator.view import Answers
 from emulator.arrays import Ints
 from emulator.latency import DriftscaleLatency
 from emulator.ledger import Ledger
@@ -37,13 +37,11 @@ class Asking:
             latency=DriftscaleLatency(a_fleet(3, seconds_per_sample=3.0)),
             ledger=self.ledger,
             streams=RandomStreams(0),
-            resolve=self.arrived,
             faults=no_faults(3, 1, RandomStreams(0)),
         )
-        self.questions.open_round(0)
         self.questions.open_moment(0.0)
 
-    def arrived(self, samples: Samples, clients: Ints) -> SampleRanges:
+    def arrived(self, clients: Ints) -> SampleRanges:
         rows = [np.arange(count) * 3 + client for client, count in enumerate((3, 0, 6))]
         own = [rows[client] for client in clients.tolist()]
         offsets = np.concatenate(([0], np.cumsum([len(part) for part in own]))).astype(np.int64)
@@ -51,7 +49,9 @@ class Asking:
         return SampleRanges(offsets, flat, flat + 1, np.ones(len(flat)))
 
     def ask(self, models: Sequence[int] = (0, 1), limit: int | None = None) -> Answers:
-        return self.questions.ask(ints(0, 1, 2), ints(*models), "arrived", limit=limit)
+        return self.questions.ask(
+            0, ints(0, 1, 2), ints(*models), self.arrived, frozenset({"correct"}), limit=limit
+        )
 
 
 def test_clients_with_samples_answer_and_those_offline_or_without_any_are_missing() -> None:
@@ -78,7 +78,7 @@ def test_a_model_that_was_downloaded_this_round_is_not_sent_again() -> None:
     asking.ask(models=[0, 1])
     assert asking.ledger.models_sent == 4
     assert asking.questions.hold(ints(0, 1, 2), ints(1, 1, 1)).tolist() == [True, False, True]
-    asking.questions.open_round(1)
+    asking.questions.close_round()
     asking.ask(models=[0])
     assert asking.ledger.models_sent == 6
 
@@ -116,14 +116,6 @@ def test_a_client_that_the_limit_leaves_no_sample_is_not_asked() -> None:
     asking = Asking()
     answers = asking.ask(limit=1)
     assert answers.clients.tolist() == [2]
-    assert asking.ledger.models_sent == 2
-
-
-def test_a_round_that_opens_again_sends_nothing_again() -> None:
-    asking = Asking()
-    asking.ask(models=[0])
-    asking.questions.open_round(0)
-    asking.ask(models=[0])
     assert asking.ledger.models_sent == 2
 
 

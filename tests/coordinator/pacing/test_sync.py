@@ -1,12 +1,19 @@
+import numpy as np
 import pytest
 
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncParameters
+from emulator.arrays import Ints
 from tests.fakes import ints
 
 
 def sync(participants: int = 10, over_commit: float = 1.3, **parameters) -> Sync:
     return Sync(SyncParameters(**parameters), CohortSize(participants, over_commit))
+
+
+def full(pacing: Sync, quota: Ints, back: Ints, elapsed_s: float = 0.0) -> list[bool]:
+    answer: list[bool] = pacing.full(quota, np.ones_like(back), back, np.array([elapsed_s])).tolist()
+    return answer
 
 
 def test_quotas_follow_the_sizes_of_the_lanes():
@@ -22,22 +29,29 @@ def test_a_small_lane_takes_one_of_the_largest_quota_as_long_as_there_are_enough
 
 def test_each_lane_over_commits_on_its_own():
     # 6.5 -> 7, 3.9 -> 4, 2.6 -> 3: 14, where the whole would send 13
-    assert sync().wanted(ints(5, 3, 2)).tolist() == [7, 4, 3]
+    nobody = ints(0, 0, 0)
+    assert sync().opens(ints(5, 3, 2), ints(50, 30, 20), nobody, nobody).tolist() == [7, 4, 3]
+
+
+def test_a_cohort_goes_out_once():
+    quota, sizes = ints(5, 3), ints(50, 30)
+    assert sync().opens(quota, sizes, ints(0, 1), ints(0, 0)).tolist() == [0, 0]
+    assert sync().opens(quota, sizes, ints(0, 0), ints(2, 0)).tolist() == [0, 0]
 
 
 def test_a_lane_without_quota_wants_nobody_and_is_full():
-    assert sync().wanted(ints(4, 0)).tolist() == [6, 0]
-    assert sync().full(ints(4, 0), ints(0, 0)).tolist() == [False, True]
+    assert sync().opens(ints(4, 0), ints(9, 0), ints(0, 0), ints(0, 0)).tolist() == [6, 0]
+    assert full(sync(), ints(4, 0), ints(0, 0)) == [False, True]
 
 
 def test_a_lane_is_full_when_its_quota_is_back():
-    assert sync().full(ints(5, 3, 2), ints(4, 3, 3)).tolist() == [False, True, True]
+    assert full(sync(), ints(5, 3, 2), ints(4, 3, 3)) == [False, True, True]
 
 
 def test_pooled_lanes_are_full_together_when_all_participants_are_back():
     pooled = sync(close="pooled")
-    assert pooled.full(ints(5, 3, 2), ints(7, 0, 2)).tolist() == [False] * 3
-    assert pooled.full(ints(5, 3, 2), ints(7, 1, 2)).tolist() == [True] * 3
+    assert full(pooled, ints(5, 3, 2), ints(7, 0, 2)) == [False] * 3
+    assert full(pooled, ints(5, 3, 2), ints(7, 1, 2)) == [True] * 3
 
 
 def test_there_is_no_deadline_unless_one_is_set():
@@ -47,5 +61,18 @@ def test_there_is_no_deadline_unless_one_is_set():
         sync(deadline_s=0)
 
 
+def test_at_the_deadline_every_lane_is_full():
+    late = sync(deadline_s=60)
+    assert full(late, ints(5, 3), ints(0, 0), elapsed_s=59.9) == [False, False]
+    assert full(late, ints(5, 3), ints(0, 0), elapsed_s=60.0) == [True, True]
+
+
+def test_the_one_server_step_comes_when_nothing_is_out_and_closes_the_round():
+    quota, back = ints(5, 3), ints(5, 0)
+    assert sync().absorbs(quota, ints(0, 1), back, np.array([9.0])).tolist() == [False, False]
+    assert sync().absorbs(quota, ints(0, 0), back, np.array([9.0])).tolist() == [True, True]
+    assert sync(10).closes(absorbed=0, elapsed_s=9.0)
+
+
 def test_no_lanes_at_all_are_no_error():
-    assert sync().full(ints(), ints()).tolist() == []
+    assert full(sync(), ints(), ints()) == []

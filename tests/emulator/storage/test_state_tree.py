@@ -166,9 +166,7 @@ def test_dataclasses_become_trees_and_trees_become_dataclasses():
 
 def test_tasks_travel_as_trees():
     ones = np.ones(1, dtype=np.int64)
-    tasks = TrainTasks(
-        ones, ones, ones, ones, SampleRanges.one_each(ones, ones), {"rate": np.ones(1)}, round=4
-    )
+    tasks = TrainTasks(ones, ones, ones, SampleRanges.one_each(ones, ones), {"rate": np.ones(1)}, round=4)
     read = of_tree(TrainTasks, from_bytes(to_bytes(as_tree(tasks))))
     assert bits(as_tree(read)) == bits(as_tree(tasks))
     assert isinstance(read.samples, SampleRanges)

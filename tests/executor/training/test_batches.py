@@ -38,7 +38,6 @@ def test_batches_depend_on_the_task_alone() -> None:
     other = TrainTasks(
         client=np.array([2, 9]),
         model=np.array([0, 0]),
-        version=np.array([8, 8]),
         visit=np.array([7, 1]),
         samples=SampleRanges.one_each(np.array([11, 0]), np.array([18, 5])),
         settings={name: column[:2] for name, column in tasks.settings.items()},

@@ -1,0 +1,446 @@
+"""A round of a method, in three procedures: `open_round` (data arrived), `select` and `dispatch`
+(participants are picked and sent out), `aggregate` (updates came back); then `close_round` measures and
+records.
+
+It holds the assignment in force and what the parts see; the round number and every instant are handed in.
+What it decides, its parts decide. Visits of abandoned and dropped clients cost no real compute: tasks are
+frozen at dispatch, nothing that happens later can change their outcome, and so they are trained in
+`aggregate`, when it is known which visits completed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from coordinator.assignment import Assignment
+from coordinator.candidates import Pool
+from coordinator.federation.bank import ModelBank
+from coordinator.federation.cohort import Cohort, EndedVisits, Picked, SentOut
+from coordinator.federation.divergence import Divergence
+from coordinator.federation.faults import Faults, no_faults
+from coordinator.federation.lanes import Lanes
+from coordinator.federation.measurement import NOT_MEASURED, Measurement, measure, scored_clients
+from coordinator.federation.method import Parts, RoundSettings
+from coordinator.federation.progress import RoundProgress
+from coordinator.federation.questions import Questions
+from coordinator.federation.reports import Reports
+from coordinator.federation.solver_state import SolverState
+from coordinator.federation.stored_parts import StoredParts
+from coordinator.federation.tasks import task_settings, visit_work
+from coordinator.federation.window import Window
+from coordinator.view import Answers, Part, Samples, View
+from emulator.arrays import NO_IDS, Bools, Ints
+from emulator.errors import RunError
+from emulator.latency import LatencyModel
+from emulator.ledger import Ledger
+from emulator.messages import (
+    BYTES_PER_PARAMETER,
+    BYTES_PER_REPORTED_NUMBER,
+    Metric,
+    Outcome,
+    SampleRanges,
+    TrainTasks,
+    Work,
+)
+from emulator.ports import Availability, Executor, SampleStream
+from emulator.seeding import RandomStreams
+from emulator.storage.runlog import RoundRecord
+from emulator.storage.state_tree import Tree, as_tree, of_tree
+
+SECONDS_PER_DAY = 86_400.0
+
+
+class Federation:
+    """The clients of `stream`, and the method `parts` that trains models with them."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        settings: RoundSettings,
+        *,
+        stream: SampleStream,
+        availability: Availability,
+        latency: LatencyModel,
+        executor: Executor,
+        streams: RandomStreams,
+        faults: Faults | None = None,
+    ) -> None:
+        self.parts = parts
+        self.settings = settings
+        self.bank = ModelBank(executor.num_parameters)
+        self.ledger = Ledger()
+        self._stream = stream
+        self._availability = availability
+        self._latency = latency
+        self._executor = executor
+        self._faults = faults or no_faults(stream.num_clients, stream.num_labels, streams)
+        self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
+        self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
+        self._reports = Reports(stream.num_clients, stream.num_labels)
+        self._window = Window(
+            bank=self.bank,
+            memory=parts.memory,
+            reports=self._reports,
+            stream=stream,
+            executor=executor,
+            streams=streams,
+        )
+        self._solver_state = SolverState(executor.state, executor.num_parameters)
+        self._questions = Questions(
+            stream.num_clients,
+            bank=self.bank,
+            executor=executor,
+            availability=availability,
+            latency=latency,
+            ledger=self.ledger,
+            streams=streams,
+            faults=self._faults,
+        )
+        corrupts = self._faults.parameters.corrupt > 0
+        self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
+        self._assignment: Assignment | None = None
+        self._lanes: Lanes | None = None  # of the present assignment and data step, once they were asked for
+        self._progress = RoundProgress()
+        self._picked: Picked | None = None  # who is sent out once the selector's questions are answered
+        self._cohort: Cohort | None = None  # who was sent out
+        self._stored = StoredParts(
+            {
+                "bank": self.bank,
+                "ledger": self.ledger,
+                "reports": self._reports,
+                "solver_state": self._solver_state,
+                "questions": self._questions,
+                "divergence": self._divergence,
+                "clusterer": parts.clusterer,
+                "selector": parts.selector,
+                "memory": parts.memory,
+                "aggregator": parts.aggregator,
+                "pacing": parts.pacing,
+                **{f"detector {name}": detector for name, detector in parts.detectors.items()},
+                **{f"schedule {number}": schedule for number, schedule in enumerate(parts.schedules)},
+            }
+        )
+
+    def state(self) -> dict[str, Tree]:
+        """All that the rest of the run depends on; RunError names a part that cannot be stored."""
+        return {
+            "progress": as_tree(self._progress),
+            "assignment": None if self._assignment is None else as_tree(self._assignment),
+            "picked": None if self._picked is None else as_tree(self._picked),
+            "cohort": None if self._cohort is None else as_tree(self._cohort),
+            "parts": self._stored.state(),
+        }
+
+    def restore(self, state: Mapping[str, Tree], round_: int) -> None:
+        """Resume from `state`, in which round `round_` was opened last."""
+        self._progress = of_tree(RoundProgress, state["progress"])
+        if state["assignment"] is not None:
+            self._assignment = of_tree(Assignment, state["assignment"])
+            # What a stream has counted follows from where it is.
+            self._stream.advance_to_round(round_)
+        self._picked = None if state["picked"] is None else of_tree(Picked, state["picked"])
+        self._cohort = None if state["cohort"] is None else of_tree(Cohort, state["cohort"])
+        self._stored.restore(state["parts"])
+
+    # -- open a round: data arrived ------------------------------------------------------------------------
+
+    def open_round(self, round_: int, now_s: float) -> float:
+        """The trace advances, clients that drifted report, and the clusterer decides. Returns the instant at
+        which the slowest answer is in."""
+        clusterer = self.parts.clusterer
+        # Step 1: the trace advances to the round's data step.
+        step = self._stream.step
+        changed = self._stream.advance_to_round(round_)
+        if self._stream.step != step:
+            self._lanes = None
+        self._solver_state.data_changed(changed)
+        self._reports.data_changed(changed)
+        # Step 2: of the clients with new data, those that can be heard look at it, and report a drift.
+        # Everybody registers before the first round; after that, offline clients wait their turn.
+        registering = self._assignment is None
+        news = self._who_has_news(registering, now_s)
+        self._reports.taken(news)
+        self._questions.open_moment(now_s)
+        drift = self._hear(round_, news) if clusterer.representation is not None else {}
+        # Step 3: the clusterer decides which models exist and who belongs to which.
+        self._apply(clusterer.on_data(self._view(clusterer, round_, drift=drift, changed=news)))
+        # Step 4: the memory claims what arrived for the models that its clients belong to now.
+        self._claim(round_)
+        # The registration precedes the emulation: it costs bytes, and no virtual time.
+        return now_s if registering else now_s + self._questions.slowest_s
+
+    def _who_has_news(self, registering: bool, now_s: float) -> Ints:
+        """Ids, ascending, of the clients whose news can be heard now; of all if they are `registering`."""
+        if not self.parts.clusterer.watches_data:
+            return NO_IDS
+        if registering:
+            return self._reports.all_with_news()
+        return self._reports.online_with_news(self._availability, now_s)
+
+    def _hear(self, round_: int, clients: Ints) -> dict[str, Bools]:
+        """These clients look at their data; those that find a drift report it. Who drifted, by detector."""
+        signal = self._faults.reported(clients, self._stream.label_histograms(clients))
+        reporting, drift = self._reports.hear(clients, signal, self.parts.detectors)
+        self._progress.changed += len(clients)
+        self._progress.reported += len(reporting)
+        if len(reporting) > 0:
+            numbers = BYTES_PER_REPORTED_NUMBER * signal.shape[1]
+            self._questions.charge(round_, reporting, Work.of(len(reporting), upload_bytes=numbers))
+        return drift
+
+    # -- dispatch: participants are picked and sent out ----------------------------------------------------
+
+    def lane_sizes(self, round_: int) -> Ints:
+        """(lanes,) clients of each selection lane that have something to train."""
+        return self._current_lanes(round_).sizes
+
+    def select(self, round_: int, quota: Ints, wanted: Ints, now_s: float) -> float | None:
+        """The selector picks `wanted` (lanes,) participants from the lanes that have a `quota`. Returns the
+        instant at which they can be sent out, when what it asked is answered; None if too few are online.
+
+        RunError if nobody can be selected.
+        """
+        # Step 1: candidates are the clients of these lanes that have something to train and are online.
+        candidates = self._candidates(round_, quota)
+        pool = Pool(candidates, lambda ids: self._availability.online(ids, now_s))
+        if not pool.holds(self._needed(candidates)):
+            return None
+        # Step 2: the selector picks participants among them.
+        self._questions.open_moment(now_s)
+        selector = self.parts.selector
+        clients = selector.select(pool, wanted, self._view(selector, round_))
+        if len(clients) == 0:
+            raise RunError(f"round {round_}: the selector chose none of the clients online")
+        self._picked = Picked(clients, self._current_lanes(round_).lane[clients], now_s)
+        return now_s + self._questions.slowest_s
+
+    def enough_online_s(self, round_: int, quota: Ints, opened_s: float, now_s: float) -> float:
+        """The next instant at which enough clients could be online, after `select` answered None; RunError if
+        that is too long after `opened_s`."""
+        candidates = self._candidates(round_, quota)
+        ids, needed = np.concatenate([NO_IDS, *candidates]), self._needed(candidates)
+        online = int(self._availability.online(ids, now_s).sum())
+        upcoming = np.sort(self._availability.next_online_s(ids, now_s))
+        next_s = float(np.append(upcoming, math.inf)[min(needed - online - 1, len(upcoming))])
+        longest_days = self.settings.max_wait_days
+        if next_s - opened_s > longest_days * SECONDS_PER_DAY:
+            never = "never" if math.isinf(next_s) else f"not within {longest_days:g} virtual days"
+            raise RunError(
+                f"round {round_}: {online} of {len(ids)} clients are online at {now_s:.0f} s, "
+                f"round.min_online = {self.settings.min_online} asks for {needed}, and {never} again are so "
+                f"many online at once"
+            )
+        return next_s
+
+    def dispatch(self, round_: int, first_visit: int, now_s: float) -> SentOut:
+        """The visits of those picked begin, with ids from `first_visit` on; a client that went offline since
+        it was picked drops out at once."""
+        picked = self._picked
+        assert picked is not None, "dispatch follows select"
+        self._picked = None
+        clients = picked.clients
+        self._questions.open_moment(now_s)
+        # Step 3: the clusterer may still move participants.
+        clusterer = self.parts.clusterer
+        assigned = clusterer.on_participants(self._view(clusterer, round_, participants=clients))
+        if assigned is not None:
+            self._apply(assigned)
+            self._claim(round_)
+        # Step 4: their tasks are frozen: models, samples, settings, solver state and faults.
+        self._cohort = self._frozen(round_, clients, first_visit, now_s)
+        # Step 5: the latency model and the availability say when each visit ends.
+        offline_s = self._availability.next_offline_s(clients, now_s)
+        if now_s > picked.at_s:
+            offline_s = np.where(self._availability.online(clients, now_s), offline_s, now_s)
+        self._progress.dispatched_s, self._progress.participants = now_s, clients.tolist()
+        return SentOut(clients, picked.lanes, self._cohort.ends(offline_s))
+
+    def _frozen(self, round_: int, clients: Ints, first_visit: int, now_s: float) -> Cohort:
+        """The tasks of `clients` and what their visits cost."""
+        memory, schedules = self.parts.memory, self.parts.schedules
+        client, row, samples = memory.rows(clients, self._view(memory, round_, participants=clients))
+        visit = np.searchsorted(clients, client)  # of each task, its row among the visits
+        model = self.bank.ids[row]
+        views = [self._view(schedule, round_, participants=clients) for schedule in schedules]
+        settings = task_settings(self.settings, schedules, client, row, views)
+        downloaded = self._questions.hold(client, row)
+        payload = visit_work(visit, settings, downloaded, len(clients), self._model_bytes)
+        faults = self._faults.visits(round_, clients, payload, client, model)
+        asked_s, phases = self._questions.busy_s(clients), self._latency.phases(clients, faults.work)
+        return Cohort(
+            first_visit=first_visit,
+            clients=clients,
+            start_s=now_s,
+            asked_s=asked_s,
+            crash_s=faults.crash_s(now_s, asked_s + phases.total_s),
+            payload=payload,
+            work=faults.work,
+            phases=phases,
+            tasks=TrainTasks(
+                client=client,
+                model=model,
+                visit=first_visit + visit,
+                samples=samples,
+                settings=settings,
+                round=round_,
+                step=self._stream.step,
+                state=self._solver_state.read(client, model),
+                tampering=faults.tampering,
+            ),
+            models=self.bank.parameters,
+            start=row,
+        )
+
+    # -- aggregate: updates came back --------------------------------------------------------------------
+
+    def aggregate(self, round_: int, ended: EndedVisits, now_s: float) -> None:
+        """One server step, with the visits of the cohort, which have all ended."""
+        cohort, progress = self._cohort, self._progress
+        assert cohort is not None, "aggregate follows dispatch"
+        self._cohort = None
+        self._questions.open_moment(now_s)
+        # Step 1: what crossed the wire is charged.
+        down, up = cohort.moved_bytes(ended)
+        self.ledger.charge_training(down, up, cohort.moved_payload_bytes(ended) / self._model_bytes)
+        progress.kept = ended.clients_with(Outcome.ABSORBED).tolist()
+        progress.dropped = ended.clients_with(Outcome.DROPPED).tolist()
+        progress.crashed = cohort.crashed(ended).tolist()
+        # Step 2: the tasks of completed visits are trained, as one wave.
+        tasks, start = cohort.completed_tasks(ended)
+        if not tasks.samples.counts().any():
+            return
+        aggregator, clusterer = self.parts.aggregator, self.parts.clusterer
+        weights = aggregator.weights(tasks.model, tasks.samples.counts(), self._view(aggregator, round_))
+        trained = self._executor.train(tasks, cohort.models, start, weights)
+        updates, progress.rejected = self._divergence.usable(round_, trained)
+        with_samples = np.flatnonzero(updates.num_samples > 0)
+        if len(with_samples) == 0:
+            return
+        # Step 3: the aggregator makes the new models, which the bank publishes.
+        news = {"participants": cohort.clients, "updates": updates}
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error in a moment
+            models = aggregator.aggregate(updates, self._view(aggregator, round_, **news))
+            progress.train_loss = float(updates.metrics["loss"][with_samples].mean())
+        self._divergence.refuse(round_, models, progress.train_loss)
+        self.bank.publish(models, updated=(self.bank.ids[:, None] == updates.model).any(axis=1))
+        self._solver_state.commit(updates)
+        # Step 4: the clusterer sees the updates.
+        self._apply(clusterer.on_updates(self._view(clusterer, round_, **news)))
+
+    def close_round(self, round_: int, opened_s: float, now_s: float) -> tuple[RoundRecord, float]:
+        """The round is over: its record, and the instant at which the slowest answer is in."""
+        # Step 5: every client is scored, if the round is one that is evaluated, and the round is recorded.
+        record = self._progress.record(
+            round_,
+            opened_s,
+            now_s,
+            step=self._stream.step,
+            clusters=self.bank.labels,
+            members=self._labels() if self._progress.members_changed else None,
+            measured=self._measure(round_),
+            ledger=self.ledger,
+        )
+        self._progress = RoundProgress()
+        self._questions.close_round()
+        return record, now_s + self._questions.slowest_s
+
+    def _measure(self, round_: int) -> Measurement:
+        """How the clients are served, if this round is one that is evaluated."""
+        settings = self.settings
+        if round_ + 1 < settings.rounds and (round_ + 1) % settings.evaluate_every != 0:
+            return NOT_MEASURED
+        if not self._stream.held(self.scored_clients, "test").counts().any():
+            raise RunError(
+                f"round {round_}: no scored client holds test samples any more at data step "
+                f"{self._stream.step}; a trace must last as long as round.rounds = {settings.rounds}"
+            )
+        plan = self.parts.clusterer.serve(self._view(self.parts.clusterer, round_))
+        measured = measure(
+            self._executor,
+            self.bank,
+            plan,
+            self._stream,
+            self.scored_clients,
+            of_each=settings.log_client_accuracy,
+        )
+        self._divergence.refuse(round_, measured.loss or 0.0)
+        return measured
+
+    # -- shared --------------------------------------------------------------------------------------------
+
+    def _apply(self, assignment: Assignment | None) -> None:
+        """`assignment` is in force from now on; None: it stays as it was."""
+        if assignment is None:
+            return
+        before = None if self._assignment is None else self._labels()
+        if before is None or assignment.changes_models:
+            self.bank.apply(assignment)
+            self.parts.memory.remix(assignment)
+            self._solver_state.models_changed(self.bank.ids)
+        self._assignment, self._lanes = assignment, None
+        after = self._labels()
+        moved = 0 if before is None else int((before != after).sum())
+        self._progress.assigned(assignment, moved, before is None or moved > 0)
+
+    def _claim(self, round_: int) -> None:
+        """The newest arrivals belong to the members of now."""
+        self.parts.memory.claim(self._view(self.parts.memory, round_))
+
+    def _current(self) -> Assignment:
+        if self._assignment is None:
+            raise RunError("the clusterer answered its first call with no assignment")
+        return self._assignment
+
+    def _current_lanes(self, round_: int) -> Lanes:
+        """Those of the assignment, without clients that have nothing to train: they are no candidates."""
+        if self._lanes is None:
+            memory, lane = self.parts.memory, self._current().lane
+            trains = memory.trains(np.arange(len(lane)), self._view(memory, round_))
+            self._lanes = Lanes(np.where(trains, lane, -1), len(self.bank))
+        return self._lanes
+
+    def _candidates(self, round_: int, quota: Ints) -> list[Ints]:
+        """Of each lane its clients, ascending, none where it has no `quota`; RunError if there are none."""
+        lanes = self._current_lanes(round_).ids
+        candidates = [ids if count > 0 else NO_IDS for ids, count in zip(lanes, quota.tolist(), strict=True)]
+        if not any(map(len, candidates)):
+            in_lanes = int((self._current().lane >= 0).sum())
+            raise RunError(
+                f"round {round_}: nobody can be selected: of {self._stream.num_clients} clients "
+                f"{in_lanes} are in a selection lane, and none of these has samples to train on at data step "
+                f"{self._stream.step}; a trace must last as long as round.rounds = {self.settings.rounds}"
+            )
+        return candidates
+
+    def _needed(self, candidates: list[Ints]) -> int:
+        """How many must be online. Lanes without a quota can leave fewer than min_online: then all must
+        be.
+        """
+        return min(self.settings.min_online, sum(map(len, candidates)))
+
+    def _labels(self) -> Ints:
+        """(N,) the label of the model that each client's newest data belong to, the first of several; -1."""
+        labels: Ints = np.append(self.bank.labels, -1)[self._current().members[:, 0]]
+        return labels
+
+    def _view(self, part: Part, round_: int, **news: Any) -> View:
+        """What `part` may see now; `news` is as `Window.view` has it."""
+        assignment = self._assignment
+
+        def ask(
+            clients: Ints,
+            models: Ints,
+            samples: Samples,
+            metrics: frozenset[Metric] = frozenset({"correct"}),
+            limit: int | None = None,
+        ) -> Answers:
+            def resolve(asked: Ints) -> SampleRanges:
+                return self._window.samples_of(samples, asked, round_, assignment)
+
+            return self._questions.ask(round_, clients, models, resolve, metrics, limit)
+
+        return self._window.view(part, round_, assignment, ask, self._progress.log_trigger, **news)

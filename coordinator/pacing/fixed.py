@@ -1,0 +1,42 @@
+"""Rounds of a fixed duration: what is back by then is aggregated, the rest is abandoned."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.pacing.base import CohortSize, Pacing
+from emulator.arrays import Bools, Floats, Ints
+from emulator.numbers import Duration
+from emulator.plugins import Parameters
+
+
+class FixedParameters(Parameters):
+    """How long a round lasts."""
+
+    duration_s: Duration = Field(description="virtual seconds from dispatch to the server step")
+
+
+class Fixed(Pacing):
+    """A cohort goes out, over-committed. `duration_s` later what is back makes the round's server step, and
+    the rest is abandoned. A round never ends sooner, even when every visit is back.
+    """
+
+    Parameters = FixedParameters
+
+    def __init__(self, parameters: FixedParameters, cohort: CohortSize) -> None:
+        self.parameters = parameters
+        self.cohort = cohort
+
+    @property
+    def deadline_s(self) -> float:
+        return self.parameters.duration_s
+
+    def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
+        return np.broadcast_to(elapsed_s >= self.parameters.duration_s, out.shape)
+
+    def absorbs(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
+        return self.full(quota, out, back, elapsed_s)
+
+    def closes(self, absorbed: int, elapsed_s: float) -> bool:
+        return elapsed_s >= self.parameters.duration_s

@@ -1,0 +1,106 @@
+"""What pacings must keep to: pure rules over counts, by which every round comes to its server step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from coordinator.federation import SentOut
+from coordinator.pacing import CohortSize, Pacing
+from coordinator.visits import Visits
+from emulator.arrays import Floats, Ints
+from emulator.in_flight import NO_ENDS, VisitEnds
+from experiments.contracts.sameness import same
+
+COHORT = CohortSize(participants=10, over_commit=1.3)
+LANES = ([20], [12, 0, 7, 1], [3, 3, 3])
+START_S = 1000.0
+
+
+def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
+    """Counts per lane, none negative, none for a lane without clients; a pure function of what it is told,
+    each instant a question of its own; one dispatch, and one server step, in every round, whoever arrives,
+    drops out or is late.
+    """
+    for sizes in (np.array(lanes) for lanes in LANES):
+        pacing = make(COHORT)
+        deadline_s = pacing.deadline_s
+        assert deadline_s is None or (np.isfinite(deadline_s) and deadline_s > 0), (
+            f"deadline_s = {deadline_s}"
+        )
+        quota, wanted = _opening(pacing, sizes)
+        again = _opening(make(COHORT), sizes)
+        assert same((quota, wanted), again), "two fresh pacings answer equal counts differently"
+        _check_rows(pacing, quota, wanted)
+        for seed in range(20):
+            _play_round(make, sizes, quota, wanted, np.random.default_rng(seed))
+
+
+def _opening(pacing: Pacing, sizes: Ints) -> tuple[Ints, Ints]:
+    """Its quota for lanes of `sizes` clients, and the visits it opens."""
+    given, none = sizes.copy(), np.zeros_like(sizes)
+    quota = pacing.quota(sizes)
+    wanted = pacing.opens(quota, sizes, none, none)
+    for answer in (quota, wanted):
+        assert answer.shape == sizes.shape, f"{answer}: a count for each of {len(sizes)} lanes"
+        assert answer.dtype == np.int64, f"counts are {answer.dtype}, not int64"
+        assert (answer >= 0).all(), f"{answer}: counts must not be negative"
+        assert not answer[sizes == 0].any(), "a lane without clients can give none"
+    assert wanted.any(), "a round in which no visit is opened"
+    assert same(sizes, given), "it writes to what it is shown"
+    assert not none.any(), "it writes to what it is shown"
+    return quota, wanted
+
+
+def _check_rows(pacing: Pacing, quota: Ints, wanted: Ints) -> None:
+    """Asked about several instants at once, it answers each as if it were alone."""
+    back = np.stack([np.zeros_like(wanted), wanted // 2, wanted, wanted])
+    out = np.stack([wanted, wanted - wanted // 2, np.zeros_like(wanted), np.zeros_like(wanted)])
+    elapsed_s = np.array([[0.0], [1.0], [1e6], [1e12]])
+    for rule in (pacing.full, pacing.absorbs):
+        answers = rule(quota, out, back, elapsed_s)
+        assert answers.dtype == np.bool_, f"{rule.__name__} answers {answers.dtype}, not bool"
+        together = np.broadcast_to(answers, out.shape)
+        for row in range(len(out)):
+            alone = np.broadcast_to(rule(quota, out[row], back[row], elapsed_s[row]), quota.shape)
+            assert same(alone, together[row]), f"{rule.__name__}: each row of counts is a question of its own"
+
+
+def _play_round(
+    make: Callable[[CohortSize], Pacing], sizes: Ints, quota: Ints, wanted: Ints, rng: np.random.Generator
+) -> None:
+    """A round in which visits return or drop out in a drawn order, told at once and one by one."""
+    lanes = np.repeat(np.arange(len(sizes)), np.minimum(wanted, sizes))
+    lasts_s = rng.choice([1.0, 10.0, 1000.0]) * rng.integers(1, 9, size=len(lanes))
+    ends = VisitEnds(
+        START_S + lasts_s, np.arange(len(lanes)), np.arange(len(lanes)), rng.random(len(lanes)) < 0.2
+    ).in_order()
+    outcomes = [_played(make(COHORT), sizes, quota, lanes, ends, most) for most in (len(ends), 1)]
+    assert same(*outcomes), "visits that end are counted differently at once and one by one"
+
+
+def _played(
+    pacing: Pacing, sizes: Ints, quota: Ints, lanes: Ints, ends: VisitEnds, most: int
+) -> tuple[float, Ints, Floats]:
+    """When the round made its step, and how and when its visits ended; `most` ends are told at once.
+
+    RunError if the pacing asks for another dispatch or step than the round's one.
+    """
+    visits = Visits(pacing)
+    visits.plan(sizes, quota)
+    deadline_s = visits.open(SentOut(np.arange(len(lanes)), lanes, NO_ENDS), START_S)
+    until_s = np.inf if deadline_s is None else deadline_s
+    row, step_s = 0, None
+    while step_s is None and row < len(ends):
+        stop = min(row + most, int(np.searchsorted(ends.time_s, until_s, side="right")))
+        if row < stop:
+            count, step_s = visits.end(ends.part(row, stop))
+            row += count
+        elif np.isfinite(until_s):
+            step_s, until_s = (until_s if visits.deadline_passed(until_s) else None), np.inf
+    if step_s is None and np.isfinite(until_s):
+        step_s = until_s if visits.deadline_passed(until_s) else None
+    assert step_s is not None, "all visits have ended, the deadline has passed, and there is no server step"
+    ended = visits.close(step_s)
+    return step_s, ended.outcome, ended.end_s
