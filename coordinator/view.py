@@ -16,12 +16,11 @@ import numpy as np
 
 from coordinator.assignment import Assignment
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
-from emulator.messages import Metric, SampleRanges, Scores, Updates
+from emulator.messages import Metric, SampleRanges, Scores, Trigger, Updates
 from emulator.plugins import Parameters
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams, generators
 from emulator.storage.stateful import Stateful
-from emulator.trigger import Trigger
 
 
 class Part(Stateful, ABC):

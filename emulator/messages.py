@@ -1,4 +1,4 @@
-"""The columns that cross borders: work, sample ranges, tasks, updates, plans, scores and evaluations.
+"""What crosses borders: work, sample ranges, tasks, updates, plans, scores, evaluations and triggers.
 
 N clients, M models, P parameters, n rows of the message at hand.
 """
@@ -329,3 +329,17 @@ class Evaluation:
 
     accuracy: Floats
     loss: Floats
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """What a clusterer compared when it was asked whether everybody is to be clustered anew.
+
+    Distances are in the clusterer's own metric. It fires when `shift` reaches `threshold` x `mean_distance`.
+    """
+
+    shift: float  # of the centre that moved furthest
+    mean_distance: float | None  # between two centres; None: there is one centre
+    threshold: float | None  # None: it never fires
+    clusters: int  # centres that were compared, before anybody is clustered anew
+    fired: bool

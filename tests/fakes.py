@@ -45,13 +45,13 @@ from emulator.messages import (
     Scores,
     StateSpec,
     TrainTasks,
+    Trigger,
     Updates,
 )
 from emulator.plugins import NoParameters
 from emulator.ports import Segment, Split
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
-from emulator.trigger import Trigger
 
 Intervals = Sequence[tuple[float, float]]
 

@@ -17,8 +17,8 @@ from coordinator.clusterers.base import Clusterer, Representation
 from coordinator.clusterers.partition import Partition, PartitionParameters, means, nearest, partition
 from coordinator.view import View
 from emulator.arrays import Floats
+from emulator.messages import Trigger
 from emulator.numbers import Factor
-from emulator.trigger import Trigger
 
 
 def _number_or_never(value: Any) -> Any:

@@ -8,8 +8,8 @@ from coordinator.assignment import Assignment, Fit
 from coordinator.federation.measurement import Measurement
 from emulator.arrays import Ints
 from emulator.ledger import Ledger
+from emulator.messages import Trigger
 from emulator.storage.runlog import RoundRecord
-from emulator.trigger import Trigger
 
 
 @dataclass

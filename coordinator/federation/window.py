@@ -14,10 +14,9 @@ from coordinator.memories import Memory
 from coordinator.view import Ask, ClaimedBy, Part, Samples, View
 from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
-from emulator.messages import SampleRanges, Updates
+from emulator.messages import SampleRanges, Trigger, Updates
 from emulator.ports import Executor, SampleStream
 from emulator.seeding import RandomStreams
-from emulator.trigger import Trigger
 
 
 class Window:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sized
 from dataclasses import fields
 from typing import Any
 
-from emulator.trigger import Trigger
+from emulator.messages import Trigger
 
 MOST_LINE_BYTES = 2**25
 """Of one line: what is said of six million clients, each with an accuracy of its own."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from emulator.arrays import Floats32, Ints
 from emulator.errors import DataFileError
+from emulator.messages import Trigger
 from emulator.storage.bounded import json_document
 from emulator.storage.log_lines import (
     MOST_CLIENTS,
@@ -33,7 +34,6 @@ from emulator.storage.log_lines import (
 from emulator.storage.own_files import create_file, open_file
 from emulator.storage.packed import packed, unpacked
 from emulator.storage.state_tree import Tree
-from emulator.trigger import Trigger
 
 
 @dataclass(frozen=True, eq=False)

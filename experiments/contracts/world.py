@@ -16,10 +16,9 @@ from coordinator.memories import Memory
 from coordinator.memories.claimed import Claimed, ClaimedParameters
 from coordinator.view import Answers, ClaimedBy, Part, Samples, View
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
-from emulator.messages import ArrayUpdates, Metric, SampleRanges
+from emulator.messages import ArrayUpdates, Metric, SampleRanges, Trigger
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams
-from emulator.trigger import Trigger
 from experiments.contracts.scores import METRICS, scores_of, target_of
 
 LAYOUT = {"weight": Segment(0, 3, (3,)), "mask": Segment(3, 6, (3,), trainable=False)}

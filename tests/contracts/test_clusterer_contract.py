@@ -12,9 +12,8 @@ from coordinator.clusterers import Clusterer
 from coordinator.clusterers.single import Single
 from coordinator.view import ClaimedBy
 from emulator.errors import RunError
-from emulator.messages import InferencePlan
+from emulator.messages import InferencePlan, Trigger
 from emulator.plugins import NoParameters
-from emulator.trigger import Trigger
 from experiments import contracts
 from tests.fakes import NOTHING, ints
 

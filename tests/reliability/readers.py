@@ -423,8 +423,8 @@ def log_seeds() -> tuple[bytes, ...]:
     """A log whose arrays are lists, and one in which they are packed."""
     import tempfile
 
+    from emulator.messages import Trigger
     from emulator.storage.runlog import RunLog
-    from emulator.trigger import Trigger
     from tests.experiments.synthetic_runs import CONCEPTS, a_drifting_run, a_record
 
     logs = []

@@ -14,9 +14,8 @@ from coordinator.clusterers import Clusterer
 from coordinator.federation.bank import ModelBank
 from coordinator.view import Answers, ClaimedBy, Samples, View
 from emulator.arrays import NO_IDS, Floats, Ints
-from emulator.messages import SampleRanges, Scores
+from emulator.messages import SampleRanges, Scores, Trigger
 from emulator.seeding import RandomStreams
-from emulator.trigger import Trigger
 
 SAMPLES = 100
 """What each client receives per data step."""

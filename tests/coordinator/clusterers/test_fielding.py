@@ -3,7 +3,7 @@ import pytest
 
 from coordinator.assignment import Assignment, Fit
 from coordinator.clusterers.fielding import Fielding, FieldingParameters
-from emulator.trigger import Trigger
+from emulator.messages import Trigger
 from tests.fakes import FakeExecutor, FakeStream, Population, a_view, one_hot
 
 NEVER = 1e9  # a threshold that no shift reaches

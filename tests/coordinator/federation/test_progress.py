@@ -2,8 +2,8 @@ import pytest
 
 from coordinator.assignment import Fit
 from coordinator.federation.progress import RoundProgress
+from emulator.messages import Trigger
 from emulator.storage.state_tree import as_tree, from_bytes, of_tree, to_bytes
-from emulator.trigger import Trigger
 
 SILENT, LATER, FIRED, AGAIN = (
     Trigger(shift, 2.0, 0.25, 3, fired)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from emulator.errors import DataFileError, ForeignFileError
+from emulator.messages import Trigger
 from emulator.storage.packed import PLAIN
 from emulator.storage.runlog import RoundRecord, RunLog, read_log
-from emulator.trigger import Trigger
 
 RECORD = RoundRecord(
     round=3,

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from emulator.trigger import Trigger
+from emulator.messages import Trigger
 from experiments.results.rounds_table import write_rounds_table
 from tests.experiments.synthetic_runs import a_run
 
