@@ -16,8 +16,7 @@ from experiments.bench.figures import Figure, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved
 from experiments.bench.shipped import shipped_experiment
 from experiments.config import Experiment, locator
-from experiments.running.plan import plan_run
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 
 ARM = "fielding"

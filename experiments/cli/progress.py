@@ -18,7 +18,7 @@ from rich.text import Text
 
 from experiments.cli.streams import Notes
 from experiments.results.formats import time_scale
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import PlannedRun, Reached
 from experiments.running.time_left import TimeLeft
 
 PLAIN_LINES_PER_RUN = 4

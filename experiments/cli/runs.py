@@ -27,8 +27,7 @@ from experiments.results.table import build_table, how_many_runs, recorded_name,
 from experiments.results.write import write_results
 from experiments.running.folder import load_folder, plan_folder, refuse_failed, run_folder
 from experiments.running.locking import locked
-from experiments.running.plan import Plan, plan_run
-from experiments.running.planned_run import PlannedRun
+from experiments.running.plan import Plan, PlannedRun, plan_run
 from experiments.running.replicas import follow, joined
 from experiments.running.runner import run_plan
 from experiments.running.stop import Stop

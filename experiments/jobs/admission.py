@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from experiments.running.planned_run import PlannedRun
+from experiments.running.plan import PlannedRun
 
 SHARE = 0.8
 """Of the memory that was available at the start."""

@@ -18,8 +18,7 @@ from experiments.jobs.order import RunQueue, World, world_of
 from experiments.jobs.roster import MEET_AGAIN_S, Roster, Seat
 from experiments.jobs.workplace import Answer, Job
 from experiments.running.manifest import Drawn, recorded_files, write_manifest
-from experiments.running.plan import Plan
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import Plan, PlannedRun, Reached
 from experiments.running.runner import Outcomes, Progress, failed_runs, tidy
 from experiments.running.source_files import Identity
 from experiments.running.stop import Stop

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from experiments.running.planned_run import PlannedRun
+from experiments.running.plan import PlannedRun
 
 World = tuple[str, int]
 """An experiment and a seed: what has to be drawn once for all arms of it."""

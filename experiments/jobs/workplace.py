@@ -19,8 +19,7 @@ from experiments.config import locator, parse_experiment
 from experiments.results.run_directory import RunDirectory
 from experiments.running.locking import RunAtWorkError, lock_content
 from experiments.running.manifest import Drawn
-from experiments.running.plan import Plan
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import Plan, PlannedRun, Reached
 from experiments.running.runner import draw_world, run_one
 from experiments.running.source_files import Identity, SourceFiles
 from experiments.running.stop import Stop

@@ -1,4 +1,4 @@
-"""What is to be run where: a configuration, and the run directory prepared for it."""
+"""What is to be run where: a configuration, its runs, and the run directory prepared for them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,30 @@ from experiments.config import Experiment, Locate, parse_experiment
 from experiments.naming import naming
 from experiments.results.run_directory import RunDirectory
 from experiments.running.leftovers import at_work, clear
-from experiments.running.planned_run import PlannedRun
 
 MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One (arm, seed) that a command is about to run, or finds finished."""
+
+    experiment: str
+    arm: str
+    seed: int
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a run has come: `rounds` are done, the last of them closed at `closed_s` of virtual time.
+
+    `accuracy` is that of the last evaluated round; None while this attempt at the run has had none.
+    """
+
+    rounds: int
+    closed_s: float
+    accuracy: float | None
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from experiments.running.attempt import Attempt, Tally
 from experiments.running.leftovers import sweep
 from experiments.running.locking import RunAtWorkError, seed_locked
 from experiments.running.manifest import Drawn, recorded_files, write_manifest
-from experiments.running.plan import Plan, some
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import Plan, PlannedRun, Reached, some
 from experiments.running.replicas import agree_on, lead_to_draw, lead_to_play, leading
 from experiments.running.source_files import SourceFiles
 from experiments.running.stop import Stop

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from experiments.running.planned_run import PlannedRun
+from experiments.running.plan import PlannedRun
 
 Arm = tuple[str, str]  # of an experiment
 

@@ -15,7 +15,7 @@ import pyarrow.csv
 import tomli_w
 
 from experiments.config import Experiment, parse_experiment
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import PlannedRun, Reached
 
 SMALL: dict[str, Any] = {
     "name": "small",

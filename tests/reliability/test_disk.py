@@ -16,8 +16,7 @@ from emulator.errors import InputError, ResumableError
 from experiments.config import Experiment, locator
 from experiments.results.run_directory import RunDirectory
 from experiments.running.locking import locked
-from experiments.running.plan import plan_run
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story, small, write_small
 from tests.reliability.kills import Killing, results

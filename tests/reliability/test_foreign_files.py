@@ -20,8 +20,7 @@ from emulator.storage.checkpoints import read_checkpoint
 from emulator.storage.state_tree import to_bytes
 from experiments.config import locator
 from experiments.results.run_directory import RunDirectory
-from experiments.running.plan import plan_run
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 from experiments.running.stop import Stop
 from tests.experiments.cli.conftest import Driftscale, driftscale  # noqa: F401  (a fixture)

@@ -15,8 +15,7 @@ from experiments.bench.digits import Silence
 from experiments.bench.probes.memory import resident_bytes
 from experiments.bench.shipped import shipped_experiment
 from experiments.config import locator
-from experiments.running.plan import plan_run
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 
 ARM = "fielding"

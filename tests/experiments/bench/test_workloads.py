@@ -15,7 +15,7 @@ from experiments.bench.probes.growth import Watching
 from experiments.bench.probes.memory import BUILD, resident_bytes
 from experiments.bench.shipped import shipped_experiment
 from experiments.bench.streaming import Streaming, StreamSizes, recounted, streaming_figures
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import PlannedRun, Reached
 
 SIZES = StreamSizes(clients=40, steps=3, participants=4)
 

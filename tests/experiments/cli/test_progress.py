@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from experiments.cli.progress import BarProgress, LineProgress
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import PlannedRun, Reached
 
 GLOBAL, FIELDING, STATIC = (PlannedRun("x", arm, 1, 4) for arm in ("global", "fielding", "static"))
 FIRST = Reached(1, closed_s=10.0, accuracy=None)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from experiments.jobs.admission import Admission, jobs_at_once
-from experiments.running.planned_run import PlannedRun
+from experiments.running.plan import PlannedRun
 
 GIB = 2.0**30
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from experiments.jobs.order import RunQueue, World, world_of
-from experiments.running.planned_run import PlannedRun
+from experiments.running.plan import PlannedRun
 
 
 def run(arm: str, seed: int, experiment: str = "e") -> PlannedRun:

@@ -25,8 +25,7 @@ from experiments.jobs import workplace
 from experiments.jobs.workplace import EVENT_EVERY_S, Job, Workplace, _Teller, described
 from experiments.running.locking import lock_content, locked, seed_locked
 from experiments.running.manifest import Drawn, write_manifest
-from experiments.running.plan import Plan, plan_run
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import Plan, PlannedRun, Reached, plan_run
 from experiments.running.runner import draw_world, run_plan
 from tests.experiments.jobs.fakes import a_plan
 from tests.experiments.small import Story, write_idx_folder, write_label_trace, write_replay

@@ -17,8 +17,7 @@ from experiments.build import World, build_world
 from experiments.config import Experiment
 from experiments.results.run_directory import RunDirectory
 from experiments.running import replicas
-from experiments.running.plan import plan_run
-from experiments.running.planned_run import PlannedRun, Reached
+from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.replicas import follow
 from experiments.running.runner import FailedRunsError, run_plan
 from tests.executor.meeting import together

@@ -29,8 +29,7 @@ from experiments.running import runner
 from experiments.running.leftovers import clear
 from experiments.running.locking import RunAtWorkError, seed_locked
 from experiments.running.machine import host_name
-from experiments.running.plan import check, plan_run
-from experiments.running.planned_run import Reached
+from experiments.running.plan import Reached, check, plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import (
     DEVICES,

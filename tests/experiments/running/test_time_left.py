@@ -1,6 +1,6 @@
 import pytest
 
-from experiments.running.planned_run import PlannedRun
+from experiments.running.plan import PlannedRun
 from experiments.running.time_left import TimeLeft
 
 
