@@ -20,11 +20,11 @@ from experiments.cli.tables import print_drift, print_path, print_summary, print
 from experiments.cli.workers import Scale, scaled_out
 from experiments.config import load_experiment, locator
 from experiments.jobs.command import run_side_by_side
+from experiments.results.report import write_results
 from experiments.results.report.cells import how_far
 from experiments.results.run_directory import RunDirectory
 from experiments.results.summary import Summary
 from experiments.results.table import build_table, how_many_runs, recorded_name, write_table
-from experiments.results.write import write_results
 from experiments.running.folder import load_folder, plan_folder, refuse_failed, run_folder
 from experiments.running.locking import locked
 from experiments.running.plan import Plan, PlannedRun, plan_run

@@ -23,8 +23,8 @@ from emulator.plugins import Parameters
 from experiments.config import Experiment, locator, parse_experiment
 from experiments.contracts import check_numbers
 from experiments.contracts.numbers import configured_numbers, extreme_tables
+from experiments.results.report import write_results
 from experiments.results.run_directory import RunDirectory
-from experiments.results.write import write_results
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.contracts.registries import LEAST, REGISTRIES

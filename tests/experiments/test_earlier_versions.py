@@ -12,8 +12,8 @@ import pytest
 
 from emulator.errors import ConfigurationError
 from experiments.config import Experiment, load_experiment, parse_experiment
+from experiments.results.report import write_results
 from experiments.results.run_directory import RunDirectory
-from experiments.results.write import write_results
 from experiments.running.plan import check, plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story, small, small_table

@@ -10,7 +10,7 @@ import pytest
 import tomli_w
 
 from experiments.config import load_experiment, locator
-from experiments.results.write import write_results
+from experiments.results.report import write_results
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story

@@ -1,5 +1,5 @@
 """`report.html`: what a run came to, in one file that contacts no host."""
 
-from experiments.results.report.page import write_report
+from experiments.results.report.page import write_report, write_results
 
-__all__ = ["write_report"]
+__all__ = ["write_report", "write_results"]

@@ -1,4 +1,7 @@
-"""Puts the report together: tables and captions here, the page itself in `report_page.html`."""
+"""Puts the report together: tables and captions here, the page itself in `report_page.html`.
+
+`write_results` writes all that is made of finished runs.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,9 @@ from experiments.results.recorded import MOST_EXPERIMENT_BYTES
 from experiments.results.report import figures
 from experiments.results.report.columns import ACCURACY, COSTS, FAULTS, TARGET, target_name, text_table
 from experiments.results.report.drift_section import drift_section
-from experiments.results.report.environment import template
 from experiments.results.report.faults_section import faults_section
 from experiments.results.report.figures import Arm
 from experiments.results.report.headline import drift_sentence, sentences
-from experiments.results.report.missing import missing_runs
 from experiments.results.report.notes import (
     HOW_TO_SET_A_TARGET,
     accuracy_note,
@@ -33,9 +34,11 @@ from experiments.results.report.notes import (
     horizon_note,
     target_note,
 )
-from experiments.results.report.what_was_run import lead, settings_of_run
+from experiments.results.report.table_page import template
+from experiments.results.report.what_was_run import lead, missing_runs, settings_of_run
+from experiments.results.rounds_table import write_rounds_table
 from experiments.results.run_directory import FinishedRun, RunDirectory
-from experiments.results.summary import Summary, summarise_directory
+from experiments.results.summary import Summary, summarise_directory, write_summary
 
 MOST_DRAWN_TARGETS = 50
 PLOT_CONFIG = {"displaylogo": False, "showSendToCloud": False, "responsive": True}
@@ -62,6 +65,20 @@ class Plot:
                 default_width="100%",
             )
         )
+
+
+def write_results(directory: RunDirectory) -> Summary:
+    """Write `summary.json`, `rounds.parquet` and, once the reference arm has a finished run, `report.html`.
+
+    InputError without a finished run, ForeignFileError before anything is written.
+    """
+    directory.refuse_foreign()
+    runs = directory.finished_runs()
+    summary = write_summary(directory, runs)
+    write_rounds_table(directory.rounds_path, runs)
+    if summary.accuracy:
+        write_report(directory, runs, summary)
+    return summary
 
 
 def write_report(

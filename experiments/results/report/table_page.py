@@ -1,4 +1,7 @@
-"""`table.html`: the table over the experiments of a folder, as a page that contacts no host."""
+"""`table.html`: the table over the experiments of a folder, as a page that contacts no host.
+
+`template` is of the report too.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
 from experiments.results.report.cells import NOTHING, compared, how_far, models, scored_steps
-from experiments.results.report.environment import template
 
 TITLES = {
     "accuracy_omitting_drift": "Accuracy (%), omitting drift cells",
     "accuracy_including_drift": "Accuracy (%), including drift cells",
 }
+
+
+def template(name: str) -> Template:
+    """The template of that file name in this package. Names are escaped; a missing one is an error."""
+    environment = Environment(
+        loader=PackageLoader("experiments.results", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
 
 
 def render_table(table: Mapping[str, Any]) -> str:

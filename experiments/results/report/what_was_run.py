@@ -1,8 +1,8 @@
-"""What a report says of the configuration behind it."""
+"""What a report says of the configuration behind it, and of the configured runs that do not count in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from experiments.results.run_directory import RunDirectory
@@ -44,6 +44,28 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
         facts.append(("versions", _settings(manifest["versions"])))
         facts += [("later versions", _settings(later)) for later in manifest.get("later_versions", [])]
     return facts
+
+
+def missing_runs(directory: RunDirectory, counted: Container[tuple[str, int]]) -> list[str]:
+    """A line for each arm with runs that are not `counted`, and each reason, with the seeds:
+    "driftsurf: seeds 0, 1 not finished"."""
+    seeds: dict[tuple[str, str], list[int]] = {}
+    configured = directory.seeds()
+    for arm in directory.arms():
+        for seed in configured:
+            if (arm, seed) not in counted:
+                seeds.setdefault((arm, _reason(directory, arm, seed)), []).append(seed)
+    return [
+        f"{arm}: seed{'s' if len(those) > 1 else ''} {', '.join(map(str, those))} {reason}"
+        for (arm, reason), those in seeds.items()
+    ]
+
+
+def _reason(directory: RunDirectory, arm: str, seed: int) -> str:
+    if directory.is_done(arm, seed):
+        return "finished, but the reference arm did not finish this seed"
+    failure = directory.failure(arm, seed)
+    return "not finished" if failure is None else f"failed: {failure}"
 
 
 def _arm_parts(experiment: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -3,9 +3,9 @@ import json
 import pytest
 
 from emulator.errors import DataFileError, InputError
+from experiments.results.report import write_results
 from experiments.results.report.table_page import columns_with_drift
 from experiments.results.table import build_table, recorded_name, run_directories, write_table
-from experiments.results.write import write_results
 from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
 
 HOSTILE = "<img src=x onerror=alert(1)>"
