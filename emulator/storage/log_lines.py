@@ -6,11 +6,9 @@ A log may come from somebody else. ValueError says what is wrong with a line; th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sized
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import dataclass
 from typing import Any
-
-from emulator.messages import Trigger
 
 MOST_LINE_BYTES = 2**25
 """Of one line: what is said of six million clients, each with an accuracy of its own."""
@@ -36,6 +34,55 @@ ROUNDING = 1e-9
 """By which a mean of ones may exceed one."""
 
 
+@dataclass(frozen=True)
+class Kind:
+    """Which values JSON may give a field; `name` is the field's type, for errors to name."""
+
+    name: str
+    fits: Callable[[object], bool]
+
+
+def or_none(kind: Kind) -> Kind:
+    return Kind(f"{kind.name} | None", lambda value: value is None or kind.fits(value))
+
+
+def object_of(name: str, kinds: Mapping[str, Kind]) -> Kind:
+    """Objects that have these keys and no others."""
+    return Kind(
+        name,
+        lambda value: (
+            isinstance(value, dict)
+            and value.keys() == kinds.keys()
+            and all(kind.fits(value[key]) for key, kind in kinds.items())
+        ),
+    )
+
+
+def by_number(kind: Kind) -> Kind:
+    """Objects whose keys are whole numbers, with values of this `kind`."""
+    return Kind(
+        f"dict[int, {kind.name}]",
+        lambda value: (
+            isinstance(value, dict)
+            and all(_is_whole_number(key) for key in value)
+            and all(map(kind.fits, value.values()))
+        ),
+    )
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is finite; whole numbers count only as far as a float has them all."""
+    if type(value) is int:
+        return -(2**53) <= value <= 2**53
+    return type(value) is float and math.isfinite(value)
+
+
+FLAG = Kind("bool", lambda value: type(value) is bool)
+WHOLE = Kind("int", lambda value: type(value) is int)
+NUMBER = Kind("float", _is_number)
+WHOLES = Kind("list[int]", lambda value: isinstance(value, list) and set(map(type, value)) <= {int})
+
+
 def refuse_wrong_header(header: Mapping[str, Any]) -> None:
     """ValueError unless what it has of the things that are read of it is of their kind."""
     clients, concepts = header.get("num_clients"), header.get("concepts")
@@ -55,15 +102,15 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
 
 
 def refuse_wrong_record(
-    line: Mapping[str, Any], kinds: Mapping[str, str], header: Mapping[str, Any], arrays: Mapping[str, Any]
+    line: Mapping[str, Any], kinds: Mapping[str, Kind], header: Mapping[str, Any], arrays: Mapping[str, Any]
 ) -> None:
-    """ValueError unless each value of a record is of its kind (that of the field, as it is spelt).
+    """ValueError unless each value of a record is of its kind.
 
     `arrays` are those of its values that are unpacked already: as long as there are clients.
     """
     for name, value in line.items():
-        if name not in arrays and not _is_of_kind(value, kinds[name]):
-            raise ValueError(f"{name} must be of kind {kinds[name]}, and finite")
+        if name not in arrays and not kinds[name].fits(value):
+            raise ValueError(f"{name} must be of kind {kinds[name].name}, and finite")
     for name in ("round", "step"):
         if line[name] < 0:
             raise ValueError(f"{name} = {line[name]} must be at least 0")
@@ -90,40 +137,9 @@ def scored_clients(header: Mapping[str, Any], clients: int | None) -> int | None
     return clients if scored is None else len(scored)
 
 
-def _is_of_kind(value: Any, kind: str) -> bool:
-    if value is None:
-        return kind.endswith("| None")
-    match kind.removesuffix(" | None"):
-        case "bool":
-            return type(value) is bool
-        case "int":
-            return type(value) is int
-        case "float":
-            # Whole numbers only as far as a float has them all.
-            return -(2**53) <= value <= 2**53 if type(value) is int else _is_finite_float(value)
-        case "list[int]":
-            return type(value) is list and set(map(type, value)) <= {int}
-        case "dict[int, float | None]":
-            return type(value) is dict and all(
-                _is_whole_number(key) and _is_of_kind(item, "float | None") for key, item in value.items()
-            )
-        case "Trigger":
-            kinds = {item.name: str(item.type) for item in fields(Trigger)}
-            return (
-                type(value) is dict
-                and set(value) == set(kinds)
-                and all(_is_of_kind(value[name], kinds[name]) for name in kinds)
-            )
-    return False
-
-
 def _is_whole_number(key: str) -> bool:
     """Whether it is a whole number as we write one, above zero."""
     return key.isascii() and key.isdecimal() and key[0] != "0" and len(key) <= MOST_DIGITS
-
-
-def _is_finite_float(value: Any) -> bool:
-    return type(value) is float and math.isfinite(value)
 
 
 def _is_list_of_counts(value: Any) -> bool:

@@ -24,10 +24,18 @@ from emulator.errors import DataFileError
 from emulator.messages import Trigger
 from emulator.storage.bounded import json_document
 from emulator.storage.log_lines import (
+    FLAG,
     MOST_CLIENTS,
     MOST_LINE_BYTES,
     MOST_LOG_BYTES,
     MOST_UNPACKED_BYTES,
+    NUMBER,
+    WHOLE,
+    WHOLES,
+    Kind,
+    by_number,
+    object_of,
+    or_none,
     refuse_wrong_header,
     refuse_wrong_record,
 )
@@ -106,6 +114,54 @@ PER_CLIENT: dict[str, type[np.int64] | type[np.float32]] = {
 }
 """The fields of a record that are arrays."""
 
+TRIGGER: dict[str, Kind] = {
+    "shift": NUMBER,
+    "mean_distance": or_none(NUMBER),
+    "threshold": or_none(NUMBER),
+    "clusters": WHOLE,
+    "fired": FLAG,
+}
+
+KINDS: dict[str, Kind] = {
+    "round": WHOLE,
+    "step": WHOLE,
+    "opened_s": NUMBER,
+    "dispatched_s": NUMBER,
+    "closed_s": NUMBER,
+    "participants": WHOLES,
+    "kept": WHOLES,
+    "dropped": WHOLES,
+    "changed": WHOLE,
+    "reported": WHOLE,
+    "moved": WHOLE,
+    "reclustered": FLAG,
+    "clusters": WHOLES,
+    "train_loss": or_none(NUMBER),
+    "accuracy": or_none(NUMBER),
+    "accuracy_std": or_none(NUMBER),
+    "loss": or_none(NUMBER),
+    "mean_client_distance": or_none(NUMBER),
+    "unclustered_distance": or_none(NUMBER),
+    "scored_clients": or_none(WHOLE),
+    "drift_cells": or_none(WHOLE),
+    "accuracy_omitting_drift": or_none(NUMBER),
+    "download_bytes": NUMBER,
+    "upload_bytes": NUMBER,
+    "control_bytes": NUMBER,
+    "models_sent": NUMBER,
+    "kmeans_clients": or_none(WHOLE),
+    "silhouette_clients": or_none(WHOLE),
+    "rejected": WHOLES,
+    "crashed": WHOLES,
+    "trigger": or_none(object_of("Trigger", TRIGGER)),
+    "silhouettes": or_none(by_number(or_none(NUMBER))),
+}
+"""What each of the other fields may be in a line; a test compares both tables with the declarations."""
+
+NEEDED = {
+    item.name for item in fields(RoundRecord) if item.default is MISSING and item.default_factory is MISSING
+}
+"""The fields that records of all versions have; the others came later."""
 
 READ_AT_ONCE = 2**24  # bytes
 
@@ -218,16 +274,12 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
             left -= len(about["byzantine"][kind])
     except ValueError as error:
         raise DataFileError(path, f"damaged: not the header of a run ({error})", row=1) from error
-    known = {
-        item.name: item.default is MISSING and item.default_factory is MISSING for item in fields(RoundRecord)
-    }
-    kinds = {item.name: str(item.type) for item in fields(RoundRecord)}
-    needed = {name for name, is_needed in known.items() if is_needed}  # the others came later
+    known = {*PER_CLIENT, *KINDS}
     records: list[RoundRecord] = []
     members: Ints | None = None  # the last ones read
     num_bytes = 0  # of all arrays
     for number, line in lines:
-        if line.pop("kind", None) != "round" or not needed <= set(line) <= set(known):
+        if line.pop("kind", None) != "round" or not NEEDED <= set(line) <= known:
             raise DataFileError(path, "not a round record of this version", row=number)
         for name, kind in PER_CLIENT.items():
             if line.get(name) is not None:
@@ -241,7 +293,7 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
             problem = f"its arrays come to more than {MOST_UNPACKED_BYTES:,} bytes by here"
             raise DataFileError(path, problem, row=number)
         try:
-            refuse_wrong_record(line, kinds, about, {name: line.get(name) for name in PER_CLIENT})
+            refuse_wrong_record(line, KINDS, about, {name: line.get(name) for name in PER_CLIENT})
             found = line["members"]
             if found is not None and members is not None and len(found) != len(members):
                 raise ValueError(f"members has {len(found)} entries, and had {len(members)}")

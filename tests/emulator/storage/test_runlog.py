@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 from emulator.errors import DataFileError, ForeignFileError
 from emulator.messages import Trigger
 from emulator.storage.packed import PLAIN
-from emulator.storage.runlog import RoundRecord, RunLog, read_log
+from emulator.storage.runlog import KINDS, PER_CLIENT, TRIGGER, RoundRecord, RunLog, read_log
 
 RECORD = RoundRecord(
     round=3,
@@ -176,6 +176,18 @@ def test_records_differ_when_what_they_say_of_a_client_does() -> None:
     assert replace(RECORD, members=np.array([0, 2, 1])) != RECORD
     assert replace(RECORD, members=None) != RECORD
     assert replace(RECORD) == RECORD
+
+
+def test_every_field_of_a_record_is_checked_as_what_it_is_declared() -> None:
+    declared = {item.name: item.type for item in fields(RoundRecord)}
+    arrays = {np.int64: "Ints | None", np.float32: "Floats32 | None"}
+    assert declared == {
+        **{name: arrays[kind] for name, kind in PER_CLIENT.items()},
+        **{name: kind.name for name, kind in KINDS.items()},
+    }
+    assert {item.name: item.type for item in fields(Trigger)} == {
+        name: kind.name for name, kind in TRIGGER.items()
+    }
 
 
 def test_a_log_from_before_the_newest_fields_can_be_read(tmp_path: Path) -> None:
