@@ -27,9 +27,9 @@ from emulator.ports import Availability, Executor, Segment
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
+from executor.malloc import give_back_freed_memory
 from executor.replicas import ReplicatedExecutor
 from experiments.config import Arm, Experiment, Locate
-from experiments.freed_memory import give_back_freed_memory
 from experiments.naming import naming
 from experiments.stopwatch import Stopwatch, timed_clusterer, timed_executor
 from traces.sources import TraceContext

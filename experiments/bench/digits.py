@@ -7,6 +7,7 @@ Wall times are the run's own, from its `timing.json`.
 from __future__ import annotations
 
 import tempfile
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,7 @@ import numpy as np
 from emulator.errors import RunError
 from experiments.bench.figures import Figure, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved
-from experiments.bench.shipped import shipped_experiment
-from experiments.config import Experiment, locator
+from experiments.config import Experiment, load_experiment, locator
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 
@@ -54,8 +54,14 @@ class Silence:
         raise RunError(f"bench digits: {reason}")
 
 
+def digits_online(*settings: str) -> Experiment:
+    """The shipped experiment with `settings` over it, for its first seed."""
+    with resources.as_file(resources.files("experiments").joinpath("configs", "digits-online.toml")) as path:
+        return load_experiment(Path(path), settings, seeds=[0])
+
+
 def measure_digits(repeats: int, say: Say) -> list[Figure]:
-    return digits_figures(shipped_experiment("digits-online"), repeats, say)
+    return digits_figures(digits_online(), repeats, say)
 
 
 def digits_figures(experiment: Experiment, repeats: int, say: Say) -> list[Figure]:

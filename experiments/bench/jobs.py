@@ -12,7 +12,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,6 @@ from emulator.errors import RunError
 from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved
 from experiments.bench.memory import BYTES_PER_MB, in_a_process
-from experiments.bench.shipped import frozen_digits
 from experiments.results.run_directory import RunDirectory
 
 JOBS = 2
@@ -136,6 +137,11 @@ def seconds_until_met() -> float:
     start_s = time.monotonic()
     met_s: float = in_a_process("start", str(JOBS))
     return met_s - start_s
+
+
+def frozen_digits() -> AbstractContextManager[Path]:
+    """The configuration of the bench's own 15 runs, while it is open."""
+    return resources.as_file(resources.files("experiments").joinpath("bench", "digits_15_runs.toml"))
 
 
 def play(jobs: int, options: Sequence[str]) -> Turn:

@@ -19,9 +19,9 @@ from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.models.base import ModelSpec
 from executor.training.plain_loop import PlainLoop
+from experiments.bench.digits import digits_online
 from experiments.bench.figures import Figure, Reference, figure
 from experiments.bench.measure import Measured, Say, interleaved, timed
-from experiments.bench.shipped import shipped_experiment
 from experiments.bench.training import PLAIN_LOOP
 from experiments.config import locator
 from traces.sources import TraceContext
@@ -86,8 +86,7 @@ class Streaming:
         self.sizes = sizes
         self.streams = RandomStreams(SEED)
         rounds = sizes.steps + 1
-        self.experiment = shipped_experiment(
-            "digits-online",
+        self.experiment = digits_online(
             f"trace.clients={sizes.clients}",
             "trace.rounds_per_step=1",
             f"trace.retain_rounds={RETAINED_STEPS}",

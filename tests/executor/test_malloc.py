@@ -4,8 +4,12 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
+
+from executor.malloc import give_back_freed_memory
 
 REUSED = """
 import resource
@@ -24,8 +28,14 @@ first = faults(size)
 print(first, max(faults(size) for _ in range(3)))
 """
 
+GLIBC_ALONE = pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="other C libraries have rules of their own"
+)
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="what is kept is a matter of glibc")
+BLOCKS, BLOCK_BYTES = 2000, 20_000
+
+
+@GLIBC_ALONE
 @pytest.mark.parametrize("environment", [{}, {"MALLOC_TRIM_THRESHOLD_": "65536"}], ids=["plain", "of dask"])
 @pytest.mark.parametrize("size", [8, 30])
 def test_what_was_freed_is_used_again_without_a_page_fault(size: int, environment: dict[str, str]) -> None:
@@ -39,3 +49,18 @@ def test_what_was_freed_is_used_again_without_a_page_fault(size: int, environmen
     first, later = (int(number) for number in done.stdout.split())
     assert later < 20  # 8 MiB are 2,000 pages, or 4 huge ones and some 500 around them
     assert later <= first
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+@GLIBC_ALONE
+def test_what_was_freed_below_something_that_is_kept_is_given_back() -> None:
+    blocks = [np.ones(BLOCK_BYTES, dtype=np.uint8) for _ in range(BLOCKS)]
+    kept = blocks[-1]
+    del blocks
+    before = resident_bytes()
+    give_back_freed_memory()
+    assert resident_bytes() < before - BLOCKS * BLOCK_BYTES / 2
+    assert kept.all()

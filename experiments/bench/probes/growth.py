@@ -11,9 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from experiments.bench.digits import Silence
+from experiments.bench.digits import Silence, digits_online
 from experiments.bench.probes.memory import resident_bytes
-from experiments.bench.shipped import shipped_experiment
 from experiments.config import locator
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
@@ -39,8 +38,7 @@ class Watching(Silence):
 
 def main(rounds: int) -> None:
     """Run the digits experiment for so many rounds, with few clients: its trace is drawn as a whole."""
-    experiment = shipped_experiment(
-        "digits-online",
+    experiment = digits_online(
         f"round.rounds={rounds}",
         "trace.drift.events=[]",
         f"trace.clients={CLIENTS}",

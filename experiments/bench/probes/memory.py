@@ -13,9 +13,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from experiments.bench.digits import digits_online
 from experiments.bench.population import InstantExecutor, Population
 from experiments.bench.rivals.rounds_by_scan import registry
-from experiments.bench.shipped import shipped_experiment
 from experiments.build import build_emulation, build_world
 from experiments.config import locator
 from experiments.stopwatch import Stopwatch
@@ -34,8 +34,7 @@ class SilentLog:
 
 def build_fleet(clients: int) -> Built:
     """Devices, availability and the cursor of the digits' trace; then a run of the Fielding arm over them."""
-    experiment = shipped_experiment(
-        "digits-online",
+    experiment = digits_online(
         f"trace.clients={clients}",
         "trace.samples_per_step=10",
         "trace.test_samples_per_step=1",

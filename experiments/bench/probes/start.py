@@ -19,7 +19,7 @@ LOOK_S = 0.05
 
 def main(jobs: int) -> None:
     # NOTE: here, since workers import the module that was started: the command's own imports nothing either.
-    from experiments.bench.shipped import frozen_digits
+    from experiments.bench.jobs import frozen_digits
     from experiments.cli.workers import Scale, scaled_out
     from experiments.config import load_experiment, locator
     from experiments.running.locking import locked

@@ -7,9 +7,17 @@ import pytest
 
 from emulator.errors import RunError
 from experiments.bench.figures import Target
-from experiments.bench.jobs import JOBS, LONG_RUNS, Contest, Turn, command_figures, play, start_figure
+from experiments.bench.jobs import (
+    JOBS,
+    LONG_RUNS,
+    Contest,
+    Turn,
+    command_figures,
+    frozen_digits,
+    play,
+    start_figure,
+)
 from experiments.bench.probes.start import meet
-from experiments.bench.shipped import frozen_digits
 from experiments.config import load_experiment
 from experiments.jobs.crew import Ended, Facts, Met, Told
 from experiments.jobs.workplace import Job

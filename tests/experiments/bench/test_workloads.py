@@ -9,11 +9,10 @@ import pytest
 
 from emulator.errors import RunError
 from executor.training.plain_loop import PlainLoop
-from experiments.bench.digits import Silence, digits_figures
+from experiments.bench.digits import Silence, digits_figures, digits_online
 from experiments.bench.memory import after_first_quarter, growth_figures, probe, slope
 from experiments.bench.probes.growth import Watching
 from experiments.bench.probes.memory import BUILD, resident_bytes
-from experiments.bench.shipped import shipped_experiment
 from experiments.bench.streaming import Streaming, StreamSizes, recounted, streaming_figures
 from experiments.running.plan import PlannedRun, Reached
 
@@ -60,7 +59,7 @@ def test_streaming_has_a_figure_for_advancing_and_one_for_training() -> None:
 
 def test_digits_tells_the_wall_time_and_the_share_outside() -> None:
     settings = ("round.rounds=4", "trace.clients=40", "trace.drift.events=[]")
-    experiment = shipped_experiment("digits-online", *settings)
+    experiment = digits_online(*settings)
     wall, outside = digits_figures(experiment, 2, ignore)
     assert (wall.name, wall.unit, wall.repeats) == ("digits-wall", "s", 2)
     assert (outside.name, outside.unit, outside.repeats) == ("digits-outside", "%", 2)
