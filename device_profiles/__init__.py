@@ -16,7 +16,6 @@ from device_profiles.mixture import MixtureProfile, read_mixture
 from device_profiles.table import TableProfile, read_device_table
 from emulator.errors import DataFileError, InputError, UnknownNameError
 from emulator.plugins import Registry
-from emulator.storage.bounded import is_file
 
 __all__ = ["PROFILES", "DeviceProfile", "Fleet", "load_profile", "read_profile"]
 
@@ -36,15 +35,15 @@ PROFILES: Registry[DeviceProfile | Callable[[], DeviceProfile]] = Registry(
 )
 
 
-def load_profile(name_or_path: str | Path, where: str = "", base: Path | None = None) -> DeviceProfile:
-    """The profile of that name, or in that file, which is looked for here and then in the folder `base`.
+def load_profile(name_or_path: str | Path, where: str = "") -> DeviceProfile:
+    """The profile of that name, or in that file.
 
-    UnknownNameError lists the names; DataFileError says what is wrong with a file. `where` is the place that
-    asked (a configuration's file and key), for the message.
+    UnknownNameError lists the names, and begins with `where`, the configuration's file and key; DataFileError
+    says what is wrong with a file.
     """
     path = Path(name_or_path)
     if path.suffix in SUFFIXES:
-        return read_profile(_locate(path, where, base))
+        return read_profile(path)
     name = str(name_or_path)
     if name not in PROFILES:
         what = f"device profile (neither a name nor a path ending in {', '.join(SUFFIXES)})"
@@ -69,13 +68,3 @@ def _made(found: object) -> object:
     """A registered profile, or what a registered callable gives; a class has the attributes too."""
     is_profile = isinstance(found, DeviceProfile) and not isinstance(found, type)
     return found() if callable(found) and not is_profile else found
-
-
-def _locate(path: Path, where: str, base: Path | None) -> Path:
-    places = [path] if base is None or path.is_absolute() else [path, base / path]
-    for place in places:
-        if is_file(place):
-            return place
-    asked = f" (asked for by {where})" if where else ""
-    also = f", nor is {places[1]}" if len(places) > 1 else ""
-    raise DataFileError(path, f"no such file{also}{asked}")

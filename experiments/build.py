@@ -1,4 +1,9 @@
-"""Composition: the one place that picks concrete classes and puts an emulation together."""
+"""Composition: a seed's world, and one run of an arm in it.
+
+Puts the engine's own classes (trace stream, faults, latency, coordinator, local executor) together with the
+parts that the configuration has chosen from the registries. Knows no run directory, and not how several ranks
+share a run.
+"""
 
 from __future__ import annotations
 

@@ -118,27 +118,17 @@ def test_an_unknown_name_lists_the_choices_and_says_a_path_would_do() -> None:
 TABLE = "device_id,seconds_per_sample,bandwidth_kibit_per_s\n1,0.5,10\n"
 
 
-def test_a_path_is_looked_for_here_and_then_beside_the_configuration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here, base = tmp_path / "here", tmp_path / "base"
-    for folder in (here, base):
-        folder.mkdir()
-        (folder / "both.csv").write_text(TABLE.replace("0.5", "1" if folder == here else "2"))
-    (base / "mine.csv").write_text(TABLE)
-    monkeypatch.chdir(here)
-    draw = lambda name: load_profile(name, base=base).draw(1, np.random.default_rng(0))  # noqa: E731
-    assert draw("both.csv").seconds_per_sample[0] == 1
-    assert draw("mine.csv").seconds_per_sample[0] == 0.5
-    assert draw(str(base / "both.csv")).seconds_per_sample[0] == 2
+def test_a_path_is_read_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text(TABLE)
+    for path in (tmp_path / "mine.csv", str(tmp_path / "mine.csv")):
+        assert load_profile(path).draw(1, np.random.default_rng(0)).seconds_per_sample[0] == 0.5
 
 
-def test_a_path_to_nothing_says_where_it_was_looked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["none.toml", "none.csv"])
+def test_a_path_to_nothing_is_one_clear_line(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataFileError) as error:
-        load_profile("none.toml", "digits.toml: profile", tmp_path)
-    assert str(error.value) == (
-        f"none.toml: no such file, nor is {tmp_path / 'none.toml'} (asked for by digits.toml: profile)"
-    )
+        load_profile(tmp_path / name)
+    assert str(error.value) == f"{tmp_path / name}: no such file"
 
 
 @dataclass(frozen=True)
