@@ -30,7 +30,7 @@ class Part(Stateful, ABC):
     """
 
     Parameters: ClassVar[type[Parameters]]
-    oracle: ClassVar[bool] = False
+    oracle: bool = False
 
     @property
     def name(self) -> str:

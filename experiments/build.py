@@ -36,7 +36,7 @@ from executor.malloc import give_back_freed_memory
 from executor.replicas import ReplicatedExecutor
 from experiments.config import Arm, Experiment, Locate
 from experiments.naming import naming
-from experiments.stopwatch import Stopwatch, timed_clusterer, timed_executor
+from experiments.stopwatch import Stopwatch, TimedClusterer, TimedExecutor
 from traces.sources import TraceContext
 from traces.trace import Trace, TraceStream
 
@@ -114,7 +114,7 @@ def build_emulation(
 ) -> Emulation:
     """One (arm, seed), ready to run; `stopwatch` collects where its wall time goes."""
     parts = build_parts(experiment, arm)
-    parts = replace(parts, clusterer=timed_clusterer(parts.clusterer, stopwatch))
+    parts = replace(parts, clusterer=TimedClusterer(parts.clusterer, stopwatch))
     latency = TIME_MODELS[experiment.devices.time_model](
         world.fleet, resolve_model_factor(experiment, arm, world)
     )
@@ -136,7 +136,7 @@ def build_emulation(
         stream=TraceStream(world.trace),
         availability=world.availability,
         latency=latency,
-        executor=timed_executor(executor, stopwatch),
+        executor=TimedExecutor(executor, stopwatch),
         streams=world.streams,
         faults=world.faults,
     )

@@ -1,16 +1,32 @@
-"""Wall time: the only place of a run that looks at a wall clock, and it goes into `timing.json` alone."""
+"""Where the wall time of a run goes: seconds of training, evaluation, scores and clustering.
+
+They go into `timing.json` and nowhere else; no decision of a run depends on them. How long a run took in all,
+and when its next checkpoint is due, is measured by `experiments.running.attempt`.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar, cast
+from typing import Any
 
-from coordinator.clusterers import Clusterer
-from emulator.ports import Executor
-
-T = TypeVar("T")
+from coordinator.assignment import Assignment
+from coordinator.clusterers.base import Clusterer, Representation
+from coordinator.view import View
+from emulator.arrays import Floats, Floats32, Ints
+from emulator.messages import (
+    Evaluation,
+    InferencePlan,
+    Metric,
+    SampleRanges,
+    Scores,
+    StateSpec,
+    TrainTasks,
+    Updates,
+)
+from emulator.ports import Executor, Segment
+from emulator.storage.state_tree import Tree
 
 
 class Stopwatch:
@@ -40,36 +56,93 @@ class Stopwatch:
         return before
 
 
-class Timed(Generic[T]):
-    """Stands in for `inner`, some of whose methods are measured; all else is the inner one's own.
+class TimedExecutor:
+    """An `Executor` that measures another: scores are what parts ask clients for, evaluations what we
+    measure."""
 
-    `measured` maps a method's name to what its seconds are counted as.
-    """
-
-    def __init__(self, inner: T, stopwatch: Stopwatch, measured: Mapping[str, str]) -> None:
+    def __init__(self, inner: Executor, stopwatch: Stopwatch) -> None:
         self._inner = inner
         self._stopwatch = stopwatch
-        self._measured = measured
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if name not in self._measured:
-            return found
+    @property
+    def layout(self) -> Mapping[str, Segment]:
+        return self._inner.layout
 
-        def call(*args: Any, **keywords: Any) -> Any:
-            with self._stopwatch.measure(self._measured[name]):
-                return found(*args, **keywords)
+    @property
+    def state(self) -> Mapping[str, StateSpec]:
+        return self._inner.state
 
-        return call
+    @property
+    def num_parameters(self) -> int:
+        return self._inner.num_parameters
+
+    def initial(self, number: int) -> Floats32:
+        return self._inner.initial(number)
+
+    def train(
+        self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
+    ) -> Updates:
+        with self._stopwatch.measure("train_s"):
+            return self._inner.train(tasks, models, start, weights)
+
+    def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
+        with self._stopwatch.measure("score_s"):
+            return self._inner.score(models, samples, metrics)
+
+    def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
+        with self._stopwatch.measure("evaluate_s"):
+            return self._inner.evaluate(models, plan, samples)
 
 
-def timed_executor(executor: Executor, stopwatch: Stopwatch) -> Executor:
-    """Scores are what parts ask clients for, evaluations what we measure."""
-    measured = {"train": "train_s", "evaluate": "evaluate_s", "score": "score_s"}
-    return cast(Executor, Timed(executor, stopwatch, measured))
+class TimedClusterer(Clusterer):
+    """A clusterer that measures another at all its moments, and else is the other: its name, its state."""
 
+    def __init__(self, inner: Clusterer, stopwatch: Stopwatch) -> None:
+        self._inner = inner
+        self._stopwatch = stopwatch
+        self.oracle = inner.oracle
 
-def timed_clusterer(clusterer: Clusterer, stopwatch: Stopwatch) -> Clusterer:
-    """All that a clusterer is asked in a round."""
-    moments = ("on_data", "on_participants", "on_updates", "serve")
-    return cast(Clusterer, Timed(clusterer, stopwatch, dict.fromkeys(moments, "cluster_s")))
+    def on_data(self, view: View) -> Assignment | None:
+        with self._stopwatch.measure("cluster_s"):
+            return self._inner.on_data(view)
+
+    def on_participants(self, view: View) -> Assignment | None:
+        with self._stopwatch.measure("cluster_s"):
+            return self._inner.on_participants(view)
+
+    def on_updates(self, view: View) -> Assignment | None:
+        with self._stopwatch.measure("cluster_s"):
+            return self._inner.on_updates(view)
+
+    def serve(self, view: View) -> InferencePlan:
+        with self._stopwatch.measure("cluster_s"):
+            return self._inner.serve(view)
+
+    def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:
+        self._inner.check(layout, knows_concepts)
+
+    @property
+    def representation(self) -> Representation | None:
+        return self._inner.representation
+
+    @property
+    def watches_data(self) -> bool:
+        return self._inner.watches_data
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def remembered(self) -> Sequence[str]:
+        return self._inner.remembered
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self._inner.facts
+
+    def state(self) -> dict[str, Tree]:
+        return self._inner.state()
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        self._inner.restore(state)

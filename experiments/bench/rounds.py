@@ -12,11 +12,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
 from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.candidates import Pool
 from coordinator.clusterers.single import Single
 from coordinator.coordinator import Coordinator
 from coordinator.federation import Federation
@@ -24,8 +24,9 @@ from coordinator.federation.method import Parts, RoundSettings
 from coordinator.memories.held import Held, HeldParameters
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncParameters
-from coordinator.selectors import Selector
 from coordinator.selectors.random import Random
+from coordinator.view import View
+from emulator.arrays import Ints
 from emulator.emulation import Emulation
 from emulator.plugins import NoParameters
 from emulator.seeding import RandomStreams
@@ -40,7 +41,7 @@ from experiments.bench.population import (
     Population,
     StillStream,
 )
-from experiments.stopwatch import Stopwatch, Timed
+from experiments.stopwatch import Stopwatch
 
 SIMPY = "SimPy's bare processes and events on the same arrays"
 OBJECTS = "one Python object per client, all asked each round"
@@ -84,16 +85,27 @@ class RoundTimes:
         return (self.selected[-2] - self.selected[0]) / (len(self.selected) - 2)
 
 
+class TimedRandom(Random):
+    """The uniform selector, which notes the seconds of its selections."""
+
+    def __init__(self, stopwatch: Stopwatch) -> None:
+        super().__init__(NoParameters())
+        self.stopwatch = stopwatch
+
+    def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
+        with self.stopwatch.measure("select_s"):
+            return super().select(pool, wanted, view)
+
+
 def play(population: Population, sizes: RoundSizes) -> RoundTimes:
     """One run of `sizes.rounds` rounds and two more, into a log on disk, as a run has it."""
     stopwatch = Stopwatch()
-    selector = Timed(Random(NoParameters()), stopwatch, {"select": "select_s"})
     pacing = Sync(SyncParameters(), CohortSize(sizes.participants, sizes.over_commit))
     federation = Federation(
         Parts(
             clusterer=Single(NoParameters()),
             detectors={},
-            selector=cast(Selector, selector),
+            selector=TimedRandom(stopwatch),
             memory=Held(HeldParameters()),
             aggregator=FedAvg(FedAvgParameters()),
             pacing=pacing,

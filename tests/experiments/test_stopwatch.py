@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator.clusterers.base import Clusterer
+from coordinator.clusterers.oracle import Oracle
 from coordinator.clusterers.single import Single
-from experiments.stopwatch import Stopwatch, timed_clusterer, timed_executor
+from coordinator.federation.stored_parts import StoredParts
+from emulator.errors import RunError
+from experiments.stopwatch import Stopwatch, TimedClusterer, TimedExecutor
 from tests.fakes import NOTHING, FakeExecutor
 
 
@@ -68,7 +72,7 @@ def test_every_moment_of_a_clusterer_and_every_score_counts(clock: Clock) -> Non
         def score(self, models, samples, metrics):
             clock.now_s += 100.0
 
-    executor = timed_executor(SlowExecutor([1.0]), stopwatch)
+    executor = TimedExecutor(SlowExecutor([1.0]), stopwatch)
 
     class Slow(Single):
         def on_data(self, view):
@@ -84,9 +88,50 @@ def test_every_moment_of_a_clusterer_and_every_score_counts(clock: Clock) -> Non
         def serve(self, view):
             clock.now_s += 8.0
 
-    clusterer = timed_clusterer(Slow(NOTHING), stopwatch)
+    clusterer = TimedClusterer(Slow(NOTHING), stopwatch)
     clusterer.on_data(None)
     clusterer.on_participants(None)
     clusterer.on_updates(None)
     clusterer.serve(None)
     assert stopwatch.seconds == {"cluster_s": 15.0, "score_s": 100.0}
+
+
+def public_names(kind: type) -> set[str]:
+    return {name for base in kind.__mro__[:-1] for name in vars(base) if not name.startswith("_")}
+
+
+def test_a_measured_clusterer_leaves_no_answer_to_the_base_class() -> None:
+    measured = TimedClusterer(Oracle(NOTHING), Stopwatch())
+    assert public_names(Clusterer) <= {*vars(TimedClusterer), *vars(measured)}
+    assert (measured.oracle, measured.name) == (True, "Oracle")
+
+
+class Counting(Single):
+    def __init__(self) -> None:
+        super().__init__(NOTHING)
+        self.limit = 3
+        self._count = 0
+
+    def on_updates(self, view):
+        self._count += 1
+
+
+def test_a_measured_clusterer_is_stored_as_the_one_it_measures() -> None:
+    inner, other = Counting(), Counting()
+    stored = StoredParts({"clusterer": TimedClusterer(inner, Stopwatch())})
+    inner.on_updates(None)
+    state = stored.state()
+    assert state == StoredParts({"clusterer": inner}).state()
+    StoredParts({"clusterer": TimedClusterer(other, Stopwatch())}).restore(state)
+    assert other._count == 1
+
+
+def test_a_measured_clusterer_that_cannot_be_stored_is_named_as_before() -> None:
+    inner = Counting()
+    stored = StoredParts({"clusterer": TimedClusterer(inner, Stopwatch())})
+    inner.limit = 4
+    with pytest.raises(RunError, match="the clusterer cannot be stored: its attribute limit has changed"):
+        stored.state()
+    measured = TimedClusterer(Counting(), Stopwatch())
+    with pytest.raises(ValueError, match="state of Counting:"):
+        measured.restore({})
