@@ -1,6 +1,16 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from emulator.plugins import NoParameters
 from executor.flops import forward_flops
+from executor.models.base import ModelSpec
 from tests.executor.fakes import model
 
 
@@ -12,3 +22,56 @@ def test_a_linear_model_costs_two_operations_per_weight() -> None:
 def test_a_convolution_costs_two_operations_per_weight_and_output_pixel() -> None:
     by_hand = 2 * (9 * 16 * 26**2 + 144 * 32 * 11**2 + 800 * 10)
     assert forward_flops(model("cnn"), (28, 28), 10) == by_hand
+
+
+class Attention(ModelSpec):
+    """One affine map, and products that no layer makes."""
+
+    stacks = False
+
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        return Attending(sample_shape[-1], num_labels)
+
+
+class Attending(nn.Module):
+    def __init__(self, width: int, num_labels: int) -> None:
+        super().__init__()
+        self.last = nn.Linear(width, num_labels)
+
+    def forward(self, samples: torch.Tensor) -> torch.Tensor:
+        mixed = nn.functional.scaled_dot_product_attention(samples, samples, samples)
+        return self.last(mixed.mean(dim=-2))
+
+
+@pytest.mark.parametrize(
+    ("spec", "shape"),
+    [
+        (model("linear"), (3, 8, 8)),
+        (model("mlp", hidden=[30, 20]), (8, 8)),
+        (model("masked", inner="mlp"), (8, 8)),
+        (model("cnn"), (3, 32, 32)),
+        (Attention(NoParameters()), (10, 64)),
+    ],
+    ids=["linear", "mlp", "masked", "cnn", "attention"],
+)
+def test_what_is_counted_is_what_torch_counts_on_the_meta_device(
+    spec: ModelSpec, shape: tuple[int, ...]
+) -> None:
+    with torch.device("meta"), torch.no_grad():
+        module = spec.build(shape, 10)
+        with FlopCounterMode(display=False) as counter:
+            module(torch.empty(1, *shape))
+    assert forward_flops(spec, shape, 10) == counter.get_total_flops() > 0
+
+
+def test_operations_are_counted_without_the_compiler_of_torch() -> None:
+    code = (
+        "import sys\n"
+        "from executor.flops import forward_flops\n"
+        "from executor.models import MODELS\n"
+        "cnn = MODELS.find('cnn')\n"
+        "forward_flops(cnn(cnn.Parameters()), (28, 28), 10)\n"
+        "print('torch._dynamo' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
