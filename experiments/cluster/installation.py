@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 from executor.capability import cpu_capability
 from experiments.cli import OUR_PACKAGES
-from experiments.running.attempt import ROUNDING
+from experiments.running.attempt import rounding_versions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,4 +27,4 @@ def source_digest() -> str:
 @cache
 def rounding() -> dict[str, str]:
     """What may make results differ by rounding: versions of libraries, and what the processor can do."""
-    return {**{name: version(name) for name in ROUNDING}, "CPU": cpu_capability()}
+    return {**rounding_versions(), "CPU": cpu_capability()}

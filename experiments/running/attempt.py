@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -166,7 +167,7 @@ class Attempt:
         tree = {
             "format": FORMAT,
             "run": {"arm": self._arm, "seed": self._seed},
-            "versions": _versions(),
+            "versions": dict(rounding_versions()),
             "tally": asdict(self.tally),
             "log": log,
             "emulation": self.emulation.state(),
@@ -281,12 +282,16 @@ def _said(error: DataFileError, file: Path) -> str:
     return str(error) if str(file) in str(error) else f"{file}: {error}"
 
 
-def _versions() -> dict[str, str]:
+@cache
+def rounding_versions() -> Mapping[str, str]:
+    """What is installed of `ROUNDING`; read once, as a search through the metadata of packages takes long."""
     return {name: version(name) for name in ROUNDING}
 
 
 def _other_versions(then: Mapping[str, str]) -> str:
     """`numpy 2.3 (now 2.4)`, of each package that has changed."""
     return ", ".join(
-        f"{name} {then.get(name)} (now {now})" for name, now in _versions().items() if then.get(name) != now
+        f"{name} {then.get(name)} (now {now})"
+        for name, now in rounding_versions().items()
+        if then.get(name) != now
     )

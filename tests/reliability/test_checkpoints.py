@@ -20,7 +20,7 @@ from emulator.storage.state_tree import to_bytes
 from executor.capability import cpu_capability
 from experiments.config import Experiment, locator
 from experiments.results.run_directory import RunDirectory
-from experiments.running.attempt import FORMAT
+from experiments.running.attempt import FORMAT, ROUNDING, rounding_versions
 from experiments.running.machine import host_name
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
@@ -427,8 +427,26 @@ def test_failed_is_never_beside_checkpoints_and_a_failed_run_starts_over(
     assert log_of(out) == whole
 
 
+def test_the_metadata_of_packages_is_read_once_however_often_a_run_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def version(name: str) -> str:
+        read.append(name)
+        return "99"
+
+    monkeypatch.setattr("experiments.running.attempt.version", version)
+    rounding_versions.cache_clear()
+    try:
+        play(small(**EVERY_ROUND), tmp_path / "out", stop_after=4)
+    finally:
+        rounding_versions.cache_clear()
+    assert read == list(ROUNDING)
+
+
 def test_other_versions_of_what_computes_are_said(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("experiments.running.attempt.version", lambda name: "99")
+    monkeypatch.setattr("experiments.running.attempt.rounding_versions", lambda: {"torch": "99"})
     story = play(small(**EVERY_ROUND), out)
     [note] = [str(told[1]) for told in story.told if told[0] == "note"]
     assert "begun with torch 2" in note
