@@ -3,24 +3,45 @@
 A part is a class with a frozen `Parameters` model. Our own are in a literal mapping in their package's
 `__init__`; third parties register theirs under the entry-point group of the kind. In a configuration a part
 is its name, or a table with its name under `kind` and its parameters beside it.
+
+Parts whose modules take long to import, as torch does, load late: their registry maps names to where they
+are. A configuration can be looked at twice then, and only the second look (the ordinary one) imports them.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar, cast
+from functools import cache, cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, NoReturn, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from emulator.errors import ConfigurationError, UnknownNameError
 
 T = TypeVar("T")
+
+FIRST_LOOK = "first look"
+"""The validation context in which of a part that loads late only the name is looked at."""
+
+
+@cache
+def installed_entry_points() -> Mapping[str, Sequence[EntryPoint]]:
+    """Entry points by their group: of all kinds at once, since every installed distribution is read for
+    them."""
+    everything = entry_points()
+    return {group: tuple(everything.select(group=group)) for group in everything.groups}
 
 
 class Parameters(BaseModel):
@@ -65,17 +86,14 @@ class Chosen(Generic[T]):
 
 
 class ChoiceOf:
-    """Annotates a configuration field that holds a part of one kind: `Annotated[Chosen[X], ChoiceOf(...)]`.
+    """Annotates a field that holds a part of one kind: `Annotated[Chosen[X], ChoiceOf(...)]`."""
 
-    The registry is handed over as a function, so that its package is imported only when it is needed.
-    """
-
-    def __init__(self, registry: Callable[[], Registry[Any]], key: str = "kind") -> None:
+    def __init__(self, registry: Registry[Any], key: str = "kind") -> None:
         self._registry = registry
         self._key = key
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(
+        return core_schema.with_info_plain_validator_function(
             self.parse,
             serialization=core_schema.plain_serializer_function_ser_schema(self._describe),
         )
@@ -86,31 +104,44 @@ class ChoiceOf:
         """Nothing in particular: what a part takes beside its name is described by its own parameters."""
         return {}
 
-    def parse(self, value: Any) -> Chosen[Any]:
-        """The part that a name, or a table with a name, chooses; ValueError (pydantic adds the key) else."""
+    def parse(self, value: Any, info: ValidationInfo) -> Chosen[Any]:
+        """The part that a name, or a table with a name, chooses; ValueError (pydantic adds the key) else.
+
+        In a first look, one that loads late has no settings yet, and cannot be built.
+        """
         if isinstance(value, Chosen):
             return value
         table = {self._key: value} if isinstance(value, str) else value
         if not isinstance(table, Mapping) or not isinstance(table.get(self._key), str):
-            choices = ", ".join(self._registry().names())
+            choices = ", ".join(self._registry.names())
             raise ValueError(f"must be a name, or a table with {self._key!r}; choices: {choices}")
         name = table[self._key]
         try:
-            part = self._registry().find(name)
+            if info.context == FIRST_LOOK and self._registry.loads_late:
+                self._registry.refuse_unknown(name)
+                return Chosen(name, _unread, NoParameters())
+            part = self._registry.find(name)
         except UnknownNameError as error:
             raise ValueError(str(error)) from error
         rest = {key: item for key, item in table.items() if key != self._key}
-        return Chosen(name, part, part.Parameters.model_validate(rest))
+        return Chosen(name, part, part.Parameters.model_validate(rest, context=info.context))
 
     def _describe(self, chosen: Chosen[Any]) -> dict[str, Any]:
         """The table that names the part, every default written out."""
         return {self._key: chosen.kind, **chosen.parameters.model_dump(mode="json", by_alias=True)}
 
 
-class Registry(Generic[T]):
-    """The parts of one kind, ours and third parties', by name."""
+def _unread(*_: Any) -> NoReturn:
+    raise AssertionError("this part was only looked at by its name")
 
-    def __init__(self, kind: str, group: str, ours: Mapping[str, T]) -> None:
+
+class Registry(Generic[T]):
+    """The parts of one kind, ours and third parties', by name.
+
+    `ours` has them, or says where they are: "module:Class".
+    """
+
+    def __init__(self, kind: str, group: str, ours: Mapping[str, T | str]) -> None:
         self.kind = kind
         self.group = group
         self._ours = dict(ours)
@@ -125,16 +156,26 @@ class Registry(Generic[T]):
     def __contains__(self, name: object) -> bool:
         return name in self._ours or name in self._entries
 
-    def find(self, name: str, where: str = "") -> T:
-        """What is registered as `name`; UnknownNameError lists the choices.
+    @property
+    def loads_late(self) -> bool:
+        """Whether a part is imported when it is first asked for, since that takes long."""
+        return any(isinstance(part, str) for part in self._ours.values())
 
-        ConfigurationError when a plug-in has taken a name of ours, or cannot be loaded.
+    def refuse_unknown(self, name: str, where: str = "") -> None:
+        """UnknownNameError lists the choices; ConfigurationError when a plug-in has taken a name of ours."""
+        if name not in self._entries and name not in self._ours:
+            raise UnknownNameError(self.kind, name, self.names(), where)
+
+    def find(self, name: str, where: str = "") -> T:
+        """What is registered as `name`; as `refuse_unknown` otherwise.
+
+        ConfigurationError too when a plug-in cannot be loaded.
         """
+        self.refuse_unknown(name, where)
         entries = self._entries
         if name in self._ours:
-            return self._ours[name]
-        if name not in entries:
-            raise UnknownNameError(self.kind, name, self.names(), where)
+            part = self._ours[name]
+            return cast(T, EntryPoint(name, part, self.group).load() if isinstance(part, str) else part)
         try:
             return cast(T, entries[name].load())
         except (ImportError, AttributeError) as error:
@@ -144,10 +185,10 @@ class Registry(Generic[T]):
             ) from error
 
     @cached_property
-    def _entries(self) -> dict[str, Any]:
-        """Third parties' entry points: looked up once, since that reads every installed distribution."""
-        found: dict[str, Any] = {}
-        for entry in entry_points(group=self.group):
+    def _entries(self) -> dict[str, EntryPoint]:
+        """Third parties' entry points."""
+        found: dict[str, EntryPoint] = {}
+        for entry in installed_entry_points().get(self.group, ()):
             if entry.name in self._ours or entry.name in found:
                 raise ConfigurationError(
                     f"entry point {entry.value!r} of group {self.group!r} registers the {self.kind} "

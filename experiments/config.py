@@ -23,9 +23,11 @@ from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
 from emulator.errors import ConfigurationError, DataFileError
 from emulator.numbers import Count, Duration, Number, PositiveFactor, PositiveShare, Seed
-from emulator.plugins import ChoiceOf, Chosen, Parameters, Registry, alone_is_a_list
+from emulator.plugins import FIRST_LOOK, ChoiceOf, Chosen, Parameters, alone_is_a_list
 from emulator.storage.bounded import is_file, read_toml, toml_document
+from executor.models import MODELS
 from executor.parameters import ExecutorParameters
+from executor.rules import RULES
 from experiments.results.recorded import (
     EXPERIMENT_FILE,
     MOST_EXPERIMENT_BYTES,
@@ -54,18 +56,6 @@ PLAIN_RULES = {
 """Rules that pydantic words in Python's terms, by its name for them."""
 
 
-def _models() -> Registry[Any]:
-    from executor.models import MODELS
-
-    return MODELS
-
-
-def _rules() -> Registry[Any]:
-    from executor.rules import RULES
-
-    return RULES
-
-
 def _availability_by_path(value: Any) -> Any:
     """A path to a table stands for that table of intervals."""
     if isinstance(value, str) and value.endswith(TABLE_SUFFIXES):
@@ -90,7 +80,7 @@ class Devices(Parameters):
     profile: str = Field("smartphones", description="a catalogue name, or a .csv, .parquet or .toml")
     availability: Annotated[
         Chosen[AvailabilitySource],
-        ChoiceOf(lambda: AVAILABILITIES),
+        ChoiceOf(AVAILABILITIES),
         BeforeValidator(_availability_by_path),
     ] = Field("always", validate_default=True)
     time_model: Literal["driftscale", "fedscale"] = "driftscale"
@@ -104,7 +94,7 @@ class Devices(Parameters):
 class Training(Parameters):
     """What a participant does. Local steps and batch size also set what its work costs."""
 
-    model: Annotated[Chosen[Any], ChoiceOf(_models)] = Field("mlp", validate_default=True)
+    model: Annotated[Chosen[Any], ChoiceOf(MODELS)] = Field("mlp", validate_default=True)
     local_steps: Annotated[int, Number(ge=1, le=MOST_STEPS)] = 20
     batch_size: Annotated[int, Number(ge=1, le=MOST_BATCH)] = 20
     learning_rate: PositiveFactor = 0.05
@@ -205,27 +195,21 @@ class Report(Parameters):
 class PartsRow(Parameters):
     """The parts that make a method."""
 
-    clusterer: Annotated[Chosen[Clusterer], ChoiceOf(lambda: CLUSTERERS)] = Field(
-        "single", validate_default=True
-    )
-    detectors: dict[str, Annotated[Chosen[Detector], ChoiceOf(lambda: DETECTORS)]] = Field(
+    clusterer: Annotated[Chosen[Clusterer], ChoiceOf(CLUSTERERS)] = Field("single", validate_default=True)
+    detectors: dict[str, Annotated[Chosen[Detector], ChoiceOf(DETECTORS)]] = Field(
         default_factory=lambda: {"changed": "changed"}, validate_default=True
     )
-    selector: Annotated[Chosen[Selector], ChoiceOf(lambda: SELECTORS)] = Field(
-        "random", validate_default=True
-    )
-    memory: Annotated[Chosen[Memory], ChoiceOf(lambda: MEMORIES)] = Field("held", validate_default=True)
+    selector: Annotated[Chosen[Selector], ChoiceOf(SELECTORS)] = Field("random", validate_default=True)
+    memory: Annotated[Chosen[Memory], ChoiceOf(MEMORIES)] = Field("held", validate_default=True)
     solver: Annotated[
-        tuple[Annotated[Chosen[Any], ChoiceOf(_rules)], ...], BeforeValidator(alone_is_a_list)
+        tuple[Annotated[Chosen[Any], ChoiceOf(RULES)], ...], BeforeValidator(alone_is_a_list)
     ] = Field(("sgd",), validate_default=True)
     schedules: Annotated[
-        tuple[Annotated[Chosen[Schedule], ChoiceOf(lambda: SCHEDULES)], ...],
+        tuple[Annotated[Chosen[Schedule], ChoiceOf(SCHEDULES)], ...],
         BeforeValidator(alone_is_a_list),
     ] = Field((), description="no two of them may set the same number")
-    aggregator: Annotated[Chosen[Aggregator], ChoiceOf(lambda: AGGREGATORS)] = Field(
-        "fedavg", validate_default=True
-    )
-    pacing: Annotated[Chosen[Pacing], ChoiceOf(lambda: PACINGS)] = Field("sync", validate_default=True)
+    aggregator: Annotated[Chosen[Aggregator], ChoiceOf(AGGREGATORS)] = Field("fedavg", validate_default=True)
+    pacing: Annotated[Chosen[Pacing], ChoiceOf(PACINGS)] = Field("sync", validate_default=True)
 
 
 class Arm(PartsRow):
@@ -234,7 +218,7 @@ class Arm(PartsRow):
     name: str = Field(
         max_length=MOST_NAME_BYTES, pattern=r"^[A-Za-z0-9][A-Za-z0-9_+-]*(\.[0-9][A-Za-z0-9_+-]*)*$"
     )
-    training: Training = Training()
+    training: Training = Field({}, validate_default=True)
 
 
 class Experiment(Parameters):
@@ -243,15 +227,15 @@ class Experiment(Parameters):
 
     name: str = Field(max_length=MOST_NAME_BYTES, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
     seeds: tuple[Seed, ...] = Field((0, 1, 2, 3, 4), min_length=1)
-    trace: Annotated[Chosen[TraceSource], ChoiceOf(lambda: SOURCES, key="source")]
+    trace: Annotated[Chosen[TraceSource], ChoiceOf(SOURCES, key="source")]
     devices: Devices = Devices()
     faults: FaultParameters = FaultParameters()
-    training: Training = Training()
+    training: Training = Field({}, validate_default=True)
     round: Round
     executor: ExecutorParameters = ExecutorParameters()
     checkpoint: Checkpoint = Checkpoint()
     report: Report = Report()
-    parts: PartsRow = Field(PartsRow(), exclude=True)
+    parts: PartsRow = Field({}, validate_default=True, exclude=True)
     arm: tuple[Arm, ...] = Field(min_length=1)
 
     @model_validator(mode="before")
@@ -379,8 +363,17 @@ def load_experiment(
 ) -> Experiment:
     """The configuration in `path`, with `settings` ("round.rounds=100") applied over it.
 
-    ConfigurationError for whatever breaks a rule, DataFileError when there is no such file.
+    ConfigurationError for whatever breaks a rule, DataFileError when there is no such file. What is wrong
+    with a key, a type or a name is said before torch is imported for the settings of rules and models.
     """
+    return parse_experiment(read_experiment(path, settings, seeds, data), str(path))
+
+
+def read_experiment(
+    path: Path, settings: Sequence[str] = (), seeds: Sequence[int] | None = None, data: Path | None = None
+) -> dict[str, Any]:
+    """The table of which `load_experiment` makes an Experiment, with the same errors, but for those that need
+    torch: in the settings of rules and models."""
     if not is_file(path):
         problem = "is a folder, not a configuration" if path.is_dir() else "no such configuration"
         raise DataFileError(path, problem)
@@ -395,13 +388,14 @@ def load_experiment(
     if seeds is not None:
         table["seeds"] = list(seeds)
     _name_folder_source(table, locator(data, path))
-    return parse_experiment(table, str(path))
+    parse_experiment(table, str(path), FIRST_LOOK)
+    return table
 
 
-def parse_experiment(table: Mapping[str, Any], where: str) -> Experiment:
+def parse_experiment(table: Mapping[str, Any], where: str, context: str | None = None) -> Experiment:
     """`table` as an Experiment; `where` names it in errors."""
     try:
-        return Experiment.model_validate(table)
+        return Experiment.model_validate(table, context=context)
     except ValidationError as error:
         raise ConfigurationError(f"{where}: {_first_problem(error, table)}") from error
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from emulator.plugins import Registry
-from executor.models.base import ModelSpec
-from executor.models.cnn import Cnn
-from executor.models.linear import Linear
-from executor.models.masked import Masked
-from executor.models.mlp import Mlp
+from typing import TYPE_CHECKING
 
+from emulator.plugins import Registry
+
+if TYPE_CHECKING:
+    from executor.models.base import ModelSpec
+
+# Where they are, so that a configuration's names are known without torch.
 MODELS: Registry[type[ModelSpec]] = Registry(
-    "model", "driftscale.model", {"cnn": Cnn, "linear": Linear, "masked": Masked, "mlp": Mlp}
+    "model",
+    "driftscale.model",
+    {
+        "cnn": "executor.models.cnn:Cnn",
+        "linear": "executor.models.linear:Linear",
+        "masked": "executor.models.masked:Masked",
+        "mlp": "executor.models.mlp:Mlp",
+    },
 )

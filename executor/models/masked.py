@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from emulator import plugins
+from executor.models import MODELS
 from executor.models.base import ModelSpec
-
-
-def _models() -> plugins.Registry[Any]:
-    from executor.models import MODELS
-
-    return MODELS
 
 
 class Masked(ModelSpec):
@@ -31,7 +26,7 @@ class Masked(ModelSpec):
     """
 
     class Parameters(plugins.Parameters):
-        inner: Annotated[plugins.Chosen[ModelSpec], plugins.ChoiceOf(_models)] = Field(
+        inner: Annotated[plugins.Chosen[ModelSpec], plugins.ChoiceOf(MODELS)] = Field(
             "mlp", validate_default=True, description="the model behind the mask: a name or a table"
         )
         feddrift_unmasked_inference: bool = Field(

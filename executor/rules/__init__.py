@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from emulator.plugins import Registry
-from executor.rules.adam import Adam
-from executor.rules.base import LocalRule
-from executor.rules.fedprox import FedProx
-from executor.rules.sgd import Sgd
+from typing import TYPE_CHECKING
 
+from emulator.plugins import Registry
+
+if TYPE_CHECKING:
+    from executor.rules.base import LocalRule
+
+# Where they are, so that a configuration's names are known without torch.
 RULES: Registry[type[LocalRule]] = Registry(
-    "local rule", "driftscale.rule", {"adam": Adam, "fedprox": FedProx, "sgd": Sgd}
+    "local rule",
+    "driftscale.rule",
+    {
+        "adam": "executor.rules.adam:Adam",
+        "fedprox": "executor.rules.fedprox:FedProx",
+        "sgd": "executor.rules.sgd:Sgd",
+    },
 )

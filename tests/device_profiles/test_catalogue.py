@@ -156,10 +156,8 @@ class FakeEntryPoint:
 
 
 def register(monkeypatch: pytest.MonkeyPatch, *entries: FakeEntryPoint) -> None:
-    def entry_points(group: str) -> tuple[FakeEntryPoint, ...]:
-        return entries if group == "driftscale.device_profiles" else ()
-
-    monkeypatch.setattr("emulator.plugins.entry_points", entry_points)
+    installed = {"driftscale.device_profiles": entries}
+    monkeypatch.setattr("emulator.plugins.installed_entry_points", lambda: installed)
     monkeypatch.setitem(vars(PROFILES), "_entries", {})  # put back at the end
     del vars(PROFILES)["_entries"]  # looked up anew
 

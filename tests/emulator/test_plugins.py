@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from datetime import date
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,7 +11,15 @@ import pytest
 from pydantic import Field, ValidationError
 
 from emulator.errors import ConfigurationError, UnknownNameError
-from emulator.plugins import ChoiceOf, Chosen, NoParameters, Parameters, Registry
+from emulator.plugins import (
+    FIRST_LOOK,
+    ChoiceOf,
+    Chosen,
+    NoParameters,
+    Parameters,
+    Registry,
+    installed_entry_points,
+)
 
 GROUP = "driftscale.test_tool"
 
@@ -39,16 +50,17 @@ def tools() -> Registry[Any]:
 
 
 class Bench(Parameters):
-    tool: Annotated[Chosen[Any], ChoiceOf(tools, key="source")] = Field("saw", validate_default=True)
+    tool: Annotated[Chosen[Any], ChoiceOf(tools(), key="source")] = Field("saw", validate_default=True)
 
 
 class Shelf(Parameters):
-    kit: tuple[Annotated[Chosen[Any], ChoiceOf(tools)], ...] = ()
+    kit: tuple[Annotated[Chosen[Any], ChoiceOf(tools())], ...] = ()
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Installs a distribution with one module and these entry points."""
+    installed_entry_points.cache_clear()
 
     def installed(name: str, *lines: str) -> None:
         info = tmp_path / f"{name}-1.0.dist-info"
@@ -58,7 +70,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (tmp_path / f"{name}.py").write_text("class Drill:\n    '''A plug-in.'''\n")
         monkeypatch.syspath_prepend(str(tmp_path))
 
-    return installed
+    yield installed
+    installed_entry_points.cache_clear()
 
 
 def test_a_registry_lists_its_names_in_order() -> None:
@@ -107,6 +120,104 @@ def test_a_plug_in_that_cannot_be_loaded_is_one_clear_line(install: Any, target:
     install("plugin_broken", f"drill = {target}")
     with pytest.raises(ConfigurationError, match=f"'{target}' .* the tool 'drill', cannot be loaded"):
         tools().find("drill")
+
+
+def test_what_is_installed_is_looked_up_once_for_all_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, looked = entry_points(), 0
+
+    def look() -> Any:
+        nonlocal looked
+        looked += 1
+        return found
+
+    monkeypatch.setattr("emulator.plugins.entry_points", look)
+    installed_entry_points.cache_clear()
+    assert tools().names() == tools().names() == ["hammer", "saw"]
+    assert looked == 1
+
+
+# -- parts that load late -----------------------------------------------------------------------------------
+
+
+class Van(Parameters):
+    tool: Annotated[
+        Chosen[Any],
+        ChoiceOf(Registry("tool", GROUP, {"plane": "plugin_late:Plane", "wreck": "plugin_late:Wreck"})),
+    ]
+    weight: float = 0.0
+
+
+@pytest.fixture
+def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module of the tools of a van, not imported."""
+    (tmp_path / "plugin_late.py").write_text(
+        "from emulator.plugins import Parameters\n"
+        "class Plane:\n"
+        "    class Parameters(Parameters):\n"
+        "        width: float = 1.0\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "plugin_late", raising=False)
+
+
+@pytest.mark.usefixtures("late")
+def test_a_first_look_knows_a_part_that_loads_late_by_its_name_alone() -> None:
+    van = {"tool": {"kind": "plane", "width": "wide"}}
+    assert Van.model_validate(van, context=FIRST_LOOK).tool.kind == "plane"
+    assert "plugin_late" not in sys.modules
+    with pytest.raises(ValidationError, match="width"):
+        Van.model_validate(van)
+    assert "plugin_late" in sys.modules
+
+
+@pytest.mark.usefixtures("late")
+@pytest.mark.parametrize(
+    ("van", "problem"),
+    [
+        ({"tool": "plan"}, "unknown tool 'plan'; choices: plane, wreck; did you mean 'plane'?"),
+        ({"tool": {"width": 2}}, "must be a name, or a table with 'kind'; choices: plane, wreck"),
+        ({"tool": "plane", "wieght": 1}, "unknown key 'wieght'; choices: tool, weight; did you mean"),
+        ({"tool": "plane", "weight": "heavy"}, "should be a valid number"),
+    ],
+)
+def test_a_first_look_finds_all_that_needs_no_part_that_loads_late(van: Any, problem: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Van.model_validate(van, context=FIRST_LOOK)
+    assert problem in str(caught.value)
+    assert "plugin_late" not in sys.modules
+
+
+@pytest.mark.usefixtures("late")
+def test_a_part_that_was_only_looked_at_cannot_be_built() -> None:
+    tool = Van.model_validate({"tool": "plane"}, context=FIRST_LOOK).tool
+    with pytest.raises(AssertionError, match="only looked at by its name"):
+        tool.build()
+
+
+@pytest.mark.usefixtures("late")
+def test_a_part_that_loads_late_is_the_class_that_was_named() -> None:
+    tool = Van(tool="plane").tool  # type: ignore[arg-type]
+    assert tool.part is sys.modules["plugin_late"].Plane
+    assert tool.parameters.model_dump() == {"width": 1.0}
+
+
+class Garage:
+    Parameters = Van
+
+
+class Street(Parameters):
+    house: Annotated[Chosen[Any], ChoiceOf(Registry("house", GROUP, {"garage": Garage}))]
+
+
+@pytest.mark.usefixtures("late")
+def test_a_first_look_goes_through_the_settings_of_all_other_parts() -> None:
+    house = {"kind": "garage", "tool": {"kind": "plane", "width": "wide"}}
+    Street.model_validate({"house": house}, context=FIRST_LOOK)
+    assert "plugin_late" not in sys.modules
+    with pytest.raises(ValidationError, match="unknown tool 'plan'"):
+        Street.model_validate({"house": {**house, "tool": "plan"}}, context=FIRST_LOOK)
+    with pytest.raises(ValidationError, match="width"):
+        Street.model_validate({"house": house})
 
 
 def test_an_unknown_key_lists_the_choices_and_suggests_one() -> None:

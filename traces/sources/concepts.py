@@ -25,7 +25,7 @@ from traces.trace import Trace
 class ConceptsParameters(Parameters):
     """Which concepts, who is in which one when, and how much data there is of it."""
 
-    concepts: Annotated[Chosen[ConceptSet], ChoiceOf(lambda: CONCEPT_SETS)] = Field(
+    concepts: Annotated[Chosen[ConceptSet], ChoiceOf(CONCEPT_SETS)] = Field(
         description="what the labels hang on; see `driftscale parts concepts`"
     )
     pattern: str | tuple[str, ...] = Field(

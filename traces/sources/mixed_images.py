@@ -24,7 +24,7 @@ class MixedImagesParameters(StreamParameters):
     """Clients whose label shares follow `drift`."""
 
     clients: Count = Field(200, description="how many clients there are")
-    drift: Annotated[Chosen[Drift], ChoiceOf(lambda: DRIFTS)] = Field(
+    drift: Annotated[Chosen[Drift], ChoiceOf(DRIFTS)] = Field(
         "label_mix", validate_default=True, description="how label shares move; see `driftscale parts drift`"
     )
 
