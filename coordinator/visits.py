@@ -5,7 +5,6 @@ Knows clients, lanes and instants; no task, no model and no event.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.errors import RunError
 from emulator.in_flight import VisitEnds
 from emulator.messages import Outcome
-from emulator.storage.state_tree import Tree
+from emulator.storage.stateful import Stateful
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,13 @@ class VisitCounts:
         )
 
 
-class Visits:
+class Visits(Stateful):
     """The visits since the last server step, in columns, and how many there were before them by outcome.
 
     Visit ids run through the whole run, so that the end of a visit that was abandoned is recognised as such.
     """
 
-    STATE = (
+    state_fields = (
         *("_first", "_client", "_lane", "_end_s", "_outcome", "_handed_over"),
         *("_sizes", "_quota", "_start_s", "_awaits_deadline"),
     )
@@ -79,14 +78,6 @@ class Visits:
             abandoned=int(of[Outcome.ABANDONED]),
             out=int(of[Outcome.OUT]),
         )
-
-    def state(self) -> dict[str, Tree]:
-        return {name: getattr(self, name) for name in self.STATE}
-
-    def restore(self, state: Mapping[str, Tree]) -> None:
-        """Resume from `state`."""
-        for name in self.STATE:
-            setattr(self, name, state[name])
 
     def plan(self, sizes: Ints, quota: Ints) -> None:
         """The next visits will be opened in lanes of `sizes` clients, (lanes,), to fill `quota`."""

@@ -72,11 +72,12 @@ NO_ENDS = VisitEnds(np.zeros(0), NO_IDS, NO_IDS, np.zeros(0, dtype=bool))
 class InFlight:
     """The visits that are out. Every one that ends before `_border_s` is in `_soon`, which is in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, ends: VisitEnds = NO_ENDS) -> None:
         self._soon = NO_ENDS
         self._done = 0  # rows of `_soon` that were popped
         self._later: list[VisitEnds] = []
         self._border_s = -np.inf
+        self.push(ends)
 
     def __len__(self) -> int:
         return len(self._soon) - self._done + sum(map(len, self._later))
@@ -115,10 +116,10 @@ class InFlight:
         """All that are out, in order."""
         return as_tree(VisitEnds.joined([self._soon.part(self._done), *self._later]).in_order())
 
-    def restore(self, state: Tree) -> None:
-        """Go on with these and no others."""
-        self.__init__()  # type: ignore[misc]
-        self.push(of_tree(VisitEnds, state))
+    @classmethod
+    def of_state(cls, state: Tree) -> InFlight:
+        """Those that were out in `state`."""
+        return cls(of_tree(VisitEnds, state))
 
     def _sort_some(self) -> None:
         """Put the next ones in order, if none is left that is."""

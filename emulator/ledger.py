@@ -17,14 +17,12 @@ class Ledger(Stateful):
     `models_sent` counts whole models that crossed the wire either way, in training and to be scored.
     """
 
+    state_fields = ("download_bytes", "upload_bytes", "control_bytes", "models_sent")
+
     download_bytes: float = 0.0
     upload_bytes: float = 0.0
     control_bytes: float = 0.0
     models_sent: float = 0.0
-
-    @property
-    def remembered(self) -> list[str]:
-        return list(vars(self))
 
     def charge_training(self, download_bytes: Floats, upload_bytes: Floats, num_models: float = 0) -> None:
         self.download_bytes += float(np.sum(download_bytes))

@@ -7,7 +7,7 @@ and when its next checkpoint is due, is measured by `experiments.running.attempt
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -101,6 +101,7 @@ class TimedClusterer(Clusterer):
         self._inner = inner
         self._stopwatch = stopwatch
         self.oracle = inner.oracle
+        self.state_fields = inner.state_fields
 
     def on_data(self, view: View) -> Assignment | None:
         with self._stopwatch.measure("cluster_s"):
@@ -132,10 +133,6 @@ class TimedClusterer(Clusterer):
     @property
     def name(self) -> str:
         return self._inner.name
-
-    @property
-    def remembered(self) -> Sequence[str]:
-        return self._inner.remembered
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -84,6 +84,8 @@ class AccuracyDrift(Clusterer):
     offered, and end.
     """
 
+    state_fields: tuple[str, ...] = ("_accuracy_before", "_last_used", "_step", "_arrivals_claimed")
+
     def __init__(self, parameters: AccuracyDriftParameters) -> None:
         self.parameters = parameters
         self._accuracy_before: Floats = np.zeros(0)

@@ -46,6 +46,7 @@ class Aue(Clusterer):
     """
 
     Parameters = AueParameters
+    state_fields = ("_step", "_weights")
     by_client: ClassVar[bool] = False
 
     def __init__(self, parameters: AueParameters) -> None:

@@ -51,6 +51,7 @@ class Cfl(Clusterer):
     """
 
     Parameters = CflParameters
+    state_fields = ("_longest",)
 
     def __init__(self, parameters: CflParameters) -> None:
         self.parameters = parameters

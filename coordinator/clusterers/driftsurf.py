@@ -46,6 +46,7 @@ class DriftSurf(Clusterer):
     """
 
     Parameters = DriftSurfParameters
+    state_fields = ("_step", "_best", "_reactive_steps", "_race", "_next_predictive", "_serving")
 
     def __init__(self, parameters: DriftSurfParameters) -> None:
         self.parameters = parameters

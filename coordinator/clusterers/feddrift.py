@@ -48,6 +48,7 @@ class FedDrift(AccuracyDrift):
     """
 
     Parameters = FedDriftParameters
+    state_fields = (*AccuracyDrift.state_fields, "_answered_at", "_isolated", "_given_up")
 
     def __init__(self, parameters: FedDriftParameters) -> None:
         super().__init__(parameters)

@@ -50,6 +50,7 @@ class Fielding(Clusterer):
     """
 
     Parameters = FieldingParameters
+    state_fields = ("_centers", "_last_global")
 
     def __init__(self, parameters: FieldingParameters) -> None:
         self.parameters = parameters

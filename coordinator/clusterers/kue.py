@@ -43,6 +43,7 @@ class Kue(Clusterer):
     """
 
     Parameters = KueParameters
+    state_fields = ("_step", "_kappas")
 
     def __init__(self, parameters: KueParameters) -> None:
         self.parameters = parameters

@@ -25,6 +25,7 @@ class Oracle(Clusterer):
     """
 
     Parameters = NoParameters
+    state_fields = ("_concepts",)
     oracle = True
 
     def __init__(self, parameters: NoParameters) -> None:

@@ -12,6 +12,7 @@ class Static(Clusterer):
     """Clusters once, when clients register: what clustering is worth without following the drift."""
 
     Parameters = PartitionParameters
+    state_fields = ("_clustered",)
 
     def __init__(self, parameters: PartitionParameters) -> None:
         self.parameters = parameters

@@ -17,6 +17,8 @@ class ModelBank(Stateful):
     colours across a re-clustering. Neither is ever used twice.
     """
 
+    state_fields = ("parameters", "ids", "labels", "versions", "_next_id", "_next_label")
+
     def __init__(self, num_parameters: int) -> None:
         self.parameters: Floats32 = np.zeros((0, num_parameters), dtype=np.float32)
         self.ids: Ints = NO_IDS
@@ -24,10 +26,6 @@ class ModelBank(Stateful):
         self.versions: Ints = NO_IDS
         self._next_id = 0
         self._next_label = 0
-
-    @property
-    def remembered(self) -> list[str]:
-        return list(vars(self))
 
     def __len__(self) -> int:
         return len(self.ids)

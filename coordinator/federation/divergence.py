@@ -20,6 +20,8 @@ class Divergence(Stateful):
     State: for how many rounds in a row, up to now, no update was finite.
     """
 
+    state_fields = ("_fruitless",)
+
     def __init__(self, settings: RoundSettings, others_may_help: str = "") -> None:
         self.settings = settings
         self.hint = (

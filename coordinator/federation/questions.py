@@ -35,7 +35,7 @@ Resolve = Callable[[Ints], SampleRanges]
 class Questions(Stateful):
     """The questions of one run; `open_moment` and `close_round` say where in it we are."""
 
-    remembered = ("_asked", "_exchanges", "_now_s", "_busy_s", "_holders")
+    state_fields = ("_asked", "_exchanges", "_now_s", "_busy_s", "_holders")
 
     def __init__(
         self,

@@ -16,15 +16,13 @@ from emulator.storage.stateful import Stateful
 class Reports(Stateful):
     """`latest` (N, D): each client's last reported representation, NaN = never reported."""
 
+    state_fields = ("latest", "_due_s")
+
     def __init__(self, num_clients: int, size: int) -> None:
         # Takes no memory before the first report.
         self.latest: Floats = np.broadcast_to(np.float64(np.nan), (num_clients, size))
         # When a client with news may be online, at the earliest; inf = no news.
         self._due_s = np.full(num_clients, np.inf)
-
-    @property
-    def remembered(self) -> list[str]:
-        return list(vars(self))
 
     def state(self) -> dict[str, Tree]:
         """`latest` is None before the first report."""

@@ -19,6 +19,8 @@ class SolverState(Stateful):
     changes, or the model ends; one that was replaced has another id, and so starts anew.
     """
 
+    state_fields = ("_rows",)
+
     def __init__(self, specs: Mapping[str, StateSpec], num_parameters: int) -> None:
         self._widths = {
             name: num_parameters if spec.shape == "parameters" else 1 for name, spec in specs.items()

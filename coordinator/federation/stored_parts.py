@@ -14,26 +14,20 @@ class StoredParts:
 
     def __init__(self, parts: Mapping[str, Stateful]) -> None:
         self._parts = parts
-        # Of each part, when it was made: what another that is made alike can be given.
-        self._remembered = {name: frozenset(part.remembered) for name, part in parts.items()}
+        # What another part that is made alike has, and need not be given.
         self._facts = {name: _fingerprints(part) for name, part in parts.items()}
 
     def state(self) -> dict[str, Tree]:
-        """RunError names a part with an attribute that it did not have when it was made, which could not be
-        put back, or with a public one that has changed since, which would be lost."""
+        """RunError names a part with an attribute that is not among its `state_fields` and has changed since
+        the part was made: it would be lost."""
         for name, part in self._parts.items():
-            for other in sorted(self._remembered[name].symmetric_difference(part.remembered)):
+            made, now = self._facts[name], _fingerprints(part)
+            changed = sorted(other for other in made.keys() | now.keys() if made.get(other) != now.get(other))
+            if changed:
                 raise RunError(
-                    f"the {name} cannot be stored: its attribute {other} is not made by __init__, or was "
-                    f"deleted"
+                    f"the {name} cannot be stored: its attribute {changed[0]} has changed since it was made, "
+                    f"and is not among its state_fields; name it there"
                 )
-            facts = _fingerprints(part)
-            for other, made in self._facts[name].items():
-                if facts.get(other) != made:
-                    raise RunError(
-                        f"the {name} cannot be stored: its attribute {other} has changed since it was "
-                        f"made, and only private attributes are kept; call it _{other}"
-                    )
         return {name: part.state() for name, part in self._parts.items()}
 
     def restore(self, state: Mapping[str, Tree]) -> None:
@@ -42,7 +36,8 @@ class StoredParts:
 
 
 def _fingerprints(part: Stateful) -> dict[str, bytes | int]:
-    """Of each public attribute what tells a change: its content or, where that has no form, its identity."""
+    """Of each attribute that is no state what tells a change: its content or, if that has no form, its
+    identity."""
     return {name: _fingerprint(value) for name, value in part.facts.items()}
 
 

@@ -34,6 +34,7 @@ class Claimed(Memory):
     """
 
     Parameters = ClaimedParameters
+    state_fields = ("_claims",)
 
     def __init__(self, parameters: ClaimedParameters) -> None:
         self.parameters = parameters

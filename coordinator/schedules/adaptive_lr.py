@@ -55,6 +55,7 @@ class AdaptiveLearningRate(Schedule):
     """
 
     Parameters = AdaptiveLearningRateParameters
+    state_fields = ("_averages", "_step")
     sets = frozenset({"learning_rate"})
 
     def __init__(self, parameters: AdaptiveLearningRateParameters) -> None:

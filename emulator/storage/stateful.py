@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
+from emulator.errors import RunError
 from emulator.storage.state_tree import Tree
 
 
 class Stateful:
     """Base of what remembers something from one moment of a run to the next.
 
-    Its state is its private attributes, those whose names begin with an underscore, all of which `__init__`
-    makes (a run with a part that makes one later is not stored, but FAILED); they hold trees (see
-    `emulator.storage.state_tree`). Whoever remembers more, less, or other things
-    overrides `remembered`, or `state` and `restore`.
+    `state_fields` names the attributes that are its state, all of which `__init__` makes; they hold trees
+    (see `emulator.storage.state_tree`), or `state` and `restore` are overridden. All other attributes stay as
+    `__init__` made them: a run in which one changes is not stored, but FAILED.
     """
 
-    @property
-    def remembered(self) -> Sequence[str]:
-        """The attributes that are its state."""
-        return [name for name in vars(self) if name.startswith("_")]
+    state_fields: tuple[str, ...] = ()
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Its public attributes that are no state: they stay as `__init__` made them."""
+        """Its attributes that are no state, but for what is cached."""
         return {
             name: value
             for name, value in vars(self).items()
-            if not name.startswith("_") and name not in self.remembered
+            if name not in self.state_fields
+            and not isinstance(getattr(type(self), name, None), cached_property)
         }
 
     def state(self) -> dict[str, Tree]:
-        """All that what it does from now on depends on."""
-        return {name: getattr(self, name) for name in self.remembered}
+        """All that what it does from now on depends on; RunError if it lacks one of its `state_fields`."""
+        for name in self.state_fields:
+            if not hasattr(self, name):
+                raise RunError(f"{type(self).__name__} has no attribute {name!r}, one of its state_fields")
+        return {name: getattr(self, name) for name in self.state_fields}
 
     def restore(self, state: Mapping[str, Tree]) -> None:
-        """Go on from `state`, which another of the same kind and parameters has had; ValueError if it cannot
-        be."""
-        if sorted(state) != sorted(self.remembered):
+        """Resume from `state`, which another of the same kind and parameters has had; ValueError if it has
+        other fields."""
+        if sorted(state) != sorted(self.state_fields):
             raise ValueError(
-                f"state of {type(self).__name__}: {sorted(state)}, not {sorted(self.remembered)}"
+                f"state of {type(self).__name__}: {sorted(state)}, not {sorted(self.state_fields)}"
             )
         for name, value in state.items():
             setattr(self, name, value)

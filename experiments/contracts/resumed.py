@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from coordinator.federation.stored_parts import StoredParts
 from emulator.storage.state_tree import from_bytes, to_bytes
 from emulator.storage.stateful import Stateful
 
@@ -23,6 +24,7 @@ class _Resumed:
 
     def __getattr__(self, name: str) -> Any:
         part = self._make()
+        stored = StoredParts({"part": part})
         part.restore(from_bytes(self._stored))
         found = getattr(part, name)
         if not callable(found):
@@ -30,7 +32,7 @@ class _Resumed:
 
         def call(*asked: Any, **named: Any) -> Any:
             answer = found(*asked, **named)
-            self._stored = to_bytes(part.state())
+            self._stored = to_bytes(stored.state()["part"])
             return answer
 
         return call

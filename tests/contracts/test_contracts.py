@@ -197,8 +197,11 @@ def test_aggregators_that_touch_a_model_without_updates_are_refused():
 
 def test_aggregators_that_mix_otherwise_than_they_said_are_refused():
     class Fickle(FedAvg):
+        state_fields = ("_asked",)
+        _asked = 0
+
         def weights(self, model, num_samples, view):
-            self._asked = getattr(self, "_asked", 0) + 1
+            self._asked += 1
             return super().weights(model, num_samples, view) / self._asked
 
         def aggregate(self, updates, view):

@@ -115,6 +115,8 @@ def test_memories_that_keep_expired_samples_are_refused():
     class Hoard(Held):
         """Goes on training on what each client held first."""
 
+        state_fields = ("_first",)
+
         def __init__(self, parameters):
             super().__init__(parameters)
             self._first = None

@@ -107,6 +107,8 @@ def test_a_measured_clusterer_leaves_no_answer_to_the_base_class() -> None:
 
 
 class Counting(Single):
+    state_fields = ("_count",)
+
     def __init__(self) -> None:
         super().__init__(NOTHING)
         self.limit = 3

@@ -406,7 +406,8 @@ def test_a_part_that_makes_an_attribute_late_is_named_when_it_is_stored_first(
     with pytest.raises(RunError, match="1 of 1 runs failed"):
         run_plan(plan, Story())
     assert RunDirectory(tmp_path / "out").failure("global", 0) == (
-        "the clusterer cannot be stored: its attribute _late is not made by __init__, or was deleted"
+        "the clusterer cannot be stored: its attribute _late has changed since it was made, and is not among "
+        "its state_fields; name it there"
     )
 
 

@@ -7,13 +7,16 @@ from emulator.storage.stateful import Stateful
 
 
 class Counter(Stateful):
-    """Keeps one thing in private, and two in public."""
+    """One of its attributes is its state."""
+
+    state_fields = ("_seen",)
 
     def __init__(self):
         self.parameters = object()
         self.limits = np.array([1, 2])
         self.calls = 0
         self._seen = 0
+        self._cached = [1]
 
 
 def test_parts_are_stored_and_put_back_by_name():
@@ -30,8 +33,9 @@ def test_parts_are_stored_and_put_back_by_name():
         (lambda part: setattr(part, "calls", 1), "the selector cannot be stored: its attribute calls has"),
         (lambda part: part.limits.__setitem__(0, 5), "its attribute limits has changed since it was made"),
         (lambda part: setattr(part, "parameters", object()), "its attribute parameters has changed"),
-        (lambda part: setattr(part, "_late", 1), "its attribute _late is not made by __init__"),
-        (lambda part: delattr(part, "_seen"), "its attribute _seen is not made by __init__, or was deleted"),
+        (lambda part: setattr(part, "_late", 1), "its attribute _late has changed since it was made, and is"),
+        (lambda part: setattr(part, "_cached", [2]), "its attribute _cached has changed"),
+        (lambda part: delattr(part, "_seen"), "Counter has no attribute '_seen', one of its state_fields"),
     ],
 )
 def test_what_would_be_lost_is_named(change, problem):
