@@ -24,6 +24,7 @@ from coordinator.federation.divergence import Divergence
 from coordinator.federation.faults import Faults, no_faults
 from coordinator.federation.lanes import Lanes
 from coordinator.federation.measurement import NOT_MEASURED, Measurement, measure, scored_clients
+from coordinator.federation.membership import Membership
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.federation.progress import RoundProgress
 from coordinator.federation.questions import Questions
@@ -102,8 +103,7 @@ class Federation:
         )
         corrupts = self._faults.parameters.corrupt > 0
         self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
-        self._assignment: Assignment | None = None
-        self._lanes: Lanes | None = None  # of the present assignment and data step, once they were asked for
+        self._membership = Membership(self.bank, parts.memory, self._solver_state)
         self._progress = RoundProgress()
         self._picked: Picked | None = None  # who is sent out once the selector's questions are answered
         self._cohort: Cohort | None = None  # who was sent out
@@ -127,9 +127,10 @@ class Federation:
 
     def state(self) -> dict[str, Tree]:
         """All that the rest of the run depends on; RunError names a part that cannot be stored."""
+        assignment = self._membership.assignment
         return {
             "progress": as_tree(self._progress),
-            "assignment": None if self._assignment is None else as_tree(self._assignment),
+            "assignment": None if assignment is None else as_tree(assignment),
             "picked": None if self._picked is None else as_tree(self._picked),
             "cohort": None if self._cohort is None else as_tree(self._cohort),
             "parts": self._stored.state(),
@@ -139,7 +140,7 @@ class Federation:
         """Resume from `state`, in which round `round_` was opened last."""
         self._progress = of_tree(RoundProgress, state["progress"])
         if state["assignment"] is not None:
-            self._assignment = of_tree(Assignment, state["assignment"])
+            self._membership.assignment = of_tree(Assignment, state["assignment"])
             # What a stream has counted follows from where it is.
             self._stream.advance_to_round(round_)
         self._picked = None if state["picked"] is None else of_tree(Picked, state["picked"])
@@ -156,12 +157,12 @@ class Federation:
         step = self._stream.step
         changed = self._stream.advance_to_round(round_)
         if self._stream.step != step:
-            self._lanes = None
+            self._membership.data_changed()
         self._solver_state.data_changed(changed)
         self._reports.data_changed(changed)
         # Step 2: of the clients with new data, those that can be heard look at it, and report a drift.
         # Everybody registers before the first round; after that, offline clients wait their turn.
-        registering = self._assignment is None
+        registering = self._membership.assignment is None
         news = self._who_has_news(registering, now_s)
         self._reports.taken(news)
         self._questions.open_moment(now_s)
@@ -196,7 +197,7 @@ class Federation:
 
     def lane_sizes(self, round_: int) -> Ints:
         """(lanes,) clients of each selection lane that have something to train."""
-        return self._current_lanes(round_).sizes
+        return self._lanes(round_).sizes
 
     def select(self, round_: int, quota: Ints, wanted: Ints, now_s: float) -> float | None:
         """The selector picks `wanted` (lanes,) participants from the lanes that have a `quota`. Returns the
@@ -215,7 +216,7 @@ class Federation:
         clients = selector.select(pool, wanted, self._view(selector, round_))
         if len(clients) == 0:
             raise RunError(f"round {round_}: the selector chose none of the clients online")
-        self._picked = Picked(clients, self._current_lanes(round_).lane[clients], now_s)
+        self._picked = Picked(clients, self._lanes(round_).lane[clients], now_s)
         return now_s + self._questions.slowest_s
 
     def enough_online_s(self, round_: int, quota: Ints, opened_s: float, now_s: float) -> float:
@@ -340,7 +341,7 @@ class Federation:
             now_s,
             step=self._stream.step,
             clusters=self.bank.labels,
-            members=self._labels() if self._progress.members_changed else None,
+            members=self._membership.labels() if self._progress.members_changed else None,
             measured=self._measure(round_),
             ledger=self.ledger,
         )
@@ -373,42 +374,24 @@ class Federation:
     # -- shared --------------------------------------------------------------------------------------------
 
     def _apply(self, assignment: Assignment | None) -> None:
-        """`assignment` is in force from now on; None: it stays as it was."""
-        if assignment is None:
-            return
-        before = None if self._assignment is None else self._labels()
-        if before is None or assignment.changes_models:
-            self.bank.apply(assignment)
-            self.parts.memory.remix(assignment)
-            self._solver_state.models_changed(self.bank.ids)
-        self._assignment, self._lanes = assignment, None
-        after = self._labels()
-        moved = 0 if before is None else int((before != after).sum())
-        self._progress.assigned(assignment, moved, before is None or moved > 0)
+        """`assignment` is in force from now on; None: all stays as it was."""
+        if assignment is not None:
+            self._progress.assigned(assignment, self._membership.apply(assignment))
 
     def _claim(self, round_: int) -> None:
         """The newest arrivals belong to the members of now."""
         self.parts.memory.claim(self._view(self.parts.memory, round_))
 
-    def _current(self) -> Assignment:
-        if self._assignment is None:
-            raise RunError("the clusterer answered its first call with no assignment")
-        return self._assignment
-
-    def _current_lanes(self, round_: int) -> Lanes:
-        """Those of the assignment, without clients that have nothing to train: they are no candidates."""
-        if self._lanes is None:
-            memory, lane = self.parts.memory, self._current().lane
-            trains = memory.trains(np.arange(len(lane)), self._view(memory, round_))
-            self._lanes = Lanes(np.where(trains, lane, -1), len(self.bank))
-        return self._lanes
+    def _lanes(self, round_: int) -> Lanes:
+        memory = self.parts.memory
+        return self._membership.lanes(lambda ids: memory.trains(ids, self._view(memory, round_)))
 
     def _candidates(self, round_: int, quota: Ints) -> list[Ints]:
         """Of each lane its clients, ascending, none where it has no `quota`; RunError if there are none."""
-        lanes = self._current_lanes(round_).ids
+        lanes = self._lanes(round_).ids
         candidates = [ids if count > 0 else NO_IDS for ids, count in zip(lanes, quota.tolist(), strict=True)]
         if not any(map(len, candidates)):
-            in_lanes = int((self._current().lane >= 0).sum())
+            in_lanes = int((self._membership.in_force.lane >= 0).sum())
             raise RunError(
                 f"round {round_}: nobody can be selected: of {self._stream.num_clients} clients "
                 f"{in_lanes} are in a selection lane, and none of these has samples to train on at data step "
@@ -422,14 +405,9 @@ class Federation:
         """
         return min(self.settings.min_online, sum(map(len, candidates)))
 
-    def _labels(self) -> Ints:
-        """(N,) the label of the model that each client's newest data belong to, the first of several; -1."""
-        labels: Ints = np.append(self.bank.labels, -1)[self._current().members[:, 0]]
-        return labels
-
     def _view(self, part: Part, round_: int, **news: Any) -> View:
         """What `part` may see now; `news` is as `Window.view` has it."""
-        assignment = self._assignment
+        assignment = self._membership.assignment
 
         def ask(
             clients: Ints,

@@ -31,13 +31,13 @@ class RoundProgress:
     crashed: list[int] = field(default_factory=list)
     train_loss: float | None = None
 
-    def assigned(self, assignment: Assignment, moved: int, members_changed: bool) -> None:
-        """An assignment was applied, by which `moved` clients changed their cluster."""
-        self.members_changed |= members_changed
+    def assigned(self, assignment: Assignment, moved: int | None) -> None:
+        """An assignment was applied, by which `moved` clients changed cluster; None: it is the first."""
+        self.members_changed |= moved != 0
         self.reclustered |= assignment.reclustered
         self.fitted = assignment.fitted or self.fitted
         if not assignment.reclustered:
-            self.moved += moved
+            self.moved += moved or 0
 
     def log_trigger(self, trigger: Trigger) -> None:
         """A trigger was asked. Of several, since a round that waited is opened again, the last that fired

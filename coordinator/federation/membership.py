@@ -1,0 +1,63 @@
+"""The assignment in force: which models exist, who belongs to which, and who can be selected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from coordinator.assignment import Assignment
+from coordinator.federation.bank import ModelBank
+from coordinator.federation.lanes import Lanes
+from coordinator.federation.solver_state import SolverState
+from coordinator.memories import Memory
+from emulator.arrays import Bools, Ints
+from emulator.errors import RunError
+
+
+class Membership:
+    """Applies assignments to the bank and to what follows the models; None is in force before the first."""
+
+    def __init__(self, bank: ModelBank, memory: Memory, solver_state: SolverState) -> None:
+        self.assignment: Assignment | None = None
+        self._bank = bank
+        self._memory = memory
+        self._solver_state = solver_state
+        self._lanes: Lanes | None = None  # of this assignment and data step, once they were asked for
+
+    @property
+    def in_force(self) -> Assignment:
+        """RunError before the first."""
+        if self.assignment is None:
+            raise RunError("the clusterer answered its first call with no assignment")
+        return self.assignment
+
+    def labels(self) -> Ints:
+        """(N,) the label of the model that each client's newest data belong to, the first of several; -1."""
+        labels: Ints = np.append(self._bank.labels, -1)[self.in_force.members[:, 0]]
+        return labels
+
+    def apply(self, assignment: Assignment) -> int | None:
+        """`assignment` is in force from now on. How many clients changed their cluster; None if it is the
+        first."""
+        before = None if self.assignment is None else self.labels()
+        if before is None or assignment.changes_models:
+            self._bank.apply(assignment)
+            self._memory.remix(assignment)
+            self._solver_state.models_changed(self._bank.ids)
+        self.assignment, self._lanes = assignment, None
+        return None if before is None else int((before != self.labels()).sum())
+
+    def data_changed(self) -> None:
+        """The trace is at another data step: other clients may have something to train."""
+        self._lanes = None
+
+    def lanes(self, trains: Callable[[Ints], Bools]) -> Lanes:
+        """The lanes of the assignment, without clients that have nothing to train: they are no candidates.
+
+        `trains` (n,) of client ids says who has; it is asked once for an assignment and a data step.
+        """
+        if self._lanes is None:
+            lane = self.in_force.lane
+            self._lanes = Lanes(np.where(trains(np.arange(len(lane))), lane, -1), len(self._bank))
+        return self._lanes

@@ -1,0 +1,66 @@
+"""Over random fleets, drop-outs and pacings: no visit is lost from the counts, at no step of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.coordinator import Coordinator
+from coordinator.federation.faults import FaultParameters
+from coordinator.pacing.fixed import Fixed, FixedParameters
+from coordinator.pacing.sync import Sync, SyncParameters
+from emulator.emulation import Emulation
+from tests.fakes import INF, FakeAvailability, FakeExecutor, MemoryLog, Population, a_fleet
+
+PACINGS = {
+    "lane": lambda cohort: Sync(SyncParameters(), cohort),
+    "pooled": lambda cohort: Sync(SyncParameters(close="pooled"), cohort),
+    "deadline": lambda cohort: Sync(SyncParameters(deadline_s=12.0), cohort),
+    "fixed": lambda cohort: Fixed(FixedParameters(duration_s=12.0), cohort),
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_visits_opened_are_completed_dropped_abandoned_or_out_after_each_step(data: st.DataObject) -> None:
+    clients = data.draw(st.integers(1, 8))
+    speeds = data.draw(st.lists(st.sampled_from([0.5, 1.0, 5.0, 40.0]), min_size=clients, max_size=clients))
+    # Online for a while from 0 on, and again for good from 50 s on.
+    offline_s = data.draw(st.lists(st.sampled_from([3.0, 9.0, INF]), min_size=clients, max_size=clients))
+    sessions = {client: [(-INF, end_s), (max(end_s, 50.0), INF)] for client, end_s in enumerate(offline_s)}
+    rounds = data.draw(st.integers(1, 4))
+    population = Population(
+        FakeExecutor(np.linspace(0, 1, clients)),
+        availability=FakeAvailability({c: s for c, s in sessions.items() if s[0][1] < INF}),
+        fleet=a_fleet(clients, seconds_per_sample=speeds),
+        participants=data.draw(st.integers(1, clients)),
+        over_commit=data.draw(st.sampled_from([1.0, 1.3, 2.0])),
+        pacing=PACINGS[data.draw(st.sampled_from(sorted(PACINGS)))],
+        faults=FaultParameters(crash=data.draw(st.sampled_from([0.0, 0.3]))),
+        rounds=rounds,
+    )
+    coordinator, log = population.coordinator(), MemoryLog()
+    emulation = Emulation(coordinator, log)
+    for _ in emulation.steps():
+        counts = coordinator.visits
+        assert counts.opened == counts.completed + counts.dropped + counts.abandoned + counts.out
+        assert counts.out <= len(emulation.in_flight)
+        recorded = [(len(r.participants), len(r.kept), len(r.dropped), r.abandoned) for r in log.records]
+        sent, kept, dropped, abandoned = np.array(recorded, dtype=int).reshape(-1, 4).sum(axis=0)
+        assert_at_least(coordinator, sent, kept, dropped, abandoned)
+    assert len(log.records) == rounds
+    counts = coordinator.visits
+    assert (counts.opened, counts.completed, counts.dropped, counts.abandoned, counts.out) == (
+        *(sent, kept, dropped, abandoned),
+        0,
+    )
+
+
+def assert_at_least(coordinator: Coordinator, sent: int, kept: int, dropped: int, abandoned: int) -> None:
+    """The run has counted all that its log has, and what the round at hand has come to."""
+    counts = coordinator.visits
+    assert counts.opened >= sent
+    assert counts.completed >= kept
+    assert counts.dropped >= dropped
+    assert counts.abandoned >= abandoned
