@@ -8,7 +8,7 @@ through the events it schedules.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
+from typing import Literal
 
 from coordinator.federation import Federation
 from coordinator.pacing import Pacing
@@ -19,16 +19,16 @@ from emulator.in_flight import VisitEnds
 from emulator.ports import Reaction
 from emulator.storage.state_tree import Tree
 
+Phase = Literal["opening", "waiting", "reporting", "selecting", "out", "finished"]
 
-class Phase(StrEnum):
-    """What the round at hand waits for."""
-
-    OPENING = "RoundOpened"
-    WAITING = "RoundOpened again, as too few clients were online"
-    REPORTING = "DispatchDue"
-    SELECTING = "CohortDue"
-    OUT = "the ends of its visits"
-    FINISHED = "nothing: it was the last"
+WAITS_FOR: Mapping[Phase, str] = {
+    "opening": "RoundOpened",
+    "waiting": "RoundOpened, again, as too few clients were online",
+    "reporting": "DispatchDue",
+    "selecting": "CohortDue",
+    "out": "the ends of its visits",
+    "finished": "nothing, as it was the last",
+}
 
 
 class Coordinator:
@@ -36,13 +36,13 @@ class Coordinator:
 
     A round goes from phase to phase:
 
-        OPENING,
-        WAITING    RoundOpened -> the federation opens the round           -> REPORTING
-        REPORTING  DispatchDue -> too few clients are online               -> WAITING
-                                  else participants are picked             -> SELECTING
-        SELECTING  CohortDue   -> their visits begin                       -> OUT
-        OUT        ends of visits, RoundDeadline -> the pacing is asked; at
-                   its server step the round closes, and the next one opens -> OPENING, or FINISHED
+        opening,
+        waiting    RoundOpened -> the federation opens the round           -> reporting
+        reporting  DispatchDue -> too few clients are online               -> waiting
+                                  else participants are picked             -> selecting
+        selecting  CohortDue   -> their visits begin                       -> out
+        out        ends of visits, RoundDeadline -> the pacing is asked; at
+                   its server step the round closes, and the next one opens -> opening, or finished
     """
 
     def __init__(self, federation: Federation, pacing: Pacing) -> None:
@@ -51,11 +51,11 @@ class Coordinator:
         self._visits = Visits(pacing)
         self._round = 0
         self._opened_s = 0.0  # when the round was opened first
-        self._phase = Phase.OPENING
+        self._phase: Phase = "opening"
 
     @property
     def finished(self) -> bool:
-        return self._phase is Phase.FINISHED
+        return self._phase == "finished"
 
     @property
     def visits(self) -> VisitCounts:
@@ -70,7 +70,7 @@ class Coordinator:
         return {
             "round": self._round,
             "opened_s": self._opened_s,
-            "phase": self._phase.name,
+            "phase": self._phase,
             "visits": self._visits.state(),
             "federation": self.federation.state(),
         }
@@ -78,9 +78,9 @@ class Coordinator:
     def restore(self, state: Mapping[str, Tree]) -> None:
         """Resume from `state`; the coordinator must not have been started."""
         self._round, self._opened_s = state["round"], state["opened_s"]
-        self._phase = Phase[state["phase"]]
+        self._phase = state["phase"]
         self._visits.restore(state["visits"])
-        opened = self._round - 1 if self._phase is Phase.OPENING else self._round
+        opened = self._round - 1 if self._phase == "opening" else self._round
         self.federation.restore(state["federation"], opened)
 
     def start(self) -> Reaction:
@@ -92,13 +92,13 @@ class Coordinator:
         match self._phase, event:
             case _, RoundDeadline(round=number) if number < self._round:
                 return Reaction()  # that round closed before its deadline
-            case Phase.OPENING | Phase.WAITING, RoundOpened(round=self._round):
+            case "opening" | "waiting", RoundOpened(round=self._round):
                 return self._open_round(now_s)
-            case Phase.REPORTING, DispatchDue(round=self._round):
+            case "reporting", DispatchDue(round=self._round):
                 return self._select(now_s)
-            case Phase.SELECTING, CohortDue(round=self._round):
+            case "selecting", CohortDue(round=self._round):
                 return self._dispatch(now_s)
-            case Phase.OUT, RoundDeadline(round=self._round):
+            case "out", RoundDeadline(round=self._round):
                 return self._step(now_s) if self._visits.deadline_passed(now_s) else Reaction()
         raise self._unfit(event, now_s)
 
@@ -113,7 +113,7 @@ class Coordinator:
     def _open_round(self, now_s: float) -> Reaction:
         """Data arrived: the federation opens the round; dispatch follows when the slowest answer is in."""
         dispatch_s = self.federation.open_round(self._round, now_s)
-        self._phase = Phase.REPORTING
+        self._phase = "reporting"
         return Reaction([(dispatch_s, DispatchDue(self._round))])
 
     def _select(self, now_s: float) -> Reaction:
@@ -125,17 +125,17 @@ class Coordinator:
         departs_s = self.federation.select(self._round, quota, wanted, now_s)
         if departs_s is None:
             again_s = self.federation.enough_online_s(self._round, quota, self._opened_s, now_s)
-            self._phase = Phase.WAITING
+            self._phase = "waiting"
             return Reaction([(again_s, RoundOpened(self._round))])
         self._visits.plan(sizes, quota)
-        self._phase = Phase.SELECTING
+        self._phase = "selecting"
         return Reaction([(departs_s, CohortDue(self._round))])
 
     def _dispatch(self, now_s: float) -> Reaction:
         """The visits of those picked begin."""
         sent = self.federation.dispatch(self._round, self._visits.opened, now_s)
         deadline_s = self._visits.open(sent, now_s)
-        self._phase = Phase.OUT
+        self._phase = "out"
         deadline = [] if deadline_s is None else [(deadline_s, RoundDeadline(self._round))]
         return Reaction(deadline, sent.ends)
 
@@ -145,13 +145,13 @@ class Coordinator:
         self.federation.aggregate(self._round, ended, now_s)
         record, opens_s = self.federation.close_round(self._round, self._opened_s, now_s)
         if self._round + 1 == self.federation.settings.rounds:
-            self._phase = Phase.FINISHED
+            self._phase = "finished"
             return Reaction(record=record)
-        self._round, self._opened_s, self._phase = self._round + 1, opens_s, Phase.OPENING
+        self._round, self._opened_s, self._phase = self._round + 1, opens_s, "opening"
         return Reaction([(opens_s, RoundOpened(self._round))], record=record)
 
     def _unfit(self, event: Event | str, now_s: float) -> RunError:
         return RunError(
             f"round {self._round} at {now_s:.0f} s: {event} does not fit, the round waits for "
-            f"{self._phase.value}; {self._visits.counts}"
+            f"{WAITS_FOR[self._phase]}; {self._visits.counts}"
         )

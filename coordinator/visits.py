@@ -17,6 +17,13 @@ from emulator.in_flight import VisitEnds
 from emulator.messages import Outcome
 from emulator.storage.stateful import Stateful
 
+OUT, COMPLETED, ABANDONED, DROPPED = (
+    int(outcome) for outcome in (Outcome.OUT, Outcome.ABSORBED, Outcome.ABANDONED, Outcome.DROPPED)
+)
+OUTCOMES = len(Outcome)
+
+ONE_STEP = ", and this version has one dispatch and one server step a round"
+
 
 @dataclass(frozen=True)
 class VisitCounts:
@@ -43,7 +50,7 @@ class Visits(Stateful):
 
     state_fields = (
         *("_first", "_client", "_lane", "_end_s", "_outcome", "_handed_over"),
-        *("_sizes", "_quota", "_start_s", "_awaits_deadline"),
+        *("_sizes", "_quota", "_opened_lanes", "_start_s", "_awaits_deadline"),
     )
 
     def __init__(self, pacing: Pacing) -> None:
@@ -53,9 +60,10 @@ class Visits(Stateful):
         self._lane: Ints = NO_IDS
         self._end_s: Floats = np.zeros(0)
         self._outcome: Ints = NO_IDS
-        self._handed_over: Ints = np.zeros(len(Outcome), dtype=np.int64)  # visits, by outcome
+        self._handed_over: Ints = np.zeros(OUTCOMES, dtype=np.int64)  # visits, by outcome
         self._sizes: Ints = NO_IDS  # (lanes,)
         self._quota: Ints = NO_IDS  # (lanes,)
+        self._opened_lanes: Ints = NO_IDS  # those in which visits were opened
         self._start_s = 0.0
         self._awaits_deadline = False
 
@@ -70,14 +78,8 @@ class Visits(Stateful):
     @property
     def counts(self) -> VisitCounts:
         """Of the whole run."""
-        of = self._handed_over + np.bincount(self._outcome, minlength=len(Outcome))
-        return VisitCounts(
-            opened=self.opened,
-            completed=int(of[Outcome.ABSORBED]),
-            dropped=int(of[Outcome.DROPPED]),
-            abandoned=int(of[Outcome.ABANDONED]),
-            out=int(of[Outcome.OUT]),
-        )
+        number = (self._handed_over + np.bincount(self._outcome, minlength=OUTCOMES)).tolist()
+        return VisitCounts(self.opened, number[COMPLETED], number[DROPPED], number[ABANDONED], number[OUT])
 
     def plan(self, sizes: Ints, quota: Ints) -> None:
         """The next visits will be opened in lanes of `sizes` clients, (lanes,), to fill `quota`."""
@@ -88,8 +90,9 @@ class Visits(Stateful):
         again, or None.
         """
         self._client, self._lane = sent.clients, sent.lanes
+        self._opened_lanes = np.flatnonzero(np.bincount(sent.lanes, minlength=len(self._quota)))
         self._end_s = np.full(len(self), np.nan)
-        self._outcome = np.full(len(self), Outcome.OUT, dtype=np.int64)
+        self._outcome = np.full(len(self), OUT, dtype=np.int64)
         self._start_s = now_s
         deadline_s = self._pacing.deadline_s
         self._awaits_deadline = deadline_s is not None
@@ -104,36 +107,33 @@ class Visits(Stateful):
         """
         row = ends.visit - self._first
         known = np.flatnonzero((row >= 0) & (row < len(self)))
-        place = known[self._outcome[row[known]] == Outcome.OUT]
-        rows, time_s, count = row[place], ends.time_s[place], len(place)
+        place = known[self._outcome[row[known]] == OUT]
+        rows, time_s, dropped, count = row[place], ends.time_s[place], ends.dropped[place], len(place)
         if count == 0:
             return len(ends), None
-        ending = self._lane[rows][:, None] == np.arange(len(self._quota))  # (ends, lanes)
-        arriving = ending & ~ends.dropped[place][:, None]
-        elapsed_s = self._elapsed_s(time_s)[:, None]
-        closes = self._closes(ending, arriving, elapsed_s)
-        number = np.arange(count)[:, None]
-        step = self._first_step(
-            np.where(number < closes, self.out() - np.cumsum(ending, axis=0), 0),
-            self.back() + np.cumsum(arriving & (number <= closes), axis=0),
-            elapsed_s,
-        )
+        out, back = self.out_and_back()
+        number, elapsed_s = np.arange(count)[:, None], self._elapsed_s(time_s)[:, None]
+        ending = self._lane[rows][:, None] == np.arange(len(out))  # (ends, lanes)
+        arriving = ending & ~dropped[:, None]
+        left = out - ending.cumsum(axis=0)  # in lanes that have not closed
+        closes = self._closes(out, left, back, arriving, elapsed_s)
+        left[number >= closes] = 0
+        came = back + (arriving & (number <= closes)).cumsum(axis=0)
+        step = self._first_step(left, came, elapsed_s)
+        last = count - 1 if step is None else step
+
         own = np.full(len(self), count)
         own[rows] = np.arange(count)
         over = np.minimum(
             own, closes[self._lane]
         )  # by which of these ends each visit is over; `count`: by none
-        last = count - 1 if step is None else step
-        ended = np.flatnonzero((self._outcome == Outcome.OUT) & (over <= last))
+        ended = np.flatnonzero((self._outcome == OUT) & (over <= last))
         self._end_s[ended] = time_s[over[ended]]
-        self._outcome[ended] = np.where(
-            own[ended] > over[ended],
-            Outcome.ABANDONED,
-            np.where(ends.dropped[place][over[ended]], Outcome.DROPPED, Outcome.ABSORBED),
-        )
+        came_to = np.where(dropped[over[ended]], DROPPED, COMPLETED)
+        self._outcome[ended] = np.where(own[ended] > over[ended], ABANDONED, came_to)
         if step is not None:
             return int(place[step]) + 1, float(time_s[step])
-        self._refuse_another_dispatch()
+        self._refuse_another_dispatch(left[-1], came[-1])
         return len(ends), None
 
     def deadline_passed(self, now_s: float) -> bool:
@@ -141,12 +141,15 @@ class Visits(Stateful):
         self._awaits_deadline = False
         elapsed_s = self._elapsed_s(np.array([now_s]))
         if self._pacing.cancels:
-            full = self._pacing.full(self._quota, self.out(), self.back(), elapsed_s)
-            left = (self._outcome == Outcome.OUT) & full[self._lane]
-            self._outcome[left], self._end_s[left] = Outcome.ABANDONED, now_s
-        if self._first_step(self.out()[None], self.back()[None], elapsed_s[None]) is not None:
+            full = np.broadcast_to(
+                self._pacing.full(self._quota, *self.out_and_back(), elapsed_s), self._quota.shape
+            )
+            left = (self._outcome == OUT) & full[self._lane]
+            self._outcome[left], self._end_s[left] = ABANDONED, now_s
+        out, back = self.out_and_back()
+        if self._first_step(out[None], back[None], elapsed_s[None]) is not None:
             return True
-        self._refuse_another_dispatch()
+        self._refuse_another_dispatch(out, back)
         return False
 
     def close(self, now_s: float) -> EndedVisits:
@@ -154,30 +157,22 @@ class Visits(Stateful):
 
         RunError if the pacing leaves visits out, or the round open.
         """
-        if Outcome.OUT in self._outcome:
-            raise RunError(
-                f"{self._named} makes a server step while {self.out().sum()} visits are out{ONE_STEP}"
-            )
-        ended = EndedVisits(self._first + np.arange(len(self)), self._client, self._end_s, self._outcome)
-        absorbed = len(ended.clients_with(Outcome.ABSORBED))
-        if not self._pacing.closes(absorbed, float(self._elapsed_s(np.array([now_s]))[0])):
+        counts = np.bincount(self._outcome, minlength=OUTCOMES)
+        if counts[OUT] > 0:
+            raise RunError(f"{self._named} makes a server step while {counts[OUT]} visits are out{ONE_STEP}")
+        if not self._pacing.closes(int(counts[COMPLETED]), float(self._elapsed_s(np.array(now_s)))):
             raise RunError(f"{self._named} leaves the round open after its server step{ONE_STEP}")
-        self._handed_over = self._handed_over + np.bincount(self._outcome, minlength=len(Outcome))
+        ended = EndedVisits(self._first + np.arange(len(self)), self._client, self._end_s, self._outcome)
+        self._handed_over = self._handed_over + counts
         self._first = self.opened
         self._client, self._lane, self._end_s, self._outcome = NO_IDS, NO_IDS, np.zeros(0), NO_IDS
         return ended
 
-    def out(self) -> Ints:
-        """(lanes,) visits that are out."""
-        return self._in_lanes(Outcome.OUT)
-
-    def back(self) -> Ints:
-        """(lanes,) visits that have returned."""
-        return self._in_lanes(Outcome.ABSORBED)
-
-    def _in_lanes(self, outcome: Outcome) -> Ints:
-        counts: Ints = np.bincount(self._lane[self._outcome == outcome], minlength=len(self._quota))
-        return counts
+    def out_and_back(self) -> tuple[Ints, Ints]:
+        """(lanes,) visits that are out, and that have returned."""
+        lanes = len(self._quota)
+        counts = np.bincount(self._outcome * lanes + self._lane, minlength=OUTCOMES * lanes)
+        return counts[OUT * lanes : (OUT + 1) * lanes], counts[COMPLETED * lanes : (COMPLETED + 1) * lanes]
 
     def _elapsed_s(self, time_s: Floats) -> Floats:
         """Virtual seconds since these visits were sent out, at `time_s` (n,)."""
@@ -190,23 +185,24 @@ class Visits(Stateful):
             return np.minimum(elapsed_s, np.nextafter(deadline_s, 0))
         return np.maximum(elapsed_s, deadline_s)
 
-    def _closes(self, ending: Bools, arriving: Bools, elapsed_s: Floats) -> Ints:
+    def _closes(self, out: Ints, left: Ints, back: Ints, arriving: Bools, elapsed_s: Floats) -> Ints:
         """(lanes,) which of n ends closes each lane, n: none of them.
 
-        `ending` (n, lanes) is the lane of each visit that ends, `arriving` leaves out those that drop out.
+        `out` and `back` (lanes,) are counted before the first. `left` (n, lanes) are the visits that are out
+        after each end in a lane that has not closed, `arriving` (n, lanes) is the lane of each that returns.
         """
-        count, num_lanes = ending.shape
-        none = np.full(num_lanes, count)
+        count, num_lanes = arriving.shape
+        found = np.full(num_lanes, count)
         if not self._pacing.cancels:
-            return none
-        out, back, has_visits = self.out(), self.back(), self.out() > 0
-        number, found = np.arange(count)[:, None], none
+            return found
+        number = np.arange(count)[:, None]
+        has_visits = out > 0
         # When a lane closes can change when others do, but only later ones. With each pass the earliest
         # closing that was wrong comes later, so that this ends whatever rule `full` is.
         while True:
-            left = np.where(number <= found, out - np.cumsum(ending, axis=0), 0)
-            came = back + np.cumsum(arriving & (number <= found), axis=0)
-            full = self._pacing.full(self._quota, left, came, elapsed_s) & has_visits
+            counted = number <= found
+            came = back + (arriving & counted).cumsum(axis=0)
+            full = self._pacing.full(self._quota, left * counted, came, elapsed_s) & has_visits
             closes = np.where(full.any(axis=0), full.argmax(axis=0), count)
             if (closes == found).all():
                 return found
@@ -217,30 +213,24 @@ class Visits(Stateful):
 
         RunError if it would make one for some lanes alone, or if it waits for visits when none is out.
         """
-        lanes = np.unique(self._lane)  # those that have visits
-        absorbs = np.broadcast_to(self._pacing.absorbs(self._quota, out, back, elapsed_s), out.shape)[
-            :, lanes
-        ]
+        absorbs = self._pacing.absorbs(self._quota, out, back, elapsed_s)
+        if absorbs.shape[1] > 1:  # else all lanes are alike
+            absorbs = absorbs[:, self._opened_lanes]
         some = absorbs.any(axis=1)
         first = int(some.argmax()) if some.any() else None
         if first is not None and not absorbs[first].all():
-            lane = int(lanes[absorbs[first].argmax()])
+            lane = int(self._opened_lanes[absorbs[first].argmax()])
             raise RunError(f"{self._named} makes a server step for lane {lane}, and not for all{ONE_STEP}")
         if first is None and not out[-1].any() and not self._awaits_deadline:
             raise RunError(f"{self._named} makes no server step, and none of its visits is out any more")
         return first
 
-    def _refuse_another_dispatch(self) -> None:
-        out, back = self.out(), self.back()
-        # With nothing out or back it would be asked as if the round began.
-        if out.any() or back.any():
-            more = int(self._pacing.opens(self._quota, self._sizes, out, back).sum())
-            if more > 0:
-                raise RunError(f"{self._named} opens {more} visits more in the same round{ONE_STEP}")
+    def _refuse_another_dispatch(self, out: Ints, back: Ints) -> None:
+        more = int(self._pacing.opens(self._quota, self._sizes, out, back).sum())
+        # With nothing out or back it is asked as if the round began.
+        if more > 0 and (out.any() or back.any()):
+            raise RunError(f"{self._named} opens {more} visits more in the same round{ONE_STEP}")
 
     @property
     def _named(self) -> str:
         return f"the pacing {self._pacing.name}"
-
-
-ONE_STEP = ", and this version has one dispatch and one server step a round"

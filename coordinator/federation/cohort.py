@@ -89,14 +89,13 @@ class Cohort:
         crashed: Bools = (ended.outcome == Outcome.DROPPED) & (ended.end_s == self.crash_s)
         return self.clients[crashed]
 
-    def moved_bytes(self, ended: EndedVisits) -> tuple[Floats, Floats]:
-        """(visits,) bytes down and up that crossed the wire until each visit ended; all, if it completed."""
-        return self._moved(self.work, ended)
-
-    def moved_payload_bytes(self, ended: EndedVisits) -> float:
-        """The sum of these both ways, without what was lost."""
-        down, up = self._moved(self.payload, ended)
-        return float((down + up).sum())
+    def moved_bytes(self, ended: EndedVisits) -> tuple[Floats, Floats, float]:
+        """(visits,) bytes down and up that crossed the wire until each visit ended, all if it completed; and
+        the sum of these both ways, without what was lost."""
+        down, up = self._moved(self.work, ended)
+        # The same object, unless links lose something.
+        got = (down, up) if self.payload is self.work else self._moved(self.payload, ended)
+        return down, up, float((got[0] + got[1]).sum())
 
     def _moved(self, work: Work, ended: EndedVisits) -> tuple[Floats, Floats]:
         down, up = self.phases.moved(work, ended.end_s - self.start_s - self.asked_s)

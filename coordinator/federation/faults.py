@@ -90,8 +90,10 @@ class VisitFaults:
 
     def crash_s(self, start_s: float, busy_s: Floats) -> Floats:
         """(visits,) when each device crashes, in the `busy_s` (visits,) seconds from `start_s` on; or inf."""
-        crashes = np.isfinite(self.crashes_at)
-        return np.where(crashes, start_s + np.where(crashes, self.crashes_at, 0.0) * busy_s, np.inf)
+        crash_s: Floats = np.full(len(busy_s), np.inf)
+        rows = np.flatnonzero(self.crashes_at <= 1)
+        crash_s[rows] = start_s + self.crashes_at[rows] * busy_s[rows]
+        return crash_s
 
 
 class Faults:

@@ -305,8 +305,8 @@ class Federation:
         self._cohort = None
         self._questions.open_moment(now_s)
         # Step 1: what crossed the wire is charged.
-        down, up = cohort.moved_bytes(ended)
-        self.ledger.charge_training(down, up, cohort.moved_payload_bytes(ended) / self._model_bytes)
+        down, up, payload = cohort.moved_bytes(ended)
+        self.ledger.charge_training(down, up, payload / self._model_bytes)
         progress.kept = ended.clients_with(Outcome.ABSORBED).tolist()
         progress.dropped = ended.clients_with(Outcome.DROPPED).tolist()
         progress.crashed = cohort.crashed(ended).tolist()

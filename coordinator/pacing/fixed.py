@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from pydantic import Field
 
 from coordinator.pacing.base import CohortSize, Pacing
@@ -33,7 +32,7 @@ class Fixed(Pacing):
         return self.parameters.duration_s
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
-        return np.broadcast_to(elapsed_s >= self.parameters.duration_s, out.shape)
+        return elapsed_s >= self.parameters.duration_s
 
     def absorbs(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         return self.full(quota, out, back, elapsed_s)

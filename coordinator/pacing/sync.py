@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 from pydantic import Field
 
 from coordinator.pacing.base import CohortSize, Pacing
@@ -43,14 +42,15 @@ class Sync(Pacing):
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         if self.parameters.close == "pooled":
-            enough = back.sum(axis=-1, keepdims=True) >= quota.sum()
+            enough: Bools = back.sum(axis=-1, keepdims=True) >= quota.sum()
         else:
             enough = back >= quota
-        late = elapsed_s >= (np.inf if self.parameters.deadline_s is None else self.parameters.deadline_s)
-        return np.broadcast_to(enough | late, back.shape)
+        deadline_s = self.parameters.deadline_s
+        return enough if deadline_s is None else enough | (elapsed_s >= deadline_s)
 
     def absorbs(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
-        return np.broadcast_to(out.sum(axis=-1, keepdims=True) == 0, out.shape)
+        nothing_out: Bools = out.sum(axis=-1, keepdims=True) == 0
+        return nothing_out
 
     def closes(self, absorbed: int, elapsed_s: float) -> bool:
         return True

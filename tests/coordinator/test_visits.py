@@ -63,7 +63,7 @@ def outcomes(visits: Visits) -> list[int]:
 def test_the_round_steps_when_nothing_is_out_and_hands_its_visits_over_once():
     visits = three(sync())
     assert visits.end(ends((105.0, 10, True), (110.0, 12, False))) == (2, None)
-    assert (visits.out().tolist(), visits.back().tolist()) == ([0, 1, 0], [0, 1, 0])
+    assert [counts.tolist() for counts in visits.out_and_back()] == [[0, 1, 0], [0, 1, 0]]
     assert visits.end(ends((111.0, 11, False), (112.0, 99, False))) == (1, 111.0)
     ended = visits.close(111.0)
     assert ended.visit.tolist() == [10, 11, 12]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from coordinator.federation.cohort import Cohort, EndedVisits
@@ -55,10 +57,16 @@ def test_a_visit_ends_when_it_is_due_or_its_client_is_offline_or_crashes_before_
 
 def test_the_bytes_of_a_visit_follow_the_time_it_had():
     # all; half of the download; all of the download and three quarters of the upload
-    down, up = a_cohort().moved_bytes(THREE_ENDS)
+    down, up, payload = a_cohort().moved_bytes(THREE_ENDS)
     assert down.tolist() == [8, 4, 8]
     assert up.tolist() == [8, 0, 6]
-    assert a_cohort().moved_payload_bytes(THREE_ENDS) == (4 + 2 + 4) + (4 + 0 + 3)
+    assert payload == (4 + 2 + 4) + (4 + 0 + 3)
+
+
+def test_on_links_that_lose_nothing_what_moves_is_the_payload():
+    cohort = a_cohort()
+    *_, payload = replace(cohort, payload=cohort.work).moved_bytes(THREE_ENDS)
+    assert payload == 2 * ((4 + 2 + 4) + (4 + 0 + 3))
 
 
 def test_who_dropped_out_at_the_instant_of_its_crash_has_crashed():
