@@ -8,9 +8,13 @@ a third party's, from its own tests:
         check_selector(lambda: MySelector(MyParameters()))
 
 Parts have state, so a check takes a function that makes a fresh one. Where two are played side by side, one
-is stored and put back before whatever is asked of it, as in a run that was interrupted. Knows no torch: what
-a model or a local rule must keep to is not here.
+is stored and put back before whatever is asked of it, as in a run that was interrupted. No part draws from a
+global generator, or seeds one.
+
+`check_model` and `check_rule` need torch, which is imported with the first of them that is used.
 """
+
+from typing import TYPE_CHECKING
 
 from experiments.contracts.clusterers import check_assignment, check_clusterer, check_plan
 from experiments.contracts.memories import check_memory, check_ranges
@@ -26,6 +30,18 @@ from experiments.contracts.parts import (
 )
 from experiments.contracts.surroundings import check_availability, check_device_profile, check_drift
 
+if TYPE_CHECKING:
+    from experiments.contracts.executors import check_model, check_rule
+else:
+
+    def __getattr__(name: str) -> object:
+        if name not in ("check_model", "check_rule"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from experiments.contracts import executors
+
+        return getattr(executors, name)
+
+
 __all__ = [
     "check_aggregator",
     "check_assignment",
@@ -35,12 +51,14 @@ __all__ = [
     "check_device_profile",
     "check_drift",
     "check_memory",
+    "check_model",
     "check_numbers",
     "check_pacing",
     "check_part",
     "check_plan",
     "check_ranges",
     "check_robust_aggregator",
+    "check_rule",
     "check_schedule",
     "check_selector",
 ]

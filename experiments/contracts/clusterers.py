@@ -13,6 +13,7 @@ from coordinator.clusterers.base import Representation
 from coordinator.view import View
 from emulator.arrays import Floats
 from emulator.messages import Combine, InferencePlan
+from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.resumed import resumed
 from experiments.contracts.sameness import left_alone, same
 from experiments.contracts.world import NUM_LABELS, NUM_PARAMETERS, LittleWorld
@@ -21,6 +22,7 @@ ROUNDS_PER_STEP = 2
 SILENT_STEPS = (None, 1, 2)
 
 
+@and_no_global_generator
 def check_clusterer(make: Callable[[], Clusterer]) -> None:
     """Its first answer is an assignment, later ones may be; equal views get equal answers, and stay as they
     are; everybody is served by models that exist, and serving changes nothing. Only one that declares itself

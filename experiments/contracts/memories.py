@@ -12,6 +12,7 @@ from coordinator.memories import Memory
 from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.messages import SampleRanges
+from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.resumed import resumed
 from experiments.contracts.sameness import left_alone, same
 from experiments.contracts.world import NUM_LABELS, LittleWorld, initial
@@ -19,6 +20,7 @@ from experiments.contracts.world import NUM_LABELS, LittleWorld, initial
 NUM_CLIENTS = 5
 
 
+@and_no_global_generator
 def check_memory(make: Callable[[], Memory]) -> None:
     """Pairs of a participant and a model of the bank, sorted and distinct, each with samples that its client
     holds, the same that it names when it is asked for them; it says who has a pair; equal histories get equal

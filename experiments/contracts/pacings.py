@@ -11,6 +11,7 @@ from coordinator.pacing import CohortSize, Pacing
 from coordinator.visits import Visits
 from emulator.arrays import Floats, Ints
 from emulator.in_flight import NO_ENDS, VisitEnds
+from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.sameness import same
 
 COHORT = CohortSize(participants=10, over_commit=1.3)
@@ -18,6 +19,7 @@ LANES = ([20], [12, 0, 7, 1], [3, 3, 3])
 START_S = 1000.0
 
 
+@and_no_global_generator
 def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
     """Counts per lane, none negative, none for a lane without clients; a pure function of what it is told,
     each instant a question of its own; one dispatch, and one server step, in every round, whoever arrives,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from coordinator.aggregators import Aggregator
 from coordinator.assignment import Assignment
@@ -16,17 +18,33 @@ from coordinator.selectors import Selector
 from emulator.arrays import Bools, Floats, Ints
 from emulator.messages import ArrayUpdates
 from emulator.plugins import Parameters
+from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.numbers import check_numbers
 from experiments.contracts.resumed import resumed
 from experiments.contracts.sameness import left_alone, same
 from experiments.contracts.world import NUM_LABELS, NUM_PARAMETERS, LittleWorld, initial, settled_view
 
+STRANGE: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    "",
+    "no such choice",
+    [],
+    [[]],
+    {},
+    {"kind": 1},
+    {"no_such_key": {}},
+)
+"""What a file may hold where a parameter is expected."""
+
 TASK_SETTINGS = {"learning_rate": 0.1, "local_steps": 20.0, "batch_size": 10.0}
 
 
 def check_part(part: type, parameters: Parameters) -> None:
-    """It says what it is; its parameters are frozen, refuse unknown keys and survive being written out; and
-    every number among them keeps to `check_numbers`."""
+    """It says what it is, and so does each of its parameters; they are frozen, survive being written out, and
+    refuse unknown keys and what else they cannot take with an error that pydantic words; and every number
+    among them keeps to `check_numbers`."""
     assert (part.__doc__ or "").strip().splitlines(), f"{part.__name__} has no docstring"
     declared = getattr(part, "Parameters", None)
     assert isinstance(declared, type), f"{part.__name__} has no class Parameters"
@@ -35,15 +53,33 @@ def check_part(part: type, parameters: Parameters) -> None:
     assert parameters.model_config.get("frozen"), f"{declared.__name__} is not frozen"
     written = parameters.model_dump(mode="json", by_alias=True)
     assert declared.model_validate(written) == parameters, f"{written} reads back as something else"
-    complaint = ""
-    try:
-        declared.model_validate({**written, "no_such_key": 1})
-    except ValueError as error:
-        complaint = str(error)
+    for name, field in declared.model_fields.items():
+        assert (field.description or "").strip(), (
+            f"{declared.__name__}: {name} has no description, which `driftscale parts` shows; a docstring "
+            f"below the field is one"
+        )
+        for value in STRANGE:
+            _refusal(declared, {**written, field.alias or name: value})
+    complaint = _refusal(declared, {**written, "no_such_key": 1})
     assert "no_such_key" in complaint, f"{declared.__name__} takes an unknown key, or does not name it"
     check_numbers(declared, written)
 
 
+def _refusal(parameters: type[Parameters], table: Mapping[str, Any]) -> str:
+    """Why `parameters` do not take the table; empty if they do."""
+    try:
+        parameters.model_validate(table)
+    except ValidationError as error:
+        return str(error)
+    except Exception as error:
+        raise AssertionError(
+            f"{parameters.__name__} meets {dict(table)} with a {type(error).__name__} ({error}); a validator "
+            f"raises a ValueError that says what is wrong"
+        ) from error
+    return ""
+
+
+@and_no_global_generator
 def check_detector(make: Callable[[], Detector]) -> None:
     """A flag for each client, none for nobody; equal signals get equal answers, and stay as they are."""
     one_each, spread = np.eye(NUM_LABELS), np.random.default_rng(0).dirichlet(np.ones(NUM_LABELS), size=12)
@@ -65,6 +101,7 @@ def check_detector(make: Callable[[], Detector]) -> None:
     assert make().detect(nobody, nobody).shape == (0,)
 
 
+@and_no_global_generator
 def check_selector(make: Callable[[], Selector]) -> None:
     """Ascending, distinct, of each lane those it has, and not more than are wanted; equal views get equal
     answers, and the pool stays as it is."""
@@ -90,6 +127,7 @@ def _but_five(ids: Ints) -> Bools:
     return others
 
 
+@and_no_global_generator
 def check_aggregator(make: Callable[[], Aggregator]) -> None:
     """Models without updates stay as they are; nothing handed in is changed; equal updates give equal
     models; if it says beforehand what it will mix them by, it keeps its word."""
@@ -126,6 +164,7 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
     assert np.array_equal(make().aggregate(nothing, view), view.models), "nothing came back: nothing changes"
 
 
+@and_no_global_generator
 def check_robust_aggregator(make: Callable[[], Aggregator]) -> None:
     """What `check_aggregator` does, and: one update of ten, however large, moves its model no further than a
     small multiple of what the others say, and never another model; neither the order of the rows nor the
@@ -161,6 +200,7 @@ def check_robust_aggregator(make: Callable[[], Aggregator]) -> None:
     assert np.allclose(heard, less, rtol=1e-5, atol=1e-6), "an update without samples moves a model"
 
 
+@and_no_global_generator
 def check_schedule(make: Callable[[], Schedule]) -> None:
     """It gives what it says it sets, a number above zero for each task, and changes nothing that it is shown;
     equal views get equal answers.

@@ -9,10 +9,12 @@ import numpy as np
 from device_profiles import DeviceProfile
 from emulator.arrays import Floats
 from emulator.ports import Availability
+from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.sameness import same
 from traces.drift import Drift
 
 
+@and_no_global_generator
 def check_availability(availability: Availability, num_clients: int, times_s: Sequence[float]) -> None:
     """Answers are pure, row by row those of each client alone; the next change is strictly later, is one,
     and the first."""
@@ -36,6 +38,7 @@ def check_availability(availability: Availability, num_clients: int, times_s: Se
             assert availability.online(row, between)[0] == online[client], "it changed before"
 
 
+@and_no_global_generator
 def check_drift(make: Callable[[], Drift]) -> None:
     """Label shares, each of a client's windows summing to 1; equal generators give equal shares."""
 
@@ -57,6 +60,7 @@ def check_drift(make: Callable[[], Drift]) -> None:
     assert same(first, shares()), "equal generators must give equal shares"
 
 
+@and_no_global_generator
 def check_device_profile(profile: DeviceProfile) -> None:
     """It says where it comes from, and draws a device for each client; equal generators draw equal fleets."""
     assert profile.name

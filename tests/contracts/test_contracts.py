@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
+from pydantic import Field, field_serializer, field_validator, model_validator
 
 from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.aggregators.median import Median
 from coordinator.candidates import Pool
 from coordinator.clusterers.single import Single
 from coordinator.detectors.changed import Changed
@@ -14,8 +18,10 @@ from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncParameters
 from coordinator.schedules import Schedule
 from coordinator.selectors.random import Random
+from device_profiles import Fleet
 from emulator.arrays import Ints
-from emulator.plugins import NoParameters
+from emulator.numbers import Share
+from emulator.plugins import NoParameters, Parameters
 from experiments import contracts
 from tests.fakes import NOTHING, FakeAvailability
 from traces.drift.label_mix import LabelMix, LabelMixParameters
@@ -40,6 +46,75 @@ def test_parameters_that_can_be_changed_are_refused():
 
     with pytest.raises(AssertionError, match="not frozen"):
         contracts.check_part(Part, Soft())
+
+
+class Undescribed(Parameters):
+    """Parameters of which one says nothing."""
+
+    weight: Share = 0.5
+
+
+class Careless(Parameters):
+    """Parameters whose validator counts on a text."""
+
+    name: str = Field("a", description="a name")
+
+    @field_validator("name", mode="before")
+    @classmethod
+    def _in_small_letters(cls, name):
+        return name.lower()
+
+
+class Broken(Parameters):
+    """Parameters that are written out as something else."""
+
+    name: str = Field("a", description="a name")
+
+    @field_serializer("name")
+    def _doubled(self, name):
+        return 2 * name
+
+
+class Lax(Parameters, extra="ignore"):
+    """Parameters that say nothing of unknown keys."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, values):
+        return values
+
+
+@pytest.mark.parametrize(
+    ("declared", "complaint"),
+    [
+        (Undescribed, "Undescribed: weight has no description"),
+        (Careless, "Careless meets .* with a AttributeError"),
+        (Broken, "reads back as something else"),
+        (Lax, "takes an unknown key"),
+    ],
+)
+def test_parameters_that_break_a_rule_are_refused(declared, complaint):
+    class Part(Single):
+        """A part."""
+
+        Parameters = declared
+
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_part(Part, declared())
+
+
+@pytest.mark.parametrize(
+    ("declared", "complaint"),
+    [(None, "has no class Parameters"), (dict, "is no emulator.plugins.Parameters")],
+)
+def test_a_part_without_parameters_of_the_right_kind_is_refused(declared, complaint):
+    class Part(Single):
+        """A part."""
+
+        Parameters = declared
+
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_part(Part, NOTHING)
 
 
 def _all_of(pool: Pool) -> Ints:
@@ -184,6 +259,84 @@ def test_parts_that_look_at_the_truth_must_say_so(check, part, parameters):
     with pytest.raises(AssertionError, match=f"{part.__name__} looks at the true concepts"):
         check(lambda: part(parameters))
     check(lambda: Oracle(parameters))
+
+
+class OneSpeed:
+    """Devices that are all alike."""
+
+    name, source = "one speed", "made up"
+    reference_model = reference_flops = None
+
+    def draw(self, num_clients, generator):
+        return Fleet(*np.ones((4, num_clients)))
+
+
+def test_a_device_profile_of_ones_own_keeps_to_the_contract():
+    contracts.check_device_profile(OneSpeed())
+
+
+def drawing(part, method):
+    """`part`, which draws from numpy's global generator in `method`, and makes no use of it."""
+
+    def drawn(self, *args, **kwargs):
+        np.random.random()  # noqa: NPY002
+        return getattr(super(Drawing, self), method)(*args, **kwargs)
+
+    Drawing = type("Drawing", (part,), {method: drawn})  # noqa: N806
+    return Drawing
+
+
+@pytest.mark.parametrize(
+    ("check", "part", "method", "parameters"),
+    [
+        (contracts.check_aggregator, FedAvg, "aggregate", FedAvgParameters()),
+        (contracts.check_clusterer, Single, "serve", NOTHING),
+        (contracts.check_detector, Changed, "detect", NOTHING),
+        (contracts.check_drift, LabelMix, "shares", LabelMixParameters()),
+        (contracts.check_memory, Held, "rows", HeldParameters()),
+        (contracts.check_robust_aggregator, Median, "aggregate", NOTHING),
+        (contracts.check_schedule, Rates, "observe", lambda base: {"learning_rate": base["learning_rate"]}),
+        (contracts.check_selector, Random, "select", NOTHING),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_parts_that_draw_from_a_global_generator_are_refused(check, part, method, parameters):
+    drawn = drawing(part, method)
+    with pytest.raises(AssertionError, match="global generator of numpy was drawn from or seeded"):
+        check(lambda: drawn(parameters))
+
+
+def test_surroundings_that_draw_from_a_global_generator_are_refused():
+    with pytest.raises(AssertionError, match="global generator of numpy"):
+        contracts.check_pacing(lambda cohort: drawing(Sync, "quota")(SyncParameters(), cohort))
+    with pytest.raises(AssertionError, match="global generator of numpy"):
+        contracts.check_availability(drawing(FakeAvailability, "online")(), 2, [0.0, 1.0])
+    with pytest.raises(AssertionError, match="global generator of numpy"):
+        contracts.check_device_profile(drawing(OneSpeed, "draw")())
+
+
+def test_a_global_generator_that_is_seeded_alike_again_is_found_out():
+    class Seeding(Changed):
+        def detect(self, signal, last):
+            np.random.seed(7)  # noqa: NPY002
+            return super().detect(signal, last)
+
+    for _ in range(2):
+        with pytest.raises(AssertionError, match="global generator of numpy"):
+            contracts.check_detector(lambda: Seeding(NOTHING))
+
+
+def test_what_an_import_draws_once_is_not_held_against_a_part():
+    imported = []
+
+    class Importing(Changed):
+        def detect(self, signal, last):
+            if not imported:
+                imported.append(random.random())
+            return super().detect(signal, last)
+
+    contracts.check_detector(lambda: Importing(NOTHING))
+    assert imported
 
 
 def test_aggregators_that_touch_a_model_without_updates_are_refused():

@@ -1,142 +1,529 @@
-"""What every registered model and local rule keeps to; these need torch."""
+"""Every registered model and local rule keeps to its contract, and the contracts notice what does not."""
 
 from __future__ import annotations
 
+import random
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 
-from emulator.seeding import RandomStreams
-from executor.flat import FlatModel
+from emulator.errors import ConfigurationError
+from emulator.messages import StateSpec
+from emulator.plugins import NoParameters
 from executor.models import MODELS
+from executor.models.base import ModelSpec
+from executor.models.linear import Linear
+from executor.models.mlp import Mlp
 from executor.rules import RULES
-from executor.rules.base import LocalRule, LocalRun, build_chain
-from executor.training.layers import Layers
+from executor.rules.base import LocalRule
+from executor.rules.fedprox import FedProx
+from executor.rules.sgd import Sgd
+from experiments import contracts
+from tests.fakes import NOTHING
 
-ROWS, WIDTH = 3, 5
+MORE_MODELS = [
+    ("cnn", {"channels": [3, 5], "padding": 1}),
+    ("masked", {"inner": {"kind": "mlp", "hidden": [5]}, "feddrift_unmasked_inference": True}),
+    ("masked", {"inner": "cnn"}),
+    ("mlp", {"hidden": []}),
+    ("mlp", {"hidden": [5, 7]}),
+]
+MORE_RULES = [
+    ("adam", {"amsgrad": True, "weight_decay": 0.01}),
+    ("adam", {"keep": "task", "beta1": 0.5}),
+    ("adam", {"beta1": 0.0}),
+    ("fedprox", {"mu": 0.5, "fedscale_sign": True}),
+    ("sgd", {"momentum": 0.9, "weight_decay": 0.01}),
+]
 
 
-@pytest.mark.parametrize("sample_shape", [(8, 8), (28, 28), (3, 32, 32)])
+def named(part: tuple[str, dict[str, object]]) -> str:
+    return "-".join([part[0], *map(str, part[1].values())])
+
+
+@pytest.mark.parametrize("part", [*((name, {}) for name in MODELS.names()), *MORE_MODELS], ids=named)
+def test_models(part: tuple[str, dict[str, object]]) -> None:
+    kind = MODELS.find(part[0])
+    parameters = kind.Parameters.model_validate(part[1])
+    contracts.check_model(lambda: kind(parameters))
+
+
+@pytest.mark.parametrize("sample_shape", [(28, 28), (3, 32, 32)])
 @pytest.mark.parametrize("name", MODELS.names())
-def test_a_model_gives_a_logit_for_each_label_and_starts_as_its_seed_says(name, sample_shape):
-    part = MODELS.find(name)
-    model = FlatModel(part(part.Parameters()), sample_shape, num_labels=7)
-    assert model.num_parameters > 0
-    first = model.initial(RandomStreams(1), 0)
-    assert first.shape == (model.num_parameters,)
-    assert first.tobytes() == model.initial(RandomStreams(1), 0).tobytes()
-    assert first.tobytes() != model.initial(RandomStreams(1), 1).tobytes()
-    assert first.tobytes() != model.initial(RandomStreams(2), 0).tobytes()
-    features = torch.linspace(-1, 1, 4 * int(torch.tensor(sample_shape).prod())).reshape(4, *sample_shape)
-    logits = model.logits(model.named(torch.tensor(first)), features)
-    assert logits.shape == (4, 7)
-    # Each sample on its own: nothing leaks from one to another.
-    alone = model.logits(model.named(torch.tensor(first)), features[2:3])
-    torch.testing.assert_close(logits[2:3], alone)
+def test_models_of_larger_images(name: str, sample_shape: tuple[int, ...]) -> None:
+    kind = MODELS.find(name)
+    contracts.check_model(lambda: kind(kind.Parameters()), sample_shape)
 
 
-@pytest.mark.parametrize("name", MODELS.names())
-def test_the_layout_covers_the_vector_and_what_is_not_trainable_has_no_gradient(name):
-    part = MODELS.find(name)
-    model = FlatModel(part(part.Parameters()), (8, 8), num_labels=3)
-    segments = list(model.layout.values())
-    assert [segment.first for segment in segments] == [0, *(segment.last for segment in segments[:-1])]
-    assert segments[-1].last == model.num_parameters
-    assert all(torch.Size(segment.shape).numel() == segment.last - segment.first for segment in segments)
-    assert any(segment.trainable for segment in segments)
-    for tensor, part in model.module().named_parameters():
-        assert part.requires_grad == model.layout[tensor].trainable
-
-
-@pytest.mark.parametrize("name", MODELS.names())
-def test_a_model_that_says_it_is_dense_computes_as_the_dense_layers_do(name):
-    part = MODELS.find(name)
-    spec = part(part.Parameters())
-    if not spec.dense:
-        return
-    assert spec.stacks
-    model = FlatModel(spec, (2, 3), num_labels=4)
-    flat = numbers(2, model.num_parameters, seed=1)
-    features = numbers(5, 2, 3, seed=2)
-    ours = Layers.of(model, flat).activations(features.flatten(1)[None])[-1]
-    for row in range(2):
-        torch.testing.assert_close(ours[row].T, model.logits(model.named(flat[row]), features))
-
-
-def numbers(*shape: int, seed: int) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-def answers(name: str, rows: list[int], state: dict[str, torch.Tensor] | None = None) -> torch.Tensor:
-    """What the rule makes of three gradients in a row, for some of the tasks; `state` is carried on."""
-    part = RULES.find(name)
-    rule = part(part.Parameters())
-    received = numbers(ROWS, WIDTH, seed=0)[rows]
-    run = LocalRun(
-        received=received.clone(),
-        present=received.clone(),
-        settings={"learning_rate": torch.tensor([[0.5], [0.25], [0.125]])[rows]},
-        state={} if state is None else state,
-    )
-    rule.begin(run)
-    begun = dict(run.state)
-    made = []
-    for step in range(3):
-        made.append(rule.correct(run, numbers(ROWS, WIDTH, seed=10 + step)[rows]).clone())
-        run.present.sub_(made[-1])
-        run.step += 1
-    assert torch.equal(run.received, received), "the received model is not a rule's to change"
-    assert all(run.state[key] is rows for key, rows in begun.items()), "state is written in place"
-    return torch.stack(made, dim=1)
+@pytest.mark.parametrize("part", [*((name, {}) for name in RULES.names()), *MORE_RULES], ids=named)
+def test_rules(part: tuple[str, dict[str, object]]) -> None:
+    kind = RULES.find(part[0])
+    parameters = kind.Parameters.model_validate(part[1])
+    contracts.check_rule(lambda: kind(parameters))
 
 
 @pytest.mark.parametrize("name", RULES.names())
-def test_a_rule_treats_each_task_as_if_it_were_alone(name):
-    together = answers(name, [0, 1, 2])
-    assert together.shape == (ROWS, 3, WIDTH)
-    assert torch.isfinite(together).all()
-    for row in range(ROWS):
-        assert torch.equal(answers(name, [row])[0], together[row])
+def test_what_a_rule_remembers_is_named_after_it(name: str) -> None:
+    kind = RULES.find(name)
+    assert all(key.startswith(f"{name}.") for key in kind(kind.Parameters()).state)
 
 
-@pytest.mark.parametrize("name", RULES.names())
-def test_a_rule_answers_the_same_twice_and_draws_from_no_global_generator(name):
-    before = torch.get_rng_state()
-    assert torch.equal(answers(name, [0, 1, 2]), answers(name, [0, 1, 2]))
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.parametrize("name", RULES.names())
-def test_what_a_rule_remembers_is_named_after_it_and_starts_at_zero(name):
-    part = RULES.find(name)
-    rule = part(part.Parameters())
-    assert all(key.startswith(f"{name}.") for key in rule.state)
-    zeros = build_chain([*([] if rule.is_optimiser else [rule]), optimiser(rule)]).remembered(
-        torch.ones(ROWS, WIDTH), {}
-    )
-    assert {key: tuple(rows.shape) for key, rows in zeros.items() if key in rule.state} == {
-        key: (ROWS, WIDTH if slot.shape == "parameters" else 1) for key, slot in rule.state.items()
-    }
-    own = {key: zeros[key] for key in rule.state}
-    assert torch.equal(answers(name, [0, 1, 2], own), answers(name, [0, 1, 2]))
-
-
-@pytest.mark.parametrize("name", RULES.names())
-def test_what_a_rule_remembers_is_all_that_a_later_task_depends_on(name):
-    part = RULES.find(name)
-    rule = part(part.Parameters())
-    kept = {
-        key: torch.zeros(ROWS, WIDTH if slot.shape == "parameters" else 1) for key, slot in rule.state.items()
-    }
-    first = answers(name, [0, 1, 2], kept)
-    copies = {key: rows.clone() for key, rows in kept.items()}
-    later = answers(name, [0, 1, 2], copies)
-    assert torch.equal(later, first) == (not rule.state)
-
-
-def optimiser(rule: LocalRule) -> LocalRule:
-    sgd = RULES.find("sgd")
-    return rule if rule.is_optimiser else sgd(sgd.Parameters())
-
-
-def test_there_is_an_optimiser_to_end_a_chain_with():
+def test_there_is_an_optimiser_to_end_a_chain_with() -> None:
     assert any(part.is_optimiser for _, part in RULES)
+
+
+def test_contracts_without_models_and_rules_need_no_torch() -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys\n"
+            "from experiments import contracts\n"
+            "assert 'torch' not in sys.modules, 'imported'\n"
+            "assert not hasattr(contracts, 'check_nothing')\n"
+            "assert 'torch' not in sys.modules, 'imported by a name that there is not'\n",
+        ],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# -- models that break a rule -------------------------------------------------------------------------------
+
+
+class Of(ModelSpec):
+    """A model around a module that `make` makes of (features, labels)."""
+
+    stacks = False
+
+    def __init__(self, make) -> None:
+        self.make = make
+
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        return self.make(int(np.prod(sample_shape)), num_labels)
+
+
+class Flat(nn.Module):
+    """A linear model, whose logits `turn` turns into something else, given the samples."""
+
+    def __init__(self, features: int, labels: int, turn) -> None:
+        super().__init__()
+        self.linear = nn.Linear(features, labels)
+        self.turn = turn
+
+    def forward(self, samples: Tensor) -> Tensor:
+        return self.turn(self.linear(samples.flatten(1)), samples)
+
+
+def turned(turn):
+    return lambda: Of(lambda features, labels: Flat(features, labels, turn))
+
+
+def frozen(features: int, labels: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(features, labels).requires_grad_(False))
+
+
+class Twin(nn.Module):
+    """Starts as a normalisation does, which is alike for all seeds."""
+
+    def __init__(self, features: int, labels: int) -> None:
+        super().__init__()
+        self.norm, self.labels = nn.LayerNorm(features), labels
+
+    def forward(self, samples: Tensor) -> Tensor:
+        return self.norm(samples.flatten(1))[:, :1] * torch.arange(1.0, self.labels + 1)
+
+
+class Idle(nn.Module):
+    """A layer that no logit depends on."""
+
+    def __init__(self, features: int, labels: int) -> None:
+        super().__init__()
+        self.linear, self.idle = nn.Linear(features, labels), nn.Linear(1, 1)
+
+    def forward(self, samples: Tensor) -> Tensor:
+        return self.linear(samples.flatten(1))
+
+
+class Products(nn.Module):
+    """A linear model whose products are taken one by one."""
+
+    def __init__(self, features: int, labels: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(features, labels)
+
+    def forward(self, samples: Tensor) -> Tensor:
+        return (samples.flatten(1)[:, None] * self.linear.weight).sum(2) + self.linear.bias
+
+
+def drawing(logits: Tensor, samples: Tensor) -> Tensor:
+    torch.rand(1)
+    return logits
+
+
+def drawing_by_numpy(logits: Tensor, samples: Tensor) -> Tensor:
+    np.random.random()  # noqa: NPY002
+    return logits
+
+
+def drawing_by_python(logits: Tensor, samples: Tensor) -> Tensor:
+    random.random()
+    return logits
+
+
+def painting(logits: Tensor, samples: Tensor) -> Tensor:
+    with torch.no_grad():
+        samples += 1
+    return logits
+
+
+def moody():
+    asked = count()
+    return turned(lambda logits, samples: logits + next(asked))
+
+
+class Images(Linear):
+    """Takes images alone, and says so otherwise than in an error of ours."""
+
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        height, width = sample_shape
+        return nn.Sequential(nn.Flatten(), nn.Linear(height * width, num_labels))
+
+
+class Wordy(Linear):
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        if len(sample_shape) != 2:
+            raise ConfigurationError("takes images,\nand nothing else")
+        return super().build(sample_shape, num_labels)
+
+
+class Growing(Linear):
+    """Another module whenever it is built."""
+
+    built = count(1)
+
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        wide = next(self.built)
+        return nn.Sequential(
+            nn.Flatten(), nn.Linear(int(np.prod(sample_shape)), wide), nn.Linear(wide, num_labels)
+        )
+
+
+class Drawn(Linear):
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        torch.rand(1, device="cpu")
+        return super().build(sample_shape, num_labels)
+
+
+class Unstacked(Linear):
+    stacks = False
+
+
+class Vague(Linear):
+    stacks = None  # type: ignore[assignment]
+
+
+class NoRelu(Mlp):
+    """Says it is dense, and has tanh between its layers."""
+
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        layers = list(super().build(sample_shape, num_labels))
+        return nn.Sequential(*(nn.Tanh() if isinstance(layer, nn.ReLU) else layer for layer in layers))
+
+
+class Alone(nn.Module):
+    """Another model where autograd does not look on, as in training side by side."""
+
+    def __init__(self, features: int, labels: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(features, labels)
+
+    def forward(self, samples: Tensor) -> Tensor:
+        logits = self.linear(samples.flatten(1))
+        return 2 * logits if torch._C._functorch.is_batchedtensor(logits) else logits
+
+
+def bad_models():
+    return [
+        pytest.param(turned(lambda logits, samples: logits[:, 1:]), "logits of shape", id="a label too few"),
+        pytest.param(turned(lambda logits, samples: logits.double()), "not torch.float32", id="double"),
+        pytest.param(turned(lambda logits, samples: logits / 0), "must be finite", id="endless"),
+        pytest.param(moody(), "with other logits", id="moody"),
+        pytest.param(
+            turned(lambda logits, samples: logits - logits.mean(0)), "other samples of its batch", id="mixing"
+        ),
+        pytest.param(turned(painting), "writes to the samples", id="painting"),
+        pytest.param(turned(drawing), "called random operation", id="torch's generator"),
+        pytest.param(lambda: Drawn(NOTHING), "global generator of torch", id="built of torch's generator"),
+        pytest.param(turned(drawing_by_numpy), "global generator of numpy", id="numpy's generator"),
+        pytest.param(turned(drawing_by_python), "global generator of random", id="Python's generator"),
+        pytest.param(lambda: Of(frozen), "no tensor of it is trained", id="frozen"),
+        pytest.param(lambda: Of(Twin), "alike whatever the seed", id="twins"),
+        pytest.param(lambda: Of(Products), "no time can be told", id="no matrix product"),
+        pytest.param(lambda: Of(Idle), "no logit depends on idle", id="idle"),
+        pytest.param(lambda: Images(NOTHING), "samples of shape .*ValueError", id="an error of Python's"),
+        pytest.param(lambda: Wordy(NOTHING), "refused in more than one line", id="two lines"),
+        pytest.param(lambda: Growing(NOTHING), "built in two ways", id="growing"),
+        pytest.param(lambda: Unstacked(NOTHING), "stacks must be True", id="unstacked"),
+        pytest.param(lambda: Vague(NOTHING), "stacks = None", id="vague"),
+        pytest.param(lambda: NoRelu(Mlp.Parameters()), "affine maps with ReLU", id="no ReLU"),
+        pytest.param(lambda: Of(Alone), "StackedCohort trains otherwise", id="another side by side"),
+        pytest.param(
+            turned(lambda logits, samples: logits * torch.ones(4, 1)[: len(samples)]),
+            "a batch of 8 samples: RuntimeError",
+            id="four samples at most",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(("make", "complaint"), bad_models())
+def test_models_that_break_a_rule_are_refused(make, complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_model(make)
+
+
+@pytest.mark.parametrize(
+    ("layer", "complaint"),
+    [(nn.Dropout, "the dropout layer"), (lambda: nn.BatchNorm1d(7), "the buffer"), (nn.PReLU, "PReLU")],
+    ids=["dropout", "buffers", "unknown layer"],
+)
+def test_modules_that_no_vector_can_carry_are_refused_by_name(layer, complaint: str) -> None:
+    def with_layer(features: int, labels: int) -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(features, labels), layer())
+
+    with pytest.raises(ConfigurationError, match=complaint):
+        contracts.check_model(lambda: Of(with_layer))
+
+
+# -- rules that break a rule --------------------------------------------------------------------------------
+
+
+class Link(LocalRule):
+    """A link before the optimiser that answers what `correct` makes of (rule, run, gradient)."""
+
+    def __init__(self, correct, begin=lambda run: None, state=None) -> None:
+        self.turn = correct
+        self.start = begin
+        self.declared = state or {}
+
+    @property
+    def state(self):
+        return self.declared
+
+    def begin(self, run) -> None:
+        self.start(run)
+
+    def correct(self, run, gradient):
+        return self.turn(self, run, gradient)
+
+
+class Plain(Sgd):
+    """Says that it is plain descent, and cuts gradients off."""
+
+    @property
+    def is_plain_descent(self) -> bool:
+        return True
+
+    def correct(self, run, gradient):
+        return super().correct(run, gradient.clamp_(-0.1, 0.1))
+
+
+class PlainLink(FedProx):
+    """Says that it is plain descent, and is no optimiser."""
+
+    @property
+    def is_plain_descent(self) -> bool:
+        return True
+
+
+class OneOfASide(LocalRule):
+    """An optimiser that moves the parameters further where many tasks are trained side by side, in steps that
+    the contract's own three tasks do not reach."""
+
+    is_optimiser = True
+
+    def correct(self, run, gradient):
+        return (
+            gradient
+            * run.settings["learning_rate"]
+            * (2 if gradient.shape[1] > 40 and len(gradient) > 1 else 1)
+        )
+
+
+def slot(key: str, shape: str = "parameters", start: float = 0.0, width: int | None = None):
+    """What makes a slot of the state, unless it is there."""
+
+    def begin(run) -> None:
+        if key not in run.state:
+            wide = (5 if shape == "parameters" else 1) if width is None else width
+            run.state[key] = torch.full((len(run.present), wide), start)
+
+    return begin
+
+
+PULL = {"pull.mean": StateSpec("parameters")}
+
+
+def bad_rules():
+    def mixed(rule, run, gradient):
+        return gradient - gradient.mean(0)
+
+    asked = count()
+
+    def moody(rule, run, gradient):
+        return gradient + next(asked)
+
+    def endless(rule, run, gradient):
+        return gradient / 0
+
+    def short(rule, run, gradient):
+        return gradient[:, 1:]
+
+    def double(rule, run, gradient):
+        return gradient.double()
+
+    def receives(rule, run, gradient):
+        run.received.add_(1)
+        return gradient
+
+    def moves(rule, run, gradient):
+        run.present.add_(1)
+        return gradient
+
+    def sets(rule, run, gradient):
+        run.settings["learning_rate"].mul_(2)
+        return gradient
+
+    def counts(rule, run, gradient):
+        run.step += 1
+        return gradient
+
+    def drops(rule, run, gradient):
+        run.state.clear()
+        return gradient
+
+    def late(rule, run, gradient):
+        run.state["pull.late"] = gradient.clone()
+        return gradient
+
+    def replaces(rule, run, gradient):
+        run.state["pull.mean"] = run.state["pull.mean"] + gradient
+        return gradient
+
+    def adds(rule, run, gradient):
+        return gradient.add_(run.state["pull.mean"].add_(gradient))
+
+    def same(rule, run, gradient):
+        return gradient
+
+    def begins_anew(run) -> None:
+        run.state["pull.mean"] = torch.zeros_like(run.present)
+
+    def grows(rule, run, gradient):
+        rule.tasks = getattr(rule, "tasks", 0) + (run.step == 0)
+        return gradient * rule.tasks
+
+    def draws(rule, run, gradient):
+        torch.rand(1)
+        return gradient
+
+    def seeds(rule, run, gradient):
+        np.random.seed(7)  # noqa: NPY002
+        return gradient
+
+    def link(correct, begin=lambda run: None, state=None):
+        return lambda: Link(correct, begin, state)
+
+    return [
+        pytest.param(link(mixed), "otherwise than if it were alone", id="mixed"),
+        pytest.param(link(moody), "different answers", id="moody"),
+        pytest.param(link(endless), "answers must be finite", id="endless"),
+        pytest.param(link(short), "answers with shape", id="short"),
+        pytest.param(link(double), "answers with torch.float64", id="double"),
+        pytest.param(link(receives), "received parameters are not", id="received"),
+        pytest.param(link(moves), "present parameters are not", id="present"),
+        pytest.param(link(sets), "setting learning_rate is not", id="settings"),
+        pytest.param(link(counts), "not its to count", id="steps"),
+        pytest.param(link(drops, slot("pull.mean")), "never dropped", id="drops"),
+        pytest.param(link(late), "made in begin", id="late"),
+        pytest.param(link(replaces, slot("pull.mean")), "written in place", id="replaces"),
+        pytest.param(link(adds, begins_anew, PULL), "replaced in begin", id="begins anew"),
+        pytest.param(link(same, slot("mean")), "not named by the rule", id="no name"),
+        pytest.param(
+            link(same, lambda run: [slot(key)(run) for key in ("pull.mean", "push.mean")]),
+            "named after several rules",
+            id="two names",
+        ),
+        pytest.param(
+            link(same, slot("pull.mean"), {"pull.mean": StateSpec("matrix")}),  # type: ignore[arg-type]
+            "choices",
+            id="no such shape",
+        ),
+        pytest.param(link(same, state=PULL), "not there when a task begins", id="not there"),
+        pytest.param(link(same, slot("pull.mean", width=2), PULL), "was declared as parameters", id="narrow"),
+        pytest.param(link(adds, slot("pull.mean", start=1.0), PULL), "does not start at zero", id="not zero"),
+        pytest.param(link(same, slot("pull.mean"), PULL), "changes nothing", id="idle state"),
+        pytest.param(link(grows), "otherwise than in the state it declares", id="remembers elsewhere"),
+        pytest.param(link(draws), "global generator of torch", id="draws"),
+        pytest.param(link(seeds), "global generator of numpy", id="seeds"),
+        pytest.param(lambda: Plain(Sgd.Parameters()), "does not answer with the gradient", id="no descent"),
+        pytest.param(lambda: PlainLink(FedProx.Parameters()), "an optimiser alone", id="a link of descent"),
+        pytest.param(lambda: OneOfASide(NoParameters()), "Cohort trains otherwise", id="unequal strategies"),
+    ]
+
+
+@pytest.mark.parametrize(("make", "complaint"), bad_rules())
+def test_rules_that_break_a_rule_are_refused(make, complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_rule(make)
+
+
+def test_a_rule_that_does_not_say_whether_it_is_an_optimiser_is_refused() -> None:
+    class Vague(Link):
+        is_optimiser = None  # type: ignore[assignment]
+
+    with pytest.raises(AssertionError, match="is_optimiser = None"):
+        contracts.check_rule(lambda: Vague(lambda rule, run, gradient: gradient))
+
+
+def test_a_rule_of_ones_own_keeps_to_the_contract() -> None:
+    class Clipped(LocalRule):
+        """Gradients of length 1 at most, task by task; the longest so far is remembered."""
+
+        @property
+        def state(self):
+            return {"clipped.longest": StateSpec("scalar")}
+
+        def begin(self, run) -> None:
+            run.state.setdefault("clipped.longest", torch.zeros_like(run.present[:, :1]))
+
+        def correct(self, run, gradient):
+            longest = run.state["clipped.longest"]
+            torch.maximum(longest, gradient.norm(dim=1, keepdim=True), out=longest)
+            return gradient / longest.clamp(min=1.0)
+
+    class Tanh(ModelSpec):
+        """A hidden layer with tanh."""
+
+        stacks = True
+
+        def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+            layers = (
+                nn.Flatten(),
+                nn.Linear(int(np.prod(sample_shape)), 5),
+                nn.Tanh(),
+                nn.Linear(5, num_labels),
+            )
+            return nn.Sequential(*layers)
+
+    contracts.check_rule(lambda: Clipped(NOTHING))
+    contracts.check_model(lambda: Tanh(NOTHING))

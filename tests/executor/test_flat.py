@@ -13,6 +13,7 @@ from emulator.errors import ConfigurationError
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
+from executor.models import MODELS
 from tests.executor.fakes import Ready, model
 
 
@@ -87,6 +88,17 @@ def test_the_layout_says_where_each_tensor_is_and_whether_it_is_trained() -> Non
     assert flat_model.frozen is not None
     assert flat_model.frozen.tolist() == [True] * 2 + [False] * 9
     assert FlatModel(model("linear"), (2,), 3).frozen is None
+
+
+@pytest.mark.parametrize("kind", MODELS.names())
+def test_the_layout_covers_the_vector_and_what_is_not_trainable_has_no_gradient(kind: str) -> None:
+    flat_model = FlatModel(model(kind), (8, 8), num_labels=3)
+    segments = list(flat_model.layout.values())
+    assert [segment.first for segment in segments] == [0, *(segment.last for segment in segments[:-1])]
+    assert segments[-1].last == flat_model.num_parameters
+    assert all(torch.Size(segment.shape).numel() == segment.last - segment.first for segment in segments)
+    for tensor, part in flat_model.module().named_parameters():
+        assert part.requires_grad == flat_model.layout[tensor].trainable
 
 
 def test_building_and_initialising_leave_the_global_generators_alone() -> None:
