@@ -29,6 +29,7 @@ from experiments.contracts.parts import (
     check_selector,
 )
 from experiments.contracts.surroundings import check_availability, check_device_profile, check_drift
+from experiments.contracts.traces import check_concepts, check_trace_source
 
 if TYPE_CHECKING:
     from experiments.contracts.executors import check_model, check_rule
@@ -47,6 +48,7 @@ __all__ = [
     "check_assignment",
     "check_availability",
     "check_clusterer",
+    "check_concepts",
     "check_detector",
     "check_device_profile",
     "check_drift",
@@ -61,4 +63,5 @@ __all__ = [
     "check_rule",
     "check_schedule",
     "check_selector",
+    "check_trace_source",
 ]

@@ -1,0 +1,212 @@
+"""What trace sources and concept sets must keep to: the samples they draw, and when these arrive."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from emulator.arrays import Ints
+from emulator.errors import EmulatorError
+from emulator.messages import SampleRanges
+from emulator.ports import Split
+from emulator.seeding import RandomStreams
+from experiments.contracts.generators import and_no_global_generator
+from experiments.contracts.sameness import left_alone, same
+from traces.arrivals import SPLITS
+from traces.concepts import ConceptSamples, ConceptSet
+from traces.images import ImageSet
+from traces.sources import TraceContext, TraceSource
+from traces.trace import Trace, TraceStream
+
+Locate = Callable[[str], Path]
+
+SEED = 7
+
+
+@and_no_global_generator
+def check_trace_source(make: Callable[[], TraceSource], rounds: int = 20, locate: Locate = Path) -> None:
+    """Its trace of `rounds` rounds is a function of its parameters and the seed, lies in the folder for large
+    ones only while it is used, and has samples to train and to test on in every round, whose features and
+    labels are the same whenever they are read. No image is for both splits, unless the trace knows its
+    concepts: then the test samples of a step are the training arrivals of the next. Files are looked for by
+    `locate` alone; one that is not there ends in an error of one line.
+    """
+    asked: list[str] = []
+
+    def located(path: str) -> Path:
+        asked.append(path)
+        return locate(path)
+
+    source = make()
+    trace = source.build(TraceContext(rounds, RandomStreams(SEED), located))
+    assert isinstance(trace, Trace), f"builds a {type(trace).__name__}, not a Trace"
+    digest = trace.digest()
+    with tempfile.TemporaryDirectory() as folder:
+        for again in (source, make()):
+            built = again.build(TraceContext(rounds, RandomStreams(SEED), locate, Path(folder)))
+            assert built.digest() == digest, "one seed, two traces"
+            left = sorted(path.name for path in Path(folder).iterdir())
+            assert not left, f"leaves {left} in the folder for large traces"
+    _check_trace(trace)
+    _check_stream(trace, rounds)
+    if asked:
+        _check_missing_files(lambda nowhere: make().build(TraceContext(rounds, RandomStreams(SEED), nowhere)))
+
+
+@and_no_global_generator
+def check_concepts(make: Callable[[], ConceptSet], samples: int = 5, locate: Locate = Path) -> None:
+    """It draws `samples` samples for every cell of a pattern, each an image of its pool with one of the
+    pool's labels; equal streams draw the same, and what a batch holds depends on no later one. Files are
+    looked for by `locate` alone; one that is not there ends in an error of one line.
+    """
+    asked: list[str] = []
+
+    def located(path: str) -> Path:
+        asked.append(path)
+        return locate(path)
+
+    concepts = make()
+    count = concepts.num_concepts
+    assert isinstance(count, int), f"num_concepts = {count!r}: a whole number"
+    assert count >= 1, "a concept set without concepts"
+    pattern = (np.arange(12).reshape(4, 3) // 2) % count
+    with left_alone(pattern):
+        drawn = concepts.draw(pattern, samples, RandomStreams(SEED), located)
+    _check_drawn(drawn, (*pattern.shape, samples))
+    for again in (concepts, make()):
+        other = again.draw(pattern, samples, RandomStreams(SEED), locate)
+        assert same(_shown(other), _shown(drawn)), "one seed, two draws"
+    for concept in range(count):
+        _check_drawn(
+            make().draw(np.array([[concept]]), samples, RandomStreams(SEED), locate), (1, 1, samples)
+        )
+    later = pattern.copy()
+    later[2:] = (later[2:] + 1) % count
+    for other_pattern in (pattern[:2], later):
+        shorter = make().draw(other_pattern, samples, RandomStreams(SEED), locate)
+        assert same(_shown(shorter, 2), _shown(drawn, 2)), "what a batch holds depends on later ones"
+    if asked:
+        _check_missing_files(lambda nowhere: make().draw(pattern, samples, RandomStreams(SEED), nowhere))
+
+
+def _check_missing_files(read: Callable[[Locate], object]) -> None:
+    """`read` finds no file where it is told to look."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            read(lambda path: Path(folder) / path)
+        except EmulatorError as error:
+            complaint = str(error)
+        except Exception as error:
+            raise AssertionError(
+                f"a file that is not there: {type(error).__name__}: {error}; a DataFileError names it, as "
+                f"those of the readers in emulator.storage do"
+            ) from error
+        else:
+            raise AssertionError("it finds its files elsewhere than where `locate` says")
+    assert "\n" not in complaint, f"a file that is not there: more than one line: {complaint}"
+
+
+# -- a trace -----------------------------------------------------------------------------------------------
+
+
+def _check_trace(trace: Trace) -> None:
+    assert len(trace.label_names) <= trace.num_labels, "more names of labels than labels"
+    assert trace.sample_shape, "samples must be arrays: sample_shape = ()"
+    for name in ("rounds_per_step", "retain_steps", "test_retain_steps"):
+        assert getattr(trace, name) >= 1, f"{name} = {getattr(trace, name)}: must be 1 at least"
+    rows = np.linspace(0, len(trace) - 1, num=min(len(trace), 500)).astype(np.int64)
+    features = trace.features(rows)
+    assert features.shape == (len(rows), *trace.sample_shape), f"features have shape {features.shape}"
+    assert features.dtype == np.float32, f"features are {features.dtype}, not float32"
+    assert np.isfinite(features).all(), "features must be finite"
+    assert same(trace.features(rows[::-1])[::-1], features), "features depend on what else is read"
+    columns = trace.columns()
+    labels = trace.labels(np.arange(len(trace)))
+    assert ((labels >= 0) & (labels < trace.num_labels)).all(), "labels must be 0 to num_labels - 1"
+    if trace.concepts is None:
+        train, test = (np.unique(columns.image[columns.split == split]) for split in range(len(SPLITS)))
+        both = np.intersect1d(train, test)
+        assert len(both) == 0, f"{len(both)} images are drawn both for training and for testing"
+    else:
+        _check_concepts_of(trace, trace.concepts)
+
+
+def _check_concepts_of(trace: Trace, concepts: Ints) -> None:
+    wanted = (trace.last_step + 2, trace.num_clients)
+    assert concepts.shape == wanted, (
+        f"concepts have shape {concepts.shape}, not (steps + 1, clients) {wanted}"
+    )
+    assert concepts.dtype == np.int64, f"concepts are {concepts.dtype}, not int64"
+    assert (concepts >= 0).all(), "concepts are numbered from 0"
+    everyone = np.arange(trace.num_clients)
+    for step in range(trace.last_step):
+        tested = trace.held(everyone, "test", step)
+        trained = trace.arrived(everyone, step + 1, step + 1, step + 1)
+        for client in range(trace.num_clients):
+            assert _samples(trace, tested, client) == _samples(trace, trained, client), (
+                f"client {client} is tested at step {step} on other samples than those that reach it for "
+                f"training at the next, as they do in a trace that knows its concepts"
+            )
+
+
+def _samples(trace: Trace, ranges: SampleRanges, client: int) -> list[tuple[bytes, int]]:
+    """Features and label of each of the client's rows, in no order of theirs."""
+    rows = ranges.rows(client)
+    features, labels = trace.features(rows), trace.labels(rows)
+    return sorted((one.tobytes(), int(label)) for one, label in zip(features, labels, strict=True))
+
+
+def _check_stream(trace: Trace, rounds: int) -> None:
+    """In every round there is something to train and to test on, and histograms are of what is held."""
+    stream, everyone = TraceStream(trace), np.arange(trace.num_clients)
+    for round_ in range(0, rounds, trace.rounds_per_step):
+        stream.advance_to_round(round_)
+        splits: tuple[Split, ...] = SPLITS
+        for split in splits:
+            held = stream.held(everyone, split).counts()
+            assert held.any(), (
+                f"in round {round_} nobody has a {split} sample: the trace is over before the run"
+            )
+    last = stream.held(everyone, "train")
+    for client in range(min(trace.num_clients, 5)):
+        labels = trace.labels(last.rows(client))
+        counts = np.bincount(labels, minlength=trace.num_labels)
+        shares = counts / max(counts.sum(), 1)
+        assert np.allclose(stream.label_histograms(everyone[[client]])[0], shares, rtol=0, atol=1e-12), (
+            f"the label histogram of client {client} is not that of the samples it holds"
+        )
+
+
+# -- what a concept set draws ------------------------------------------------------------------------------
+
+
+def _check_drawn(drawn: ConceptSamples, shape: tuple[int, ...]) -> None:
+    pool = drawn.pool
+    _check_pool(pool)
+    for name, values, most in (
+        ("image", drawn.image, len(pool.pixels)),
+        ("label", drawn.label, pool.num_labels),
+    ):
+        assert values.shape == shape, (
+            f"{name} has shape {values.shape}, not (batches, clients, samples) {shape}"
+        )
+        assert values.dtype == np.int64, f"{name} is {values.dtype}, not int64"
+        assert ((values >= 0) & (values < most)).all(), f"{name} must be 0 to {most - 1}"
+
+
+def _check_pool(pool: ImageSet) -> None:
+    assert isinstance(pool, ImageSet), f"the pool is a {type(pool).__name__}, not an ImageSet"
+    assert pool.pixels.dtype in (np.uint8, np.float32), f"pixels are {pool.pixels.dtype}: uint8 or float32"
+    assert pool.shape, "samples must be arrays: pixels have no axis but their own"
+    assert pool.labels.shape == (len(pool.pixels),), "the pool must have a label for each of its images"
+    assert ((pool.labels >= 0) & (pool.labels < pool.num_labels)).all(), "labels must be 0 to num_labels - 1"
+    assert len(pool.label_names) <= pool.num_labels, "more names of labels than labels"
+    assert np.isfinite(pool.features(np.arange(len(pool.pixels)))).all(), "features must be finite"
+
+
+def _shown(drawn: ConceptSamples, batches: int | None = None) -> list[object]:
+    """Features and labels of the first `batches`, wherever their samples lie in the pool."""
+    return [drawn.pool.features(drawn.image[:batches].ravel()), drawn.label[:batches]]

@@ -1,0 +1,378 @@
+"""Every registered trace source and concept set keeps to its contract, and the contracts notice breaches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emulator.plugins import NoParameters
+from emulator.seeding import RandomStreams
+from experiments import contracts
+from tests.experiments.small import REPLAY, write_idx_folder, write_label_trace
+from tests.fakes import NOTHING
+from tests.traces.tiny import Row, some_images, trace_of
+from traces.concepts import CONCEPT_SETS, ConceptSamples, ConceptSet
+from traces.concepts.points import Sine
+from traces.images import ImageSet
+from traces.sources import SOURCES, TraceContext, TraceSource
+from traces.tables.sorted import SortedTable
+from traces.trace import Trace
+
+STREAM = {"rounds_per_step": 2, "retain_rounds": 4, "samples_per_step": 6, "test_samples_per_step": 4}
+PATTERN = {"pattern": ["000", "010", "011"], "rounds_per_step": 2, "samples_per_step": 5}
+REPLAYED = {key: value for key, value in REPLAY.items() if key != "source"}
+SMALL_SOURCES = [
+    ("concepts", {"concepts": "sine", **PATTERN}),
+    ("concepts", {"concepts": {"kind": "sea", "noise": 0.2}, **PATTERN, "data_seed": "run"}),
+    ("concepts", {"concepts": {"kind": "label_swaps", "folder": "images", "swaps": [[0, 1]]}, **PATTERN}),
+    ("digits", {"clients": 6, **STREAM, "noise": 0.5}),
+    ("digits", {"clients": 6, **STREAM, "drift": {"kind": "label_mix", "labels_per_mix": 1, "mixes": 2}}),
+    (
+        "idx",
+        {
+            "clients": 6,
+            **STREAM,
+            "folder": "images",
+            "drift": {"kind": "none", "mixes": 2, "labels_per_mix": 1},
+        },
+    ),
+    ("label_replay", REPLAYED),
+]
+SMALL_CONCEPTS = [
+    ("circle", {}),
+    ("label_subsets", {"folder": "images", "subsets": [[0], [1, 2]]}),
+    ("label_swaps", {"folder": "images", "swaps": [[0, 1], [1, 2]]}),
+    ("sea", {}),
+    ("sea", {"noise": 0.0, "feddrift_files": True}),
+    ("sine", {}),
+    ("tables", {"files": ["a.csv", "b.csv"]}),
+]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that are named above."""
+    folder = tmp_path_factory.mktemp("files")
+    write_idx_folder(folder / "images", train=90, test=30)
+    write_label_trace(folder / "labels.csv")
+    for name in ("a.csv", "b.csv"):
+        (folder / name).write_text("x,y\n" + "0.5,0\n0.25,1\n" * 5)
+    return folder
+
+
+@pytest.mark.parametrize(("name", "parameters"), SMALL_SOURCES)
+def test_trace_sources(files: Path, name: str, parameters: dict[str, object]) -> None:
+    part = SOURCES.find(name)
+    settings = part.Parameters.model_validate(parameters)
+    contracts.check_trace_source(lambda: part(settings), rounds=4, locate=files.joinpath)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(("name", "parameters"), SMALL_CONCEPTS)
+def test_concept_sets(files: Path, name: str, parameters: dict[str, object]) -> None:
+    part = CONCEPT_SETS.find(name)
+    settings = part.Parameters.model_validate(parameters)
+    contracts.check_concepts(lambda: part(settings), locate=files.joinpath)  # type: ignore[call-arg]
+
+
+def test_every_registered_one_is_checked() -> None:
+    assert {name for name, _ in SMALL_SOURCES} == set(SOURCES.names())
+    assert {name for name, _ in SMALL_CONCEPTS} == set(CONCEPT_SETS.names())
+
+
+# -- sources that break a rule -----------------------------------------------------------------------------
+
+ROWS: list[Row] = [
+    (client, split, arrival, (client + arrival) % 3)
+    for client in (0, 1)
+    for split in (0, 1)
+    for arrival in (0, 1)
+]
+
+
+class Ready(TraceSource):
+    """A source whose trace is what `make` makes of the context."""
+
+    Parameters = NoParameters
+
+    def __init__(self, make) -> None:
+        self.make = make
+
+    def build(self, context: TraceContext) -> Trace:
+        return self.make(context)
+
+
+def with_images(images: ImageSet) -> Trace:
+    return trace_of(ROWS, images=images)
+
+
+def with_columns(**columns: object) -> Trace:
+    """The trace of `ROWS`, whose columns are replaced before they are sorted."""
+    own = trace_of(ROWS).columns()
+    filled = {
+        name: np.broadcast_to(value, len(own.label)).astype(getattr(own, name).dtype)
+        for name, value in columns.items()
+    }
+    table = SortedTable(replace(own, **filled), 2, None)
+    return Trace(
+        some_images(), table, retain_steps=2, rounds_per_step=1, noise=0.0, generator=np.random.default_rng(0)
+    )
+
+
+def with_concepts(rows: list[Row], concepts: object) -> Trace:
+    return trace_of(rows, test_retain_steps=1, retain_steps=9, concepts=concepts)  # type: ignore[arg-type]
+
+
+def with_attribute(name: str, value: object) -> Trace:
+    trace = trace_of(ROWS)
+    setattr(trace, name, value)
+    return trace
+
+
+class Fickle(Trace):
+    """Features that depend on how often they were read."""
+
+    reads = 0
+
+    def features(self, rows):
+        self.reads += 1
+        return super().features(rows) + np.float32(self.reads)
+
+
+class Double(Trace):
+    def features(self, rows):
+        return super().features(rows).astype(np.float64)
+
+
+class Narrow(Trace):
+    def features(self, rows):
+        return super().features(rows)[:, 1:]
+
+
+class Silent(SortedTable):
+    """Does not say whom training samples reach."""
+
+    def trained_at(self, step):
+        return iter(())
+
+
+def of_class(kind: type[Trace]) -> Trace:
+    trace = trace_of(ROWS)
+    trace.__class__ = kind
+    return trace
+
+
+def of_silent_table() -> Trace:
+    trace = trace_of(ROWS)
+    trace.table.__class__ = Silent
+    return trace
+
+
+# At step 0 the client is tested on label 1, and gets label 0 at step 1.
+OTHER_TESTS: list[Row] = [(0, 0, 0, 0), (0, 1, 0, 1), (0, 0, 1, 0), (0, 1, 1, 0)]
+
+
+def bad_sources():
+    built = count()
+
+    def leaves(context: TraceContext) -> Trace:
+        if context.scratch is not None:
+            (context.scratch / "left").touch()
+        return trace_of(ROWS)
+
+    def by_turns(context: TraceContext) -> Trace:
+        return trace_of(ROWS, num_clients=None, noise=float(next(built)))
+
+    def elsewhere(context: TraceContext) -> Trace:
+        context.locate("set")
+        return trace_of(ROWS)
+
+    def in_words_of_pythons(context: TraceContext) -> Trace:
+        context.locate("set").read_text()
+        return trace_of(ROWS)
+
+    def of_a_folder(context: TraceContext) -> Trace:
+        return trace_of(ROWS, noise=0.0 if context.scratch is None else 0.5)
+
+    def drawing(context: TraceContext) -> Trace:
+        np.random.random()  # noqa: NPY002
+        return trace_of(ROWS)
+
+    images = some_images()
+    infinite = replace(images, pixels=np.full_like(images.pixels, np.inf, dtype=np.float32), scale=1.0)
+    overnamed = replace(images, label_names=("a", "b", "c", "d"))
+    return [
+        pytest.param(lambda context: some_images(), "builds a ImageSet", id="no trace"),
+        pytest.param(by_turns, "one seed, two traces", id="by turns"),
+        pytest.param(of_a_folder, "one seed, two traces", id="by the folder"),
+        pytest.param(leaves, "leaves \\['left'\\]", id="leaves a file"),
+        pytest.param(drawing, "global generator of numpy", id="draws"),
+        pytest.param(elsewhere, "elsewhere than where `locate` says", id="elsewhere"),
+        pytest.param(in_words_of_pythons, "FileNotFoundError", id="an error of Python's"),
+        pytest.param(lambda context: with_images(infinite), "features must be finite", id="infinite"),
+        pytest.param(
+            lambda context: with_images(some_images(shape=())), "must be arrays", id="numbers for samples"
+        ),
+        pytest.param(lambda context: of_class(Fickle), "depend on what else is read", id="fickle"),
+        pytest.param(lambda context: of_class(Double), "not float32", id="double"),
+        pytest.param(lambda context: of_class(Narrow), "features have shape", id="narrow"),
+        pytest.param(lambda context: of_silent_table(), "label histogram of client 0", id="silent table"),
+        pytest.param(lambda context: with_images(overnamed), "more names of labels", id="names"),
+        pytest.param(
+            lambda context: with_attribute("retain_steps", 0), "retain_steps = 0", id="retains nothing"
+        ),
+        pytest.param(lambda context: with_columns(label=3), "0 to num_labels - 1", id="labels"),
+        pytest.param(lambda context: with_columns(image=5), "both for training and for testing", id="both"),
+        pytest.param(
+            lambda context: with_concepts(OTHER_TESTS, [[0], [0], [0]]),
+            "tested at step 0 on other",
+            id="tests",
+        ),
+        pytest.param(lambda context: with_concepts(ROWS, [[0, 0]]), "concepts have shape", id="few concepts"),
+        pytest.param(
+            lambda context: with_concepts(ROWS, np.zeros((3, 2), dtype=np.int32)),
+            "concepts are int32",
+            id="int32",
+        ),
+        pytest.param(lambda context: with_concepts(ROWS, [[-1, 0]] * 3), "numbered from 0", id="concept -1"),
+    ]
+
+
+@pytest.mark.parametrize(("make", "complaint"), bad_sources())
+def test_sources_that_break_a_rule_are_refused(make, complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_trace_source(lambda: Ready(make), rounds=2, locate=lambda path: Path(__file__))
+
+
+def test_a_trace_that_is_over_before_its_run_is_refused() -> None:
+    contracts.check_trace_source(lambda: Ready(lambda context: trace_of(ROWS)), rounds=3)
+    with pytest.raises(AssertionError, match="in round 3 nobody has a train sample"):
+        contracts.check_trace_source(lambda: Ready(lambda context: trace_of(ROWS)), rounds=4)
+
+
+# -- concept sets that break a rule ------------------------------------------------------------------------
+
+
+class Turned(Sine):
+    """Sine, whose samples `turn` turns into others, given the pattern."""
+
+    def __init__(self, turn) -> None:
+        self.turn = turn
+
+    def draw(self, pattern, samples, streams, locate) -> ConceptSamples:
+        return self.turn(super().draw(pattern, samples, streams, locate), pattern)
+
+
+def bad_concepts():
+    drawn_before = count()
+
+    def with_pool(**changes):
+        return lambda drawn, pattern: replace(drawn, pool=replace(drawn.pool, **changes))
+
+    def double(drawn, pattern):
+        return with_pool(pixels=drawn.pool.pixels.astype(np.float64))(drawn, pattern)
+
+    def infinite(drawn, pattern):
+        return with_pool(pixels=np.full_like(drawn.pool.pixels, np.nan))(drawn, pattern)
+
+    def flat(drawn, pattern):
+        return with_pool(pixels=drawn.pool.pixels[:, 0])(drawn, pattern)
+
+    def short(drawn, pattern):
+        return with_pool(labels=drawn.pool.labels[1:])(drawn, pattern)
+
+    def narrow(drawn, pattern):
+        return replace(drawn, label=drawn.label.astype(np.int32))
+
+    def few(drawn, pattern):
+        return replace(drawn, label=drawn.label[:, :, 1:])
+
+    def strangers(drawn, pattern):
+        return replace(drawn, image=drawn.image + 1)
+
+    def unknown(drawn, pattern):
+        return replace(drawn, label=drawn.label + 1)
+
+    def moody(drawn, pattern):
+        return replace(drawn, label=(drawn.label + next(drawn_before)) % 2)
+
+    def foreseeing(drawn, pattern):
+        return replace(drawn, label=(drawn.label + pattern[-1].sum()) % 2)
+
+    def of_the_length(drawn, pattern):
+        return replace(drawn, label=1 - drawn.label) if len(pattern) == 2 else drawn
+
+    def painting(drawn, pattern):
+        pattern[0] = 0
+        pattern[-1, -1] += 1
+        return drawn
+
+    def drawing(drawn, pattern):
+        np.random.random()  # noqa: NPY002
+        return drawn
+
+    return [
+        (lambda drawn, pattern: replace(drawn, pool=None), "the pool is a NoneType"),
+        (double, "pixels are float64"),
+        (infinite, "features must be finite"),
+        (flat, "no axis but their own"),
+        (short, "a label for each of its images"),
+        (with_pool(num_labels=1), "labels must be 0"),
+        (with_pool(label_names=("a", "b", "c")), "more names of labels"),
+        (narrow, "label is int32, not int64"),
+        (few, "label has shape"),
+        (strangers, "image must be 0 to"),
+        (unknown, "label must be 0 to 1"),
+        (moody, "one seed, two draws"),
+        (foreseeing, "depends on later ones"),
+        (of_the_length, "depends on later ones"),
+        (painting, "writes to what it is shown"),
+        (drawing, "global generator of numpy"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("turn", "complaint"), bad_concepts(), ids=lambda value: getattr(value, "__name__", "").strip("<>")
+)
+def test_concept_sets_that_break_a_rule_are_refused(turn, complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_concepts(lambda: Turned(turn))
+
+
+@pytest.mark.parametrize(("number", "complaint"), [(0, "without concepts"), (2.0, "num_concepts = 2.0")])
+def test_concept_sets_of_no_number_of_concepts_are_refused(number: object, complaint: str) -> None:
+    class Empty(Sine):
+        num_concepts = number  # type: ignore[assignment]
+
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_concepts(lambda: Empty(NOTHING))
+
+
+class FromFile(ConceptSet):
+    """One concept, whose samples `read` reads."""
+
+    Parameters = NoParameters
+    num_concepts = 1
+
+    def __init__(self, read) -> None:
+        self.read = read
+
+    def draw(self, pattern, samples, streams: RandomStreams, locate) -> ConceptSamples:
+        self.read(locate("points.csv"))
+        return Sine(NOTHING).draw(pattern, samples, streams, locate)
+
+
+@pytest.mark.parametrize(
+    ("read", "complaint"),
+    [(lambda path: None, "elsewhere than where `locate` says"), (Path.read_text, "FileNotFoundError")],
+    ids=["elsewhere", "an error of Python's"],
+)
+def test_concept_sets_that_do_not_say_that_a_file_is_missing_are_refused(
+    tmp_path: Path, read, complaint: str
+) -> None:
+    (tmp_path / "points.csv").touch()
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_concepts(lambda: FromFile(read), locate=tmp_path.joinpath)
