@@ -1,0 +1,78 @@
+"""Parts as a third party writes them, in a package of their own."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers import Clusterer
+from coordinator.view import View
+from device_profiles import Fleet
+from emulator.numbers import Count
+from emulator.plugins import NoParameters
+from traces.draw import StreamParameters, draw_trace, num_windows
+from traces.images import ImageSet
+from traces.sources import TraceContext, TraceSource
+from traces.trace import Trace
+
+
+class EvenAndOdd(Clusterer):
+    """Two models: one for clients of even ids, one for those of odd ids."""
+
+    Parameters = NoParameters
+
+    def __init__(self, parameters: NoParameters) -> None:
+        self.parameters = parameters
+
+    def on_data(self, view: View) -> Assignment | None:
+        if view.assignment is not None:
+            return None
+        return Assignment.fresh(np.arange(view.num_clients) % 2, 2, view.initial(0))
+
+
+class CloudsParameters(StreamParameters):
+    clients: Count = Field(20, description="how many clients there are")
+
+
+class Clouds(TraceSource):
+    """Two clouds of points, a label each; clients that see more of one see more of the other later."""
+
+    Parameters = CloudsParameters
+
+    def __init__(self, parameters: CloudsParameters) -> None:
+        self.parameters = parameters
+
+    def build(self, context: TraceContext) -> Trace:
+        labels = np.arange(400) % 2
+        points = context.streams.generator("clouds").normal(labels[:, None], 0.3, size=(400, 2))
+        images = ImageSet(
+            points.astype(np.float32), 1.0, labels, 2, train=np.arange(300), test=np.arange(300, 400)
+        )
+        second = np.linspace(0.1, 0.9, self.parameters.clients)
+        shares = np.stack([1 - second, second], axis=1)  # (clients, labels)
+        windows = num_windows(self.parameters, context.rounds)
+        return draw_trace(
+            images,
+            (shares if 2 * window < windows else shares[::-1] for window in range(windows)),
+            num_clients=self.parameters.clients,
+            num_windows=windows,
+            parameters=self.parameters,
+            streams=context.streams,
+            scratch=context.scratch,
+        )
+
+
+@dataclass(frozen=True)
+class TwoSpeeds:
+    """Every other device is ten times as slow."""
+
+    name: str = "two_speeds"
+    reference_model: str | None = None
+    reference_flops: float | None = None
+    source: str = "made up"
+
+    def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:
+        slow = generator.permutation(num_clients) % 2 == 1
+        bytes_per_s = np.full(num_clients, 1e6)
+        return Fleet(np.where(slow, 0.1, 0.01), bytes_per_s, bytes_per_s, np.full(num_clients, 0.02))

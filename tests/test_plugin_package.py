@@ -1,0 +1,91 @@
+"""A third party's package is found where it is installed, keeps to the contracts and takes part in a run."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from experiments import contracts
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = Path(__file__).with_name("plugin_package")
+COMMANDS = (["parts", "clusterer"], ["parts", "source"], ["profiles", "list"])
+
+
+@pytest.fixture
+def field_parts(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    return importlib.import_module("field_parts")
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Of a process that finds the package as one that pip has installed: by the entry points beside it."""
+    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
+    described = tmp_path / "site" / f"field_parts-{project['version']}.dist-info"
+    described.mkdir(parents=True)
+    (described / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    with (described / "entry_points.txt").open("w") as file:
+        for group, entries in project["entry-points"].items():
+            file.write(f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in entries.items()))
+    path = os.pathsep.join(map(str, (described.parent, PACKAGE, ROOT)))
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def run(*command: str, environment: dict[str, str]) -> str:
+    """What the command prints; it ends well."""
+    done = subprocess.run(
+        [sys.executable, *command], env=environment, cwd=PACKAGE, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_parts_of_a_few_lines_keep_to_the_contracts(field_parts: ModuleType) -> None:
+    for part in (field_parts.EvenAndOdd, field_parts.Clouds):
+        contracts.check_part(part, part.Parameters())
+    contracts.check_clusterer(lambda: field_parts.EvenAndOdd(field_parts.EvenAndOdd.Parameters()))
+    contracts.check_trace_source(lambda: field_parts.Clouds(field_parts.CloudsParameters()))
+    contracts.check_device_profile(field_parts.TwoSpeeds())
+
+
+def test_commands_list_the_parts_of_an_installed_package(environment: dict[str, str]) -> None:
+    listed = run(
+        "-c",
+        "import sys\n"
+        "from contextlib import suppress\n"
+        "from experiments.cli import main\n"
+        f"for command in {COMMANDS!r}:\n"
+        "    sys.argv = ['driftscale', *command]\n"
+        "    with suppress(SystemExit):\n"
+        "        main()\n",
+        environment=environment,
+    )
+    assert "even_and_odd: Two models: one for clients of even ids, one for those of odd ids." in listed
+    assert "clouds: Two clouds of points, a label each;" in listed
+    assert "how many clients there are" in listed
+    assert "two_speeds: made up" in listed
+
+
+def test_a_run_is_made_of_the_parts_of_an_installed_package(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    run("-m", "experiments.cli", "run", "field.toml", "--out", str(tmp_path / "out"), environment=environment)
+    log = tmp_path / "out" / "even_and_odd" / "seed-0" / "log.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    rounds = [line for line in lines if line["kind"] == "round"]
+    assert [line["clusters"] for line in rounds] == [[0, 1]] * 4
+    # Two steps on batches of four take a fast device 0.08 s and a slow one 0.8 s, there and back 0.04 s.
+    took_s = {round(line["closed_s"] - line["dispatched_s"], 2) for line in rounds}
+    assert took_s <= {0.12, 0.84}
+    assert all(line["accuracy"] > 0 for line in rounds)
