@@ -7,13 +7,25 @@ changes no bit of it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
 
 Item = TypeVar("Item")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """torch computes with one thread meanwhile."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class SideBySide:

@@ -7,8 +7,6 @@ the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +20,7 @@ from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams
 from executor.models.base import ModelSpec
 from executor.models.cnn import ChannelsLast
+from executor.parallel import one_thread
 from executor.training.batches import step_counts, task_batches
 
 
@@ -62,7 +61,7 @@ class PlainLoop:
         state = self._state(before)
         updates = np.zeros((len(self._clients), len(start)), dtype=np.float32)
         losses = np.zeros(len(self._clients))
-        with _one_thread():
+        with one_thread():
             for task, client in enumerate(self._clients):
                 self._module.load_state_dict(state)
                 losses[task] = _train_one(self._module, client)
@@ -118,13 +117,3 @@ def _train_one(module: nn.Module, client: _Client) -> float:
         optimiser.step()
         total += loss.item()
     return total / len(client.batches) if client.batches else float("nan")
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

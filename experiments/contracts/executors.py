@@ -22,6 +22,7 @@ from executor.flops import forward_flops
 from executor.models.base import ModelSpec
 from executor.models.masked import Masked
 from executor.models.mlp import Mlp
+from executor.parallel import one_thread
 from executor.rules.base import Chain, LocalRule, LocalRun, build_chain
 from executor.rules.fedprox import FedProx
 from executor.rules.sgd import Sgd
@@ -49,6 +50,7 @@ precision, as in a run; rules in double, since a rule may divide one rounding er
 
 
 @and_no_global_generator
+@one_thread()
 def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num_labels: int = 7) -> None:
     """It maps samples of `sample_shape` to logits; other shapes too, unless it refuses them with a
     ConfigurationError. Each sample counts on its own, gets the same logits whenever it is asked about, and
@@ -84,6 +86,7 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
 
 
 @and_no_global_generator
+@one_thread()
 def check_rule(make: Callable[[], LocalRule]) -> None:
     """It answers with a finite number for each parameter, for each task as if it were alone, and writes to
     the gradient and to its own state only. That state is named "rule.name", made when a task begins and
