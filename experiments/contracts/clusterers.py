@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.base import Representation
 from coordinator.view import View
-from emulator.arrays import Floats
+from emulator.arrays import Bools, Floats
 from emulator.messages import Combine, InferencePlan
 from experiments.contracts.generators import and_no_global_generator
+from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream
 from experiments.contracts.resumed import resumed
+from experiments.contracts.rounds import Rounds
 from experiments.contracts.sameness import left_alone, same
-from experiments.contracts.world import NUM_LABELS, NUM_PARAMETERS, LittleWorld
+from experiments.contracts.watched import Watch
 
 ROUNDS_PER_STEP = 2
 SILENT_STEPS = (None, 1, 2)
@@ -112,63 +114,105 @@ def _stories() -> list[Floats]:
 
 
 def _play(make: Callable[[], Clusterer], labels: Floats, silent_step: int | None) -> None:
-    """Two fresh clusterers side by side, in equal worlds; one of them serves twice as often, and is stored
-    and put back all the time."""
-    twins = [
-        (clusterer, LittleWorld(labels, silent_step=silent_step), times)
-        for clusterer, times in ((make(), 1), (resumed(make), 2))
-    ]
-    for step in range(len(labels)):
-        for _ in range(ROUNDS_PER_STEP):
-            answers = [_round(clusterer, world, step, times) for clusterer, world, times in twins]
-            assert same(*answers), "two fresh clusterers answer equal views differently"
-            asked = [world.questions for _, world, _ in twins]
-            assert same(*asked), "two fresh clusterers ask equal clients differently"
-            said = [world.triggers for _, world, _ in twins]
-            assert same(*said), "two fresh clusterers log different triggers"
+    """Two fresh clusterers side by side, in equal federations; one of them serves twice as often, and is
+    stored and put back all the time."""
+    rounds = len(labels) * ROUNDS_PER_STEP
+    twins = []
+    for clusterer, times in ((make(), 1), (resumed(make), 2)):
+        watched = _Watched(clusterer, times)
+        stream = LabelStream(labels, ROUNDS_PER_STEP, silent_step)
+        twins.append((watched, Rounds(stream, _online(stream, silent_step), clusterer=watched)))
+    one, other = (watched for watched, _ in twins)
+    for _ in range(rounds):
+        for _, played in twins:
+            played.play()
+        assert same(one.answers, other.answers), "two fresh clusterers answer equal views differently"
+        assert same(one.watch.asked, other.watch.asked), "two fresh clusterers ask equal clients differently"
+        assert same(one.watch.logged, other.watch.logged), "two fresh clusterers log different triggers"
+        for watched in (one, other):
+            watched.forget()
 
 
-def _round(clusterer: Clusterer, world: LittleWorld, step: int, times: int) -> list[Any]:
-    """All that the clusterer answers in one round, asked as the coordinator asks."""
-    representation = clusterer.representation
-    known = (None, *get_args(Representation))
-    assert representation in known, f"representation = {representation!r}; choices: {known}"
-    changed, drift = world.open_round(step, reports=representation is not None)
-    answers: list[Any] = [
-        _moment(clusterer.on_data, world, world.view(clusterer, changed=changed, drift=drift))
-    ]
-    assert world.assignment is not None, "the first call of on_data must answer with an assignment"
-    world.claim()
-    participants = world.participants()
-    if len(participants) > 0:
-        answers.append(
-            _moment(clusterer.on_participants, world, world.view(clusterer, participants=participants))
+def _online(stream: LabelStream, silent_step: int | None) -> Bools | None:
+    """(slots, N) who is there. Where there is a silent step, every third client is away when a step begins,
+    client 1 when visits begin and afterwards, and in the silent step everybody is: when visits begin in its
+    first round, and when updates were aggregated."""
+    if silent_step is None:
+        return None
+    clients = np.arange(stream.num_clients)
+    slots = []
+    for round_ in range(stream.num_steps * ROUNDS_PER_STEP):
+        step, later = divmod(round_, ROUNDS_PER_STEP)
+        silent = step == silent_step
+        slots += [
+            (clients + step) % 3 != 0 if round_ > 0 and not later else np.ones(len(clients), dtype=bool),
+            (clients != 1) & (not silent or later > 0),
+            (clients != 1) & (not silent),
+        ]
+    return np.array(slots)
+
+
+class _Watched(Clusterer):
+    """A clusterer whose answers are checked before they hold; it serves `times` as often."""
+
+    oracle = True  # as far as the federation is concerned: the watch looks at whether it is
+
+    def __init__(self, clusterer: Clusterer, times: int) -> None:
+        self.clusterer = clusterer
+        self.times = times
+        self.watch = Watch(clusterer)
+        self.answers: list[Assignment | InferencePlan | None] = []
+
+    def forget(self) -> None:
+        """A round is over, and was looked at."""
+        for noted in (self.answers, self.watch.asked, self.watch.logged):
+            noted.clear()
+
+    @property
+    def representation(self) -> Representation | None:
+        representation = self.clusterer.representation
+        known = (None, *get_args(Representation))
+        assert representation in known, f"representation = {representation!r}; choices: {known}"
+        return representation
+
+    @property
+    def watches_data(self) -> bool:
+        return self.clusterer.watches_data
+
+    def on_data(self, view: View) -> Assignment | None:
+        answer = self._moment(self.clusterer.on_data, view)
+        assert answer is not None or view.assignment is not None, (
+            "the first call of on_data must answer with an assignment"
         )
-        if answers[-1] is not None:
-            world.claim()
-        updates = world.train(participants)
-        if updates is not None:
-            answers.append(_moment(clusterer.on_updates, world, world.view(clusterer, updates=updates)))
-    plans = [_served(clusterer, world) for _ in range(times)]
-    assert all(same(plan, plans[0]) for plan in plans), "asked twice, it serves differently"
-    return [*answers, plans[0]]
+        return answer
 
+    def on_participants(self, view: View) -> Assignment | None:
+        return self._moment(self.clusterer.on_participants, view)
 
-def _moment(ask: Callable[[View], Assignment | None], world: LittleWorld, view: View) -> Assignment | None:
-    """What it answers now; if that is an assignment, it holds from now on."""
-    with left_alone(view):
-        answer = ask(view)
-    if answer is not None:
-        check_assignment(answer, world.num_clients, num_old=len(world.bank))
-        world.apply(answer)
-    return answer
+    def on_updates(self, view: View) -> Assignment | None:
+        return self._moment(self.clusterer.on_updates, view)
 
+    def serve(self, view: View) -> InferencePlan:
+        plans = [self._served(view) for _ in range(self.times)]
+        assert all(same(plan, plans[0]) for plan in plans), "asked twice, it serves differently"
+        self.answers.append(plans[0])
+        return plans[0]
 
-def _served(clusterer: Clusterer, world: LittleWorld) -> InferencePlan:
-    asked, said, view = len(world.questions), len(world.triggers), world.view(clusterer)
-    with left_alone(view):
-        plan = clusterer.serve(view)
-    assert len(world.questions) == asked, "serve must ask clients nothing: whoever measures is not charged"
-    assert len(world.triggers) == said, "serve must log no trigger"
-    check_plan(plan, world.num_clients, len(world.bank))
-    return plan
+    def _moment(self, ask: Callable[[View], Assignment | None], view: View) -> Assignment | None:
+        with left_alone(view):
+            answer = ask(self.watch.over(view))
+        if answer is not None:
+            check_assignment(answer, view.num_clients, num_old=len(view.model_ids))
+        self.answers.append(answer)
+        return answer
+
+    def _served(self, view: View) -> InferencePlan:
+        asked, logged = len(self.watch.asked), len(self.watch.logged)
+        with left_alone(view):
+            plan = self.clusterer.serve(self.watch.over(view))
+        assert len(self.watch.asked) == asked, (
+            "serve must ask clients nothing: whoever measures is not charged"
+        )
+        assert len(self.watch.logged) == logged, "serve must log no trigger"
+        check_plan(plan, view.num_clients, len(view.model_ids))
+        return plan

@@ -10,12 +10,14 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.memories import Memory
 from coordinator.view import View
-from emulator.arrays import Ints
+from emulator.arrays import Bools, Ints
 from emulator.messages import SampleRanges
 from experiments.contracts.generators import and_no_global_generator
+from experiments.contracts.ports import NUM_LABELS, LabelStream, initial
 from experiments.contracts.resumed import resumed
+from experiments.contracts.rounds import Rounds, Scripted
 from experiments.contracts.sameness import left_alone, same
-from experiments.contracts.world import NUM_LABELS, LittleWorld, initial
+from experiments.contracts.watched import Watch
 
 NUM_CLIENTS = 5
 
@@ -29,9 +31,17 @@ def check_memory(make: Callable[[], Memory]) -> None:
     Models are merged, dropped and added meanwhile, and samples expire.
     """
     shares = np.full((len(_history()), NUM_CLIENTS, NUM_LABELS), 1 / NUM_LABELS)
-    twins = [LittleWorld(shares, memory=memory) for memory in (make(), resumed(make))]
-    for step, assignment in enumerate(_history()):
-        answers = [_step(world, step, assignment) for world in twins]
+    script = dict(enumerate(_history()))
+    twins = []
+    for memory in (make(), resumed(make)):
+        watched = _Watched(memory)
+        twins.append((watched, Rounds(LabelStream(shares), clusterer=Scripted(script), memory=watched)))
+    for _ in script:
+        answers = []
+        for watched, rounds in twins:
+            rounds.open()
+            answers.append(_answers(watched, watched.view))
+            rounds.dispatch()
         assert same(*answers), "two fresh memories answer equal histories differently"
 
 
@@ -69,51 +79,76 @@ def _history() -> list[Assignment]:
     ]
 
 
-def _step(world: LittleWorld, step: int, assignment: Assignment) -> list[Any]:
+class _Watched(Memory):
+    """A memory whose answers are checked before they are used; `view` is what it was shown last."""
+
+    oracle = True  # as far as the federation is concerned: the watch looks at whether it is
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.watch = Watch(memory)
+        self.view: View
+
+    def remix(self, assignment: Assignment) -> None:
+        with left_alone(assignment):
+            self.memory.remix(assignment)
+
+    def claim(self, view: View) -> None:
+        self.view = view
+        with left_alone(view):
+            self.memory.claim(self.watch.over(view))
+
+    def samples(self, clients: Ints, model: int, view: View) -> SampleRanges:
+        with left_alone(clients, view):
+            samples = self.memory.samples(clients, model, self.watch.over(view))
+        check_ranges(samples, clients, view)
+        return samples
+
+    def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
+        with left_alone(clients, view):
+            client, model, samples = self.memory.rows(clients, self.watch.over(view))
+        assert len(client) == len(model) == len(samples), "a client, a model and samples for each pair"
+        pairs = list(zip(client.tolist(), model.tolist(), strict=True))
+        assert pairs == sorted(set(pairs)), f"{pairs}: not sorted by client and model, or not distinct"
+        assert client.dtype == model.dtype == np.int64, "clients and models must be int64"
+        assert np.isin(client, clients).all(), f"{pairs}: pairs of clients that do not participate"
+        assert ((model >= 0) & (model < len(view.model_ids))).all(), f"{pairs}: no such models"
+        check_ranges(samples, client, view)
+        return client, model, samples
+
+    def trains(self, clients: Ints, view: View) -> Bools:
+        with left_alone(clients, view):
+            trains = self.memory.trains(clients, self.watch.over(view))
+        assert trains.dtype == np.bool_, f"trains is {trains.dtype}, not bool"
+        return trains
+
+
+def _answers(memory: _Watched, view: View) -> list[Any]:
     """What the memory answers at one data step."""
-    world.open_round(step)
-    view = world.view(world.memory)
-    with left_alone(view, assignment):
-        world.apply(assignment)
-    view = world.view(world.memory)
-    with left_alone(view):
-        world.claim()
     everyone = np.arange(NUM_CLIENTS)
     asked = (everyone, np.array([0, 1, 4]), everyone[:0])
-    return [[_rows(world.memory, clients, view) for clients in asked], _samples(world.memory, view)]
+    return [[_rows(memory, clients, view) for clients in asked], _samples(memory, view)]
 
 
-def _rows(memory: Memory, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
-    with left_alone(clients, view):
-        client, model, samples = memory.rows(clients, view)
-    assert len(client) == len(model) == len(samples), "a client, a model and samples for each pair"
-    pairs = list(zip(client.tolist(), model.tolist(), strict=True))
-    assert pairs == sorted(set(pairs)), f"{pairs}: not sorted by client and model, or not distinct"
-    assert client.dtype == model.dtype == np.int64, "clients and models must be int64"
-    assert np.isin(client, clients).all(), f"{pairs}: pairs of clients that do not participate"
-    assert ((model >= 0) & (model < len(view.model_ids))).all(), f"{pairs}: no such models"
-    check_ranges(samples, client, view)
-    for row, (one, of) in enumerate(pairs):
+def _rows(memory: _Watched, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
+    client, model, samples = memory.rows(clients, view)
+    for row, (one, of) in enumerate(zip(client.tolist(), model.tolist(), strict=True)):
         alone = memory.samples(np.array([one]), of, view)
         assert same(alone, samples.take(np.array([row]))), (
             f"samples of client {one} for model {of} are not those that it trains the model on"
         )
     assert same((client, model, samples), memory.rows(clients, view)), "asked twice, it answers differently"
     shuffled = clients[::-1]
-    with left_alone(shuffled, view):
-        trains = memory.trains(shuffled, view)
-    assert trains.dtype == np.bool_, f"trains is {trains.dtype}, not bool"
+    trains = memory.trains(shuffled, view)
     assert same(trains, np.isin(shuffled, client)), "trains does not name the clients that rows has pairs of"
     return client, model, samples
 
 
-def _samples(memory: Memory, view: View) -> list[SampleRanges]:
+def _samples(memory: _Watched, view: View) -> list[SampleRanges]:
     """What everybody holds for each model."""
     answers, clients = [], np.arange(view.num_clients)
     for model in range(len(view.model_ids)):
-        with left_alone(clients, view):
-            samples = memory.samples(clients, model, view)
-        check_ranges(samples, clients, view)
+        samples = memory.samples(clients, model, view)
         some = np.array([1, 3])
         assert same(samples.take(some), memory.samples(some, model, view)), "it depends on who else is asked"
         answers.append(samples)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,16 +14,22 @@ from coordinator.aggregators import Aggregator
 from coordinator.assignment import Assignment
 from coordinator.candidates import Pool
 from coordinator.detectors import Detector
+from coordinator.pacing import CohortSize
+from coordinator.pacing.sync import Sync, SyncParameters
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
-from emulator.arrays import Bools, Floats, Ints
-from emulator.messages import ArrayUpdates
+from coordinator.view import View
+from emulator.arrays import Floats, Floats32, Ints
+from emulator.errors import RunError
+from emulator.messages import ArrayUpdates, Updates
 from emulator.plugins import Parameters
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.numbers import check_numbers
+from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream, initial
 from experiments.contracts.resumed import resumed
+from experiments.contracts.rounds import Rounds, Scripted
 from experiments.contracts.sameness import left_alone, same
-from experiments.contracts.world import NUM_LABELS, NUM_PARAMETERS, LittleWorld, initial, settled_view
+from experiments.contracts.watched import Watch
 
 STRANGE: tuple[Any, ...] = (
     None,
@@ -37,6 +44,12 @@ STRANGE: tuple[Any, ...] = (
     {"no_such_key": {}},
 )
 """What a file may hold where a parameter is expected."""
+
+LANES = (np.array([1, 4, 5, 9, 12]), np.array([0, 2]), np.zeros(0, dtype=np.int64), np.array([7]))
+"""The clients of each lane, of which 5 is offline."""
+
+TASKS = (np.array([0, 0, 1, 3]), np.array([0, 2, 1, 2]))
+"""Clients and models of tasks that a schedule is asked about."""
 
 TASK_SETTINGS = {"learning_rate": 0.1, "local_steps": 20.0, "batch_size": 10.0}
 
@@ -105,33 +118,57 @@ def check_detector(make: Callable[[], Detector]) -> None:
 def check_selector(make: Callable[[], Selector]) -> None:
     """Ascending, distinct, of each lane those it has, and not more than are wanted; equal views get equal
     answers, and the pool stays as it is."""
-    lanes = [np.array([1, 4, 5, 9, 12]), np.array([0, 2]), np.zeros(0, dtype=np.int64), np.array([7])]
+    lane = np.full(13, -1)
+    for number, ids in enumerate(LANES):
+        lane[ids] = number
+    start = Assignment.fresh(np.maximum(lane, 0), len(LANES), _starts(len(LANES)), lanes=lane)
+    everybody_but_5 = np.arange(13)[None] != 5
     for wanted in ([2, 2, 2, 1], [9, 0, 1, 1], [0, 0, 0, 0]):
         answers = []
         for selector in (make(), resumed(make)):
-            view = settled_view(selector, num_clients=13, num_models=4)
-            with left_alone(lanes, view):
-                chosen = selector.select(Pool(lanes, _but_five), np.array(wanted), view)
-            assert 5 not in chosen, "client 5 is not available"
-            assert chosen.tolist() == sorted(set(chosen.tolist())), f"{chosen}: not ascending and distinct"
-            taken = [int(np.isin(chosen, ids).sum()) for ids in lanes]
-            assert sum(taken) == len(chosen), f"{chosen}: not all of these are in the pool"
-            most = [min(count, len(ids)) for count, ids in zip(wanted, lanes, strict=True)]
-            assert all(got <= limit for got, limit in zip(taken, most, strict=True)), f"{taken} of {most}"
-            answers.append(chosen)
+            watched = _WatchedSelector(selector)
+            rounds = Rounds(
+                _even_stream(13), everybody_but_5, clusterer=Scripted({0: start}), selector=watched
+            )
+            rounds.open()
+            sizes = rounds.federation.lane_sizes(0)
+            # A round with nobody in it is an error, of the pacing.
+            with nullcontext() if any(wanted) else suppress(RunError):
+                rounds.federation.select(0, sizes, np.array(wanted), 0.0)
+            answers.append(watched.chosen)
         assert same(*answers), "two fresh selectors answer equal views differently"
 
 
-def _but_five(ids: Ints) -> Bools:
-    others: Bools = ids != 5
-    return others
+class _WatchedSelector(Selector):
+    """A selector whose answer is checked before it is used; `chosen` is the last."""
+
+    oracle = True  # as far as the federation is concerned: the watch looks at whether it is
+
+    def __init__(self, selector: Selector) -> None:
+        self.selector = selector
+        self.watch = Watch(selector)
+        self.chosen: Ints | None = None
+
+    def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
+        lanes = [pool.ids(lane) for lane in range(len(pool))]
+        with left_alone(lanes, wanted, view):
+            self.chosen = chosen = self.selector.select(pool, wanted, self.watch.over(view))
+        assert 5 not in chosen, "client 5 is not available"
+        assert chosen.tolist() == sorted(set(chosen.tolist())), f"{chosen}: not ascending and distinct"
+        taken = [int(np.isin(chosen, ids).sum()) for ids in lanes]
+        assert sum(taken) == len(chosen), f"{chosen}: not all of these are in the pool"
+        most = [min(count, len(ids)) for count, ids in zip(wanted.tolist(), LANES, strict=True)]
+        assert all(got <= limit for got, limit in zip(taken, most, strict=True)), f"{taken} of {most}"
+        return chosen
 
 
 @and_no_global_generator
 def check_aggregator(make: Callable[[], Aggregator]) -> None:
     """Models without updates stay as they are; nothing handed in is changed; equal updates give equal
     models; if it says beforehand what it will mix them by, it keeps its word."""
-    view = settled_view(make(), num_clients=4, num_models=3)
+    twins = [_aggregating(aggregator, [2, 0, 2, 0], 3, rounds=3) for aggregator in (make(), resumed(make))]
+    assert same(*(watched.made for watched in twins)), "equal updates get different models"
+    view = twins[0].view
     delta = np.random.default_rng(1).normal(size=(3, NUM_PARAMETERS)).astype(np.float32)
     updates = ArrayUpdates(
         client=np.arange(3),
@@ -141,27 +178,72 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
         delta=delta,
         metrics={"loss": np.array([0.5, 0.25, 1.0])},
     )
-    with left_alone(updates, view):
-        models = make().aggregate(updates, view)
-    assert models.shape == view.models.shape
-    assert models.dtype == np.float32
-    assert np.array_equal(models[1], view.models[1]), "a model without updates must stay as it is"
-    twin = resumed(make)
-    assert same(models, twin.aggregate(updates, view))
-    said = make().weights(updates.model, updates.num_samples, view)
-    if said is not None:
-        mixed: list[Floats] = []
+    twins = [_WatchedAggregator(make()), _WatchedAggregator(resumed(make))]
+    for watched in twins:
+        watched.weights(updates.model, updates.num_samples, view)
+        watched.aggregate(updates, view)
+    assert same(*(watched.made for watched in twins)), "equal updates get different models"
+    nothing = updates.take(np.zeros(0, dtype=np.int64))
+    assert np.array_equal(make().aggregate(nothing, view), view.models), "nothing came back: nothing changes"
+
+
+class _WatchedAggregator(Aggregator):
+    """An aggregator whose models are checked before they are published, and `made`; `view` is what it was
+    shown last."""
+
+    oracle = True  # as far as the federation is concerned: the watch looks at whether it is
+
+    def __init__(self, aggregator: Aggregator) -> None:
+        self.aggregator = aggregator
+        self.watch = Watch(aggregator)
+        self.made: list[Floats32] = []
+        self.view: View
+        self._said: Floats | None = None
+
+    def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
+        with left_alone(model, num_samples, view):
+            self._said = self.aggregator.weights(model, num_samples, self.watch.over(view))
+        return self._said
+
+    def aggregate(self, updates: Updates, view: View) -> Floats32:
+        assert isinstance(updates, ArrayUpdates)
+        self.view, said, mixed = self.watch.over(view), self._said, []
 
         class Listening(ArrayUpdates):
             def mix(self, weights: Floats) -> Floats:
                 mixed.append(weights)
                 return super().mix(weights)
 
-        make().aggregate(Listening(**vars(updates)), view)
-        assert len(mixed) == 1, "it says what it will mix the updates by, and mixes them otherwise than once"
-        assert same(mixed[0], said), f"it mixes by {mixed[0]}, having said {said}"
-    nothing = updates.take(np.zeros(0, dtype=np.int64))
-    assert np.array_equal(make().aggregate(nothing, view), view.models), "nothing came back: nothing changes"
+        with left_alone(updates, view):
+            models = self.aggregator.aggregate(Listening(**vars(updates)), self.view)
+        assert models.shape == view.models.shape, f"models of shape {models.shape}, not {view.models.shape}"
+        assert models.dtype == np.float32, f"models are {models.dtype}, not float32"
+        untouched = ~np.isin(view.model_ids, updates.model)
+        assert np.array_equal(models[untouched], view.models[untouched]), (
+            "a model without updates must stay as it is"
+        )
+        if said is not None:
+            assert len(mixed) == 1, (
+                "it says what it will mix the updates by, and mixes them otherwise than once"
+            )
+            assert same(mixed[0], said), f"it mixes by {mixed[0]}, having said {said}"
+        self.made.append(models)
+        return models
+
+
+def _aggregating(
+    aggregator: Aggregator, members: Sequence[int], num_models: int, rounds: int
+) -> _WatchedAggregator:
+    """The aggregator, after it has made models of so many rounds' updates of clients that belong to
+    `members` of different models."""
+    watched = _WatchedAggregator(aggregator)
+    start = Assignment.fresh(np.array(members), num_models, _starts(num_models))
+    everybody = Sync(SyncParameters(), CohortSize(len(members)))
+    stream = _even_stream(len(members))
+    played = Rounds(stream, clusterer=Scripted({0: start}), aggregator=watched, pacing=everybody)
+    for _ in range(rounds):
+        played.play()
+    return watched
 
 
 @and_no_global_generator
@@ -170,7 +252,7 @@ def check_robust_aggregator(make: Callable[[], Aggregator]) -> None:
     small multiple of what the others say, and never another model; neither the order of the rows nor the
     updates of clients without samples change anything but rounding."""
     check_aggregator(make)
-    view = settled_view(make(), num_clients=13, num_models=2)
+    view = _aggregating(make(), [0] * 10 + [1] * 3, 2, rounds=1).view
     honest = np.random.default_rng(2).normal(size=(12, NUM_PARAMETERS)).astype(np.float32)
     updates = ArrayUpdates(
         client=np.arange(12),
@@ -205,48 +287,73 @@ def check_schedule(make: Callable[[], Schedule]) -> None:
     """It gives what it says it sets, a number above zero for each task, and changes nothing that it is shown;
     equal views get equal answers.
 
-    It is watched over rounds in which one model moves on, and another is replaced by a new one.
+    It is watched over rounds in which models move on, and one is replaced by a new one.
     """
-    client, model = np.array([0, 0, 1, 3]), np.array([0, 2, 1, 2])
-    base = {name: np.full(4, value) for name, value in TASK_SETTINGS.items()}
-    none = {name: values[:0] for name, values in base.items()}
-    twins = [(schedule, _schedule_world()) for schedule in (make(), resumed(make))]
-    for round_ in range(4):
-        answers = []
-        for schedule, world in twins:
-            assert schedule.sets, "a schedule that sets nothing"
-            assert schedule.sets <= set(base), f"{sorted(schedule.sets)}: tasks have only {sorted(base)}"
-            world.open_round(round_ // 2)
-            view = world.view(schedule)
-            with left_alone(client, model, base, view):
-                schedule.observe(view)
-                settings = schedule.settings(client, model, base, view)
-            said = sorted(schedule.sets)
-            assert sorted(settings) == said, f"{sorted(settings)}: it says it sets {said}"
-            for name, values in settings.items():
-                assert values.shape == (4,), f"{name}: a number for each task"
-                assert (np.isfinite(values) & (values > 0)).all(), f"{name} = {values}: must be above zero"
-            no_tasks = schedule.settings(client[:0], model[:0], none, view)
-            assert all(len(values) == 0 for values in no_tasks.values()), "numbers for tasks there are not"
-            answers.append(settings)
-            _move_on(world, round_)
-        assert same(*answers), "two fresh schedules answer equal views differently"
+    members = np.zeros((4, 1), dtype=np.int64)
+    remix = np.eye(3, 4)
+    remix[2, [2, 3]] = [0.0, 1.0]
+    script = {
+        0: Assignment.fresh(members, 3, np.stack([initial(number) for number in range(3)])),
+        2: Assignment(remix, initial(0)[None, :], np.array([0, 1, -1]), members),
+    }
+    twins = []
+    for schedule in (make(), resumed(make)):
+        watched = _WatchedSchedule(schedule)
+        stream = LabelStream(np.full((2, 4, NUM_LABELS), 1 / NUM_LABELS), rounds_per_step=2)
+        twins.append((watched, Rounds(stream, clusterer=Scripted(script), schedules=(watched,))))
+    for _ in range(4):
+        for _, rounds in twins:
+            rounds.play()
+        assert same(*(watched.answers for watched, _ in twins)), (
+            "two fresh schedules answer equal views differently"
+        )
 
 
-def _schedule_world() -> LittleWorld:
-    """Four clients and three models, before the first round."""
-    world = LittleWorld(np.full((2, 4, NUM_LABELS), 1 / NUM_LABELS))
-    everyone = np.zeros(4, dtype=np.int64)
-    world.apply(Assignment.fresh(everyone, 3, np.stack([initial(number) for number in range(3)])))
-    return world
+class _WatchedSchedule(Schedule):
+    """A schedule whose numbers are checked before they are used, for the tasks of a round and for `TASKS`."""
+
+    oracle = True  # as far as the federation is concerned: the watch looks at whether it is
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.watch = Watch(schedule)
+        self.answers: list[Mapping[str, Floats]] = []
+
+    def observe(self, view: View) -> None:
+        with left_alone(view):
+            self.schedule.observe(self.watch.over(view))
+
+    def settings(
+        self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
+    ) -> Mapping[str, Floats]:
+        some = {name: np.full(len(TASKS[0]), value) for name, value in TASK_SETTINGS.items()}
+        self.answers.append(self._settings(*TASKS, some, view))
+        none = {name: values[:0] for name, values in base.items()}
+        self._settings(client[:0], model[:0], none, view)
+        return self._settings(client, model, base, view)
+
+    def _settings(
+        self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
+    ) -> Mapping[str, Floats]:
+        sets = sorted(self.schedule.sets)
+        assert sets, "a schedule that sets nothing"
+        assert self.schedule.sets <= set(base), f"{sets}: tasks have only {sorted(base)}"
+        with left_alone(client, model, base, view):
+            settings = self.schedule.settings(client, model, base, self.watch.over(view))
+        assert sorted(settings) == sets, f"{sorted(settings)}: it says it sets {sets}"
+        for name, values in settings.items():
+            if len(client) == 0:
+                assert len(values) == 0, "numbers for tasks there are not"
+            assert values.shape == client.shape, f"{name}: a number for each task"
+            assert (np.isfinite(values) & (values > 0)).all(), f"{name} = {values}: must be above zero"
+        return settings
 
 
-def _move_on(world: LittleWorld, round_: int) -> None:
-    """After a round model 0 is another; after the second, model 2 is a new one."""
-    moved = world.bank.parameters + np.float32(0.5 / (1 + round_))
-    world.bank.publish(moved, updated=np.array([True, False, False]))
-    if round_ == 1:
-        remix = np.eye(3, 4)
-        remix[2, [2, 3]] = [0.0, 1.0]
-        members = np.zeros((4, 1), dtype=np.int64)
-        world.apply(Assignment(remix, initial(0)[None, :], np.array([0, 1, -1]), members))
+def _even_stream(num_clients: int) -> LabelStream:
+    """One data step, in which all labels are as frequent."""
+    return LabelStream(np.full((1, num_clients, NUM_LABELS), 1 / NUM_LABELS))
+
+
+def _starts(num_models: int) -> Floats32:
+    """(num_models, P) models that are all different."""
+    return np.random.default_rng(4).normal(size=(num_models, NUM_PARAMETERS)).astype(np.float32)

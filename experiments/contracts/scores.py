@@ -38,6 +38,8 @@ def scores_of(
         correct[request] = right.sum(axis=1)
         loss[request] = -np.log(probability).sum(axis=1)
         error[request] = ((1 - probability) ** 2).sum(axis=1)
+        if "confusion" not in metrics:
+            continue
         true = np.broadcast_to(table_rows % num_labels, right.shape)
         taken_for = np.where(right, true, (true + 1) % num_labels)
         np.add.at(confusion[request], (np.arange(len(models))[:, None], true, taken_for), 1.0)

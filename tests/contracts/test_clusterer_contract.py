@@ -62,6 +62,8 @@ def test_triggers_that_are_logged_at_a_whim_or_while_serving_are_refused():
 class Spoilt(Single):
     """Single, whose first answer `spoil` turns into something else."""
 
+    watches_data = True
+
     def __init__(self, spoil) -> None:
         super().__init__(NOTHING)
         self.spoil = spoil
@@ -184,6 +186,8 @@ def test_clusterers_that_ask_for_reports_of_another_kind_are_refused():
 
 class Asking(Single):
     """Single that puts `question` to clients whenever data arrive, and hands the answers to `then`."""
+
+    watches_data = True
 
     def __init__(self, question, then=lambda view, answers: None) -> None:
         super().__init__(NOTHING)

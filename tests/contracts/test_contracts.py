@@ -348,6 +348,45 @@ def test_aggregators_that_touch_a_model_without_updates_are_refused():
         contracts.check_aggregator(lambda: Drag(FedAvgParameters()))
 
 
+@pytest.mark.parametrize(
+    ("turn", "complaint"),
+    [
+        (lambda models: models[:-1], "models of shape"),
+        (lambda models: models.astype(np.float64), "models are float64, not float32"),
+    ],
+    ids=["short", "double"],
+)
+def test_aggregators_that_make_models_of_another_form_are_refused(turn, complaint):
+    class Turned(FedAvg):
+        def aggregate(self, updates, view):
+            return turn(super().aggregate(updates, view))
+
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_aggregator(lambda: Turned(FedAvgParameters()))
+
+
+def test_aggregators_at_a_whim_are_refused():
+    rng = np.random.default_rng(1)
+
+    class AtAWhim(FedAvg):
+        def aggregate(self, updates, view):
+            models = super().aggregate(updates, view)
+            moved = np.isin(view.model_ids, updates.model)[:, None]
+            return np.where(moved, models + np.float32(rng.random()), models)
+
+    with pytest.raises(AssertionError, match="equal updates get different models"):
+        contracts.check_aggregator(lambda: AtAWhim(FedAvgParameters()))
+
+
+def test_aggregators_that_do_something_when_nothing_came_back_are_refused():
+    class Restless(FedAvg):
+        def aggregate(self, updates, view):
+            return super().aggregate(updates, view) if len(updates) else view.models + np.float32(1)
+
+    with pytest.raises(AssertionError, match="nothing came back: nothing changes"):
+        contracts.check_aggregator(lambda: Restless(FedAvgParameters()))
+
+
 def test_aggregators_that_mix_otherwise_than_they_said_are_refused():
     class Fickle(FedAvg):
         state_fields = ("_asked",)

@@ -1,0 +1,194 @@
+"""The ports of a federation of a few clients: samples that arrive and expire, presence by the table, and toy
+models. Nothing here is drawn: what a client holds, trains or answers is a fixed function of who it is, of
+model parameters and of samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from device_profiles import Fleet
+from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.messages import (
+    ArrayUpdates,
+    Evaluation,
+    InferencePlan,
+    Metric,
+    SampleRanges,
+    Scores,
+    StateSpec,
+    TrainTasks,
+)
+from emulator.ports import Segment, Split
+from experiments.contracts.scores import scores_of, target_of
+
+LAYOUT = {"weight": Segment(0, 3, (3,)), "mask": Segment(3, 6, (3,), trainable=False)}
+NUM_PARAMETERS = 6
+NUM_LABELS = 4
+HELD_STEPS = 3
+"""Data steps after which samples expire."""
+
+SLOT_S = 100.0
+"""Virtual seconds for which presence stays as it is."""
+
+
+class LabelStream:
+    """`emulator.ports.SampleStream` of clients whose label shares in each of S data steps are `labels`
+    (S, N, L); the largest is the concept of what arrives.
+
+    Clients start out with samples of `HELD_STEPS` steps. The last of several clients receives nothing in odd
+    steps, and nobody anything in `silent_step`; samples expire all the same.
+    """
+
+    def __init__(self, labels: Floats, rounds_per_step: int = 1, silent_step: int | None = None) -> None:
+        self.num_steps, self.num_clients, self.num_labels = labels.shape
+        self.step = -1
+        self._labels = labels
+        self._rounds_per_step = rounds_per_step
+        client, step = np.mgrid[: self.num_clients, 1 - HELD_STEPS : self.num_steps]
+        sizes = 4 + (3 * client + 5 * step) % 7
+        if self.num_clients > 1:
+            sizes[-1, (step[-1] > 0) & (step[-1] % 2 == 1)] = 0
+        sizes[step == silent_step] = 0
+        self._arrives = sizes > 0
+        # The table is sorted by client and step: these are its borders, (N, steps + 1).
+        ends = np.cumsum(sizes.ravel()).reshape(sizes.shape)
+        self._borders: Ints = np.hstack([ends[:, :1] - sizes[:, :1], ends]).astype(np.int64)
+        concept = np.concatenate([labels[:1]] * (HELD_STEPS - 1) + [labels]).argmax(axis=2)
+        self.row_concept: Ints = np.repeat(concept.T.ravel(), sizes.ravel())
+
+    def advance_to_round(self, round_: int) -> Ints:
+        before, self.step = self.step, min(round_ // self._rounds_per_step, self.num_steps - 1)
+        if before < 0:
+            return np.arange(self.num_clients)
+        moved = [
+            self._arrives[:, self._column(last) + 1 : self._column(last + self.step - before) + 1]
+            for last in (before, before - HELD_STEPS)
+        ]
+        return np.flatnonzero(np.hstack(moved).any(axis=1))
+
+    def held(self, ids: Ints, split: Split) -> SampleRanges:
+        return self.arrived(ids, 1 - HELD_STEPS, self.step)
+
+    def arrived(self, ids: Ints, first_step: int, last_step: int) -> SampleRanges:
+        oldest = self.step - HELD_STEPS + 1
+        first = self._column(max(oldest, first_step) if first_step > 0 else oldest)
+        last = max(self._column(min(last_step, self.step)) + 1, first)
+        return SampleRanges.one_each(self._borders[ids, first], self._borders[ids, last])
+
+    @property
+    def concepts(self) -> Ints:
+        newest = self._borders[:, self._column(self.step) + 1] - 1
+        concepts: Ints = self.row_concept[newest]
+        return concepts
+
+    @property
+    def test_concepts(self) -> Ints:
+        return self.concepts
+
+    def label_histograms(self, ids: Ints) -> Floats:
+        histograms: Floats = self._labels[self.step, ids]
+        return histograms
+
+    def _column(self, step: int) -> int:
+        """Where what arrives at `step` stands among all that arrives."""
+        return step + HELD_STEPS - 1
+
+
+class Presence:
+    """`emulator.ports.Availability` by the table: `online` (slots, N), one every `SLOT_S`; as in the last one
+    from then on."""
+
+    def __init__(self, online: Bools) -> None:
+        self._online = online
+        self._starts_s = SLOT_S * np.arange(len(online))
+        edge = np.zeros_like(online[:1])
+        self._comes: Bools = np.vstack([edge, online[1:] & ~online[:-1]])
+        self._goes: Bools = np.vstack([edge, online[:-1] & ~online[1:]])
+
+    @property
+    def facts(self) -> Mapping[str, int]:
+        return {}
+
+    def online(self, ids: Ints, time_s: float) -> Bools:
+        slot = int(np.searchsorted(self._starts_s, time_s, side="right")) - 1
+        online: Bools = self._online[max(slot, 0), ids]
+        return online
+
+    def next_offline_s(self, ids: Ints, time_s: float) -> Floats:
+        return self._next_s(self._goes, ids, time_s)
+
+    def next_online_s(self, ids: Ints, time_s: float) -> Floats:
+        return self._next_s(self._comes, ids, time_s)
+
+    def _next_s(self, changes: Bools, ids: Ints, time_s: float) -> Floats:
+        later = np.where(
+            changes[:, ids] & (self._starts_s > time_s)[:, None], self._starts_s[:, None], np.inf
+        )
+        earliest: Floats = later.min(axis=0)
+        return earliest
+
+
+class ToyModels:
+    """`emulator.ports.Executor` of models of three weights behind a mask, on the samples of `stream`.
+
+    A task moves its weights halfway to the mean target of its samples' concepts, and a little by its client.
+    """
+
+    layout: Mapping[str, Segment] = LAYOUT
+    state: Mapping[str, StateSpec] = {}
+    num_parameters = NUM_PARAMETERS
+
+    def __init__(self, stream: LabelStream) -> None:
+        self._stream = stream
+
+    def initial(self, number: int) -> Floats32:
+        return initial(number)
+
+    def train(
+        self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
+    ) -> ArrayUpdates:
+        starts = models[start]
+        counts = tasks.samples.counts()
+        delta = np.zeros_like(starts)
+        weight = LAYOUT["weight"]
+        for task in np.flatnonzero(counts).tolist():
+            target = target_of(self._stream.row_concept[tasks.samples.rows(task)]).mean()
+            own = 0.01 * np.sin(tasks.client[task] + np.arange(weight.first, weight.last))
+            delta[task, : weight.last] = 0.5 * (target - starts[task, : weight.last]) + own
+        return ArrayUpdates(
+            client=tasks.client,
+            model=tasks.model,
+            num_samples=counts,
+            num_steps=tasks.settings["local_steps"].astype(np.int64),
+            delta=delta,
+            metrics={"loss": np.where(counts > 0, np.abs(delta).mean(axis=1), np.nan)},
+        )
+
+    def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
+        rows = [samples.rows(request) for request in range(len(samples))]
+        return scores_of(models, rows, self._stream.row_concept, NUM_LABELS, metrics)
+
+    def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
+        """By how far a client's models, weighed, are from the target of its last sample's concept."""
+        target = target_of(self._stream.row_concept[samples.last - 1])
+        distance = np.abs(models[plan.models, :3].mean(axis=2) - target[:, None])
+        loss = np.where(samples.counts() > 0, (plan.weights * distance).sum(axis=1), np.nan)
+        return Evaluation(np.exp(-loss), loss)
+
+
+def initial(number: int) -> Floats32:
+    """(P,) the number-th initialisation: its weights are `number`, and it sees everything."""
+    return np.array([number] * 3 + [1] * 3, dtype=np.float32)
+
+
+def quick_fleet(num_clients: int) -> Fleet:
+    """Devices with which a visit takes a small part of a slot."""
+    return Fleet(
+        seconds_per_sample=np.full(num_clients, 0.01),
+        download_bytes_per_s=np.full(num_clients, 1e6),
+        upload_bytes_per_s=np.full(num_clients, 1e6),
+        latency_s=np.full(num_clients, 0.01),
+    )

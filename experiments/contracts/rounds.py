@@ -1,0 +1,123 @@
+"""Rounds of the real federation over fake ports, with a part under test among simple ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.assignment import Assignment
+from coordinator.clusterers import Clusterer
+from coordinator.detectors.changed import Changed
+from coordinator.federation import EndedVisits, Federation
+from coordinator.federation.method import Parts, RoundSettings
+from coordinator.memories.claimed import Claimed, ClaimedParameters
+from coordinator.pacing import CohortSize
+from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.selectors.random import Random
+from coordinator.view import View
+from emulator.arrays import Bools
+from emulator.latency import DriftscaleLatency
+from emulator.messages import Outcome
+from emulator.plugins import NoParameters
+from emulator.seeding import RandomStreams
+from experiments.contracts.ports import SLOT_S, LabelStream, Presence, ToyModels, initial, quick_fleet
+
+SLOTS = 3
+"""Slots of presence in a round: it opens in the first, its visits are in the second, and in the third updates
+are aggregated and clients are served."""
+
+
+class Scripted(Clusterer):
+    """Answers when data arrive, by the round; what is not in the script stays as it was."""
+
+    Parameters = NoParameters
+
+    def __init__(self, script: Mapping[int, Assignment]) -> None:
+        self.script = script
+
+    def on_data(self, view: View) -> Assignment | None:
+        return self.script.get(view.round)
+
+
+class Rounds:
+    """A federation that plays round after round, at instants that a coordinator could hand to it.
+
+    `parts` take the place of simple ones. `online` (slots, N) is who is there in each slot of presence; left
+    out, everybody always.
+    """
+
+    def __init__(self, stream: LabelStream, online: Bools | None = None, **parts: Any) -> None:
+        clients = stream.num_clients
+        self.federation = Federation(
+            replace(_simple_parts(clients), **parts),
+            RoundSettings(rounds=1, local_steps=4, batch_size=2, learning_rate=0.1),
+            stream=stream,
+            availability=Presence(np.ones((1, clients), dtype=bool) if online is None else online),
+            latency=DriftscaleLatency(quick_fleet(clients)),
+            executor=ToyModels(stream),
+            streams=RandomStreams(9),
+        )
+        self.round = -1
+        self._opened_s = self._now_s = 0.0
+        self._visits = 0
+
+    def play(self) -> None:
+        """The next round, from its opening to its record."""
+        self.open()
+        self.dispatch()
+
+    def open(self) -> None:
+        """The next round opens: the clusterer is asked, and the memory claims."""
+        self.round += 1
+        self._opened_s = self._at(SLOTS * SLOT_S * self.round)
+        self.federation.open_round(self.round, self._opened_s)
+
+    def dispatch(self) -> None:
+        """Participants are picked and sent out; when all visits have ended their updates are aggregated, and
+        clients are served."""
+        federation, start_s = self.federation, SLOTS * SLOT_S * self.round
+        self.select()
+        sent = federation.dispatch(self.round, self._visits, self._at(start_s + SLOT_S))
+        self._visits += len(sent.clients)
+        ends = sent.ends
+        outcome = np.where(ends.dropped, Outcome.DROPPED, Outcome.ABSORBED).astype(np.int64)
+        ended = EndedVisits(ends.visit, ends.client, ends.time_s, outcome)
+        now_s = self._at(max(start_s + 2 * SLOT_S, float(ends.time_s.max())))
+        federation.aggregate(self.round, ended, now_s)
+        federation.close_round(self.round, self._opened_s, now_s)
+
+    def select(self) -> None:
+        """Participants are picked; if nobody is online then, after the round was opened again."""
+        federation, pacing = self.federation, self.federation.parts.pacing
+        for _ in range(2):
+            sizes = federation.lane_sizes(self.round)
+            quota = pacing.quota(sizes)
+            wanted = pacing.opens(quota, sizes, 0 * sizes, 0 * sizes)
+            departs_s = federation.select(self.round, quota, wanted, self._now_s)
+            if departs_s is not None:
+                self._at(departs_s)
+                return
+            self._at(federation.enough_online_s(self.round, quota, self._opened_s, self._now_s))
+            federation.open_round(self.round, self._now_s)
+        raise AssertionError("nobody is online when somebody comes online")
+
+    def _at(self, time_s: float) -> float:
+        """This instant, or the present one if that is later."""
+        self._now_s = max(self._now_s, time_s)
+        return self._now_s
+
+
+def _simple_parts(num_clients: int) -> Parts:
+    """One model for everybody, which two of three clients train on what they hold."""
+    return Parts(
+        clusterer=Scripted({0: Assignment.fresh(np.zeros(num_clients, dtype=np.int64), 1, initial(0))}),
+        detectors={"changed": Changed(NoParameters())},
+        selector=Random(NoParameters()),
+        memory=Claimed(ClaimedParameters()),
+        aggregator=FedAvg(FedAvgParameters()),
+        pacing=Sync(SyncParameters(), CohortSize(participants=-(-2 * num_clients // 3))),
+    )

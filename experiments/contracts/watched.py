@@ -1,0 +1,78 @@
+"""A part under test in a federation: what it asks and logs is noted, what no run could take refused."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+
+from coordinator.view import Answers, ClaimedBy, Part, Samples, View
+from emulator.arrays import Ints
+from emulator.messages import Metric, Trigger
+
+METRICS: frozenset[Metric] = frozenset(get_args(Metric))
+
+Question = tuple[Ints, Ints, str, str, int | None]
+
+
+class Watch:
+    """Looks over the shoulder of `part`: what it asked clients, and what it logged."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.asked: list[Question] = []
+        self.logged: list[Trigger] = []
+
+    def over(self, view: View) -> View:
+        """`view`, which refuses what no run could answer."""
+        return replace(
+            view,
+            truth=lambda: self._truth(view),
+            score=lambda *question, **more: self._score(view, *question, **more),
+            log_trigger=lambda trigger: self._log(view, trigger),
+        )
+
+    def _truth(self, view: View) -> Ints | None:
+        part = self.part
+        assert part.oracle, f"{part.name} looks at the true concepts, and does not declare `oracle = True`"
+        return view.truth()
+
+    def _score(
+        self,
+        view: View,
+        clients: Ints,
+        models: Ints,
+        samples: Samples,
+        metrics: frozenset[Metric] = frozenset({"correct"}),
+        limit: int | None = None,
+    ) -> Answers:
+        """As `coordinator.view.Ask` says."""
+        num_models = len(view.model_ids)
+        for name, ids, most in (("clients", clients, view.num_clients), ("models", models, num_models)):
+            assert ids.dtype == np.int64, f"a question names {name} by {ids.dtype} numbers, not int64"
+            assert ((ids >= 0) & (ids < most)).all(), f"a question to {name} {ids}, and there are {most}"
+        assert (np.diff(clients) > 0).all(), f"a question to clients {clients}: not ascending and distinct"
+        assert len(models), "a question about no model"
+        assert metrics, "a question that asks for no metric"
+        assert metrics <= METRICS, f"a question for {sorted(metrics)}; there are {sorted(METRICS)}"
+        assert limit is None or limit >= 1, f"a question about at most {limit} samples"
+        if isinstance(samples, ClaimedBy):
+            model = samples.model
+            assert 0 <= model < num_models, (
+                f"a question about samples of model {model}, and there are {num_models}"
+            )
+        else:
+            assert samples == "arrived", f"a question about samples {samples!r}"
+        self.asked.append((clients.copy(), models.copy(), repr(samples), repr(sorted(metrics)), limit))
+        return view.score(clients, models, samples, metrics, limit)
+
+    def _log(self, view: View, trigger: Trigger) -> None:
+        """As in a run; refuses what a log cannot hold."""
+        kinds = type(trigger.shift), type(trigger.clusters), type(trigger.fired)
+        assert kinds == (float, int, bool), f"{trigger}: not a float, an int and a bool of Python's"
+        for number in (trigger.shift, trigger.mean_distance, trigger.threshold):
+            assert number is None or math.isfinite(number), f"{trigger}: its numbers must be finite"
+        self.logged.append(trigger)
+        view.log_trigger(trigger)
