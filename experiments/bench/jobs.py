@@ -168,6 +168,6 @@ def play(jobs: int, options: Sequence[str]) -> Turn:
         timings = [directory.read_timing(arm, seed) for arm, seed in directory.finished_pairs()]
     return Turn(
         wall_s,
-        sum(timing["cpu_s"] for timing in timings),
-        max(timing["peak_memory_bytes"] for timing in timings),
+        sum(timing.cpu_s for timing in timings if timing.cpu_s is not None),
+        max(timing.peak_memory_bytes for timing in timings if timing.peak_memory_bytes is not None),
     )

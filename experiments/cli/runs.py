@@ -136,7 +136,7 @@ def run_all_of(asked: RunCommand) -> None:
 
 def _earlier_s(plans: Sequence[Plan]) -> dict[PlannedRun, float]:
     """Wall seconds of the runs that were finished before."""
-    return {run: timing["wall_s"] for plan in plans for run, timing in plan.earlier().items()}
+    return {run: timing.wall_s for plan in plans for run, timing in plan.earlier().items()}
 
 
 @contextmanager

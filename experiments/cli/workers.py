@@ -81,10 +81,10 @@ def _number(scale: Scale, plans: Sequence[Plan], unfinished: int) -> int:
     if scale.jobs == 1:
         return 1
     peaks = [
-        timing["peak_memory_bytes"]
+        timing.peak_memory_bytes
         for plan in plans
         for timing in plan.earlier().values()
-        if "peak_memory_bytes" in timing
+        if timing.peak_memory_bytes is not None
     ]
     threads = max(plan.experiment.executor.threads for plan in plans)
     return jobs_at_once(scale.jobs, unfinished, cores(), threads, available_bytes(), peaks)

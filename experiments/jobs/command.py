@@ -103,9 +103,9 @@ class _Command:
         peaks: dict[tuple[str, str], float] = {}
         for plan in plans:
             for run, timing in plan.earlier().items():
-                self._queue.took(run, timing["wall_s"])
-                if "peak_memory_bytes" in timing:
-                    peaks[run.experiment, run.arm] = timing["peak_memory_bytes"]
+                self._queue.took(run, timing.wall_s)
+                if timing.peak_memory_bytes is not None:
+                    peaks[run.experiment, run.arm] = timing.peak_memory_bytes
         self._admission = Admission({}, peaks)
         self._roster = Roster(crew, clock)
         self._fingerprints: dict[World, Mapping[str, str]] = {}

@@ -154,7 +154,7 @@ class Workplace:
         if why is not None:
             return {"end": "failed", "why": why}
         timing = plan.directory.read_timing(run.arm, run.seed)  # of all attempts at it
-        return {"end": "done", "wall_s": timing["wall_s"], "peak_memory_bytes": timing["peak_memory_bytes"]}
+        return {"end": "done", "wall_s": timing.wall_s, "peak_memory_bytes": timing.peak_memory_bytes}
 
     def _refuse_to_intrude(self, name: str) -> None:
         """KeyboardInterrupt if the run directory is another command's by now: this one was killed while the

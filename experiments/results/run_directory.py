@@ -33,20 +33,15 @@ from emulator.storage.bounded import read_json, read_text, read_toml
 from emulator.storage.checkpoints import ASIDE, CheckpointFolder, make_folder, sync_folder, write_durably
 from emulator.storage.own_files import path_below
 from emulator.storage.runlog import RoundRecord, read_log
+from experiments.results.json_files import Timing
 from experiments.results.recorded import (
     EXPERIMENT_FILE,
     MOST_EXPERIMENT_BYTES,
-    is_finite,
     refuse_unreadable,
     without_retired,
 )
 
 MOST_REASON_BYTES = 2**16  # of FAILED
-
-TEXTS_OF_TIMING = ("host", "cpu_capability")
-"""Of `timing.json`, where all else is a number; versions before had no texts."""
-
-MOST_TEXT_LETTERS = 255
 
 OF_ALL = ("manifest.json", "rounds.parquet", "summary.json", "report.html", EXPERIMENT_FILE)
 """The files that are not of one run, in the order in which they are deleted."""
@@ -59,13 +54,13 @@ OF_A_SEED = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """One (arm, seed) that ran to its end. `timing` has the numbers `wall_s`, `train_s`, `evaluate_s`, … ."""
+    """One (arm, seed) that ran to its end."""
 
     arm: str
     seed: int
     header: dict[str, Any]
     records: list[RoundRecord]
-    timing: dict[str, float]
+    timing: Timing
 
 
 @dataclass(frozen=True)
@@ -207,20 +202,9 @@ class RunDirectory:
         header, records = read_log(self.log_path(arm, seed))
         return FinishedRun(arm, seed, header, records, self.read_timing(arm, seed))
 
-    def read_timing(self, arm: str, seed: int) -> dict[str, float]:
-        """What was measured in a finished run: numbers, without the texts that say where."""
-        path = self.timing_path(arm, seed)
-        timing = _read_json(path)
-        texts = [timing.pop(name) for name in TEXTS_OF_TIMING if name in timing]
-        if "wall_s" not in timing or not all(map(is_finite, timing.values())):
-            raise DataFileError(path, "must hold finite numbers, wall_s among them")
-        if not all(map(_is_printable, texts)):
-            raise DataFileError(
-                path,
-                f"{' and '.join(TEXTS_OF_TIMING)} must be texts that can be printed, of at most "
-                f"{MOST_TEXT_LETTERS} letters",
-            )
-        return timing
+    def read_timing(self, arm: str, seed: int) -> Timing:
+        """What was measured in a finished run."""
+        return Timing.read(self.timing_path(arm, seed))
 
     def finished_pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all finished runs, by arm and then by seed as configured."""
@@ -346,10 +330,6 @@ def _torn(folder: Path, names: Collection[str]) -> list[Path]:
 
 def _is_list_of(kind: type, value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, kind) for item in value)
-
-
-def _is_printable(value: Any) -> bool:
-    return isinstance(value, str) and value.isprintable() and len(value) <= MOST_TEXT_LETTERS
 
 
 def _is_alive(pid: int) -> bool:

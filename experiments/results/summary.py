@@ -207,7 +207,7 @@ def _cost_row(arm: Comparison, horizon: Horizon) -> CostRow:
         crashed_visits=total([[len(record.crashed) for record in records] for records in by_run]),
         rejected_updates=total([[len(record.rejected) for record in records] for records in by_run]),
         virtual_time_s=amount_estimate([run.records[-1].closed_s for run in arm.runs]),
-        wall_s=amount_estimate([run.timing["wall_s"] for run in arm.runs]),
+        wall_s=amount_estimate([run.timing.wall_s for run in arm.runs]),
         reclustering_rounds=[
             [record.round for record in records if record.reclustered] for records in by_run
         ],

@@ -12,6 +12,7 @@ from emulator.storage.checkpoints import make_folder, write_durably
 from experiments.build import World, build_world, refuse_unfit_arms
 from experiments.config import Experiment, Locate, parse_experiment
 from experiments.naming import naming
+from experiments.results.json_files import Timing
 from experiments.results.run_directory import RunDirectory
 from experiments.running.leftovers import at_work, clear
 
@@ -58,7 +59,7 @@ class Plan:
     def is_done(self, run: PlannedRun) -> bool:
         return self.directory.is_done(run.arm, run.seed)
 
-    def earlier(self) -> dict[PlannedRun, Mapping[str, float]]:
+    def earlier(self) -> dict[PlannedRun, Timing]:
         """What was measured on a wall clock in each run that is finished already."""
         return {
             run: self.directory.read_timing(run.arm, run.seed) for run in self.runs() if self.is_done(run)

@@ -10,9 +10,10 @@ import numpy as np
 import tomli_w
 
 from emulator.storage.runlog import RoundRecord, RunLog
+from experiments.results.json_files import Timing
 from experiments.results.run_directory import FinishedRun, RunDirectory
 
-TIMING = {"wall_s": 2.0, "train_s": 1.0, "evaluate_s": 0.5, "cluster_s": 0.1, "peak_memory_bytes": 1e8}
+TIMING = Timing(wall_s=2.0, train_s=1.0, evaluate_s=0.5, cluster_s=0.1, peak_memory_bytes=1e8)
 
 
 def a_record(number: int, **changes: Any) -> RoundRecord:
@@ -53,7 +54,7 @@ def a_record(number: int, **changes: Any) -> RoundRecord:
 def a_run(arm: str, seed: int, accuracies: Sequence[float | None], **changes: Any) -> FinishedRun:
     """A run with an evaluation (or none) at the end of each ten-second round."""
     records = [a_record(number, accuracy=value, **changes) for number, value in enumerate(accuracies)]
-    return FinishedRun(arm, seed, {}, records, dict(TIMING))
+    return FinishedRun(arm, seed, {}, records, TIMING)
 
 
 CONCEPTS = [[0, 0], [0, 1], [1, 1]]
@@ -83,7 +84,7 @@ def a_drifting_run(
         )
         for step, (accuracy, served) in enumerate(zip(omitting, serving, strict=True))
     ]
-    return FinishedRun(arm, seed, {"concepts": CONCEPTS}, records, dict(TIMING))
+    return FinishedRun(arm, seed, {"concepts": CONCEPTS}, records, TIMING)
 
 
 def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes: Any) -> RunDirectory:
@@ -126,7 +127,7 @@ def store(directory: RunDirectory, run: FinishedRun) -> None:
     with RunLog(directory.log_path(run.arm, run.seed), header) as log:
         for record in run.records:
             log.append(record)
-    directory.mark_done(run.arm, run.seed, run.timing)
+    directory.mark_done(run.arm, run.seed, run.timing.model_dump(exclude_unset=True))
 
 
 def realistic_directory(
@@ -203,4 +204,6 @@ def _drifting_run(arm: str, seed: int, rounds: int, clients: int) -> FinishedRun
                 control_bytes=4_000.0 * (number // 10) if arm == "fielding" else 0.0,
             )
         )
-    return FinishedRun(arm, seed, {}, records, {**TIMING, "wall_s": 4.0 + seed / 10 + len(arm) / 5})
+    return FinishedRun(
+        arm, seed, {}, records, TIMING.model_copy(update={"wall_s": 4.0 + seed / 10 + len(arm) / 5})
+    )

@@ -82,8 +82,8 @@ def test_a_run_that_stopped_for_memory_may_go_on_in_halves_which_is_said_and_cou
     story = play("halve", tmp_path / "out")
     assert little_memory[3:10] == [8, 4, 2, 2, 4, 2, 2]
     directory = RunDirectory(tmp_path / "out")
-    assert directory.read_timing("global", 0)["halved_cohorts"] == 3 * (ROUNDS - 2)
-    assert directory.read_timing("other", 0)["halved_cohorts"] == 3 * ROUNDS
+    assert directory.read_timing("global", 0).halved_cohorts == 3 * (ROUNDS - 2)
+    assert directory.read_timing("other", 0).halved_cohorts == 3 * ROUNDS
     assert (
         "note",
         f"global, seed 0: {3 * (ROUNDS - 2)} cohorts were trained in halves, for want of memory; that may "

@@ -145,8 +145,8 @@ def test_a_run_that_is_done_answers_with_what_it_took_and_held_over_all_attempts
     assert answer == {
         "end": "done",
         "notes": [],
-        "wall_s": timing["wall_s"],
-        "peak_memory_bytes": timing["peak_memory_bytes"],
+        "wall_s": timing.wall_s,
+        "peak_memory_bytes": timing.peak_memory_bytes,
     }
     assert desk.play() == answer  # done meanwhile, by whomever: the same again
 
@@ -297,8 +297,8 @@ def test_the_most_runs_that_were_beside_it_stand_in_its_timing(
 ) -> None:
     """Those too that begin while it waits for its world."""
 
-    def beside(arm: str) -> float:
-        return desk.plan.directory.read_timing(arm, 0).get("runs_beside", 0)
+    def beside(arm: str) -> int:
+        return desk.plan.directory.read_timing(arm, 0).runs_beside
 
     def drawn_slowly(*arguments: Any, **options: Any) -> Any:
         desk.place.runs_beside(3)

@@ -245,8 +245,8 @@ def test_what_all_ranks_spend_is_counted_and_the_timeout_is_that_of_the_configur
     spent = [lambda: (0.0, 0.0), lambda: (float(next(seconds)), 7e12)]
     by_ranks(2, experiment, tmp_path / "out", following=following, spent=spent)
     timing = RunDirectory(tmp_path / "out").read_timing("global", 0)
-    assert timing["cpu_s"] > 5
-    assert 7e12 < timing["peak_memory_bytes"] < 8e12
+    assert timing.cpu_s > 5
+    assert 7e12 < timing.peak_memory_bytes < 8e12
     assert timeouts == [77.0]
 
 

@@ -1,0 +1,102 @@
+"""The JSON files of a run directory as types: what they must hold, so that nothing that uses it asks again.
+
+A run directory may come from somebody else, or from an earlier version: keys that came later have defaults.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from emulator.errors import DataFileError
+from emulator.storage.bounded import read_json
+
+MOST_TEXT_LETTERS = 255
+"""Of the name of a host or of its instructions."""
+
+
+def _refuse_unprintable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must be a text that can be printed")
+    return text
+
+
+def _refuse_null(value: object) -> object:
+    if value is None:
+        raise ValueError("must be a number, or left out")
+    return value
+
+
+Text = Annotated[str, Field(max_length=MOST_TEXT_LETTERS), AfterValidator(_refuse_unprintable)]
+Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0)]
+NotMeasured = Annotated[Amount | None, BeforeValidator(_refuse_null)]
+"""None where the key is left out."""
+
+
+class JsonTable(BaseModel):
+    """Base of these files, and of tables in them: frozen, no unknown keys, no value of another type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_key(cls, values: object) -> object:
+        """The first: by itself, pydantic collects them all."""
+        for key in values if isinstance(values, dict) else ():
+            if key not in cls.model_fields:
+                raise ValueError(f"unknown key {reprlib.repr(key)}; choices: {', '.join(cls.model_fields)}")
+        return values
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """What the file holds; DataFileError names the file, the key and the rule that is broken."""
+        try:
+            content = read_json(path)
+        except (OSError, ValueError) as error:
+            raise DataFileError(path, f"cannot be read as JSON ({error})") from error
+        if not isinstance(content, dict):
+            raise DataFileError(path, "must hold a JSON object")
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            raise DataFileError(path, _first_problem(error)) from error
+
+
+def _first_problem(error: ValidationError) -> str:
+    """`key.path = value: rule` of the first thing that is wrong."""
+    problem = error.errors(include_url=False)[0]
+    key, value = ".".join(map(str, problem["loc"])), problem["input"]
+    shown = f" = {reprlib.repr(value)}" if isinstance(value, str | int | float) else ""
+    is_table = problem["type"] in ("dict_type", "model_type")
+    rule = "must be a table" if is_table else problem["msg"].removeprefix("Value error, ")
+    return f"{key}{shown}: {rule[0].lower()}{rule[1:]}" if key else rule
+
+
+class Timing(JsonTable):
+    """`timing.json`: what a run took on a wall clock, and on which machine; 0 is what never happened."""
+
+    host: Text = ""
+    cpu_capability: Text = ""
+    wall_s: Amount
+    train_s: Amount = 0.0
+    evaluate_s: Amount = 0.0
+    score_s: Amount = 0.0
+    cluster_s: Amount = 0.0
+    cpu_s: NotMeasured = None
+    peak_memory_bytes: NotMeasured = None
+    resumed: Count = 0
+    halved_cohorts: Count = 0
+    lost_workers: Count = 0
+    runs_beside: Count = 0
