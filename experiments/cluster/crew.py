@@ -25,6 +25,7 @@ from experiments.cluster import members
 from experiments.cluster.installation import source_digest
 from experiments.jobs.crew import Ended, Facts, Met, Told
 from experiments.jobs.workplace import Job, described
+from experiments.results.json_files import Identity
 from experiments.running.locking import lock_content
 from experiments.running.plan import Plan
 
@@ -102,7 +103,9 @@ class DaskCrew:
             lambda done: self._events.put(Met(address, _facts(address, done)))
         )
 
-    def check_files(self, addresses: Sequence[str], files: Mapping[str, Any]) -> str | None:
+    def check_files(
+        self, addresses: Sequence[str], files: Mapping[str, Mapping[str, Identity]]
+    ) -> str | None:
         if self._same_data:
             return None
         calls = {

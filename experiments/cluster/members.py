@@ -17,6 +17,7 @@ from experiments.cluster import child_signals
 from experiments.cluster.installation import rounding, source_digest
 from experiments.cluster.settings import OWN_DATA
 from experiments.jobs.workplace import Answer, Job, Workplace
+from experiments.results.json_files import Identity
 from experiments.results.run_directory import RunDirectory
 from experiments.running.locking import why_not_excluded
 from experiments.running.machine import available_bytes, host_name
@@ -90,7 +91,7 @@ def do(token: str, job: Job) -> Answer:
     return place.do(job, lambda body: worker.log_event(token, {"at": worker.address, **body}))
 
 
-async def check_files(token: str, files: Mapping[str, Mapping[str, Any]]) -> str | None:
+async def check_files(token: str, files: Mapping[str, Mapping[str, Identity]]) -> str | None:
     """Why the data files here are not these; in a thread, since they may be large."""
     try:
         await asyncio.to_thread(_workplaces[token].check_files, files)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from experiments.jobs.workplace import Answer, Job
+from experiments.results.json_files import Identity
 
 MOST_LOST = 3
 """Workers that one run may cost."""
@@ -68,7 +69,9 @@ class Crew(Protocol):
         """Hand the command's plans to a worker; `Met` follows."""
         ...
 
-    def check_files(self, addresses: Sequence[str], files: Mapping[str, Any]) -> str | None:
+    def check_files(
+        self, addresses: Sequence[str], files: Mapping[str, Mapping[str, Identity]]
+    ) -> str | None:
         """Why the data files of one of these workers are not these, by experiment; None if they are."""
         ...
 

@@ -16,12 +16,13 @@ from emulator.errors import ConfigurationError
 from executor.failures import packed_error
 from experiments.build import World
 from experiments.config import locator, parse_experiment
+from experiments.results.json_files import Identity
 from experiments.results.run_directory import RunDirectory
 from experiments.running.locking import RunAtWorkError, lock_content
 from experiments.running.manifest import Drawn
 from experiments.running.plan import Plan, PlannedRun, Reached
 from experiments.running.runner import draw_world, run_one
-from experiments.running.source_files import Identity, SourceFiles
+from experiments.running.source_files import SourceFiles
 from experiments.running.stop import Stop
 from experiments.running.usage import own_peak_bytes
 
@@ -133,7 +134,7 @@ class Workplace:
 
     def _draw(self, job: Job) -> Answer:
         world, files = self._drawn(job)
-        return {"end": "drawn", "drawn": vars(Drawn.of(world, files))}
+        return {"end": "drawn", "drawn": Drawn.of(world, files).model_dump()}
 
     def _play(self, job: Job, teller: _Teller) -> Answer:
         plan, run = self._plans[job.run.experiment], job.run

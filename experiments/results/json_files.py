@@ -6,24 +6,44 @@ A run directory may come from somebody else, or from an earlier version: keys th
 from __future__ import annotations
 
 import reprlib
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_validator,
 )
 
 from emulator.errors import DataFileError
 from emulator.storage.bounded import read_json
 
+T = TypeVar("T")
+
+PORTION = 100
+"""Items of a table that are validated together."""
+
 MOST_TEXT_LETTERS = 255
 """Of the name of a host or of its instructions."""
+
+
+def _in_portions(table: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """`table` item by item; without, a file of 64 MiB would come to gigabytes of errors."""
+    if not isinstance(table, dict) or not table:
+        return validate(table)
+    items = iter(table.items())
+    valid: dict[str, Any] = {}
+    while portion := dict(islice(items, PORTION)):
+        valid |= validate(portion)
+    return valid
 
 
 def _refuse_unprintable(text: str) -> str:
@@ -38,6 +58,7 @@ def _refuse_null(value: object) -> object:
     return value
 
 
+Table = Annotated[dict[str, T], WrapValidator(_in_portions)]
 Text = Annotated[str, Field(max_length=MOST_TEXT_LETTERS), AfterValidator(_refuse_unprintable)]
 Count = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0)]
@@ -82,6 +103,28 @@ def _first_problem(error: ValidationError) -> str:
     is_table = problem["type"] in ("dict_type", "model_type")
     rule = "must be a table" if is_table else problem["msg"].removeprefix("Value error, ")
     return f"{key}{shown}: {rule[0].lower()}{rule[1:]}" if key else rule
+
+
+class Identity(JsonTable):
+    """A file's size in bytes and its sha256."""
+
+    size: Count
+    sha256: str
+
+
+class Manifest(JsonTable):
+    """`manifest.json`: what the runs of a directory are made with, and of which files and worlds."""
+
+    versions: Table[str] = {}
+    later_versions: Annotated[list[Table[str]], Field(min_length=1), FailFast()] = []
+    machine: str = ""
+    profile: Table[str] = {}
+    availability: Table[int] = {}
+    random_streams: str = ""
+    sha256: Table[Table[str]] = {}
+    """By seed and by part of its world."""
+    files: Table[Identity] = {}
+    """By their path in the configuration."""
 
 
 class Timing(JsonTable):

@@ -29,11 +29,11 @@ from pathlib import Path
 from typing import Any
 
 from emulator.errors import DataFileError, InputError
-from emulator.storage.bounded import read_json, read_text, read_toml
+from emulator.storage.bounded import read_text, read_toml
 from emulator.storage.checkpoints import ASIDE, CheckpointFolder, make_folder, sync_folder, write_durably
 from emulator.storage.own_files import path_below
 from emulator.storage.runlog import RoundRecord, read_log
-from experiments.results.json_files import Timing
+from experiments.results.json_files import Manifest, Timing
 from experiments.results.recorded import (
     EXPERIMENT_FILE,
     MOST_EXPERIMENT_BYTES,
@@ -165,17 +165,9 @@ class RunDirectory:
             raise DataFileError(self.experiment_path, str(error)) from error
         return experiment
 
-    def manifest(self) -> dict[str, Any] | None:
+    def manifest(self) -> Manifest | None:
         """The manifest, or None where the run wrote none."""
-        if not self.manifest_path.is_file():
-            return None
-        manifest = _read_json(self.manifest_path)
-        for key in ("versions", "sha256"):
-            if not isinstance(manifest.get(key, {}), dict):
-                raise DataFileError(self.manifest_path, f"{key} must be an object")
-        if "later_versions" in manifest and not _is_list_of(dict, manifest["later_versions"]):
-            raise DataFileError(self.manifest_path, "later_versions must be a list of objects")
-        return manifest
+        return Manifest.read(self.manifest_path) if self.manifest_path.is_file() else None
 
     def arms(self) -> list[str]:
         """The arms' names in the configured order; the first is the reference."""
@@ -340,13 +332,3 @@ def _is_alive(pid: int) -> bool:
     except OSError:  # it is somebody else's
         return True
     return True
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = read_json(path)
-    except (OSError, ValueError) as error:
-        raise DataFileError(path, f"cannot be read as JSON ({error})") from error
-    if not isinstance(content, dict):
-        raise DataFileError(path, "must hold a JSON object")
-    return content

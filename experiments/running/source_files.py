@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from emulator.errors import DataFileError
 from experiments.config import Locate
+from experiments.results.json_files import Identity
 from traces.idx import idx_files
 
 BLOCK_BYTES = 2**20
-
-Identity = Mapping[str, Any]
-"""`size` in bytes and `sha256` of a file."""
 
 
 class SourceFiles:
@@ -66,8 +63,8 @@ def _identity(file: Path) -> Identity:
                 size += len(block)
     except OSError as error:
         raise DataFileError(file, f"cannot be read ({error.strerror})") from error
-    return {"size": size, "sha256": state.hexdigest()}
+    return Identity(size=size, sha256=state.hexdigest())
 
 
 def _told(identity: Identity) -> str:
-    return f"{identity['size']} bytes of sha256 {identity['sha256'][:12]}"
+    return f"{identity.size} bytes of sha256 {identity.sha256[:12]}"

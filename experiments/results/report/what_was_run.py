@@ -40,9 +40,9 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
         if key not in ("name", "arm")
     ]
     facts += _arm_parts(experiment)
-    if manifest is not None and "versions" in manifest:
-        facts.append(("versions", _settings(manifest["versions"])))
-        facts += [("later versions", _settings(later)) for later in manifest.get("later_versions", [])]
+    if manifest is not None and manifest.versions:
+        facts.append(("versions", _settings(manifest.versions)))
+        facts += [("later versions", _settings(later)) for later in manifest.later_versions]
     return facts
 
 

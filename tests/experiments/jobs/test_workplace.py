@@ -333,13 +333,13 @@ def test_a_worker_reads_the_data_where_its_machine_has_them(tmp_path: Path, held
     shutil.move(data, elsewhere)
     desk = Desk(plan, data, elsewhere)
     assert desk.draw("global")["drawn"] == there
-    desk.place.check_files({desk.name: there["files"]})
+    desk.place.check_files({desk.name: Drawn(**there).files})
 
 
 def test_data_that_are_not_the_commands_are_refused(tmp_path: Path, held: ExitStack) -> None:
     plan = a_replay(tmp_path, held)
     desk = Desk(plan, tmp_path / "data")
-    files = desk.draw("global")["drawn"]["files"]
+    files = Drawn(**desk.draw("global")["drawn"]).files
     with (tmp_path / "data/labels.csv").open("a") as table:
         table.write("here,2021-01-09,x,1\n")
     with pytest.raises(DataFileError, match=r"labels\.csv: has changed since the runs"):

@@ -22,6 +22,7 @@ from emulator.storage.runlog import read_log
 from executor.capability import cpu_capability
 from experiments.build import World, build_world
 from experiments.config import Arm, Experiment, load_experiment, locator, parse_experiment
+from experiments.results.json_files import Identity
 from experiments.results.recorded import MOST_EXPERIMENT_BYTES, MOST_RUNS
 from experiments.results.report.what_was_run import settings_of_run
 from experiments.results.run_directory import RunDirectory
@@ -199,7 +200,7 @@ def test_new_seeds_and_new_arms_are_added_to_what_is_there(tmp_path: Path) -> No
     assert logs(out).items() >= old.items()
     directory = RunDirectory(out)
     assert (directory.arms(), directory.seeds()) == (["global", "static", "fielding"], [0, 1])
-    assert set(directory.manifest()["sha256"]) == {"0", "1"}
+    assert set(directory.manifest().sha256) == {"0", "1"}
 
 
 def test_only_the_arms_that_were_asked_for_are_run_and_the_others_later(tmp_path: Path) -> None:
@@ -648,7 +649,7 @@ def test_a_world_that_is_drawn_otherwise_than_that_of_earlier_runs_is_refused(tm
         play(small(), tmp_path)
     manifest["sha256"]["0"] = "none"
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match=r"manifest\.json: 0 must be a table"):
+    with pytest.raises(InputError, match=r"manifest\.json: sha256\.0 = 'none': must be a table"):
         play(small(), tmp_path)
 
 
@@ -672,7 +673,7 @@ def test_the_manifest_says_which_files_were_read(tmp_path: Path) -> None:
     (tmp_path / "images" / "notes.txt").write_text("nobody reads me")
     table = write_label_trace(tmp_path / "labels.csv")
     play(parse_experiment(replay(), "replay"), tmp_path / "run", tmp_path)
-    files = RunDirectory(tmp_path / "run").manifest()["files"]
+    files = RunDirectory(tmp_path / "run").manifest().files
     assert sorted(files) == [
         *(
             f"images/{half}-{kind}-ubyte"
@@ -682,7 +683,7 @@ def test_the_manifest_says_which_files_were_read(tmp_path: Path) -> None:
         "labels.csv",
     ]
     content = table.read_bytes()
-    assert files["labels.csv"] == {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    assert files["labels.csv"] == Identity(size=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
 def test_a_run_that_never_absorbs_an_update_is_no_result(tmp_path: Path) -> None:
@@ -761,15 +762,15 @@ def test_the_manifest_keeps_the_first_versions_and_adds_later_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play(small(), tmp_path / "out")
-    first = RunDirectory(tmp_path / "out").manifest()["versions"]
+    first = RunDirectory(tmp_path / "out").manifest().versions
     with monkeypatch.context() as later:
         later.setattr("experiments.running.manifest.installed", lambda package: "99")
         for seeds in ([0, 1], [0, 1, 2]):
             play(small(seeds=seeds), tmp_path / "out")
     play(small(seeds=[0, 1, 2, 3]), tmp_path / "out")
     manifest = RunDirectory(tmp_path / "out").manifest()
-    assert manifest["versions"] == first
-    assert [later["torch"] for later in manifest["later_versions"]] == ["99"]
+    assert manifest.versions == first
+    assert [later["torch"] for later in manifest.later_versions] == ["99"]
     assert "99" in dict(settings_of_run(RunDirectory(tmp_path / "out")))["later versions"]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from emulator.errors import DataFileError
 from experiments.config import locator
+from experiments.results.json_files import Identity
 from experiments.running.source_files import SourceFiles
 from tests.experiments.small import write_idx_folder
 
@@ -16,7 +17,7 @@ def test_what_is_found_is_taken_down_with_its_size_and_hash(tmp_path: Path) -> N
     files = SourceFiles(locator(tmp_path, None), {})
     assert files("table.csv") == tmp_path / "table.csv"
     sha256 = hashlib.sha256(b"a,b\n" * 400_000).hexdigest()
-    assert files.found == {"table.csv": {"size": 1_600_000, "sha256": sha256}}
+    assert files.found == {"table.csv": Identity(size=1_600_000, sha256=sha256)}
     again = SourceFiles(locator(tmp_path, None), files.found)
     again("table.csv")
     assert again.found == files.found
