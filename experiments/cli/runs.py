@@ -182,7 +182,7 @@ def report_one(path: Path, output: OutputFormat) -> None:
         print_json(summary.as_json())
         return
     table = build_table(summary.name, [directory])
-    if summary.finished["scored_steps"] is not None:
+    if summary.finished.scored_steps is not None:
         print_drift(table)
     if summary.accuracy:
         print_summary(summary)

@@ -87,7 +87,7 @@ def print_drift(table: dict[str, Any]) -> None:
         )
     )
     for column in table["experiments"]:
-        if steps := scored_steps(column):
+        if steps := scored_steps(column["steps"], column["scored_steps"]):
             console.print(Text(f"{column['name']}: scored are {steps}"))
 
 

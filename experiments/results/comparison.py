@@ -24,16 +24,16 @@ def spread(per_seed: Sequence[float | None], scale: float = 1.0) -> dict[str, An
 
 
 def compare(
-    arm: Mapping[str, Any], figure: str, name: str, report: Mapping[str, Any]
+    per_seed: Sequence[float | None], figure: str, arm: str, report: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """`spread` in percent, with `published` {mean, std} and `difference` (ours minus theirs), None without.
 
-    `arm` is the entry of arm `name` in a summary, `report` the table of that name of a configuration.
+    `report` is the table of that name of a configuration.
     """
-    ours = spread(arm[figure]["per_seed"], scale=100.0)
+    ours = spread(per_seed, scale=100.0)
     if ours is None:
         return None
-    values = report.get("published", {}).get(figure, {}).get(name)
+    values = report.get("published", {}).get(figure, {}).get(arm)
     if values is None:
         return {**ours, "published": None, "difference": None}
     published = {"mean": float(values[0]), "std": float(values[1]) if len(values) > 1 else None}

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from experiments.results.drift_accuracy import (
     accuracy_including_drift,
@@ -18,10 +17,11 @@ from experiments.results.drift_accuracy import (
     last_evaluations,
 )
 from experiments.results.intervals import amount_estimate, mean_estimate, ratio_estimate
+from experiments.results.json_files import ArmFigures, Finished
 from experiments.results.run_directory import FinishedRun
 
 
-def drift_figures(runs: Sequence[FinishedRun], reference_arm: str) -> dict[str, Any]:
+def drift_figures(runs: Sequence[FinishedRun], reference_arm: str) -> Finished:
     """Of all these runs, each with at least one round; arms stand in the order of their first run."""
     arms: dict[str, dict[int, FinishedRun]] = {}
     for run in runs:
@@ -29,14 +29,14 @@ def drift_figures(runs: Sequence[FinishedRun], reference_arm: str) -> dict[str, 
     known = [len(run.header["concepts"]) - 1 for run in runs if "concepts" in run.header]
     scored = [len(last_evaluations(run.records)) for run in runs if _knows_concepts(run)]
     reference = arms.get(reference_arm, {})
-    return {
-        "steps": max(known, default=None),
-        "scored_steps": min(scored, default=None),
-        "arms": {arm: _of_arm(by_seed, reference) for arm, by_seed in arms.items()},
-    }
+    return Finished(
+        steps=max(known, default=None),
+        scored_steps=min(scored, default=None),
+        arms={arm: _of_arm(by_seed, reference) for arm, by_seed in arms.items()},
+    )
 
 
-def _of_arm(by_seed: Mapping[int, FinishedRun], reference: Mapping[int, FinishedRun]) -> dict[str, Any]:
+def _of_arm(by_seed: Mapping[int, FinishedRun], reference: Mapping[int, FinishedRun]) -> ArmFigures:
     runs = list(by_seed.values())
     paired = [seed for seed in by_seed if seed in reference]
     figures = {
@@ -48,7 +48,8 @@ def _of_arm(by_seed: Mapping[int, FinishedRun], reference: Mapping[int, Finished
             [_models_sent(reference[seed]) for seed in paired],
         ),
     }
-    return {"seed_ids": list(by_seed), **{figure: value.as_json() for figure, value in figures.items()}}
+    written = {figure: estimate.as_json() for figure, estimate in figures.items()}
+    return ArmFigures.model_validate({"seed_ids": list(by_seed), **written})
 
 
 def _knows_concepts(run: FinishedRun) -> bool:

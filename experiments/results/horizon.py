@@ -95,7 +95,7 @@ class Horizon:
         """Which run ended first, in words."""
         return "" if self.set_by is None else f"{self.set_by[0]}, seed {self.set_by[1]}, ended there"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """As `summary.json` has it."""
         set_by = None if self.set_by is None else {"arm": self.set_by[0], "seed": self.set_by[1]}
         return {**vars(self), "set_by": set_by, "warnings": self.warnings()}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ class Estimate:
     ci95: Interval | None
     per_seed: list[float | None]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """As `summary.json` has it."""
         return {"mean": self.mean, "ci95": _listed(self.ci95), "per_seed": self.per_seed}
 
@@ -38,7 +37,7 @@ class Gain(Estimate):
 
     ci95_joint: Interval | None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {**super().as_json(), "ci95_joint": _listed(self.ci95_joint)}
 
 

@@ -36,7 +36,8 @@ MOST_TEXT_LETTERS = 255
 
 
 def _in_portions(table: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    """`table` item by item; without, a file of 64 MiB would come to gigabytes of errors."""
+    """`table`, of which the first portion that breaks a rule ends the check: pydantic makes half a kilobyte
+    of each error, and has no other way to stop at the first of a table."""
     if not isinstance(table, dict) or not table:
         return validate(table)
     items = iter(table.items())
@@ -75,7 +76,7 @@ class JsonTable(BaseModel):
     @classmethod
     def _refuse_unknown_key(cls, values: object) -> object:
         """The first: by itself, pydantic collects them all."""
-        for key in values if isinstance(values, dict) else ():
+        for key in values if isinstance(values, dict) and cls.model_config["extra"] == "forbid" else ():
             if key not in cls.model_fields:
                 raise ValueError(f"unknown key {reprlib.repr(key)}; choices: {', '.join(cls.model_fields)}")
         return values
@@ -128,7 +129,7 @@ class Manifest(JsonTable):
 
 
 class Timing(JsonTable):
-    """`timing.json`: what a run took on a wall clock, and on which machine; 0 is what never happened."""
+    """`timing.json`: what a run took on a wall clock, and where. What is left out never happened."""
 
     host: Text = ""
     cpu_capability: Text = ""
@@ -143,3 +144,33 @@ class Timing(JsonTable):
     halved_cohorts: Count = 0
     lost_workers: Count = 0
     runs_beside: Count = 0
+
+
+class Figure(JsonTable):
+    """An `experiments.results.intervals.Estimate` as it is written."""
+
+    mean: float | None
+    ci95: Annotated[list[float], Field(min_length=2, max_length=2)] | None
+    per_seed: Annotated[list[float | None], FailFast()]
+
+
+class ArmFigures(JsonTable):
+    """What the finished runs of an arm come to, in the order of `seed_ids`, which came later."""
+
+    seed_ids: Annotated[list[int], FailFast()] = []
+    accuracy_omitting_drift: Figure
+    accuracy_including_drift: Figure
+    models_sent: Figure
+    relative_models_sent: Figure
+
+    def __getitem__(self, figure: str) -> Figure:
+        found: Figure = getattr(self, figure)
+        return found
+
+
+class Finished(JsonTable):
+    """`finished` of `summary.json`: figures that need no reference arm, see drift_figures.py."""
+
+    steps: int | None
+    scored_steps: int | None
+    arms: Table[ArmFigures]

@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from experiments.results.intervals import FEWEST_SEEDS
 
@@ -37,7 +37,7 @@ class Bounds:
             return ">=" if self.low > 0 else "undetermined"
         return "range" if self.low > 0 else "<="
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """As `summary.json` has it; an infinite bound is null."""
         return {"low": _finite(self.low), "high": _finite(self.high), "status": self.status}
 
@@ -68,7 +68,7 @@ class MedianEstimate:
     level: float | None
     per_seed: list[Bounds]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """As `summary.json` has it."""
         interval = (
             None if self.interval is None else [_finite(self.interval.low), _finite(self.interval.high)]

@@ -121,30 +121,6 @@ def is_target(value: Any) -> bool:
     return value == REFERENCE or (is_finite(value) and 0 < value <= 1)
 
 
-def refuse_unreadable_finished(finished: Any) -> None:
-    """ValueError unless `finished` of a summary is as `experiments.results.drift_figures` writes it."""
-    if not isinstance(finished, Mapping) or not isinstance(finished.get("arms"), Mapping):
-        raise ValueError("finished must be an object with the figures of arms")
-    for key in ("steps", "scored_steps"):
-        if key not in finished or not (finished[key] is None or type(finished[key]) is int):
-            raise ValueError(f"finished.{key} must be a whole number or null")
-    for arm in finished["arms"].values():
-        for figure in FIGURES:
-            per_seed = arm.get(figure, {}).get("per_seed") if isinstance(arm, Mapping) else None
-            if not isinstance(per_seed, list) or not all(
-                value is None or is_finite(value) for value in per_seed
-            ):
-                raise ValueError(f"finished.arms: each arm must have {figure}.per_seed, numbers or nulls")
-
-
-FIGURES = (
-    "accuracy_omitting_drift",
-    "accuracy_including_drift",
-    "models_sent",
-    "relative_models_sent",
-)
-
-
 def is_finite(value: Any) -> bool:
     """Whether it is a number, neither NaN nor infinite, and no int beyond what a float can be."""
     if type(value) is int:

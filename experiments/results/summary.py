@@ -30,7 +30,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
@@ -50,6 +49,7 @@ from experiments.results.accuracy_tables import (
 from experiments.results.drift_figures import drift_figures
 from experiments.results.horizon import Horizon, common_horizon, event_rounds
 from experiments.results.intervals import Estimate, amount_estimate
+from experiments.results.json_files import Finished
 from experiments.results.medians import MedianEstimate
 from experiments.results.recorded import Target, recorded_targets
 from experiments.results.run_directory import FinishedRun, RunDirectory
@@ -92,9 +92,9 @@ class Summary:
     accuracy: list[AccuracyRow]
     targets: list[TargetTable]
     costs: list[CostRow]
-    finished: dict[str, Any]
+    finished: Finished
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """As `summary.json` has it."""
         return {
             "version": SUMMARY_VERSION,
@@ -119,7 +119,7 @@ class Summary:
                 }
                 for table in self.targets
             ],
-            "finished": self.finished,
+            "finished": self.finished.model_dump(),
         }
 
 
@@ -220,7 +220,7 @@ def _mean_client_distance(records: Sequence[RoundRecord]) -> float | None:
     return float(np.mean(measured)) if measured else None
 
 
-def _figures(row: AccuracyRow | TargetRow | CostRow) -> dict[str, Any]:
+def _figures(row: AccuracyRow | TargetRow | CostRow) -> dict[str, object]:
     """A row as `summary.json` has it: its figures by name."""
     values = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "arm"}
     return {

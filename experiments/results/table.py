@@ -21,14 +21,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from emulator.errors import DataFileError, InputError
+from pydantic import AfterValidator
+
+from emulator.errors import InputError
 from emulator.storage.bounded import read_json
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.own_files import path_below
 from experiments.results.comparison import COMPARED, compare, spread
-from experiments.results.recorded import refuse_unreadable_finished
+from experiments.results.json_files import Finished, JsonTable
 from experiments.results.run_directory import RunDirectory
 from experiments.results.summary import SUMMARY_VERSION
 
@@ -57,7 +59,7 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
         report = directory.experiment()["report"]
         names = directory.arms()
         arms.update(dict.fromkeys(names))
-        summary = _finished(directory)
+        finished = _finished(directory)
         experiments.append(
             {
                 "name": column,
@@ -65,15 +67,15 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
                 if directory.report_path.is_file()
                 else None,
                 **how_many_runs(directory),
-                "steps": summary["steps"],
-                "scored_steps": summary["scored_steps"],
+                "steps": finished.steps,
+                "scored_steps": finished.scored_steps,
             }
         )
-        for arm in [arm for arm in names if arm in summary["arms"]]:
-            measured = summary["arms"][arm]
+        for arm in [arm for arm in names if arm in finished.arms]:
+            measured = finished.arms[arm]
             cells = {
-                **{figure: compare(measured, figure, arm, report) for figure in COMPARED},
-                **{figure: spread(measured[figure]["per_seed"]) for figure in COUNTED},
+                **{figure: compare(measured[figure].per_seed, figure, arm, report) for figure in COMPARED},
+                **{figure: spread(measured[figure].per_seed) for figure in COUNTED},
             }
             for figure, cell in cells.items():
                 if cell is not None:
@@ -127,24 +129,25 @@ def _columns(directories: Sequence[RunDirectory]) -> list[str]:
     return names if len(set(names)) == len(names) else [directory.path.name for directory in directories]
 
 
-def _finished(directory: RunDirectory) -> dict[str, Any]:
+def _refuse_other_version(version: int) -> int:
+    if version != SUMMARY_VERSION:
+        raise ValueError(
+            f"is a summary of version {version}, not {SUMMARY_VERSION}; driftscale report makes it again"
+        )
+    return version
+
+
+NOTHING_FINISHED = Finished(steps=None, scored_steps=None, arms={})
+
+
+class _RecordedSummary(JsonTable, extra="ignore"):
+    """What a table is made of."""
+
+    version: Annotated[int, AfterValidator(_refuse_other_version)]
+    finished: Finished
+
+
+def _finished(directory: RunDirectory) -> Finished:
     """`finished` of the summary; that of no arm where there is none, since nothing has finished."""
     path = directory.summary_path
-    if not path.is_file():
-        return {"steps": None, "scored_steps": None, "arms": {}}
-    try:
-        summary = read_json(path)
-        version = summary["version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataFileError(path, f"cannot be read as a summary ({error!r})") from error
-    if version != SUMMARY_VERSION:
-        raise DataFileError(
-            path,
-            f"is a summary of version {version}, not {SUMMARY_VERSION}; driftscale report makes it again",
-        )
-    found: dict[str, Any] = summary.get("finished")
-    try:
-        refuse_unreadable_finished(found)
-    except (ValueError, AttributeError) as error:
-        raise DataFileError(path, f"cannot be read as a summary ({error})") from error
-    return found
+    return _RecordedSummary.read(path).finished if path.is_file() else NOTHING_FINISHED

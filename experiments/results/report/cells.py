@@ -46,14 +46,14 @@ def how_far(column: Mapping[str, Any]) -> str:
     return ", ".join(f"{number} {what}" for what, number in numbers.items() if number)
 
 
-def scored_steps(column: Mapping[str, Any]) -> str:
+def scored_steps(steps: int | None, scored: int | None) -> str:
     """Of how many data steps there is an evaluation, where it is not of all.
 
-    >>> scored_steps({"steps": 10, "scored_steps": 6}), scored_steps({"steps": 10, "scored_steps": 10})
-    ('6 of 10 data steps', '')
+    >>> scored_steps(10, 6), scored_steps(10, 10), scored_steps(10, None)
+    ('6 of 10 data steps', '', '')
     """
-    steps, scored = column["steps"], column["scored_steps"]
-    return f"{scored} of {steps} data steps" if steps is not None and scored < steps else ""
+    some = steps is not None and scored is not None and scored < steps
+    return f"{scored} of {steps} data steps" if some else ""
 
 
 def models(sent: Mapping[str, Any] | None, relative: Mapping[str, Any] | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.results.comparison import COMPARED, compare, spread
+from experiments.results.json_files import Finished
 from experiments.results.report.cells import compared, models, scored_steps
 from experiments.results.report.figures import colour_of_place
 from experiments.results.report.serving_map import (
@@ -20,7 +21,7 @@ from experiments.results.run_directory import FinishedRun
 
 def drift_section(
     order: Sequence[str],
-    finished: Mapping[str, Any],
+    finished: Finished,
     runs: Sequence[FinishedRun],
     report: Mapping[str, Any],
 ) -> dict[str, Any] | None:
@@ -29,8 +30,8 @@ def drift_section(
     `order` names the arms as configured, `finished` is that of the summary, which tells what all `runs` came
     to, whether or not the reference arm finished their seeds.
     """
-    arms = finished["arms"]
-    if all(arm[figure]["mean"] is None for arm in arms.values() for figure in COMPARED):
+    arms = finished.arms
+    if all(arm[figure].mean is None for arm in arms.values() for figure in COMPARED):
         return None
     names = [name for name in order if name in arms]
     first = {name: next(run for run in runs if run.arm == name) for name in names}
@@ -42,15 +43,18 @@ def drift_section(
             {
                 "name": name,
                 "colour": colour_of_place(order.index(name)),
-                "cells": [compared(compare(arms[name], figure, name, report)) for figure in COMPARED],
+                "cells": [
+                    compared(compare(arms[name][figure].per_seed, figure, name, report))
+                    for figure in COMPARED
+                ],
                 "models": models(
-                    spread(arms[name]["models_sent"]["per_seed"]),
-                    spread(arms[name]["relative_models_sent"]["per_seed"]),
+                    spread(arms[name].models_sent.per_seed),
+                    spread(arms[name].relative_models_sent.per_seed),
                 ),
             }
             for name in names
         ],
-        "scored_steps": scored_steps(finished),
+        "scored_steps": scored_steps(finished.steps, finished.scored_steps),
         "maps": readable,
         "concepts": [(concept, CONCEPT_COLOURS[concept % len(CONCEPT_COLOURS)]) for concept in sorted(seen)],
         "left_out": len(drawn) - len(readable),

@@ -9,6 +9,7 @@ from experiments.results.accuracy_tables import AccuracyRow
 from experiments.results.comparison import compare
 from experiments.results.formats import percent_scale, points_scale, show_estimate
 from experiments.results.intervals import Gain
+from experiments.results.json_files import Finished
 from experiments.results.report.cells import mean_and_std, scored_steps
 from experiments.results.summary import Summary
 
@@ -18,22 +19,22 @@ OTHER_DATA = (
 )
 
 
-def drift_sentence(finished: Mapping[str, Any], reference_arm: str, report: Mapping[str, Any]) -> str | None:
+def drift_sentence(finished: Finished, reference_arm: str, report: Mapping[str, Any]) -> str | None:
     """The arm with the highest accuracy omitting drift, beside the reference arm and published values.
 
     `finished` is that of the summary, `report` the table of the configuration; None without such an accuracy.
     """
-    arms = finished["arms"]
-    cells = {name: compare(arm, OMITTING, name, report) for name, arm in arms.items()}
+    arms = finished.arms
+    cells = {name: compare(arm[OMITTING].per_seed, OMITTING, name, report) for name, arm in arms.items()}
     written = {name: _beside_published(cell) for name, cell in cells.items() if cell is not None}
     if not written:
         return None
-    best = max(written, key=lambda name: arms[name][OMITTING]["mean"])
+    best = max(written, key=lambda name: arms[name][OMITTING].mean or 0.0)
     first = ", the first arm," if best == reference_arm else ""
     others = ""
     if reference_arm != best and reference_arm in written:
         others = f"; {reference_arm}, the first arm, has {written[reference_arm]}"
-    steps = scored_steps(finished)
+    steps = scored_steps(finished.steps, finished.scored_steps)
     return (
         f"{best}{first} has the highest accuracy omitting drift, {written[best]}{others}."
         f"{f' Scored are {steps}.' if steps else ''}"

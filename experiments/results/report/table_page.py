@@ -37,7 +37,7 @@ def render_table(table: Mapping[str, Any]) -> str:
         column["name"]: {
             "name": column["name"],
             "link": None if column["report"] is None else quote(column["report"]),
-            "steps": scored_steps(column),
+            "steps": scored_steps(column["steps"], column["scored_steps"]),
         }
         for column in table["experiments"]
     }

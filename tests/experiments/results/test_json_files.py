@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from emulator.errors import DataFileError
-from experiments.results.json_files import PORTION, Identity, Manifest
+from experiments.results.json_files import PORTION, ArmFigures, Finished, Identity, Manifest
 
 MANY = 200 * PORTION
 
@@ -85,6 +85,15 @@ def test_a_file_full_of_errors_is_refused_over_the_first_of_them(content: dict[s
     """Each takes half a kilobyte and more, and as little as two bytes of a file that may have 64 MiB."""
     with pytest.raises(ValidationError) as caught:
         Manifest.model_validate(content)
+    assert caught.value.error_count() <= PORTION**2
+
+
+def test_a_summary_full_of_errors_is_refused_over_the_first_of_them() -> None:
+    wrong = {"mean": 0, "ci95": ["x"] * MANY, "per_seed": ["x"] * MANY}
+    arm = dict.fromkeys(ArmFigures.model_fields, wrong)
+    content = {"steps": None, "scored_steps": None, "arms": dict.fromkeys(map(str, range(MANY)), arm)}
+    with pytest.raises(ValidationError) as caught:
+        Finished.model_validate(content)
     assert caught.value.error_count() <= PORTION**2
 
 

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -187,6 +188,48 @@ def test_a_summary_of_another_version_is_refused(folder):
     path.write_text(path.read_text().replace('"version": 4', '"version": 1'))
     with pytest.raises(DataFileError, match="summary of version 1, not 4; driftscale report"):
         build_table("x", run_directories(folder))
+
+
+@pytest.mark.parametrize(
+    ("written", "other", "problem"),
+    [
+        ('"version": 4', '"version": "4"', "version = '4': input should be a valid integer"),
+        ('"scored_steps": 2', '"scored_steps": 2.0', "finished.scored_steps = 2.0: input should be a valid"),
+        ('"scored_steps": 2,', "", "finished.scored_steps: field required"),
+        (
+            '"scored_steps": 2',
+            '"scored": 2, "scored_steps": 2',
+            "finished: unknown key 'scored'; choices: ",
+        ),
+        (
+            '"seed_ids": [0]',
+            '"seed_ids": 0',
+            "finished.arms.oracle.seed_ids = 0: input should be",
+        ),
+        (
+            '"mean": 0.5',
+            '"mean": null, "median": 0.5',
+            "finished.arms.oracle.accuracy_omitting_drift: ",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_summary_is_named_by_its_key(tmp_path, written, other, problem):
+    directory = a_directory(tmp_path / "run", ["oracle"], [0], report={"window": 1})
+    store(directory, a_drifting_run("oracle", 0, [0.5, 0.5], [[0, 0], [0, 0]]))
+    write_results(directory)
+    summary = json.loads(directory.summary_path.read_text())
+    content = json.dumps({key: summary[key] for key in ("version", "finished", "name")})
+    assert written in content
+    directory.summary_path.write_text(content.replace(written, other, 1))
+    with pytest.raises(DataFileError, match=r"summary\.json: " + re.escape(problem)):
+        build_table("x", [directory])
+
+
+def test_where_it_is_not_known_how_many_steps_are_scored_the_table_says_nothing_of_it(folder):
+    path = folder / "sine" / "summary.json"
+    path.write_text(path.read_text().replace('"scored_steps": 2', '"scored_steps": null'))
+    write_table(folder, run_directories(folder), "x")
+    assert " of 2 data steps" not in (folder / "table.html").read_text()
 
 
 def test_a_folder_of_run_directories_is_told_from_a_run_directory(folder, tmp_path):
