@@ -17,7 +17,7 @@ from device_profiles.table import TableProfile, read_device_table
 from emulator.errors import DataFileError, InputError, UnknownNameError
 from emulator.plugins import Registry
 
-__all__ = ["PROFILES", "DeviceProfile", "Fleet", "load_profile", "read_profile"]
+__all__ = ["PROFILES", "DeviceProfile", "Fleet", "load_profile", "read_profile", "refuse_unknown_profile"]
 
 CATALOGUE = Path(__file__).with_name("catalogue")
 SUFFIXES = (".csv", ".parquet", ".toml")
@@ -45,9 +45,7 @@ def load_profile(name_or_path: str | Path, where: str = "") -> DeviceProfile:
     if path.suffix in SUFFIXES:
         return read_profile(path)
     name = str(name_or_path)
-    if name not in PROFILES:
-        what = f"device profile (neither a name nor a path ending in {', '.join(SUFFIXES)})"
-        raise UnknownNameError(what, name, PROFILES.names(), where)
+    refuse_unknown_profile(name, where)
     profile = _made(PROFILES.find(name, where))
     if not isinstance(profile, DeviceProfile):
         raise InputError(
@@ -55,6 +53,13 @@ def load_profile(name_or_path: str | Path, where: str = "") -> DeviceProfile:
             "a DeviceProfile has name, reference_model, reference_flops, source and draw"
         )
     return profile
+
+
+def refuse_unknown_profile(name_or_path: str, where: str = "") -> None:
+    """UnknownNameError lists the names, for what is neither one of them nor a path to a profile."""
+    if not name_or_path.endswith(SUFFIXES) and name_or_path not in PROFILES:
+        what = f"device profile (neither a name nor a path ending in {', '.join(SUFFIXES)})"
+        raise UnknownNameError(what, name_or_path, PROFILES.names(), where)
 
 
 def read_profile(path: Path) -> TableProfile | MixtureProfile:

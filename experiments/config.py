@@ -21,6 +21,7 @@ from coordinator.memories import MEMORIES, Memory
 from coordinator.pacing import PACINGS, Pacing
 from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
+from device_profiles import refuse_unknown_profile
 from emulator.errors import ConfigurationError, DataFileError
 from emulator.numbers import Count, Duration, Number, PositiveFactor, PositiveShare, Seed
 from emulator.plugins import FIRST_LOOK, ChoiceOf, Chosen, Parameters, alone_is_a_list
@@ -28,6 +29,7 @@ from emulator.storage.bounded import is_file, read_toml, toml_document
 from executor.models import MODELS
 from executor.parameters import ExecutorParameters
 from executor.rules import RULES
+from experiments.naming import naming
 from experiments.results.recorded import (
     EXPERIMENT_FILE,
     MOST_EXPERIMENT_BYTES,
@@ -388,7 +390,9 @@ def read_experiment(
     if seeds is not None:
         table["seeds"] = list(seeds)
     _name_folder_source(table, locator(data, path))
-    parse_experiment(table, str(path), FIRST_LOOK)
+    profile = parse_experiment(table, str(path), FIRST_LOOK).devices.profile
+    with naming(str(path)):
+        refuse_unknown_profile(profile, where="devices.profile")
     return table
 
 

@@ -131,7 +131,7 @@ def report(
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Summarise a run directory again, or a folder of them."""
-    from experiments.cli.runs import report_all_of, report_one
+    from experiments.cli.reports import report_all_of, report_one
     from experiments.results.table import run_directories
 
     found = run_directories(directory)
@@ -156,24 +156,27 @@ def check(
     """
     from experiments.cli.check_table import check_facts, print_check, print_checks
     from experiments.config import load_experiment, locator
-    from experiments.running.folder import load_folder
-    from experiments.running.plan import check as check_one
+    from experiments.running.members import Member, load_folder
 
     chosen = _parse_seeds(seeds)
     if config.is_dir():
         members = load_folder(config, settings or [], chosen, data=data)
-        checks = [
-            check_facts(
-                member.experiment,
-                check_one(member.experiment, member.locate, file=str(member.path), scratch=Path()),
-            )
-            for member in members
-        ]
-        print_checks(checks, output)
     else:
         experiment = load_experiment(config, settings or [], chosen, data)
-        world = check_one(experiment, locator(data, config), file=str(config), scratch=Path())
-        print_check(check_facts(experiment, world), output)
+        members = [Member(config, experiment, None, locator(data, config))]
+    from experiments.running.plan import check as check_one
+
+    checks = [
+        check_facts(
+            member.experiment,
+            check_one(member.experiment, member.locate, file=str(member.path), scratch=Path()),
+        )
+        for member in members
+    ]
+    if config.is_dir():
+        print_checks(checks, output)
+    else:
+        print_check(checks[0], output)
 
 
 @app.command()

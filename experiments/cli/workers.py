@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from emulator.errors import ConfigurationError
 from experiments.jobs.admission import jobs_at_once
-from experiments.jobs.crew import Crew
 from experiments.running.machine import available_bytes, cores
-from experiments.running.plan import Plan
+
+if TYPE_CHECKING:
+    from experiments.jobs.crew import Crew
+    from experiments.running.plan import Plan
 
 MOST_JOBS = 1024
 

@@ -1,68 +1,21 @@
 """Runs every configuration of a folder, each into its own run directory, once all are found good.
 
-Knows how experiments stand together; what one does is the runner's.
+Knows how experiments run one after another; what one does is the runner's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.errors import (
-    ConfigurationError,
-    EmulatorError,
-    InputError,
-    ResumableError,
-    RunError,
-    UnknownNameError,
-)
+from emulator.errors import EmulatorError, InputError, ResumableError, RunError
 from emulator.storage.own_files import path_below
-from experiments.config import Experiment, Locate, load_experiment, locator
 from experiments.results.run_directory import RunDirectory
+from experiments.running.members import Member
 from experiments.running.plan import Plan, check, plan_run
 from experiments.running.runner import FailedRunsError, Outcomes, Progress, run_plan
 from experiments.running.stop import Stop
-
-
-@dataclass(frozen=True)
-class Member:
-    """One configuration of a folder, and those of its arms that are to be run: all where None."""
-
-    path: Path
-    experiment: Experiment
-    arms: Sequence[str] | None
-    locate: Locate
-
-
-def load_folder(
-    folder: Path,
-    settings: Sequence[str] = (),
-    seeds: Sequence[int] | None = None,
-    arms: Sequence[str] | None = None,
-    data: Path | None = None,
-) -> list[Member]:
-    """The configurations right in `folder`, by file name; those that have none of `arms` are left out.
-
-    ConfigurationError for the first that breaks a rule, or has the name of another; UnknownNameError for an
-    arm that no configuration has; InputError for a folder without any.
-    """
-    paths = sorted(folder.glob("*.toml"))
-    if not paths:
-        raise InputError(f"{folder}: a folder without a configuration (*.toml)")
-    named: dict[str, Path] = {}
-    members = []
-    for path in paths:
-        experiment = load_experiment(path, settings, seeds, data)
-        if experiment.name in named:
-            raise ConfigurationError(
-                f"{path}: name = {experiment.name!r}: is that of {named[experiment.name]} too; every "
-                f"configuration of a folder needs a name of its own"
-            )
-        named[experiment.name] = path
-        members.append(Member(path, experiment, None, locator(data, path)))
-    return members if arms is None else _with_arms(members, arms)
 
 
 def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Plan]:
@@ -133,20 +86,6 @@ def refuse_failed(plans: Sequence[Plan], outcomes: Outcomes, progress: Progress)
                 progress.note(f"{plan.experiment.name}: {outcome}")
     if failed:
         raise RunError(f"{len(failed)} of {len(plans)} experiments failed: {', '.join(failed)}")
-
-
-def _with_arms(members: Sequence[Member], arms: Sequence[str]) -> list[Member]:
-    """Those that have any of `arms`, with these."""
-    names = {arm.name: None for member in members for arm in member.experiment.arm}
-    for arm in arms:
-        if arm not in names:
-            raise UnknownNameError("arm", arm, names, "--arms")
-    chosen = []
-    for member in members:
-        own = [name for name in arms if name in {arm.name for arm in member.experiment.arm}]
-        if own:
-            chosen.append(Member(member.path, member.experiment, own, member.locate))
-    return chosen
 
 
 def _all_done(member: Member, directory: RunDirectory) -> bool:

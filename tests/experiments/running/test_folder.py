@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
-from experiments.running.folder import load_folder, plan_folder, run_folder
+from experiments.running.folder import plan_folder, run_folder
+from experiments.running.members import load_folder
 from experiments.running.plan import Plan
 from tests.experiments.small import Story, write_drifting
 

@@ -1,0 +1,66 @@
+"""`driftscale report`: writes what is made of run directories, and prints their summaries."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from emulator.errors import InputError
+from experiments.cli.output import OutputFormat, print_json
+from experiments.cli.tables import print_drift, print_path, print_summary, print_unfinished
+from experiments.results.report import write_results
+from experiments.results.report.cells import how_far
+from experiments.results.run_directory import RunDirectory
+from experiments.results.summary import Summary
+from experiments.results.table import build_table, how_many_runs, recorded_name, write_table
+
+
+def report_one(path: Path, output: OutputFormat) -> None:
+    """Write what is made of a run directory, and print its summary."""
+    directory = RunDirectory(path)
+    if not directory.finished_pairs():
+        raise InputError(f"{path}: no run is finished: {how_far(how_many_runs(directory))}")
+    summary = write_results_of(directory)
+    if output is OutputFormat.JSON:
+        print_json(summary.as_json())
+        return
+    table = build_table(summary.name, [directory])
+    if summary.finished.scored_steps is not None:
+        print_drift(table)
+    if summary.accuracy:
+        print_summary(summary)
+    print_unfinished(table)
+    if summary.accuracy:
+        print_path("report", directory.report_path)
+
+
+def report_all_of(folder: Path, directories: Sequence[RunDirectory], output: OutputFormat) -> None:
+    """Write what is made of each of these run directories, and the table over them; print the table."""
+    for directory in directories:
+        if directory.finished_pairs():
+            write_results_of(directory)
+    report_table(folder, directories, recorded_name(folder), output)
+
+
+def report_table(folder: Path, directories: Sequence[RunDirectory], name: str, output: OutputFormat) -> None:
+    table = write_table(folder, directories, name)
+    if output is OutputFormat.JSON:
+        print_json(table)
+    else:
+        print_drift(table)
+        print_unfinished(table)
+        print_path("table", folder / "table.html")
+
+
+def write_results_of(directory: RunDirectory) -> Summary:
+    """Says so where the runs that have finished cannot be compared with the reference arm."""
+    summary = write_results(directory)
+    if not summary.accuracy:
+        reference = summary.reference_arm
+        note(f"no report: {directory.path} has no finished run of the reference arm {reference!r}")
+    return summary
+
+
+def note(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,59 @@
+"""The configurations of a folder, read before anything is imported that could play them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator.errors import ConfigurationError, InputError, UnknownNameError
+from experiments.config import Experiment, Locate, locator, parse_experiment, read_experiment
+
+
+@dataclass(frozen=True)
+class Member:
+    """One configuration of a folder, and those of its arms that are to be run: all where None."""
+
+    path: Path
+    experiment: Experiment
+    arms: Sequence[str] | None
+    locate: Locate
+
+
+def load_folder(
+    folder: Path,
+    settings: Sequence[str] = (),
+    seeds: Sequence[int] | None = None,
+    arms: Sequence[str] | None = None,
+    data: Path | None = None,
+) -> list[Member]:
+    """The configurations right in `folder`, by file name; those that have none of `arms` are left out.
+
+    ConfigurationError for the first that breaks a rule, or has the name of another; UnknownNameError for an
+    arm that no configuration has; InputError for a folder without any.
+    """
+    paths = sorted(folder.glob("*.toml"))
+    if not paths:
+        raise InputError(f"{folder}: a folder without a configuration (*.toml)")
+    tables = {path: read_experiment(path, settings, seeds, data) for path in paths}
+    named: dict[str, Path] = {}
+    for path, table in tables.items():
+        name = table["name"]
+        if name in named:
+            raise ConfigurationError(
+                f"{path}: name = {name!r}: is that of {named[name]} too; every configuration of a folder "
+                f"needs a name of its own"
+            )
+        named[name] = path
+    known = dict.fromkeys(arm["name"] for table in tables.values() for arm in table["arm"])
+    for arm in arms or ():
+        if arm not in known:
+            raise UnknownNameError("arm", arm, known, "--arms")
+    members = []
+    for path, table in tables.items():
+        experiment = parse_experiment(table, str(path))
+        names = {arm.name for arm in experiment.arm}
+        own = None if arms is None else [arm for arm in arms if arm in names]
+        if own is None or own:
+            members.append(Member(path, experiment, own, locator(data, path)))
+    return members
