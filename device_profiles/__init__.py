@@ -10,29 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from device_profiles.fleet import DeviceProfile, Fleet
-from device_profiles.mixture import MixtureProfile, read_mixture
-from device_profiles.table import TableProfile, read_device_table
 from emulator.errors import DataFileError, InputError, UnknownNameError
 from emulator.plugins import Registry
+
+if TYPE_CHECKING:
+    from device_profiles.mixture import MixtureProfile
+    from device_profiles.table import TableProfile
 
 __all__ = ["PROFILES", "DeviceProfile", "Fleet", "load_profile", "read_profile", "refuse_unknown_profile"]
 
 CATALOGUE = Path(__file__).with_name("catalogue")
 SUFFIXES = (".csv", ".parquet", ".toml")
-
-# Loaders, so that importing this package reads no file.
-PROFILES: Registry[DeviceProfile | Callable[[], DeviceProfile]] = Registry(
-    "device profile",
-    "driftscale.device_profiles",
-    {
-        "datacenter": partial(read_mixture, CATALOGUE / "datacenter.toml"),
-        "iot": partial(read_mixture, CATALOGUE / "iot.toml"),
-        "smartphones": partial(read_mixture, CATALOGUE / "smartphones.toml"),
-        "uniform": partial(read_mixture, CATALOGUE / "uniform.toml"),
-    },
-)
 
 
 def load_profile(name_or_path: str | Path, where: str = "") -> DeviceProfile:
@@ -41,10 +32,9 @@ def load_profile(name_or_path: str | Path, where: str = "") -> DeviceProfile:
     UnknownNameError lists the names, and begins with `where`, the configuration's file and key; DataFileError
     says what is wrong with a file.
     """
-    path = Path(name_or_path)
-    if path.suffix in SUFFIXES:
-        return read_profile(path)
     name = str(name_or_path)
+    if name.endswith(SUFFIXES):
+        return read_profile(Path(name))
     refuse_unknown_profile(name, where)
     profile = _made(PROFILES.find(name, where))
     if not isinstance(profile, DeviceProfile):
@@ -66,7 +56,24 @@ def read_profile(path: Path) -> TableProfile | MixtureProfile:
     """The profile in a `.csv`, `.parquet` or `.toml` file; DataFileError when it breaks a rule."""
     if path.suffix not in SUFFIXES:
         raise DataFileError(path, f"a device profile is one of {', '.join(SUFFIXES)}")
-    return read_mixture(path) if path.suffix == ".toml" else read_device_table(path)
+    if path.suffix == ".toml":
+        from device_profiles.mixture import read_mixture
+
+        return read_mixture(path)
+    from device_profiles.table import read_device_table
+
+    return read_device_table(path)
+
+
+# Loaders, and no reader is imported before it is needed: the names are known without.
+PROFILES: Registry[DeviceProfile | Callable[[], DeviceProfile]] = Registry(
+    "device profile",
+    "driftscale.device_profiles",
+    {
+        name: partial(read_profile, CATALOGUE / f"{name}.toml")
+        for name in ("datacenter", "iot", "smartphones", "uniform")
+    },
+)
 
 
 def _made(found: object) -> object:

@@ -1,11 +1,12 @@
 """How parts are named, described and found: one mechanism for every kind of plug-in.
 
-A part is a class with a frozen `Parameters` model. Our own are in a literal mapping in their package's
-`__init__`; third parties register theirs under the entry-point group of the kind. In a configuration a part
-is its name, or a table with its name under `kind` and its parameters beside it.
+A part is a class with a frozen `Parameters` model. Where our own are is in a literal mapping in their
+package's `__init__`; third parties register theirs under the entry-point group of the kind. Only those that
+are asked for are imported. In a configuration a part is its name, or a table with its name under `kind` and
+its parameters beside it.
 
-Parts whose modules take long to import, as torch does, load late: their registry maps names to where they
-are. A configuration can be looked at twice then, and only the second look (the ordinary one) imports them.
+Kinds of which all parts need torch load late. A configuration can be looked at twice, and only the second
+look (the ordinary one) imports them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from emulator.errors import ConfigurationError, UnknownNameError
 T = TypeVar("T")
 
 FIRST_LOOK = "first look"
-"""The validation context in which of a part that loads late only the name is looked at."""
+"""The validation context in which only the name of a part that loads late is looked at."""
 
 
 @cache
@@ -138,12 +139,16 @@ def _unread(*_: Any) -> NoReturn:
 class Registry(Generic[T]):
     """The parts of one kind, ours and third parties', by name.
 
-    `ours` has them, or says where they are: "module:Class".
+    `ours` has them, or says where they are: "module:Class". Those that load late are known by their names
+    alone in a first look.
     """
 
-    def __init__(self, kind: str, group: str, ours: Mapping[str, T | str]) -> None:
+    def __init__(
+        self, kind: str, group: str, ours: Mapping[str, T | str], *, loads_late: bool = False
+    ) -> None:
         self.kind = kind
         self.group = group
+        self.loads_late = loads_late
         self._ours = dict(ours)
 
     def names(self) -> list[str]:
@@ -155,11 +160,6 @@ class Registry(Generic[T]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._ours or name in self._entries
-
-    @property
-    def loads_late(self) -> bool:
-        """Whether a part is imported when it is first asked for, since that takes long."""
-        return any(isinstance(part, str) for part in self._ours.values())
 
     def refuse_unknown(self, name: str, where: str = "") -> None:
         """UnknownNameError lists the choices; ConfigurationError when a plug-in has taken a name of ours."""

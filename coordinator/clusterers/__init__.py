@@ -1,37 +1,25 @@
 """Clusterers, by name."""
 
-from coordinator.clusterers.aue import Aue, AuePerClient
 from coordinator.clusterers.base import Clusterer
-from coordinator.clusterers.cfl import Cfl
-from coordinator.clusterers.driftsurf import DriftSurf
-from coordinator.clusterers.feddrift import FedDrift
-from coordinator.clusterers.feddrift_c import FedDriftC
-from coordinator.clusterers.feddrift_eager import FedDriftEager
-from coordinator.clusterers.fielding import Fielding
-from coordinator.clusterers.ifca import Ifca
-from coordinator.clusterers.kue import Kue
-from coordinator.clusterers.oracle import Oracle
-from coordinator.clusterers.single import Single
-from coordinator.clusterers.static import Static
 from emulator.plugins import Registry
 
 CLUSTERERS: Registry[type[Clusterer]] = Registry(
     "clusterer",
     "driftscale.clusterer",
     {
-        "single": Single,
-        "static": Static,
-        "fielding": Fielding,
-        "oracle": Oracle,
-        "feddrift_eager": FedDriftEager,
-        "feddrift": FedDrift,
-        "feddrift_c": FedDriftC,
-        "ifca": Ifca,
-        "cfl": Cfl,
-        "driftsurf": DriftSurf,
-        "aue": Aue,
-        "aue_pc": AuePerClient,
-        "kue": Kue,
+        "single": "coordinator.clusterers.single:Single",
+        "static": "coordinator.clusterers.static:Static",
+        "fielding": "coordinator.clusterers.fielding:Fielding",
+        "oracle": "coordinator.clusterers.oracle:Oracle",
+        "feddrift_eager": "coordinator.clusterers.feddrift_eager:FedDriftEager",
+        "feddrift": "coordinator.clusterers.feddrift:FedDrift",
+        "feddrift_c": "coordinator.clusterers.feddrift_c:FedDriftC",
+        "ifca": "coordinator.clusterers.ifca:Ifca",
+        "cfl": "coordinator.clusterers.cfl:Cfl",
+        "driftsurf": "coordinator.clusterers.driftsurf:DriftSurf",
+        "aue": "coordinator.clusterers.aue:Aue",
+        "aue_pc": "coordinator.clusterers.aue:AuePerClient",
+        "kue": "coordinator.clusterers.kue:Kue",
     },
 )
 

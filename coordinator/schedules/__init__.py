@@ -1,11 +1,12 @@
 """Schedules, by name."""
 
-from coordinator.schedules.adaptive_lr import AdaptiveLearningRate
 from coordinator.schedules.base import Schedule
 from emulator.plugins import Registry
 
 SCHEDULES: Registry[type[Schedule]] = Registry(
-    "schedule", "driftscale.schedule", {"adaptive_lr": AdaptiveLearningRate}
+    "schedule",
+    "driftscale.schedule",
+    {"adaptive_lr": "coordinator.schedules.adaptive_lr:AdaptiveLearningRate"},
 )
 
 __all__ = ["SCHEDULES", "Schedule"]

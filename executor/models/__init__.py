@@ -9,7 +9,6 @@ from emulator.plugins import Registry
 if TYPE_CHECKING:
     from executor.models.base import ModelSpec
 
-# Where they are, so that a configuration's names are known without torch.
 MODELS: Registry[type[ModelSpec]] = Registry(
     "model",
     "driftscale.model",
@@ -19,4 +18,5 @@ MODELS: Registry[type[ModelSpec]] = Registry(
         "masked": "executor.models.masked:Masked",
         "mlp": "executor.models.mlp:Mlp",
     },
+    loads_late=True,
 )

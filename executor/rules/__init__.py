@@ -9,7 +9,6 @@ from emulator.plugins import Registry
 if TYPE_CHECKING:
     from executor.rules.base import LocalRule
 
-# Where they are, so that a configuration's names are known without torch.
 RULES: Registry[type[LocalRule]] = Registry(
     "local rule",
     "driftscale.rule",
@@ -18,4 +17,5 @@ RULES: Registry[type[LocalRule]] = Registry(
         "fedprox": "executor.rules.fedprox:FedProx",
         "sgd": "executor.rules.sgd:Sgd",
     },
+    loads_late=True,
 )

@@ -139,10 +139,15 @@ def test_what_is_installed_is_looked_up_once_for_all_kinds(monkeypatch: pytest.M
 # -- parts that load late -----------------------------------------------------------------------------------
 
 
+LATE: Registry[Any] = Registry(
+    "tool", GROUP, {"plane": "plugin_late:Plane", "wreck": "plugin_late:Wreck"}, loads_late=True
+)
+
+
 class Van(Parameters):
     tool: Annotated[
         Chosen[Any],
-        ChoiceOf(Registry("tool", GROUP, {"plane": "plugin_late:Plane", "wreck": "plugin_late:Wreck"})),
+        ChoiceOf(LATE),
     ]
     weight: float = 0.0
 

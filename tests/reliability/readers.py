@@ -312,7 +312,8 @@ def _odd_column(rows: int, draw: random.Random) -> pa.Array[Any]:
 
 
 def read_availability(folder: Path, file: Path, number: int) -> None:
-    from traces.availability import IntervalAvailability, read_intervals
+    from traces.availability import IntervalAvailability
+    from traces.availability.intervals import read_intervals
 
     ids = np.arange(6)
     align = "time_of_day" if number % 2 else "origin"

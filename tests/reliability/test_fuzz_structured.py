@@ -27,7 +27,8 @@ from emulator.storage.state_tree import from_bytes, to_bytes
 from experiments.config import parse_experiment
 from tests.experiments.small import DRIFTING, SMALL
 from tests.reliability.readers import READERS, TABLES
-from traces.availability import IntervalAvailability, read_intervals
+from traces.availability import IntervalAvailability
+from traces.availability.intervals import read_intervals
 from traces.idx import read_idx
 
 FEW = settings(max_examples=60)

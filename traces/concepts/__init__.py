@@ -2,20 +2,17 @@
 
 from emulator.plugins import Registry
 from traces.concepts.base import ConceptSamples, ConceptSet, Locate
-from traces.concepts.images import LabelSubsets, LabelSwaps
-from traces.concepts.points import Circle, Sea, Sine
-from traces.concepts.tables import Tables
 
 CONCEPT_SETS: Registry[type[ConceptSet]] = Registry(
     "concept set",
     "driftscale.concepts",
     {
-        "circle": Circle,
-        "label_subsets": LabelSubsets,
-        "label_swaps": LabelSwaps,
-        "sea": Sea,
-        "sine": Sine,
-        "tables": Tables,
+        "circle": "traces.concepts.points:Circle",
+        "label_subsets": "traces.concepts.images:LabelSubsets",
+        "label_swaps": "traces.concepts.images:LabelSwaps",
+        "sea": "traces.concepts.points:Sea",
+        "sine": "traces.concepts.points:Sine",
+        "tables": "traces.concepts.tables:Tables",
     },
 )
 

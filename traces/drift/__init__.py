@@ -2,11 +2,11 @@
 
 from emulator.plugins import Registry
 from traces.drift.base import Drift
-from traces.drift.label_mix import LabelMix
-from traces.drift.none import NoDrift
 
 DRIFTS: Registry[type[Drift]] = Registry(
-    "drift", "driftscale.drift", {"label_mix": LabelMix, "none": NoDrift}
+    "drift",
+    "driftscale.drift",
+    {"label_mix": "traces.drift.label_mix:LabelMix", "none": "traces.drift.none:NoDrift"},
 )
 
 __all__ = ["DRIFTS", "Drift"]

@@ -2,14 +2,16 @@
 
 from emulator.plugins import Registry
 from traces.sources.base import TraceContext, TraceSource
-from traces.sources.concepts import Concepts
-from traces.sources.label_replay import LabelReplay
-from traces.sources.mixed_images import Digits, IdxFolder
 
 SOURCES: Registry[type[TraceSource]] = Registry(
     "trace source",
     "driftscale.traces",
-    {"concepts": Concepts, "digits": Digits, "idx": IdxFolder, "label_replay": LabelReplay},
+    {
+        "concepts": "traces.sources.concepts:Concepts",
+        "digits": "traces.sources.mixed_images:Digits",
+        "idx": "traces.sources.mixed_images:IdxFolder",
+        "label_replay": "traces.sources.label_replay:LabelReplay",
+    },
 )
 
 __all__ = ["SOURCES", "TraceContext", "TraceSource"]

@@ -7,7 +7,8 @@ import pytest
 
 from emulator.errors import DataFileError
 from tests.traces.availability.online_fraction import online_fraction
-from traces.availability import AVAILABILITIES, IntervalAvailability, read_intervals
+from traces.availability import AVAILABILITIES, IntervalAvailability
+from traces.availability.intervals import read_intervals
 
 
 def written(path: Path, text: str) -> Path:
