@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from experiments.cli import OUR_PACKAGES, foreign_package
+from tests.experiments.small import write_small
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = ("torch", "sklearn", "scipy", "pandas")
+OF_RUNS_AND_RESULTS = ("pyarrow", "jinja2", "plotly", "rich", "distributed", "experiments.build")
 MODULES = sorted(path for package in OUR_PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
@@ -52,6 +54,48 @@ def test_a_command_that_trains_nothing_loads_nothing_heavy(arguments: list[str])
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stderr.splitlines()[-1]) == []
     assert "Usage" in done.stdout or "smartphones" in done.stdout
+
+
+def test_a_mistake_in_a_configuration_is_answered_before_what_plays_it_is_imported(tmp_path: Path) -> None:
+    config = write_small(tmp_path)
+    (tmp_path / "both").mkdir()
+    write_small(tmp_path / "both", name="a").rename(tmp_path / "both" / "a.toml")
+    write_small(tmp_path / "both", name="b", training={"model": "mpl"})
+    settings = {
+        "round.roundz=4": "unknown key 'roundz'",
+        "round.rounds='4'": "should be a valid integer",
+        "trace.source=digitz": "unknown trace source 'digitz'",
+        "trace.drift={kind='label_mix',x=1}": "unknown key 'x'",
+        "devices.profile=smartphone": "did you mean 'smartphones'?",
+        "devices.availability=allways": "unknown availability 'allways'",
+        "parts.clusterer={kind='fielding',max_cluster=3}": "did you mean 'max_clusters'?",
+        "parts.aggregator=mean": "unknown aggregator 'mean'",
+        "training.model=mpl": "unknown model 'mpl'; choices: cnn, linear, masked, mlp",
+        "training.model=3": "must be a name, or a table with 'kind'",
+        "parts.solver=['fedprox','sgdd']": "unknown local rule 'sgdd'; choices: adam, fedprox, sgd",
+    }
+    commands = {
+        **{("run", str(config), "--set", setting): problem for setting, problem in settings.items()},
+        ("check", str(config), "--set", "round.roundz=4"): "unknown key 'roundz'",
+        ("run", str(tmp_path / "both")): "unknown model 'mpl'",
+        ("check", str(tmp_path / "both")): "unknown model 'mpl'",
+        ("run", str(tmp_path), "--arms", "globel"): "unknown arm 'globel'",
+    }
+    done = run(
+        "import json, sys\n"
+        "from experiments.cli import main\n"
+        f"for arguments in {list(commands)!r}:\n"
+        "    sys.argv = ['driftscale', *arguments]\n"
+        "    try:\n"
+        "        main()\n"
+        "    except SystemExit as ended:\n"
+        f"        loaded = [name for name in {(*HEAVY, *OF_RUNS_AND_RESULTS)!r} if name in sys.modules]\n"
+        "        print(json.dumps([ended.code, loaded]))\n"
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert dict(zip(commands, answers, strict=True)) == {command: [2, []] for command in commands}
+    for problem, line in zip(commands.values(), done.stderr.splitlines(), strict=True):
+        assert problem in line
 
 
 def test_a_configuration_is_read_without_the_analysis_libraries() -> None:

@@ -76,6 +76,7 @@ WORKLOADS: Mapping[str, Workload] = {
     "digits": Workload(
         "one arm and seed of digits-online, from configuration to report", "digits", "measure_digits"
     ),
+    "typo": Workload("from a command to the answer that a key is misspelt", "typo", "measure_typo"),
     "runs-2-jobs": Workload(
         "3 arms x 5 seeds of small digits by --jobs 2, from the command to its end", "jobs", "measure_runs"
     ),

@@ -1,0 +1,57 @@
+"""What it costs until a mistake in a configuration is answered: whole commands, each in a fresh process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from emulator.errors import InputError, RunError
+from experiments.bench.figures import Figure, Reference, Target, figure
+from experiments.bench.jobs import frozen_digits
+from experiments.bench.measure import Measured, Say, interleaved
+
+KEY = "round.roundz=4"
+SETTING = "training.model={kind='mlp',hiden=[4]}"
+
+
+def measure_typo(repeats: int, say: Say) -> list[Figure]:
+    """CPU seconds until a misspelt key is answered, against a misspelt setting of a model."""
+    found = interleaved({"key": answered(KEY), "setting": answered(SETTING)}, repeats, say=say)
+    return [
+        figure(
+            "typo-cpu",
+            "CPU time of `driftscale run` until it answers a misspelt key",
+            found["key"],
+            "s",
+            better="lower",
+            against=Reference(found["setting"], "a misspelt setting of a model, for which torch is imported"),
+            target=Target("value", 0.5, 0.35),
+        )
+    ]
+
+
+def answered(setting: str) -> Measured:
+    """CPU seconds of a command with `setting`; RunError where it is no mistake."""
+
+    def measured() -> float:
+        root = Path(__file__).resolve().parents[2]
+        before_s = _cpu_of_children_s()
+        with frozen_digits() as config:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "experiments.cli", "run", str(config), "--set", setting],
+                env={**os.environ, "PYTHONPATH": str(root)},
+                capture_output=True,
+                check=False,
+            )
+        if done.returncode != InputError.exit_code:
+            raise RunError(f"bench: the command with {setting} ended with exit code {done.returncode}")
+        return _cpu_of_children_s() - before_s
+
+    return measured
+
+
+def _cpu_of_children_s() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
