@@ -46,6 +46,25 @@ def refusal(table: dict[str, Any]) -> str:
     return message
 
 
+# -- two looks ----------------------------------------------------------------------------------------------
+
+
+def test_the_settings_of_models_and_rules_are_looked_at_last(config: Path) -> None:
+    settings = ["training.model={kind='mlp',hiden=[3]}", "arm.fielding.solver={kind='adam',betas=1}"]
+    with pytest.raises(ConfigurationError, match=r"small\.toml: report: unknown key 'windw'"):
+        load_experiment(config, [*settings, "report.windw=3"])
+    with pytest.raises(ConfigurationError, match=r"small\.toml: training\.model: unknown key 'hiden'"):
+        load_experiment(config, settings)
+    with pytest.raises(ConfigurationError, match=r"small\.toml: arm\.fielding\.solver: unknown key 'betas'"):
+        load_experiment(config, settings[1:])
+
+
+def test_an_unknown_profile_is_refused_when_a_configuration_is_read(config: Path) -> None:
+    with pytest.raises(InputError, match=r"small\.toml: devices\.profile: unknown .*'smartphones'\?$"):
+        load_experiment(config, ["devices.profile=smartphone"])
+    assert load_experiment(config, ["devices.profile=mine.csv"]).devices.profile == "mine.csv"
+
+
 # -- defaults -----------------------------------------------------------------------------------------------
 
 
