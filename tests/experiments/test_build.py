@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from emulator.errors import ConfigurationError, DataFileError, EmulatorError
+from emulator.latency import DriftscaleLatency
+from emulator.messages import Work
 from emulator.storage.runlog import RoundRecord
 from executor.flops import forward_flops
 from experiments.build import (
@@ -281,3 +283,19 @@ def test_a_large_trace_lies_where_it_is_told_to(tmp_path: Path, monkeypatch: pyt
     mapped = build_world(experiment, 0, locator(None, None), tmp_path)
     assert mapped.fingerprint() == world(experiment).fingerprint()
     assert list(tmp_path.iterdir()) == []  # the file has no name
+
+
+def test_doubling_the_seconds_per_sample_of_a_table_doubles_every_compute_time(tmp_path: Path) -> None:
+    doubled = "\n".join(
+        ",".join([row.split(",")[0], repr(2 * float(row.split(",")[1])), *row.split(",")[2:]])
+        for row in DEVICES.splitlines()[1:]
+    )
+    (tmp_path / "once.csv").write_text(DEVICES)
+    (tmp_path / "twice.csv").write_text(DEVICES.splitlines()[0] + "\n" + doubled + "\n")
+    compute_s = []
+    for name in ("once", "twice"):
+        experiment = small(devices={"profile": f"{name}.csv"})
+        fleet = build_world(experiment, 0, locator(tmp_path, None)).fleet
+        work = Work.of(12, download_bytes=1e4, upload_bytes=1e4, trained_samples=8)
+        compute_s.append(DriftscaleLatency(fleet, 1.5).phases(np.arange(12), work).compute_s)
+    np.testing.assert_array_equal(2 * compute_s[0], compute_s[1])

@@ -1,37 +1,30 @@
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from emulator.errors import ConfigurationError, InputError, RunError, UnknownNameError
-from emulator.latency import DriftscaleLatency
-from emulator.messages import Work
+from emulator.errors import ConfigurationError, RunError, UnknownNameError
 from emulator.storage.runlog import read_log
 from executor.capability import cpu_capability
 from experiments.build import World, build_world
 from experiments.config import Arm, Experiment, load_experiment, locator, parse_experiment
-from experiments.results.json_files import Identity
-from experiments.results.recorded import MOST_EXPERIMENT_BYTES, MOST_RUNS
-from experiments.results.report.what_was_run import settings_of_run
 from experiments.results.run_directory import RunDirectory
 from experiments.running import runner
-from experiments.running.leftovers import clear
 from experiments.running.locking import RunAtWorkError, seed_locked
 from experiments.running.machine import host_name
-from experiments.running.plan import Reached, check, plan_run
+from experiments.running.plan import Reached, plan_run
 from experiments.running.runner import run_plan
+from tests.experiments.running.played import logs, play, stamps
 from tests.experiments.small import (
     DEVICES,
     NEVER_AGAIN,
@@ -47,32 +40,6 @@ from tests.experiments.small import (
 )
 from tests.reliability.kills import PATIENCE_S, Killing
 from traces.trace import Trace
-
-
-def play(
-    experiment: Experiment,
-    out: Path,
-    data: Path | None = None,
-    *,
-    arms: Sequence[str] | None = None,
-    fresh: bool = False,
-) -> Story:
-    """Run it into `out`; the story of what was done."""
-    story = Story()
-    run_plan(plan_run(experiment, out, arms, locator(data, None), fresh=fresh), story)
-    return story
-
-
-def logs(out: Path) -> dict[str, bytes]:
-    """The bytes of every log in a run directory."""
-    found = {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.glob("*/seed-*/log.jsonl"))}
-    assert found
-    return found
-
-
-def stamps(out: Path) -> dict[str, int]:
-    return {str(path): path.stat().st_mtime_ns for path in sorted(out.glob("*/seed-*/*"))}
-
 
 # -- the same bytes -----------------------------------------------------------------------------------------
 
@@ -273,19 +240,6 @@ def test_a_run_is_locked_until_it_is_marked_done_or_failed(
     assert not list(tmp_path.rglob("*.lock"))
 
 
-def test_fresh_is_refused_while_another_process_is_at_work_on_a_run(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    play(small(), out)
-    before = stamps(out)
-    with (
-        seed_locked(RunDirectory(out), "fielding", 0),
-        pytest.raises(InputError, match=r"run is not deleted: fielding, seed 0: another process"),
-    ):
-        play(small(), out, fresh=True)
-    assert stamps(out) == before
-    assert play(small(), out, fresh=True).told == [("run", "global", 0), ("run", "fielding", 0)]
-
-
 def test_an_attempt_that_did_not_end_is_done_again_from_its_start(tmp_path: Path) -> None:
     out = tmp_path / "run"
     play(small(), out)
@@ -304,146 +258,26 @@ def test_an_attempt_that_did_not_end_is_done_again_from_its_start(tmp_path: Path
     assert sorted(path.name for path in folder.iterdir()) == ["DONE", "log.jsonl", "timing.json"]
 
 
-def test_another_configuration_in_the_same_directory_is_refused_and_says_what_differs(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    play(small(), out)
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    for changes, difference in (
-        ({"round": {"rounds": 5}}, "round.rounds was 4, is 5"),
-        ({"trace": {"noise": 0.5}}, "trace.noise was 0.0, is 0.5"),
-        ({"parts": {"solver": [{"kind": "sgd", "momentum": 0.5}]}}, "arm.global.solver was"),
-        ({"name": "other"}, "name was 'small', is 'other'"),
-        ({"executor": {"strategy": "loop"}}, "executor.strategy was 'auto', is 'loop'"),
-    ):
-        with pytest.raises(ConfigurationError) as refused:
-            play(small(**changes), out)
-        assert difference in str(refused.value)
-        assert "--fresh" in str(refused.value)
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-
-
-def test_more_threads_go_on_with_the_same_runs_and_write_the_same_logs(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    play(small(seeds=[0, 1]), one)
-    play(small(seeds=[0]), two)
-    play(small(seeds=[0, 1], executor={"threads": 2}), two)
-    assert logs(two) == logs(one)
-
-
-def test_how_it_is_reported_may_change(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    play(small(), out)
-    play(small(report={"window": 2}), out)
-    assert RunDirectory(out).experiment()["report"] == {"window": 2, "targets": []}
-
-
-def test_a_configuration_that_never_finished_a_run_binds_nobody(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    with pytest.raises(ConfigurationError, match=r"round\.participants = 99"):
-        play(small(round={"participants": 99}), out)
-    play(small(), out)
-    assert len(logs(out)) == 2
-
-
-def test_a_run_at_work_binds_before_it_has_stored_anything(tmp_path: Path) -> None:
-    """A worker of a killed command may finish it, and what it stores then is of the configuration it has."""
-    first = plan_run(small(), tmp_path, None, locator(None, None), fresh=False)
-    with (
-        seed_locked(first.directory, "fielding", 0),
-        pytest.raises(ConfigurationError, match=r"round\.rounds was 4, is 5"),
-    ):
-        play(small(round={"rounds": 5}), tmp_path)
-    assert first.directory.experiment()["round"]["rounds"] == 4
-    play(small(round={"rounds": 5}), tmp_path)
-
-
-# -- --fresh and folders ------------------------------------------------------------------------------------
-
-
-def test_fresh_runs_everything_again_and_may_change_the_configuration(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    play(small(), out)
-    story = play(small(round={"rounds": 5}, arm=[{"name": "global"}]), out, fresh=True)
-    assert story.told == [("run", "global", 0)]
-    assert story.rounds == 5
-    assert not (out / "fielding").exists()
-
-
-def test_fresh_deletes_only_what_a_run_wrote(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    play(small(), out)
-    (out / "notes.md").write_text("precious")
-    play(small(), out, fresh=True)
-    assert (out / "notes.md").read_text() == "precious"
-
-
-def test_fresh_refuses_runs_of_an_unknown_configuration(tmp_path: Path) -> None:
-    play(small(), tmp_path)
-    (tmp_path / "experiment.toml").unlink()
-    before = logs(tmp_path)
-    with pytest.raises(InputError, match="not a run directory"):
-        play(small(), tmp_path, fresh=True)
-    assert logs(tmp_path) == before
-
-
-@pytest.mark.parametrize("left", [[], ["notes.md"], [".lock", ".experiment.toml.999999999"]])
-def test_fresh_runs_in_a_folder_without_runs_whatever_else_is_in_it(left: list[str], tmp_path: Path) -> None:
-    """As one killed between the deletion of the old runs and the first file of the new ones leaves it."""
-    out = tmp_path / "run"
-    out.mkdir()
-    for name in left:
-        (out / name).write_text("")
-    story = play(small(), out, fresh=True)
-    assert ("run", "global", 0) in story.told
-    assert (out / "notes.md").exists() == ("notes.md" in left)
-
-
-class Killed(BaseException):
-    """Nothing is done any more, not even cleared away."""
-
-
-@pytest.mark.parametrize("deletions", range(1, 8))
-def test_fresh_killed_while_it_deletes_leaves_no_run_that_says_done_and_is_not_whole(
-    deletions: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_large_traces_lie_in_the_run_directory_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("traces.tables.columns.MAPPED_FROM_BYTES", 1)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: pytest.fail("the system's folder is not asked for"))
+    alive: weakref.WeakSet[Trace] = weakref.WeakSet()
+    most, plain = 0, build_world
+
+    def counted(*args: Any) -> World:
+        nonlocal most
+        world = plain(*args)
+        alive.add(world.trace)
+        most = max(most, len(alive))
+        return world
+
+    monkeypatch.setattr("experiments.running.runner.build_world", counted)
     out = tmp_path / "run"
-    play(small(), out)
-    whole, unlink, left = logs(out), os.unlink, deletions
-
-    def dying(*asked: Any, **named: Any) -> None:
-        nonlocal left
-        if left == 0:
-            raise Killed
-        left -= not str(asked[0]).endswith(".lock")
-        unlink(*asked, **named)
-
-    with monkeypatch.context() as dead:
-        dead.setattr(os, "unlink", dying)
-        with pytest.raises(Killed):
-            clear(RunDirectory(out))
-    for done in out.glob("*/seed-*/DONE"):
-        assert {path.name for path in done.parent.iterdir()} == {"DONE", "log.jsonl", "timing.json"}
-    plan = plan_run(small(), out, None, locator(None, None), fresh=False)
-    assert len(plan.earlier()) in (0, 1)
-    run_plan(plan, Story())
-    assert logs(out) == whole
-
-
-def test_fresh_deletes_nothing_when_the_new_run_cannot_be_built(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    play(small(), out)
-    before = logs(out)
-    for changes in ({"round": {"participants": 99}}, {"arm": [{"name": "a", "solver": ["fedprox"]}]}):
-        with pytest.raises(InputError):
-            play(small(**changes), out, fresh=True)
-    assert logs(out) == before
-
-
-def test_a_file_in_the_place_of_the_run_directory_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "run").touch()
-    for fresh in (False, True):
-        with pytest.raises(InputError, match="is a file; a run directory is a folder"):
-            play(small(), tmp_path / "run", fresh=fresh)
+    play(small(seeds=[0, 1, 2]), out)
+    play(small(seeds=[0]), out, fresh=True)
+    assert most == 1
 
 
 # -- runs that fail -----------------------------------------------------------------------------------------
@@ -504,53 +338,60 @@ def test_an_error_of_any_kind_within_a_run_marks_that_run_and_the_others_still_r
     assert directory.finished_pairs() == [("fielding", 0)]
 
 
-# -- check --------------------------------------------------------------------------------------------------
+def test_a_run_that_never_absorbs_an_update_is_no_result(tmp_path: Path) -> None:
+    hurried = {"kind": "sync", "deadline_s": 0.001}
+    with pytest.raises(RunError, match=r"^2 of 2 runs failed"):
+        play(small(parts={"pacing": hurried}), tmp_path / "out")
+    directory = RunDirectory(tmp_path / "out")
+    assert not directory.finished_pairs()
+    assert "no update was absorbed in any of 4 rounds" in (directory.failure("global", 0) or "")
 
 
-def test_a_check_builds_every_arm_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    built = check(small(), locator(None, None), scratch=tmp_path / "not" / "there")
-    assert built.trace.num_clients == 12
-    unfit = small(arm=[{"name": "a"}, {"name": "b", "solver": ["fedprox"]}])
-    with pytest.raises(ConfigurationError, match="the last rule, and no other, must be an optimiser"):
-        check(unfit, locator(None, None), scratch=tmp_path)
-    assert list(tmp_path.iterdir()) == []
+def test_updates_that_are_not_finite_are_told_of_at_the_end_of_their_run(tmp_path: Path) -> None:
+    story = play(small(faults={"corrupt": 0.3}), tmp_path / "out", arms=["global"])
+    [note] = [str(told[1]) for told in story.told if told[0] == "note"]
+    records = RunDirectory(tmp_path / "out").read_run("global", 0).records
+    rejected = sum(len(record.rejected) for record in records)
+    assert note.startswith(f"global, seed 0: {rejected} times clients sent updates that were not finite")
 
 
-def test_an_arm_that_its_trace_does_not_fit_is_refused_before_anything_trains(tmp_path: Path) -> None:
-    arms = [{"name": "global"}, {"name": "all-knowing", "clusterer": "oracle"}]
-    rule = r"^x\.toml: arm 'all-knowing': clusterer 'oracle' follows the true concepts"
-    with pytest.raises(ConfigurationError, match=rule):
-        check(small(arm=arms), locator(None, None), file="x.toml", scratch=tmp_path)
-    plan = plan_run(small(arm=arms), tmp_path / "out", None, locator(None, None), fresh=False, file="x.toml")
-    story = Story()
-    with pytest.raises(ConfigurationError, match=rule):
-        run_plan(plan, story)
-    assert story.told == []
-    built = check(small(arm=arms), locator(None, None), ["global"], scratch=tmp_path)
-    assert built.trace.num_clients == 12
+def test_a_run_whose_clients_train_several_models_has_learnt_if_any_of_their_updates_was_finite(
+    tmp_path: Path,
+) -> None:
+    masked = {"model": {"kind": "masked", "inner": "linear"}}
+    arms = [{"name": "kue", "clusterer": "kue", "training": masked}]
+    play(small(faults={"corrupt": 0.5}, arm=arms, round={"rounds": 3}), tmp_path / "out")
+    records = RunDirectory(tmp_path / "out").read_run("kue", 0).records
+    # Each client has an update that is not finite, and others that are.
+    assert all(record.rejected == record.kept for record in records)
+    assert all(record.train_loss is not None for record in records)
 
 
-def test_large_traces_lie_in_the_run_directory_one_at_a_time(
+def test_a_run_of_which_every_update_was_corrupted_says_what_may_help(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"^2 of 2 runs failed"):
+        play(small(faults={"corrupt": 1.0}, round={"rounds": 2}), tmp_path / "out")
+    reason = RunDirectory(tmp_path / "out").failure("global", 0) or ""
+    assert "no update was absorbed in any of 2 rounds, 6 times clients sent some that were not" in reason
+    assert "a lower training.learning_rate or fewer faults.corrupt may help" in reason
+
+
+def test_a_run_that_fails_before_it_has_a_folder_is_marked_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("traces.tables.columns.MAPPED_FROM_BYTES", 1)
-    monkeypatch.setattr("tempfile.gettempdir", lambda: pytest.fail("the system's folder is not asked for"))
-    alive: weakref.WeakSet[Trace] = weakref.WeakSet()
-    most, plain = 0, build_world
+    def refuse(*_: object) -> None:
+        raise ConfigurationError("no such executor")
 
-    def counted(*args: Any) -> World:
-        nonlocal most
-        world = plain(*args)
-        alive.add(world.trace)
-        most = max(most, len(alive))
-        return world
+    monkeypatch.setattr("experiments.running.runner.build_executor", refuse)
+    with pytest.raises(RunError, match="2 of 2 runs failed"):
+        play(small(), tmp_path / "out")
+    assert RunDirectory(tmp_path / "out").failure("global", 0) == "no such executor"
 
-    monkeypatch.setattr("experiments.running.runner.build_world", counted)
-    out = tmp_path / "run"
-    play(small(seeds=[0, 1, 2]), out)
-    play(small(seeds=[0]), out, fresh=True)
-    assert most == 1
+
+def test_a_run_that_diverges_in_its_last_evaluation_is_marked_failed(tmp_path: Path) -> None:
+    exploding = {"local_steps": 1, "learning_rate": 1e21, "model": "mlp"}
+    with pytest.raises(RunError, match=r"^2 of 2 runs failed"):
+        play(small(training=exploding, round={"rounds": 1}), tmp_path / "out")
+    assert "training diverged" in (RunDirectory(tmp_path / "out").failure("fielding", 0) or "")
 
 
 # -- processes that are ended from outside ------------------------------------------------------------------
@@ -618,242 +459,3 @@ def test_ctrl_c_ends_with_130_and_the_summary_of_what_is_finished(tmp_path: Path
     assert [seed for arm, seed in done if arm == "global"] == summary["arms"]["global"]["seed_ids"]
     assert os.fspath(directory.report_path) in printed
     assert directory.report_path.exists()
-
-
-# -- what a run is bound to ---------------------------------------------------------------------------------
-
-
-def test_a_table_that_changed_since_its_runs_finished_is_refused(tmp_path: Path) -> None:
-    experiment = small(devices={"profile": "profile.csv"})
-    (tmp_path / "profile.csv").write_text(DEVICES)
-    play(experiment, tmp_path / "out", tmp_path, arms=["global"])
-    (tmp_path / "profile.csv").write_text(DEVICES.replace("a,0.01,", "a,0.03,"))
-    with pytest.raises(
-        InputError, match=r"profile\.csv: has changed since the runs in this directory were begun"
-    ):
-        play(experiment, tmp_path / "out", tmp_path)
-    (tmp_path / "profile.csv").unlink()
-    with pytest.raises(InputError, match=r"^profile\.csv: not found"):
-        play(experiment, tmp_path / "out", tmp_path)
-    assert RunDirectory(tmp_path / "out").is_done("global", 0)
-
-
-def test_a_world_that_is_drawn_otherwise_than_that_of_earlier_runs_is_refused(tmp_path: Path) -> None:
-    play(small(), tmp_path, arms=["global"])
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    manifest["sha256"]["0"]["fleet"] = "0" * 64
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(
-        ConfigurationError, match="the fleet of seed 0 is not the one its runs were begun with"
-    ):
-        play(small(), tmp_path)
-    manifest["sha256"]["0"] = "none"
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match=r"manifest\.json: sha256\.0 = 'none': must be a table"):
-        play(small(), tmp_path)
-
-
-def test_a_world_of_a_run_at_work_is_not_another_now(tmp_path: Path) -> None:
-    play(small(), tmp_path, arms=["global"])
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    manifest["sha256"]["0"]["fleet"] = "0" * 64
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    directory = RunDirectory(tmp_path)
-    directory.delete_run("global", 0)
-    with (
-        seed_locked(directory, "global", 0),
-        pytest.raises(ConfigurationError, match="the fleet of seed 0 is not the one its runs were begun"),
-    ):
-        play(small(), tmp_path)
-    play(small(), tmp_path)
-
-
-def test_the_manifest_says_which_files_were_read(tmp_path: Path) -> None:
-    write_idx_folder(tmp_path / "images")
-    (tmp_path / "images" / "notes.txt").write_text("nobody reads me")
-    table = write_label_trace(tmp_path / "labels.csv")
-    play(parse_experiment(replay(), "replay"), tmp_path / "run", tmp_path)
-    files = RunDirectory(tmp_path / "run").manifest().files
-    assert sorted(files) == [
-        *(
-            f"images/{half}-{kind}-ubyte"
-            for half in ("t10k", "train")
-            for kind in ("images-idx3", "labels-idx1")
-        ),
-        "labels.csv",
-    ]
-    content = table.read_bytes()
-    assert files["labels.csv"] == Identity(size=len(content), sha256=hashlib.sha256(content).hexdigest())
-
-
-def test_a_run_that_never_absorbs_an_update_is_no_result(tmp_path: Path) -> None:
-    hurried = {"kind": "sync", "deadline_s": 0.001}
-    with pytest.raises(RunError, match=r"^2 of 2 runs failed"):
-        play(small(parts={"pacing": hurried}), tmp_path / "out")
-    directory = RunDirectory(tmp_path / "out")
-    assert not directory.finished_pairs()
-    assert "no update was absorbed in any of 4 rounds" in (directory.failure("global", 0) or "")
-
-
-def test_updates_that_are_not_finite_are_told_of_at_the_end_of_their_run(tmp_path: Path) -> None:
-    story = play(small(faults={"corrupt": 0.3}), tmp_path / "out", arms=["global"])
-    [note] = [str(told[1]) for told in story.told if told[0] == "note"]
-    records = RunDirectory(tmp_path / "out").read_run("global", 0).records
-    rejected = sum(len(record.rejected) for record in records)
-    assert note.startswith(f"global, seed 0: {rejected} times clients sent updates that were not finite")
-
-
-def test_a_run_whose_clients_train_several_models_has_learnt_if_any_of_their_updates_was_finite(
-    tmp_path: Path,
-) -> None:
-    masked = {"model": {"kind": "masked", "inner": "linear"}}
-    arms = [{"name": "kue", "clusterer": "kue", "training": masked}]
-    play(small(faults={"corrupt": 0.5}, arm=arms, round={"rounds": 3}), tmp_path / "out")
-    records = RunDirectory(tmp_path / "out").read_run("kue", 0).records
-    # Each client has an update that is not finite, and others that are.
-    assert all(record.rejected == record.kept for record in records)
-    assert all(record.train_loss is not None for record in records)
-
-
-def test_a_run_of_which_every_update_was_corrupted_says_what_may_help(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"^2 of 2 runs failed"):
-        play(small(faults={"corrupt": 1.0}, round={"rounds": 2}), tmp_path / "out")
-    reason = RunDirectory(tmp_path / "out").failure("global", 0) or ""
-    assert "no update was absorbed in any of 2 rounds, 6 times clients sent some that were not" in reason
-    assert "a lower training.learning_rate or fewer faults.corrupt may help" in reason
-
-
-def test_a_failed_arm_is_mended_beside_a_finished_one_which_still_binds(tmp_path: Path) -> None:
-    def experiment(weight_decay: float, steps: int = 2) -> Experiment:
-        mended = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": weight_decay}]}
-        return small(arm=[{"name": "global", "training": {"local_steps": steps}}, mended])
-
-    with pytest.raises(RunError, match="1 of 2 runs failed"):
-        play(experiment(1e38), tmp_path / "out")
-    assert play(experiment(0.0), tmp_path / "out").told == [("skipped", "global", 0), ("run", "bad", 0)]
-    assert RunDirectory(tmp_path / "out").failure("bad", 0) is None
-    for other in (experiment(0.5), experiment(0.0, steps=5)):
-        with pytest.raises(ConfigurationError, match=r"arm\..* was"):
-            play(other, tmp_path / "out")
-
-
-def test_a_run_that_fails_before_it_has_a_folder_is_marked_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise ConfigurationError("no such executor")
-
-    monkeypatch.setattr("experiments.running.runner.build_executor", refuse)
-    with pytest.raises(RunError, match="2 of 2 runs failed"):
-        play(small(), tmp_path / "out")
-    assert RunDirectory(tmp_path / "out").failure("global", 0) == "no such executor"
-
-
-def test_without_a_manifest_it_is_said_that_files_are_not_compared(tmp_path: Path) -> None:
-    play(small(), tmp_path / "out", arms=["global"])
-    (tmp_path / "out" / "manifest.json").unlink()
-    story = play(small(), tmp_path / "out")
-    [note] = [str(told[1]) for told in story.told if told[0] == "note"]
-    assert "without its manifest.json nobody knows which files the runs in it were begun with" in note
-    assert not [told for told in play(small(), tmp_path / "out").told if told[0] == "note"]
-
-
-def test_the_manifest_keeps_the_first_versions_and_adds_later_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    play(small(), tmp_path / "out")
-    first = RunDirectory(tmp_path / "out").manifest().versions
-    with monkeypatch.context() as later:
-        later.setattr("experiments.running.manifest.installed", lambda package: "99")
-        for seeds in ([0, 1], [0, 1, 2]):
-            play(small(seeds=seeds), tmp_path / "out")
-    play(small(seeds=[0, 1, 2, 3]), tmp_path / "out")
-    manifest = RunDirectory(tmp_path / "out").manifest()
-    assert manifest.versions == first
-    assert [later["torch"] for later in manifest.later_versions] == ["99"]
-    assert "99" in dict(settings_of_run(RunDirectory(tmp_path / "out")))["later versions"]
-
-
-def test_a_run_that_diverges_in_its_last_evaluation_is_marked_failed(tmp_path: Path) -> None:
-    exploding = {"local_steps": 1, "learning_rate": 1e21, "model": "mlp"}
-    with pytest.raises(RunError, match=r"^2 of 2 runs failed"):
-        play(small(training=exploding, round={"rounds": 1}), tmp_path / "out")
-    assert "training diverged" in (RunDirectory(tmp_path / "out").failure("fielding", 0) or "")
-
-
-def test_doubling_the_seconds_per_sample_of_a_table_doubles_every_compute_time(tmp_path: Path) -> None:
-    doubled = "\n".join(
-        ",".join([row.split(",")[0], repr(2 * float(row.split(",")[1])), *row.split(",")[2:]])
-        for row in DEVICES.splitlines()[1:]
-    )
-    (tmp_path / "once.csv").write_text(DEVICES)
-    (tmp_path / "twice.csv").write_text(DEVICES.splitlines()[0] + "\n" + doubled + "\n")
-    compute_s = []
-    for name in ("once", "twice"):
-        experiment = small(devices={"profile": f"{name}.csv"})
-        fleet = build_world(experiment, 0, locator(tmp_path, None)).fleet
-        work = Work.of(12, download_bytes=1e4, upload_bytes=1e4, trained_samples=8)
-        compute_s.append(DriftscaleLatency(fleet, 1.5).phases(np.arange(12), work).compute_s)
-    np.testing.assert_array_equal(2 * compute_s[0], compute_s[1])
-
-
-def test_finished_runs_of_an_unknown_configuration_are_not_adopted(tmp_path: Path) -> None:
-    play(small(), tmp_path / "out")
-    RunDirectory(tmp_path / "out").experiment_path.unlink()
-    with pytest.raises(InputError, match=r"no experiment\.toml that says of what"):
-        play(small(), tmp_path / "out")
-
-
-def test_checkpoints_of_an_unknown_configuration_are_not_adopted(tmp_path: Path) -> None:
-    directory = RunDirectory(tmp_path / "out")
-    directory.start("global", 0)
-    directory.checkpoints("global", 0).write(3, {"round": 3})
-    with pytest.raises(InputError, match=r"no experiment\.toml that says of what"):
-        play(small(), tmp_path / "out")
-    assert len(directory.checkpoints("global", 0).files()) == 1
-
-
-# -- what may be asked for can be read back ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"arm": [{"name": f"arm-{number}"} for number in range(1500)], "seeds": [0, 1, 2, 3, 4]},
-        {"arm": [{"name": "only"}], "seeds": list(range(2**32 - MOST_RUNS, 2**32))},
-    ],
-    ids=["1500 arms", "the most seeds"],
-)
-def test_the_largest_experiments_are_read_back_from_their_run_directory(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    plan = plan_run(small(**changes), tmp_path / "out", None, locator(None, None), fresh=False)
-    assert plan.directory.experiment() == plan.experiment.resolved()
-    assert plan.directory.experiment_path.stat().st_size < MOST_EXPERIMENT_BYTES / 2
-    with pytest.raises(ConfigurationError, match=r"32769 seeds: an experiment has at most 32768 runs"):
-        small(arm=[{"name": "only"}], seeds=list(range(MOST_RUNS + 1)))
-
-
-def test_a_configuration_that_could_not_be_read_back_is_refused_before_anything_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("experiments.config.MOST_EXPERIMENT_BYTES", 2000)
-    refused = r"for each of 2 arms, the configuration has [\d,]+ bytes, and experiment.toml at most 2,000"
-    with pytest.raises(ConfigurationError, match=refused):
-        plan_run(small(), tmp_path / "out", None, locator(None, None), fresh=False)
-    assert not (tmp_path / "out").exists()
-    with pytest.raises(ConfigurationError, match=refused):
-        check(small(), locator(None, None), scratch=tmp_path)
-
-
-def test_seeds_that_are_added_up_to_more_runs_than_can_be_read_back_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    play(small(seeds=[0]), tmp_path / "out")
-    before = (tmp_path / "out/experiment.toml").read_bytes()
-    monkeypatch.setattr("experiments.results.recorded.MOST_RUNS", 4)
-    play(small(seeds=[1]), tmp_path / "out")
-    with pytest.raises(ConfigurationError, match=r"2 arms x 4 seeds: an experiment has at most 4 runs"):
-        play(small(seeds=[2, 3]), tmp_path / "out")
-    assert RunDirectory(tmp_path / "out").seeds() == [0, 1]
-    assert (tmp_path / "out/experiment.toml").read_bytes() != before

@@ -1,0 +1,36 @@
+"""Experiments played into a run directory, and what that left there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.config import Experiment, locator
+from experiments.running.plan import plan_run
+from experiments.running.runner import run_plan
+from tests.experiments.small import Story
+
+
+def play(
+    experiment: Experiment,
+    out: Path,
+    data: Path | None = None,
+    *,
+    arms: Sequence[str] | None = None,
+    fresh: bool = False,
+) -> Story:
+    """Run it into `out`; the story of what was done."""
+    story = Story()
+    run_plan(plan_run(experiment, out, arms, locator(data, None), fresh=fresh), story)
+    return story
+
+
+def logs(out: Path) -> dict[str, bytes]:
+    """The bytes of every log in a run directory."""
+    found = {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.glob("*/seed-*/log.jsonl"))}
+    assert found
+    return found
+
+
+def stamps(out: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in sorted(out.glob("*/seed-*/*"))}
