@@ -18,7 +18,7 @@ demo: $(READY)
 	$(BIN)/driftscale run experiments/configs/digits.toml --jobs auto
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --durations=10
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("driftscale", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("driftscale")
+
+# nohup has it ignored, and all that the tests start would inherit that.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)

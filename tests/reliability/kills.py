@@ -6,6 +6,7 @@ whoever watches it miss the moment.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -139,11 +141,27 @@ class Killing:
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status), f"it ended before it was stopped: {status}"
 
+    def again(self) -> tuple[int, str]:
+        """The same command in this process; its exit code, and what it has said."""
+        # Here: the processes that are started import this module too.
+        import pytest
+
+        from experiments.cli import main
+
+        said = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["driftscale", *self._arguments])
+            with redirect_stdout(io.StringIO()), redirect_stderr(said), pytest.raises(SystemExit) as ended:
+                main()
+        code = ended.value.code
+        assert isinstance(code, int)
+        return code, said.getvalue()
+
     def finish(self) -> None:
-        with self.start() as process:
-            _, said = process.communicate(timeout=PATIENCE_S)
+        """The same command again, to its end."""
+        code, said = self.again()
         self.stderr.append(said)
-        assert process.returncode == 0, said
+        assert code == 0, said
 
     def lines(self) -> int:
         """Of all logs."""

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
@@ -17,10 +16,7 @@ from experiments.bench.jobs import (
     play,
     start_figure,
 )
-from experiments.bench.probes.start import meet
 from experiments.config import load_experiment
-from experiments.jobs.crew import Ended, Facts, Met, Told
-from experiments.jobs.workplace import Job
 
 TINY = ("--set", "round.rounds=4", "--set", "trace.clients=20", "--set", "trace.drift.events=[]")
 
@@ -110,46 +106,3 @@ def test_the_start_is_the_time_until_two_workers_were_met() -> None:
     assert (start.name, start.unit, start.better) == ("runs-2-jobs-start", "s", "lower")
     assert 0 < start.value < 60
     assert start.target == Target("value", 3.0)
-
-
-class SlowlyComing:
-    """A crew whose workers come one by one; one of them is gone before it answers."""
-
-    def __init__(self) -> None:
-        self.there: list[str] = []
-        self.met: list[str] = []
-
-    def addresses(self) -> Sequence[str]:
-        self.there.append(f"worker-{len(self.there)}")
-        return self.there
-
-    def meet(self, address: str) -> None:
-        self.met.append(address)
-
-    def next_event(self, patience_s: float) -> Told | Ended | Met | None:
-        address = self.met[-1]
-        return Met(address, None if address == "worker-1" else Facts(address, "here", 1e9))
-
-    def check_files(self, addresses: Sequence[str], files: Mapping[str, Any]) -> str | None:
-        raise NotImplementedError
-
-    def begin(self, address: str, job: Job) -> None:
-        raise NotImplementedError
-
-    def silent_s(self, address: str) -> float:
-        raise NotImplementedError
-
-    def replace(self, address: str) -> None:
-        raise NotImplementedError
-
-    def stop(self, addresses: Sequence[str]) -> None:
-        raise NotImplementedError
-
-    def runs_beside(self, addresses: Sequence[str], number: int) -> None:
-        raise NotImplementedError
-
-
-def test_workers_are_met_once_each_until_enough_have_answered() -> None:
-    crew = SlowlyComing()
-    meet(crew, 2)
-    assert crew.met == ["worker-0", "worker-1", "worker-2"]

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from experiments.bench.probes.growth import Watching
+from experiments.running.plan import PlannedRun, Reached
+
+
+def test_memory_is_looked_at_without_garbage_so_many_times_in_a_run_however_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("experiments.bench.probes.growth.SAMPLES", 4)
+    collected: list[bool] = []
+    monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
+    watching = Watching(8)
+    for number in range(8):
+        watching.round_done(PlannedRun("digits", "fielding", 0, 8), Reached(number + 1, 10.0, None))
+    assert [number for number, _ in watching.seen] == [2, 4, 6, 8]
+    assert len(collected) == 4
+    assert all(resident > 1e6 for _, resident in watching.seen)

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments.bench.probes.start import meet
+from tests.experiments.jobs.fakes import FakeCrew, facts
+
+
+class SlowlyComing(FakeCrew):
+    """Its workers come one by one; one of them is gone before it answers."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+    def addresses(self) -> Sequence[str]:
+        address = f"worker-{len(self.there)}"
+        self.facts[address] = None if address == "worker-1" else facts(address)
+        self.there.append(address)
+        return super().addresses()
+
+
+def test_workers_are_met_once_each_until_enough_have_answered() -> None:
+    crew = SlowlyComing()
+    meet(crew, 2)
+    assert crew.log == ["meet worker-0", "meet worker-1", "meet worker-2"]
