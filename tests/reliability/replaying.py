@@ -1,4 +1,4 @@
-"""A rank that plays every row: `python -m tests.reliability.replaying STORE RANK SIZE DATA OUT`.
+"""A rank that plays rows: `python -m tests.reliability.replaying STORE RANK SIZE DATA OUT ROW...`.
 
 Rank 0 writes the logs, and stores after every few steps: what it alone does must be no exchange.
 """
@@ -14,7 +14,7 @@ from executor.replicas import ReplicatedExecutor
 from experiments.build import World, build_emulation, build_executor, build_world
 from experiments.config import Experiment, locator
 from experiments.stopwatch import Stopwatch
-from tests.reliability.rows import ARMS, row
+from tests.reliability.rows import row
 from tests.reliability.stops import Stopped
 
 COHORTS = {"executor": {"chunk": 2}}
@@ -44,9 +44,9 @@ def play_by_ranks(ranks: Ranks, experiment: Experiment, world: World, out: Path)
                 attempt.store()
 
 
-def main(store: str, rank: str, size: str, data: str, out: str) -> None:
+def main(store: str, rank: str, size: str, data: str, out: str, *names: str) -> None:
     ranks = join(Job(int(rank), int(size), on_loopback=True), file_store(store, int(size)))
-    for name in ARMS:
+    for name in names:
         experiment = row(name, **COHORTS)
         world = build_world(experiment, 0, locator(Path(data), None))
         play_by_ranks(ranks, experiment, world, Path(out) / name)

@@ -8,10 +8,12 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
+import psutil
 import pytest
 
 from executor.ranks import Ranks
@@ -19,6 +21,7 @@ from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.executor.meeting import together
 from tests.experiments.small import Story, small, write_small
+from tests.reliability.commands import wait_until
 from tests.reliability.conftest import WorldOf
 from tests.reliability.replaying import COHORTS, play_by_ranks
 from tests.reliability.rows import ARMS, row
@@ -31,37 +34,56 @@ STOPPED, BAD_INPUT, INTERRUPTED = 3, 2, 130
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # as torchrun sets it
 
 
+FEW = ("lane", "ifca", "kue", "adam-by-step", "faulty")
+"""Rows that differ in what ranks exchange: updates, scores, several models, solver states, what is lost."""
+
+
 @pytest.fixture(scope="module")
-def by_processes(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the logs of all rows, played by three processes."""
-    folder = tmp_path_factory.mktemp("by-processes")
-    (folder / "out").mkdir()
-    command = [sys.executable, "-m", "tests.reliability.replaying", str(folder / "store")]
+def alone(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
+    """The log of a row, played without ranks."""
+
+    @cache
+    def alone(name: str) -> bytes:
+        return Stopped(row(name, **COHORTS), world_of(name), tmp_path_factory.mktemp("alone")).play()
+
+    return alone
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("name", ARMS)
+def test_a_log_is_the_same_by_any_number_of_ranks(
+    name: str, size: int, world_of: WorldOf, alone: Callable[[str], bytes], tmp_path: Path
+) -> None:
+    experiment, world = row(name, **COHORTS), world_of(name)
+
+    def play(ranks: Ranks) -> None:
+        play_by_ranks(ranks, experiment, world, tmp_path)
+
+    assert together(size, play) == [None] * size
+    assert (tmp_path / name / "seed-0" / "log.jsonl").read_bytes() == alone(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(FEW, id="few"),
+        pytest.param([name for name in ARMS if name not in FEW], id="others", marks=pytest.mark.sweep),
+    ],
+)
+def test_logs_are_the_same_by_ranks_that_are_processes(
+    names: Sequence[str], data: Path, alone: Callable[[str], bytes], tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "tests.reliability.replaying", str(tmp_path / "store")]
     processes = [
         subprocess.Popen(
-            [*command, str(rank), "3", str(data), str(folder / "out")], cwd=ROOT, env=ENVIRONMENT
+            [*command, str(rank), "3", str(data), str(tmp_path), *names], cwd=ROOT, env=ENVIRONMENT
         )
         for rank in range(3)
     ]
     assert [process.wait(PATIENCE_S) for process in processes] == [0, 0, 0]
-    return folder / "out"
-
-
-@pytest.mark.parametrize("name", ARMS)
-def test_a_log_is_the_same_by_any_number_of_ranks(
-    name: str, world_of: WorldOf, by_processes: Path, tmp_path: Path
-) -> None:
-    experiment, world = row(name, **COHORTS), world_of(name)
-    alone = Stopped(experiment, world, tmp_path / "alone").play()
-    for size in (1, 2):
-        out = tmp_path / str(size)
-
-        def play(ranks: Ranks, out: Path = out) -> None:
-            play_by_ranks(ranks, experiment, world, out)
-
-        assert together(size, play) == [None] * size
-        assert (out / name / "seed-0" / "log.jsonl").read_bytes() == alone
-    assert (by_processes / name / name / "seed-0" / "log.jsonl").read_bytes() == alone
+    for name in names:
+        assert (tmp_path / name / name / "seed-0" / "log.jsonl").read_bytes() == alone(name)
 
 
 class RankProcesses:
@@ -73,18 +95,23 @@ class RankProcesses:
         out: Path,
         *,
         size: int = 2,
+        stops_in: int | None = None,
         limits: str = "",
         own: Mapping[int, Sequence[str]] | None = None,
     ) -> None:
-        """`limits` are of rank 0; `own` options of some ranks."""
-        port = free_port()
-        self.out = out
+        """Rank 0 stops itself in the round `stops_in`; `limits` are its own, `own` options of some ranks."""
+        stops = (
+            ""
+            if stops_in is None
+            else f"from tests.reliability import kills; kills.stop_in_round({stops_in})"
+        )
+        prepare, port = f"{stops}\n{limits}", free_port()
         self.processes = [
             subprocess.Popen(
                 [
                     sys.executable,
                     "-c",
-                    f"{limits if rank == 0 else ''}\nfrom experiments.cli import main; main()",
+                    f"{prepare if rank == 0 else ''}\nfrom experiments.cli import main; main()",
                     *("run", str(config), "--out", str(out), *(own or {}).get(rank, ())),
                 ],
                 cwd=ROOT,
@@ -110,15 +137,17 @@ class RankProcesses:
             process.kill()
             process.communicate()
 
-    def wait_for_rounds(self, number: int) -> None:
-        """Until rank 0 has logged as many."""
-        log, polling = self.out / "global" / "seed-0" / "log.jsonl", threading.Event()
-        while not log.is_file() or log.read_bytes().count(b"\n") <= number:
-            assert self.processes[0].poll() is None, self.processes[0].communicate()[1]
-            polling.wait(0.01)
+    def wait_until_stopped(self) -> None:
+        """Until rank 0 has stopped itself, for whom all others wait then."""
+        _, status = os.waitpid(self.processes[0].pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), f"it ended before it was stopped: {status}"
 
     def signal(self, rank: int, number: signal.Signals) -> None:
         self.processes[rank].send_signal(number)
+
+    def go_on(self) -> None:
+        """Rank 0 does."""
+        self.signal(0, signal.SIGCONT)
 
     def ended(self) -> tuple[list[int], list[str]]:
         """The exit code of each rank, and the lines that it has said of an end."""
@@ -134,7 +163,8 @@ def logs(out: Path) -> bytes:
     return b"".join((out / arm / "seed-0" / "log.jsonl").read_bytes() for arm in ("global", "fielding"))
 
 
-LONG = {"round": {"rounds": 200}, "checkpoint": {"every_rounds": 20}, "executor": {"chunk": 1}}
+LONG = {"round": {"rounds": 30}, "checkpoint": {"every_rounds": 5}, "executor": {"chunk": 1}}
+STOPS_IN = 12
 
 
 @pytest.fixture
@@ -156,9 +186,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def test_a_rank_that_is_killed_ends_the_others_and_the_run_is_resumed(
     victim: int, config: Path, whole: bytes, tmp_path: Path
 ) -> None:
-    with RankProcesses(config, tmp_path / "out") as ranks:
-        ranks.wait_for_rounds(60)
+    with RankProcesses(config, tmp_path / "out", stops_in=STOPS_IN) as ranks:
+        ranks.wait_until_stopped()
         ranks.signal(victim, signal.SIGKILL)
+        ranks.go_on()
         codes, said = ranks.ended()
     survivor = 1 - victim
     assert codes[victim] == -signal.SIGKILL
@@ -181,12 +212,15 @@ def test_a_rank_that_is_killed_ends_the_others_and_the_run_is_resumed(
 def test_a_signal_to_any_rank_stores_the_run_and_ends_all(
     rank: int, size: int, number: signal.Signals, tmp_path: Path
 ) -> None:
+    """Also: while they are at work on one machine, they listen on loopback alone."""
     config = write_small(tmp_path, **{**LONG, "checkpoint": {"every_rounds": 10_000}})
-    with RankProcesses(config, tmp_path / "out", size=size) as ranks:
-        ranks.wait_for_rounds(30)
+    with RankProcesses(config, tmp_path / "out", size=size, stops_in=STOPS_IN) as ranks:
+        ranks.wait_until_stopped()
+        # Rank 0 of a job without torchrun has its store too, which listens everywhere.
+        assert sys.platform != "linux" or listening(ranks.processes[1].pid) == {LOOPBACK}
         ranks.signal(rank, number)
-        with suppress(ProcessLookupError):
-            ranks.signal(rank, number)  # torchrun forwards what the terminal has sent already
+        ranks.signal(rank, number)  # torchrun forwards what the terminal has sent already
+        ranks.go_on()
         codes, said = ranks.ended()
     assert codes == [INTERRUPTED] * size
     assert said[0].startswith("interrupted; finished runs are kept")
@@ -200,9 +234,10 @@ def test_a_signal_to_any_rank_stores_the_run_and_ends_all(
 def test_a_rank_that_is_silent_is_given_up(tmp_path: Path) -> None:
     timeout_s = {"executor": {"chunk": 1, "worker_timeout_s": 2.0}}
     config = write_small(tmp_path, **{**LONG, **timeout_s})
-    with RankProcesses(config, tmp_path / "out") as ranks:
-        ranks.wait_for_rounds(10)
+    with RankProcesses(config, tmp_path / "out", stops_in=STOPS_IN) as ranks:
+        ranks.wait_until_stopped()
         ranks.signal(1, signal.SIGSTOP)
+        ranks.go_on()
         _, said = ranks.processes[0].communicate(timeout=60)
         assert ranks.processes[0].returncode == STOPPED
         assert "rank 1 is gone, or silent for executor.worker_timeout_s = 2" in said
@@ -211,10 +246,11 @@ def test_a_rank_that_is_silent_is_given_up(tmp_path: Path) -> None:
 @pytest.mark.sweep
 @pytest.mark.slow
 def test_a_second_signal_ends_a_rank_at_once_though_another_is_silent(config: Path, tmp_path: Path) -> None:
-    with RankProcesses(config, tmp_path / "out") as ranks:
-        ranks.wait_for_rounds(10)
+    with RankProcesses(config, tmp_path / "out", stops_in=STOPS_IN) as ranks:
+        ranks.wait_until_stopped()
         ranks.signal(1, signal.SIGSTOP)
         ranks.signal(0, signal.SIGTERM)
+        ranks.go_on()
         polling = threading.Event()
         while ranks.processes[0].poll() is None:
             polling.wait(1.2)
@@ -224,7 +260,8 @@ def test_a_second_signal_ends_a_rank_at_once_though_another_is_silent(config: Pa
 
 @pytest.mark.sweep
 @pytest.mark.slow
-def test_a_full_disk_at_rank_0_ends_all_and_only_rank_0_says_so(config: Path, tmp_path: Path) -> None:
+def test_a_full_disk_at_rank_0_ends_all_and_only_rank_0_says_so(tmp_path: Path) -> None:
+    config = write_small(tmp_path, **{**LONG, "round": {"rounds": 200}})
     limits = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))"
     with RankProcesses(config, tmp_path / "out", size=3, limits=limits) as ranks:
         codes, said = ranks.ended()
@@ -242,16 +279,6 @@ def test_bad_input_is_said_by_rank_0_alone(tmp_path: Path) -> None:
     assert said[1] == ""
 
 
-def test_a_folder_of_configurations_is_refused_under_torchrun(tmp_path: Path) -> None:
-    (tmp_path / "configs").mkdir()
-    write_small(tmp_path / "configs")
-    with RankProcesses(tmp_path / "configs", tmp_path / "out", size=2) as ranks:
-        codes, said = ranks.ended()
-    assert codes == [BAD_INPUT] * 2
-    assert "is a folder; under torchrun, run one configuration at a time" in said[0]
-    assert said[1] == ""
-
-
 @pytest.mark.sweep
 def test_a_rank_that_lacks_its_data_is_heard_by_rank_0(config: Path, tmp_path: Path) -> None:
     nowhere = {1: ["--data", str(tmp_path / "nowhere")]}
@@ -260,15 +287,6 @@ def test_a_rank_that_lacks_its_data_is_heard_by_rank_0(config: Path, tmp_path: P
     assert codes == [BAD_INPUT] * 2
     assert "nowhere: no such folder" in said[0]
     assert said[1] == ""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_ranks_on_loopback_listen_there_alone(config: Path, tmp_path: Path) -> None:
-    with RankProcesses(config, tmp_path / "out") as ranks:
-        ranks.wait_for_rounds(10)
-        # Rank 0 of a job without torchrun has its store too, which listens everywhere.
-        assert listening(ranks.processes[1].pid) == {LOOPBACK}
 
 
 def listening(pid: int) -> set[str]:
@@ -296,42 +314,44 @@ def free_port() -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_torchrun_starts_a_job_that_lost_a_rank_again_and_it_goes_on(
     config: Path, whole: bytes, tmp_path: Path
 ) -> None:
     out = tmp_path / "job"
-    options = ["--standalone", "--nproc-per-node=2", "--max-restarts=3", "-m", "experiments.cli"]
-    job = subprocess.Popen(
-        [sys.executable, "-m", "torch.distributed.run", *options, "run", str(config), "--out", str(out)],
+    options = ["--standalone", "--nproc-per-node=2", "--max-restarts=3"]
+    command = ["-m", "tests.reliability.stopping", str(STOPS_IN), "run", str(config), "--out", str(out)]
+    job = psutil.Popen(
+        [sys.executable, "-m", "torch.distributed.run", *options, *command],
         cwd=ROOT,
         env=ENVIRONMENT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
-    log, polling = out / "global" / "seed-0" / "log.jsonl", threading.Event()
-    while job.poll() is None and (not log.is_file() or log.read_bytes().count(b"\n") < 60):
-        polling.wait(0.01)
-    [victim] = [pid for pid in children(job.pid) if b"RANK=1" in environment(pid)]
-    os.kill(victim, signal.SIGKILL)
-    said = job.communicate(timeout=PATIENCE_S)[1]
+    try:
+        wait_until(lambda: is_stopped(ranks_of(job).get("0")) or job.poll() is not None, PATIENCE_S)
+        ranks = ranks_of(job)
+        ranks["1"].kill()
+        ranks["0"].resume()
+        said = job.communicate(timeout=PATIENCE_S)[1]
+    finally:
+        if job.poll() is None:
+            for process in (*job.children(recursive=True), job):
+                process.kill()
+            job.communicate()
     assert job.returncode == 0, said
     assert "going on from round" in said
     assert logs(out) == whole
 
 
-def children(parent: int) -> Iterator[int]:
-    """Ids of the processes that `parent` started."""
-    for folder in Path("/proc").iterdir():
-        try:
-            if folder.name.isdigit():
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                if fields[1] == str(parent):
-                    yield int(folder.name)
-        except OSError:  # gone meanwhile
-            continue
+def ranks_of(job: psutil.Process) -> dict[str, psutil.Process]:
+    """The processes that torchrun has started, by their rank."""
+    found = {}
+    for child in job.children():
+        with suppress(psutil.Error):  # gone meanwhile
+            found[child.environ().get("RANK", "")] = child
+    return found
 
 
-def environment(pid: int) -> list[bytes]:
-    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+def is_stopped(process: psutil.Process | None) -> bool:
+    return process is not None and process.status() == psutil.STATUS_STOPPED

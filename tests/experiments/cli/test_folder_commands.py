@@ -164,3 +164,16 @@ def test_arms_that_have_not_run_are_no_rows_of_the_printed_table(
 ) -> None:
     assert "oracle" not in driftscale("run", folder, "--arms", "oblivious", "--seeds", "0").out
     assert "oracle" in driftscale("run", folder, "--seeds", "0").out
+
+
+def test_a_folder_is_refused_under_torchrun_by_rank_0_alone(
+    driftscale: Driftscale, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    ended = driftscale("run", folder)
+    assert ended.code == 2
+    assert ended.error == f"{folder}: is a folder; under torchrun, run one configuration at a time"
+    monkeypatch.setenv("RANK", "1")
+    ended = driftscale("run", folder)
+    assert (ended.code, ended.err) == (2, "")

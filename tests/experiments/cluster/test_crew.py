@@ -3,12 +3,14 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from distributed import Client
 
 from experiments.cluster import crew as crew_module
 from experiments.cluster.connection import local_cluster
@@ -68,12 +70,17 @@ def test_a_worker_without_our_code_is_refused(error: Exception) -> None:
     assert facts.refusal == f"worker {ADDRESS} has no driftscale, or another one: {error}"
 
 
-def test_a_job_for_a_worker_that_has_just_left_has_ended(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with local_cluster(1) as client:
+        yield client
+
+
+def test_a_job_for_a_worker_that_has_just_left_has_ended(client: Client, tmp_path: Path) -> None:
     plan = a_plan(tmp_path, "ab", [0])
     job = Job(plan.runs()[0], is_draw=True, files={})
     with (
         locked(plan.directory.path),
-        local_cluster(1) as client,
         DaskCrew(client, [plan], None, same_data=True).at_work() as crew,
     ):
         gone = "tls://127.0.0.1:1"
@@ -98,12 +105,13 @@ def test_workers_are_not_silent_for_as_long_as_the_command_was_suspended(
     assert silences_s == [0.0, 4.0, 8.0, 0.0, 4.0]
 
 
-def test_a_worker_that_is_silent_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_is_silent_is_not_waited_for(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(crew_module, "SILENT_S", 2.0)
     plan = a_plan(tmp_path, "ab", [0])
     with (
         locked(plan.directory.path),
-        local_cluster(1) as client,
         DaskCrew(client, [plan], None, same_data=False).at_work() as crew,
     ):
         [process] = client.run(os.getpid).values()

@@ -118,34 +118,19 @@ def test_without_keys_nothing_listens_beyond_loopback(cluster):
     assert hosts == ["127.0.0.1"] * 3  # scheduler, nanny, worker
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (("scheduler", "--host", "0.0.0.0"), "everybody who reaches a dask port"),
-        (("scheduler", "--keys", "nowhere"), "certificate.pem: cannot be read"),
-        (("scheduler", "--scheduler-file", "nowhere/x.json"), "--scheduler-file nowhere/x.json"),
-        (("worker", "tcp://10.0.0.7:1"), "--insecure-cluster"),
-        (("worker", "tcp://127.0.0.1:1", "--host", "0.0.0.0"), "everybody who reaches a dask port"),
-        (("worker", "tcp://127.0.0.1:1", "--local-directory", "nowhere"), "no such folder"),
-        (("worker", "10.0.0.7:1"), "must be tls://HOST:PORT"),
-        (("worker", "tls://10.0.0.7:1"), "tls:// needs keys"),
-        (("scheduler", "--host", "203.0.113.9", "--insecure-cluster"), "cannot listen there"),
-        (("keys", "/dev/null/keys"), "no folder for keys can be made"),
-    ],
-)
-def test_bad_input_is_one_line(cluster, arguments, why):
-    process, line = cluster(*arguments)
-    assert line.startswith("error: ")
-    assert why in line
-    assert ended(process) == (2, "")
-
-
 def test_a_port_that_is_taken_is_said(cluster):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         process, line = cluster("scheduler", "--port", port)
         assert f"--host 127.0.0.1 --port {port}: cannot listen there" in line
         assert ended(process) == (2, "")
+
+
+def test_a_host_that_is_another_machine_is_said(cluster):
+    process, line = cluster("scheduler", "--host", "203.0.113.9", "--insecure-cluster")
+    assert line.startswith("error: ")
+    assert "cannot listen there" in line
+    assert ended(process) == (2, "")
 
 
 def test_a_client_that_gives_a_run_up_leaves_it_at_work(cluster, tmp_path):
