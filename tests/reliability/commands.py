@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,13 @@ class ActingParameters(Parameters):
 
 
 class Acting(Single):
-    """One model for everybody; from a round on it does what files in the folder `acts` are called."""
+    """One model for everybody; from a round on it does what files in the folder ACTS/`acts` are called."""
 
     Parameters = ActingParameters
 
     def on_data(self, view):
         if view.round >= self.parameters.round:
-            self._act(Path(self.parameters.acts), view.round)
+            self._act(Path(os.environ["ACTS"], self.parameters.acts), view.round)
         return super().on_data(view)
 
     def _act(self, acts, round):
@@ -77,7 +77,7 @@ class Command:
     """`driftscale ARGUMENTS` in a session of its own, as a terminal starts it; `said` is its standard error.
 
     `temporary` is its folder for temporary files, `path` comes before the source tree `root` on the path of
-    its processes; `within` is a command that is to start it.
+    its processes; `within` is a command that is to start it, `environment` what else it is to find there.
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class Command:
         path: Sequence[Path] = (),
         root: Path = ROOT,
         within: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         temporary.mkdir(exist_ok=True)
         self._file = temporary.with_name(f"{temporary.name}-said-{time.monotonic_ns()}")
@@ -98,6 +99,7 @@ class Command:
                     **os.environ,
                     "PYTHONPATH": os.pathsep.join(map(str, [*path, root])),
                     "TMPDIR": str(temporary),
+                    **(environment or {}),
                 },
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

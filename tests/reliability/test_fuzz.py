@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import faulthandler
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from emulator.errors import EmulatorError
+from tests.reliability import fuzz_readers
 from tests.reliability.mutations import made
 from tests.reliability.readers import READERS
 
@@ -72,15 +72,17 @@ def test_an_input_is_made_of_its_key_alone() -> None:
         ]
 
 
-def test_the_long_run_counts_what_it_does_and_saves_nothing_where_it_finds_nothing(tmp_path: Path) -> None:
-    script = Path(__file__).with_name("fuzz_readers.py")
+def test_the_long_run_counts_what_it_does_and_saves_nothing_where_it_finds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ["--inputs", "40", "--reader", "idx", "--save", str(tmp_path / "found")]
-    done = subprocess.run(
-        [sys.executable, script, *arguments], capture_output=True, text=True, timeout=MOST_S, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "40 inputs, 0 findings" in done.stdout
-    [_, line, _] = done.stdout.splitlines()
+    monkeypatch.setattr(sys, "argv", ["fuzz_readers.py", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        fuzz_readers.main()
+    printed = capsys.readouterr().out
+    assert ended.value.code == 0, printed
+    assert "40 inputs, 0 findings" in printed
+    [_, line, _] = printed.splitlines()
     reader, inputs, accepted, refused, *_ = line.split()
     assert (reader, int(inputs), int(accepted) + int(refused)) == ("idx", 40, 40)
     assert not (tmp_path / "found").exists()

@@ -31,6 +31,25 @@ def test_a_step_that_is_taken_once_is_no_slope() -> None:
     assert slope([(number, 10**6 if number > 30 else 0) for number in range(1, 101)]) == 0
 
 
+def test_growth_is_that_by_round_and_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = [(number, 1000 + 7 * number) for number in range(1, 101)]
+    monkeypatch.setattr("experiments.bench.memory.in_a_process", lambda module, rounds: seen)
+    growth, grown = growth_figures(100, 1, ignore)
+    assert (growth.name, growth.value, growth.unit, growth.better) == (
+        "memory-growth",
+        pytest.approx(7.0),
+        "B/round",
+        "lower",
+    )
+    assert (grown.name, grown.value, grown.unit, grown.better) == (
+        "memory-grown",
+        pytest.approx(0.518),
+        "kB",
+        "lower",
+    )
+
+
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_growth_is_bytes_per_round_of_a_run_in_a_process_of_its_own() -> None:
     growth, grown = growth_figures(12, 1, ignore)

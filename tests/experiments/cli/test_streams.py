@@ -8,8 +8,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -52,11 +53,16 @@ def test_a_run_whose_reader_is_gone_does_all_its_work_first(tmp_path: Path) -> N
     assert (out / "report.html").exists()
 
 
-def test_output_for_which_there_is_no_room_ends_with_3() -> None:
+@pytest.fixture
+def full() -> Iterator[IO[str]]:
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     with Path("/dev/full").open("w") as full:
-        ended = started("--version", stdout=full, stderr=subprocess.PIPE)
+        yield full
+
+
+def test_output_for_which_there_is_no_room_ends_with_3(full: IO[str]) -> None:
+    ended = started("--version", stdout=full, stderr=subprocess.PIPE)
     assert ended.returncode == 3
     assert ended.stderr.startswith("error: standard output cannot be written (No space left on device): ")
 
@@ -78,12 +84,18 @@ def test_where_the_streams_are_closed_from_the_start_no_log_gets_their_numbers(t
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_nobody_at_standard_error_changes_no_exit_code(code: int, tmp_path: Path) -> None:
-    bad = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}
-    failing = ["run", write_small(tmp_path, arm=[bad]), "--out", tmp_path / "out"]
-    arguments = ["--version"] if code == 0 else failing
-    ended = started(*arguments, stdout=subprocess.PIPE, stderr=a_pipe_without_a_reader())
+def test_nobody_at_standard_error_changes_no_exit_code(code: int, full: IO[str]) -> None:
+    stdout = subprocess.PIPE if code == 0 else full
+    ended = started("--version", stdout=stdout, stderr=a_pipe_without_a_reader())
     assert ended.returncode == code
+
+
+def test_runs_that_fail_before_nobody_at_standard_error_end_with_3(
+    driftscale: Driftscale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}
+    monkeypatch.setattr("sys.stderr", Gone(errno.EPIPE))
+    assert driftscale("run", write_small(tmp_path, arm=[bad])).code == 3
 
 
 class Gone(io.StringIO):

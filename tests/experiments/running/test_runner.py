@@ -397,13 +397,13 @@ def test_a_run_that_diverges_in_its_last_evaluation_is_marked_failed(tmp_path: P
 # -- processes that are ended from outside ------------------------------------------------------------------
 
 
-LONG: dict[str, Any] = {"round": {"rounds": 60}, "seeds": [0, 1, 2, 3]}
+SEVERAL: dict[str, Any] = {"round": {"rounds": 12}, "seeds": [0, 1]}
 
 
 def started(config: Path, out: Path) -> subprocess.Popen[str]:
     """A run in a process of its own that has stopped, with one run finished and others to come."""
     killing = Killing(config, out, every_round=False)
-    process = killing.start(f"stop_in_round({LONG['round']['rounds'] + 10})")
+    process = killing.start(f"stop_in_round({SEVERAL['round']['rounds'] + 5})")
     killing.wait_until_stopped(process)
     return process
 
@@ -411,7 +411,7 @@ def started(config: Path, out: Path) -> subprocess.Popen[str]:
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("uninterrupted") / "run"
-    play(small(**LONG), out)
+    play(small(**SEVERAL), out)
     return logs(out)
 
 
@@ -419,7 +419,7 @@ def test_a_killed_process_leaves_finished_runs_whole_and_the_same_command_comple
     tmp_path: Path, uninterrupted: dict[str, bytes]
 ) -> None:
     out = tmp_path / "run"
-    config = write_small(tmp_path, **LONG)
+    config = write_small(tmp_path, **SEVERAL)
     with started(config, out) as process:
         process.kill()
         process.communicate()
@@ -435,7 +435,7 @@ def test_a_killed_process_leaves_finished_runs_whole_and_the_same_command_comple
     story = play(load_experiment(config), out)
     assert [told for told in story.told if told[0] == "skipped"] == [
         ("skipped", arm, seed)
-        for seed in LONG["seeds"]
+        for seed in SEVERAL["seeds"]
         for arm in ("global", "fielding")
         if (arm, seed) in done
     ]
@@ -445,7 +445,7 @@ def test_a_killed_process_leaves_finished_runs_whole_and_the_same_command_comple
 
 def test_ctrl_c_ends_with_130_and_the_summary_of_what_is_finished(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    with started(write_small(tmp_path, **LONG), out) as process:
+    with started(write_small(tmp_path, **SEVERAL), out) as process:
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGCONT)
         printed, said = process.communicate(timeout=PATIENCE_S)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import gc
+import json
 
 import pytest
 
+from experiments.bench.probes import growth
 from experiments.bench.probes.growth import Watching
 from experiments.running.plan import PlannedRun, Reached
 
@@ -20,3 +22,8 @@ def test_memory_is_looked_at_without_garbage_so_many_times_in_a_run_however_long
     assert [number for number, _ in watching.seen] == [2, 4, 6, 8]
     assert len(collected) == 4
     assert all(resident > 1e6 for _, resident in watching.seen)
+
+
+def test_a_short_run_tells_its_memory_after_every_round(capsys: pytest.CaptureFixture[str]) -> None:
+    growth.main(4)
+    assert [number for number, _ in json.loads(capsys.readouterr().out)] == [1, 2, 3, 4]
