@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -63,17 +64,24 @@ def log_of(out: Path) -> bytes:
     return RunDirectory(out).log_path("fielding", 0).read_bytes()
 
 
-@pytest.fixture
-def whole(tmp_path: Path) -> bytes:
-    play(small(**EVERY_ROUND), tmp_path / "whole")
-    return log_of(tmp_path / "whole")
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    out = tmp_path_factory.mktemp("whole") / "out"
+    play(small(**EVERY_ROUND), out)
+    return log_of(out)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("stopped") / "out"
+    play(small(**EVERY_ROUND), out, stop_after=6)
+    return out
 
 
 @pytest.fixture
-def out(tmp_path: Path) -> Path:
+def out(stopped: Path, tmp_path: Path) -> Path:
     """A directory in which a run was stopped after six rounds."""
-    play(small(**EVERY_ROUND), tmp_path / "out", stop_after=6)
-    return tmp_path / "out"
+    return Path(shutil.copytree(stopped, tmp_path / "out"))
 
 
 def checkpoints(out: Path) -> list[Path]:

@@ -21,7 +21,7 @@ from experiments.running.runner import run_plan
 from tests.experiments.small import Story, small, write_small
 from tests.reliability.kills import Killing, results
 
-EVERY_ROUND: dict[str, Any] = {"checkpoint": {"every_rounds": 1}, "round": {"rounds": 60}}
+EVERY_ROUND: dict[str, Any] = {"checkpoint": {"every_rounds": 1}, "round": {"rounds": 30}}
 
 
 class Acting(Story):
@@ -67,7 +67,7 @@ def largest_file(num_bytes: int) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("limit", "file", "kept"),
-    [(20_000, r"log\.jsonl", True), (4_000, "checkpoint", False)],
+    [(10_000, r"log\.jsonl", True), (4_000, "checkpoint", False)],
     ids=["the log", "the checkpoint"],
 )
 def test_a_file_that_grows_too_large_stops_the_run_which_goes_on_when_there_is_room(
@@ -91,7 +91,7 @@ def test_a_file_that_grows_too_large_stops_the_run_which_goes_on_when_there_is_r
 
 def test_no_other_run_is_tried_on_a_full_disk(tmp_path: Path) -> None:
     story = Story()
-    with largest_file(20_000), pytest.raises(ResumableError):
+    with largest_file(10_000), pytest.raises(ResumableError):
         play(small(**EVERY_ROUND), tmp_path / "out", story)
     assert story.told == [("run", "global", 0)]
 
@@ -145,7 +145,7 @@ def fill(folder: Path, leave: int) -> Path:
     return ballast
 
 
-@pytest.mark.parametrize("leave", [0, 4096, 40_960])
+@pytest.mark.parametrize("leave", [0, 4096, 16_384])
 def test_a_disk_that_fills_stops_the_run_which_goes_on_when_there_is_room(
     leave: int, disk: Path, whole: list[bytes]
 ) -> None:

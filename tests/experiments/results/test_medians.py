@@ -146,7 +146,7 @@ POPULATION = 400_000  # draws that true medians are taken from
 WORLD_SPREAD, ARM_SPREAD = 0.5, 0.3  # of logarithms: what a seed does to both arms, and to one alone
 
 
-@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize("seeds", [3, pytest.param(5, marks=pytest.mark.sweep), 10])
 @pytest.mark.parametrize("speedup", [1.0, 1.6])
 @pytest.mark.parametrize("first_s", [0.0, 30.0])
 @pytest.mark.parametrize("horizon_s", [INF, 75.0, 40.0])

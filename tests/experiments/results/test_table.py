@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 
 import pytest
 
@@ -25,10 +26,9 @@ def an_entry(name, finished, planned, failed=0, steps=None, scored_steps=None, r
     }
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """sine has two arms and two seeds; circle lacks the second arm and the published values."""
-    folder = tmp_path / "feddrift"
+@pytest.fixture(scope="module")
+def drifts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("drifts") / "feddrift"
     sine = a_directory(
         folder / "sine",
         ["oblivious", "oracle"],
@@ -44,6 +44,12 @@ def folder(tmp_path):
     for directory in (sine, circle):
         write_results(directory)
     return folder
+
+
+@pytest.fixture
+def folder(drifts, tmp_path):
+    """sine has two arms and two seeds; circle lacks the second arm and the published values."""
+    return shutil.copytree(drifts, tmp_path / "feddrift")
 
 
 def test_arms_are_rows_experiments_are_columns_and_cells_stand_beside_published_values(folder):

@@ -16,7 +16,7 @@ from traces.availability import IntervalAvailability, from_intervals
 
 NEVER = float("inf")
 TICK_S = 0.25
-LONGEST = 40  # ticks
+LONGEST = 24  # ticks
 HORIZON = 3 * (LONGEST + 5)
 
 
