@@ -49,8 +49,13 @@ def alone(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Callab
     return alone
 
 
-@pytest.mark.parametrize("size", [1, 2])
-@pytest.mark.parametrize("name", ARMS)
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        *((name, 2) for name in ARMS),
+        *(pytest.param(name, 1, marks=[] if name in FEW else pytest.mark.sweep) for name in ARMS),
+    ],
+)
 def test_a_log_is_the_same_by_any_number_of_ranks(
     name: str, size: int, world_of: WorldOf, alone: Callable[[str], bytes], tmp_path: Path
 ) -> None:
