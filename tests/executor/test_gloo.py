@@ -86,4 +86,4 @@ def test_processes_meet_by_gloo(tmp_path: Path) -> None:
         [sys.executable, "-c", SPEAKING, str(rank), "2", str(tmp_path / "store")] for rank in range(2)
     ]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
-    assert [process.communicate(timeout=100)[0] for process in processes] == ["done\n"] * 2
+    assert [process.communicate(timeout=300)[0] for process in processes] == ["done\n"] * 2

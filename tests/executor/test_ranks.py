@@ -108,10 +108,10 @@ def test_a_rank_that_computes_something_else_is_named_in_all() -> None:
 
 def test_a_rank_that_is_gone_or_silent_ends_the_others() -> None:
     def play(ranks: Ranks) -> None:
-        ranks.timeout_s = 0.2
         ranks.exchange(None)
         if ranks.rank == 1:
             return
+        ranks.timeout_s = 0.2
         ranks.exchange(None)
 
     first, gone, third = together(3, play)

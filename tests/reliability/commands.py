@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 LOOK_S = 0.02
 
 PART = '''

@@ -16,7 +16,9 @@ from emulator.errors import ConfigurationError, InputError
 from experiments.cluster.connection import joined_cluster, local_cluster
 from experiments.cluster.keys import make_credentials, write_keys
 
-PATIENCE_S = 20
+PATIENCE_S = 240
+AT_ONCE_S = 20
+"""Wall seconds in which workers are gone, however long their tasks would take."""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,9 @@ def received(connection):
 def test_a_certificate_of_another_cluster_is_refused(client):
     stranger = make_credentials().security()
     with pytest.raises(OSError, match="certificate"):
-        distributed.Client(client.scheduler.address, security=stranger, timeout=2, set_as_default=False)
+        distributed.Client(
+            client.scheduler.address, security=stranger, timeout=PATIENCE_S, set_as_default=False
+        )
 
 
 def test_workers_have_one_thread_and_neither_limits_nor_a_profiler(client):
@@ -149,10 +153,8 @@ def test_workers_end_with_a_killed_command(tmp_path):
 
 def test_workers_at_work_or_stuck_are_killed_at_the_end_and_dask_prints_nothing(tmp_path):
     with start(tmp_path, "os.kill(pids[0], signal.SIGSTOP)") as command:
-        started_s = time.monotonic()
         workers = [int(pid) for pid in command.stdout.readline().split()]
-        out, errors = command.communicate(timeout=PATIENCE_S)
-        assert time.monotonic() - started_s < PATIENCE_S
+        out, errors = command.communicate(timeout=AT_ONCE_S)
     assert (command.returncode, out, errors) == (0, "", "")
     assert not any(map(psutil.pid_exists, workers))
     assert [path.name for path in tmp_path.iterdir()] == ["command.py"]

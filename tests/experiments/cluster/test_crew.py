@@ -85,7 +85,7 @@ def test_a_job_for_a_worker_that_has_just_left_has_ended(client: Client, tmp_pat
     ):
         gone = "tls://127.0.0.1:1"
         crew.begin(gone, job)
-        assert crew.next_event(10.0) == Ended(gone, job, None, "its process ended")
+        assert crew.next_event(240.0) == Ended(gone, job, None, "its process ended")
 
 
 def test_workers_are_not_silent_for_as_long_as_the_command_was_suspended(

@@ -14,7 +14,7 @@ from experiments.cluster.connection import joined_cluster
 from experiments.cluster.keys import write_keys
 from experiments.cluster.settings import OWN_DATA
 
-PATIENCE_S = 30
+PATIENCE_S = 240
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def keep_until_told(told):
     asked = threading.Event()
     sys.modules["experiments.cluster.members"] = types.SimpleNamespace(leave=asked.set)
     pathlib.Path(told).write_text("at work")
-    asked.wait(60)
+    asked.wait(600)
     pathlib.Path(told).write_text("stored")
     return "stored"
 
