@@ -9,5 +9,6 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("driftscale", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("driftscale")
 
-# nohup has it ignored, and all that the tests start would inherit that.
+# nohup, and a shell in the background, have them ignored, and all that tests start would inherit that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
