@@ -9,8 +9,7 @@ a third party's, from its own tests:
 
 Parts have state, so a check takes a function that makes a fresh one, and plays it in the real federation over
 fake ports, among simple parts. Where two are played side by side, one is stored and put back before whatever
-is asked of it, as in a run that was interrupted. No part draws from a
-global generator, or seeds one.
+is asked of it, as in a run that was interrupted. No part draws from a global generator, or seeds one.
 
 `check_model` and `check_rule` need torch, which is imported with the first of them that is used.
 """
