@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from experiments.running.plan import PlannedRun
+if TYPE_CHECKING:
+    from experiments.running.plan import PlannedRun
+
 
 SHARE = 0.8
 """Of the memory that was available at the start."""

@@ -21,7 +21,7 @@ PACINGS = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_visits_opened_are_completed_dropped_abandoned_or_out_after_each_step(data: st.DataObject) -> None:
     clients = data.draw(st.integers(1, 8))

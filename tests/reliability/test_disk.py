@@ -67,7 +67,7 @@ def largest_file(num_bytes: int) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("limit", "file", "kept"),
-    [(10_000, r"log\.jsonl", True), (4_000, "checkpoint", False)],
+    [(16_000, r"log\.jsonl", True), (4_000, "checkpoint", False)],
     ids=["the log", "the checkpoint"],
 )
 def test_a_file_that_grows_too_large_stops_the_run_which_goes_on_when_there_is_room(

@@ -130,8 +130,8 @@ def test_published_values_are_those_of_the_paper() -> None:
 def test_every_arm_can_be_put_together(experiment: Experiment) -> None:
     for arm in experiment.arm:
         parts = build_parts(experiment, arm)
-        quota = parts.pacing.quota(np.array([10]))
-        assert parts.pacing.wanted(quota).tolist() == [10]
+        lane, none = np.array([10]), np.array([0])
+        assert parts.pacing.opens(parts.pacing.quota(lane), lane, none, none).tolist() == [10]
         assert (len(parts.schedules) == 1) is (arm.name == "adaptive-fedavg")
         assert [rule.build() for rule in arm.solver]
         assert arm.training.model.build()
