@@ -30,7 +30,7 @@ class Part(Stateful, ABC):
     """
 
     Parameters: ClassVar[type[Parameters]]
-    oracle: bool = False
+    oracle: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

@@ -5,7 +5,8 @@ N clients; ids are arrays of client ids, shape (n,); answers follow the ids row 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -171,6 +172,15 @@ class Executor(Protocol):
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
         """Score each client's test `samples` with what `plan` says of `models` (M, P)."""
         ...
+
+
+Meter = Callable[[str], AbstractContextManager[None]]
+"""Counts the wall time of what is done within, by a name; its owner has the clock."""
+
+
+def unmeasured(what: str) -> AbstractContextManager[None]:
+    """The meter that counts nothing."""
+    return nullcontext()
 
 
 @dataclass(frozen=True)

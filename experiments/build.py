@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from executor.malloc import give_back_freed_memory
 from executor.replicas import ReplicatedExecutor
 from experiments.config import Arm, Experiment, Locate
 from experiments.naming import naming
-from experiments.stopwatch import Stopwatch, TimedClusterer, TimedExecutor
+from experiments.stopwatch import Stopwatch
 from traces.sources import TraceContext
 from traces.trace import Trace, TraceStream
 
@@ -114,7 +114,6 @@ def build_emulation(
 ) -> Emulation:
     """One (arm, seed), ready to run; `stopwatch` collects where its wall time goes."""
     parts = build_parts(experiment, arm)
-    parts = replace(parts, clusterer=TimedClusterer(parts.clusterer, stopwatch))
     latency = TIME_MODELS[experiment.devices.time_model](
         world.fleet, resolve_model_factor(experiment, arm, world)
     )
@@ -136,9 +135,10 @@ def build_emulation(
         stream=TraceStream(world.trace),
         availability=world.availability,
         latency=latency,
-        executor=TimedExecutor(executor, stopwatch),
+        executor=executor,
         streams=world.streams,
         faults=world.faults,
+        meter=stopwatch.measure,
     )
     return Emulation(Coordinator(federation, parts.pacing), log, observers)
 

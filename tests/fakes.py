@@ -49,7 +49,7 @@ from emulator.messages import (
     Updates,
 )
 from emulator.plugins import NoParameters
-from emulator.ports import Segment, Split
+from emulator.ports import Meter, Segment, Split, unmeasured
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 
@@ -304,6 +304,7 @@ class Population:
     nonfinite_updates: Literal["drop", "stop"] = "drop"
     faults: FaultParameters = field(default_factory=FaultParameters)
     seed: int = 0
+    meter: Meter = unmeasured
 
     def coordinator(self) -> Coordinator:
         clients = len(self.executor.targets)
@@ -336,6 +337,7 @@ class Population:
             executor=self.executor,
             streams=RandomStreams(self.seed),
             faults=Faults(self.faults, clients, stream.num_labels, RandomStreams(self.seed)),
+            meter=self.meter,
         )
         return Coordinator(federation, pacing)
 

@@ -47,7 +47,7 @@ from emulator.messages import (
     TrainTasks,
     Work,
 )
-from emulator.ports import Availability, Executor, SampleStream
+from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree, as_tree, of_tree
@@ -69,6 +69,7 @@ class Federation:
         executor: Executor,
         streams: RandomStreams,
         faults: Faults | None = None,
+        meter: Meter = unmeasured,
     ) -> None:
         self.parts = parts
         self.settings = settings
@@ -78,6 +79,7 @@ class Federation:
         self._availability = availability
         self._latency = latency
         self._executor = executor
+        self._meter = meter
         self._faults = faults or no_faults(stream.num_clients, stream.num_labels, streams)
         self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
         self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
@@ -100,6 +102,7 @@ class Federation:
             ledger=self.ledger,
             streams=streams,
             faults=self._faults,
+            meter=meter,
         )
         corrupts = self._faults.parameters.corrupt > 0
         self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
@@ -168,7 +171,9 @@ class Federation:
         self._questions.open_moment(now_s)
         drift = self._hear(round_, news) if clusterer.representation is not None else {}
         # Step 3: the clusterer decides which models exist and who belongs to which.
-        self._apply(clusterer.on_data(self._view(clusterer, round_, drift=drift, changed=news)))
+        with self._meter("cluster_s"):
+            assigned = clusterer.on_data(self._view(clusterer, round_, drift=drift, changed=news))
+        self._apply(assigned)
         # Step 4: the memory claims what arrived for the models that its clients belong to now.
         self._claim(round_)
         # The registration precedes the emulation: it costs bytes, and no virtual time.
@@ -247,7 +252,8 @@ class Federation:
         self._questions.open_moment(now_s)
         # Step 3: the clusterer may still move participants.
         clusterer = self.parts.clusterer
-        assigned = clusterer.on_participants(self._view(clusterer, round_, participants=clients))
+        with self._meter("cluster_s"):
+            assigned = clusterer.on_participants(self._view(clusterer, round_, participants=clients))
         if assigned is not None:
             self._apply(assigned)
             self._claim(round_)
@@ -316,7 +322,8 @@ class Federation:
             return
         aggregator, clusterer = self.parts.aggregator, self.parts.clusterer
         weights = aggregator.weights(tasks.model, tasks.samples.counts(), self._view(aggregator, round_))
-        trained = self._executor.train(tasks, cohort.models, start, weights)
+        with self._meter("train_s"):
+            trained = self._executor.train(tasks, cohort.models, start, weights)
         updates, progress.rejected = self._divergence.usable(round_, trained)
         with_samples = np.flatnonzero(updates.num_samples > 0)
         if len(with_samples) == 0:
@@ -330,7 +337,9 @@ class Federation:
         self.bank.publish(models, updated=(self.bank.ids[:, None] == updates.model).any(axis=1))
         self._solver_state.commit(updates)
         # Step 4: the clusterer sees the updates.
-        self._apply(clusterer.on_updates(self._view(clusterer, round_, **news)))
+        with self._meter("cluster_s"):
+            assigned = clusterer.on_updates(self._view(clusterer, round_, **news))
+        self._apply(assigned)
 
     def close_round(self, round_: int, opened_s: float, now_s: float) -> tuple[RoundRecord, float]:
         """The round is over: its record, and the instant at which the slowest answer is in."""
@@ -359,7 +368,8 @@ class Federation:
                 f"round {round_}: no scored client holds test samples any more at data step "
                 f"{self._stream.step}; a trace must last as long as round.rounds = {settings.rounds}"
             )
-        plan = self.parts.clusterer.serve(self._view(self.parts.clusterer, round_))
+        with self._meter("cluster_s"):
+            plan = self.parts.clusterer.serve(self._view(self.parts.clusterer, round_))
         measured = measure(
             self._executor,
             self.bank,
@@ -367,6 +377,7 @@ class Federation:
             self._stream,
             self.scored_clients,
             of_each=settings.log_client_accuracy,
+            meter=self._meter,
         )
         self._divergence.refuse(round_, measured.loss or 0.0)
         return measured

@@ -9,7 +9,7 @@ import numpy as np
 from coordinator.federation.bank import ModelBank
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import InferencePlan
-from emulator.ports import Executor, SampleStream
+from emulator.ports import Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
 
 
@@ -51,6 +51,7 @@ def measure(
     clients: Ints,
     *,
     of_each: bool = False,
+    meter: Meter = unmeasured,
 ) -> Measurement:
     """Score the test samples of `clients` with what `plan` says of the models; one at least must hold some.
 
@@ -60,7 +61,8 @@ def measure(
     """
     samples = stream.held(clients, "test")
     plan_of_clients = plan.take(clients)
-    evaluation = executor.evaluate(bank.parameters, plan_of_clients, samples)
+    with meter("evaluate_s"):
+        evaluation = executor.evaluate(bank.parameters, plan_of_clients, samples)
     serving = plan_of_clients.first()
     histograms = stream.label_histograms(clients)
     scored = (samples.counts() > 0) & (serving >= 0)

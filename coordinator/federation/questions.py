@@ -22,7 +22,7 @@ from emulator.messages import (
     SampleRanges,
     Work,
 )
-from emulator.ports import Availability, Executor
+from emulator.ports import Availability, Executor, Meter, unmeasured
 from emulator.proportions import largest_remainder
 from emulator.seeding import RandomStreams
 from emulator.storage.state_tree import Tree
@@ -48,6 +48,7 @@ class Questions(Stateful):
         ledger: Ledger,
         streams: RandomStreams,
         faults: Faults,
+        meter: Meter = unmeasured,
     ) -> None:
         self._num_clients = num_clients
         self._bank = bank
@@ -57,6 +58,7 @@ class Questions(Stateful):
         self._ledger = ledger
         self._streams = streams
         self._faults = faults
+        self._meter = meter
         self._asked = 0
         self._exchanges = 0
         self._now_s = 0.0
@@ -119,7 +121,8 @@ class Questions(Stateful):
             drawn = np.flatnonzero(ranges.counts() > 0)
             asked, ranges = asked[drawn], ranges.take(drawn)
         self._asked += 1
-        scores = self._executor.score(self._bank.parameters[models], ranges, metrics)
+        with self._meter("score_s"):
+            scores = self._executor.score(self._bank.parameters[models], ranges, metrics)
         downloads = np.zeros(len(asked))
         for model in models.tolist():
             holders = self._holders_of(model)
