@@ -17,7 +17,7 @@ from experiments import contracts
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(__file__).with_name("plugin_package")
-COMMANDS = (["parts", "clusterer"], ["parts", "source"], ["profiles", "list"])
+COMMANDS = (["parts", "clusterer"], ["parts", "pacing"], ["parts", "source"], ["profiles", "list"])
 
 
 @pytest.fixture
@@ -52,9 +52,10 @@ def run(*command: str, environment: dict[str, str]) -> str:
 
 
 def test_parts_of_a_few_lines_keep_to_the_contracts(field_parts: ModuleType) -> None:
-    for part in (field_parts.EvenAndOdd, field_parts.Clouds):
+    for part in (field_parts.EvenAndOdd, field_parts.Clouds, field_parts.SemiSync):
         contracts.check_part(part, part.Parameters())
     contracts.check_clusterer(lambda: field_parts.EvenAndOdd(field_parts.EvenAndOdd.Parameters()))
+    contracts.check_pacing(lambda cohort: field_parts.SemiSync(field_parts.SemiSyncParameters(), cohort))
     contracts.check_trace_source(lambda: field_parts.Clouds(field_parts.CloudsParameters()))
     contracts.check_device_profile(field_parts.TwoSpeeds())
 
@@ -72,6 +73,7 @@ def test_commands_list_the_parts_of_an_installed_package(environment: dict[str, 
         environment=environment,
     )
     assert "even_and_odd: Two models: one for clients of even ids, one for those of odd ids." in listed
+    assert "semi_sync: Waits for half of its participants" in listed
     assert "clouds: Two clouds of points, a label each;" in listed
     assert "how many clients there are" in listed
     assert "two_speeds: made up" in listed
@@ -85,7 +87,9 @@ def test_a_run_is_made_of_the_parts_of_an_installed_package(
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     rounds = [line for line in lines if line["kind"] == "round"]
     assert [line["clusters"] for line in rounds] == [[0, 1]] * 4
-    # Two steps on batches of four take a fast device 0.08 s and a slow one 0.8 s, there and back 0.04 s.
+    # Two steps on batches of four take a fast device 0.08 s and a slow one 0.8 s, there and back 0.04 s. The
+    # pacing waits for two of four, or 0.5 s and then for one.
     took_s = {round(line["closed_s"] - line["dispatched_s"], 2) for line in rounds}
-    assert took_s <= {0.12, 0.84}
+    assert took_s <= {0.12, 0.5, 0.84}
+    assert all(len(line["kept"]) < 4 for line in rounds)
     assert all(line["accuracy"] > 0 for line in rounds)

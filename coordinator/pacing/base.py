@@ -45,20 +45,17 @@ class Pacing(Part):
     `out`: visits that are out; `back`: visits that have returned since the last server step; `elapsed_s`:
     virtual seconds since the visits were sent out.
 
-    `cancels` says whether what is still out in a full lane is abandoned.
+    `cancels` says whether what is still out in a full lane is abandoned. `deadline_s` is the elapsed time at
+    which `full` and `absorbs` are asked again, though no visit ends; None: at no time. What arrives at that
+    very instant has arrived before it.
 
     This version has one dispatch and one server step a round: a pacing that asks for another is refused by
     name, with a RunError.
     """
 
     cancels: ClassVar[bool] = True
+    deadline_s: float | None = None
     cohort: CohortSize
-
-    @property
-    def deadline_s(self) -> float | None:
-        """The elapsed time at which `full` and `absorbs` are asked again, though no visit ends; None: at no
-        time. What arrives at that very instant has arrived before it."""
-        return None
 
     def quota(self, sizes: Ints) -> Ints:
         """Visits each lane is to have absorbed, for lanes of `sizes` clients.

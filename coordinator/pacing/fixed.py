@@ -26,10 +26,7 @@ class Fixed(Pacing):
     def __init__(self, parameters: FixedParameters, cohort: CohortSize) -> None:
         self.parameters = parameters
         self.cohort = cohort
-
-    @property
-    def deadline_s(self) -> float:
-        return self.parameters.duration_s
+        self.deadline_s = parameters.duration_s
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         return elapsed_s >= self.parameters.duration_s

@@ -35,18 +35,14 @@ class Sync(Pacing):
     def __init__(self, parameters: SyncParameters, cohort: CohortSize) -> None:
         self.parameters = parameters
         self.cohort = cohort
-
-    @property
-    def deadline_s(self) -> float | None:
-        return self.parameters.deadline_s
+        self.deadline_s = parameters.deadline_s
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         if self.parameters.close == "pooled":
             enough: Bools = back.sum(axis=-1, keepdims=True) >= quota.sum()
         else:
             enough = back >= quota
-        deadline_s = self.parameters.deadline_s
-        return enough if deadline_s is None else enough | (elapsed_s >= deadline_s)
+        return enough if self.deadline_s is None else enough | (elapsed_s >= self.deadline_s)
 
     def absorbs(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         nothing_out: Bools = out.sum(axis=-1, keepdims=True) == 0

@@ -7,10 +7,12 @@ from pydantic import Field
 
 from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
+from coordinator.pacing import CohortSize, Pacing
 from coordinator.view import View
 from device_profiles import Fleet
-from emulator.numbers import Count
-from emulator.plugins import NoParameters
+from emulator.arrays import Bools, Floats, Ints
+from emulator.numbers import Count, Duration
+from emulator.plugins import NoParameters, Parameters
 from traces.draw import StreamParameters, draw_trace, num_windows
 from traces.images import ImageSet
 from traces.sources import TraceContext, TraceSource
@@ -29,6 +31,31 @@ class EvenAndOdd(Clusterer):
         if view.assignment is not None:
             return None
         return Assignment.fresh(np.arange(view.num_clients) % 2, 2, view.initial(0))
+
+
+class SemiSyncParameters(Parameters):
+    wait_s: Duration = Field(10.0, description="after this time, one client that is back is enough")
+
+
+class SemiSync(Pacing):
+    """Waits for half of its participants, but only for some time, and abandons the others."""
+
+    Parameters = SemiSyncParameters
+
+    def __init__(self, parameters: SemiSyncParameters, cohort: CohortSize) -> None:
+        self.parameters = parameters
+        self.cohort = cohort
+        self.deadline_s = parameters.wait_s
+
+    def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
+        enough = np.where(elapsed_s >= self.deadline_s, 1, self.cohort.participants / 2)
+        nothing_out = out.sum(axis=-1, keepdims=True) == 0
+        return (back.sum(axis=-1, keepdims=True) >= enough) | nothing_out
+
+    absorbs = full
+
+    def closes(self, absorbed: int, elapsed_s: float) -> bool:
+        return True
 
 
 class CloudsParameters(StreamParameters):
