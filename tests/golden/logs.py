@@ -4,7 +4,7 @@
     python -m tests.golden.logs --small   plays the 23 kinds alone
     python -m tests.golden.logs --write   plays them all and stores what came of them
 
-A refactoring changes none of them. The last bits of a log depend on the type of machine and on torch, which
+MNIST is looked for in `DRIFTSCALE_DATA`, or in ../shared/data. A refactoring changes none of them. The last bits of a log depend on the type of machine and on torch, which
 are stored beside the hashes: elsewhere, write them first with the commit to compare with.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from tests.reliability.rows import ARMS, AVAILABILITY, row
 from tests.reliability.stops import Stopped
 
 STORED = Path(__file__).with_name("logs.json")
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(os.environ.get("DRIFTSCALE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 CONFIGS = Path(__file__).parents[2] / "experiments" / "configs"
 EXPERIMENTS = ("digits.toml", "covid-mnist.toml", "feddrift/sine-2.toml")
 
