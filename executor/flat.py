@@ -136,7 +136,7 @@ def _refuse_what_cannot_be_flat(module: nn.Module) -> None:
     if buffers:
         raise ConfigurationError(
             f"the model has the buffer {buffers[0]!r}, which is no parameter and would not travel with an "
-            "update; instead of BatchNorm use GroupNorm, or set track_running_stats=False"
+            "update; instead of BatchNorm use GroupNorm"
         )
     for name, layer in module.named_modules():
         if isinstance(layer, _DropoutNd) and layer.p > 0:

@@ -4,8 +4,9 @@
     python -m tests.golden.logs --small   plays the 23 kinds alone
     python -m tests.golden.logs --write   plays them all and stores what came of them
 
-MNIST is looked for in `DRIFTSCALE_DATA`, or in ../shared/data. A refactoring changes none of them. The last bits of a log depend on the type of machine and on torch, which
-are stored beside the hashes: elsewhere, write them first with the commit to compare with.
+MNIST is looked for in `DRIFTSCALE_DATA`, or in ../shared/data. A refactoring changes none of them. The last
+bits of a log depend on the type of machine and on torch, which are stored beside the hashes: elsewhere, write
+them first with the commit to compare with.
 """
 
 from __future__ import annotations
