@@ -122,11 +122,10 @@ class Visits(Stateful):
         step = self._first_step(left, came, elapsed_s)
         last = count - 1 if step is None else step
 
+        # Which of these ends is a visit's own, and by which it is over; `count`: none of them.
         own = np.full(len(self), count)
         own[rows] = np.arange(count)
-        over = np.minimum(
-            own, closes[self._lane]
-        )  # by which of these ends each visit is over; `count`: by none
+        over = np.minimum(own, closes[self._lane])
         ended = np.flatnonzero((self._outcome == OUT) & (over <= last))
         self._end_s[ended] = time_s[over[ended]]
         came_to = np.where(dropped[over[ended]], DROPPED, COMPLETED)

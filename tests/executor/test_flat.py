@@ -116,9 +116,7 @@ def test_batchnorm_with_running_statistics_is_refused(
     norm: Callable[..., nn.Module], shape: tuple[int, ...]
 ) -> None:
     layers = (partial(norm, 6), nn.Flatten)
-    with pytest.raises(
-        ConfigurationError, match=r"'0\.running_mean'.* use GroupNorm"
-    ):
+    with pytest.raises(ConfigurationError, match=r"'0\.running_mean'.* use GroupNorm"):
         FlatModel(Ready(*layers), shape, 6)
     FlatModel(Ready(partial(norm, 6, track_running_stats=False), nn.Flatten), shape, 6)
 
