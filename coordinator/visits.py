@@ -6,6 +6,7 @@ Knows clients, lanes and instants; no task, no model and no event.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -140,10 +141,9 @@ class Visits(Stateful):
         self._awaits_deadline = False
         elapsed_s = self._elapsed_s(np.array([now_s]))
         if self._pacing.cancels:
-            full = np.broadcast_to(
-                self._pacing.full(self._quota, *self.out_and_back(), elapsed_s), self._quota.shape
-            )
-            left = (self._outcome == OUT) & full[self._lane]
+            out, back = self.out_and_back()
+            full = self._answer("full", out[None], back[None], elapsed_s[None])
+            left = (self._outcome == OUT) & np.broadcast_to(full, (1, len(out)))[0, self._lane]
             self._outcome[left], self._end_s[left] = ABANDONED, now_s
         out, back = self.out_and_back()
         if self._first_step(out[None], back[None], elapsed_s[None]) is not None:
@@ -201,18 +201,29 @@ class Visits(Stateful):
         while True:
             counted = number <= found
             came = back + (arriving & counted).cumsum(axis=0)
-            full = self._pacing.full(self._quota, left * counted, came, elapsed_s) & has_visits
+            full = self._answer("full", left * counted, came, elapsed_s) & has_visits
             closes = np.where(full.any(axis=0), full.argmax(axis=0), count)
             if (closes == found).all():
                 return found
             found = closes
+
+    def _answer(self, rule: Literal["full", "absorbs"], out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
+        """What the pacing says of each row; RunError unless that is a flag for each row, or for each lane."""
+        answer: Bools = getattr(self._pacing, rule)(self._quota, out, back, elapsed_s)
+        rows, lanes = out.shape
+        if getattr(answer, "dtype", None) != np.bool_ or answer.shape not in ((rows, lanes), (rows, 1)):
+            raise RunError(
+                f"{self._named} answers {rule}, about {rows} instants and {lanes} lanes, with {answer!r}: it "
+                f"must be bools of shape ({rows}, {lanes}) or ({rows}, 1)"
+            )
+        return answer
 
     def _first_step(self, out: Ints, back: Ints, elapsed_s: Floats) -> int | None:
         """Which of the rows is the first at which the pacing makes a server step.
 
         RunError if it would make one for some lanes alone, or if it waits for visits when none is out.
         """
-        absorbs = self._pacing.absorbs(self._quota, out, back, elapsed_s)
+        absorbs = self._answer("absorbs", out, back, elapsed_s)
         if absorbs.shape[1] > 1:  # else all lanes are alike
             absorbs = absorbs[:, self._opened_lanes]
         some = absorbs.any(axis=1)

@@ -124,6 +124,8 @@ class ChoiceOf:
             part = self._registry.find(name)
         except UnknownNameError as error:
             raise ValueError(str(error)) from error
+        if not isinstance(getattr(part, "Parameters", None), type):
+            raise ValueError(f"the {self._registry.kind} {name!r} is {part!r}, which has no class Parameters")
         rest = {key: item for key, item in table.items() if key != self._key}
         return Chosen(name, part, part.Parameters.model_validate(rest, context=info.context))
 
@@ -178,10 +180,11 @@ class Registry(Generic[T]):
             return cast(T, EntryPoint(name, part, self.group).load() if isinstance(part, str) else part)
         try:
             return cast(T, entries[name].load())
-        except (ImportError, AttributeError) as error:
+        except Exception as error:  # whatever a module can do while it is imported
+            why = str(error) if isinstance(error, ImportError | AttributeError) else repr(error)
             raise ConfigurationError(
                 f"entry point {entries[name].value!r} of group {self.group!r}, which registers the "
-                f"{self.kind} {name!r}, cannot be loaded ({error})"
+                f"{self.kind} {name!r}, cannot be loaded ({why})"
             ) from error
 
     @cached_property

@@ -80,6 +80,7 @@ def test_a_mistake_in_a_configuration_is_answered_before_what_plays_it_is_import
         ("run", str(tmp_path / "both")): "unknown model 'mpl'",
         ("check", str(tmp_path / "both")): "unknown model 'mpl'",
         ("run", str(tmp_path), "--arms", "globel"): "unknown arm 'globel'",
+        ("run", str(config), "--arms", "globel"): "unknown arm 'globel'",
     }
     done = run(
         "import json, sys\n"

@@ -13,4 +13,8 @@ class Detector(Part):
 
     @abstractmethod
     def detect(self, signal: Floats, last: Floats) -> Bools:
-        """(n,) which clients drifted: `signal` (n, D) against what each measured at its `last` report."""
+        """(n,) which clients drifted: `signal` (n, D) against what each measured at its `last` report (n, D).
+
+        The rows are clients that have reported before, in no order that a detector may rely on; the others
+        report without being asked.
+        """

@@ -69,14 +69,17 @@ class Reports(Stateful):
             nobody = np.broadcast_to(np.False_, len(self.latest))
             return ids, dict.fromkeys(detectors, nobody)
         last = self.latest[ids]
-        never = np.isnan(last).any(axis=1)
+        never: Bools = np.asarray(np.isnan(last).any(axis=1))
+        known = slice(None) if not never.any() else np.flatnonzero(~never)
         reports = never.copy()
         drift = {}
         for name, detector in detectors.items():
-            found = never | detector.detect(signal, last)
+            drifted: Bools = np.array(never)
+            if not never.all():
+                drifted[known] = detector.detect(signal[known], last[known])
             drift[name] = np.zeros(len(self.latest), dtype=bool)
-            drift[name][ids[found]] = True
-            reports |= found
+            drift[name][ids[drifted]] = True
+            reports |= drifted
         if not self.latest.flags.writeable:
             self.latest = self.latest.copy()
         self.latest[ids[reports]] = signal[reports]

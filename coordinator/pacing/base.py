@@ -86,5 +86,8 @@ class Pacing(Part):
         """Lanes whose returned visits make a server step now."""
 
     def closes(self, absorbed: int, elapsed_s: float) -> bool:
-        """Whether the round is over, after a server step, with `absorbed` visits absorbed in it."""
+        """Whether the round is over, after a server step, with `absorbed` visits absorbed in it.
+
+        A pacing whose step may come with fewer than `participants` overrides it.
+        """
         return absorbed >= self.cohort.participants

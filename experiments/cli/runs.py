@@ -10,8 +10,8 @@ from emulator.errors import ConfigurationError, InputError
 from executor.gloo import here
 from experiments.cli.output import OutputFormat
 from experiments.cli.workers import Scale
-from experiments.config import load_experiment
-from experiments.running.members import load_folder
+from experiments.config import parse_experiment, read_experiment
+from experiments.running.members import load_folder, refuse_unknown_arms
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,9 @@ def run_one(asked: RunCommand) -> None:
 
         follow_first(job, asked)
         return
-    experiment = load_experiment(asked.config, asked.settings, asked.seeds, asked.data)
+    table = read_experiment(asked.config, asked.settings, asked.seeds, asked.data)
+    refuse_unknown_arms(asked.arms, [arm["name"] for arm in table["arm"]])
+    experiment = parse_experiment(table, str(asked.config))
     from experiments.cli.playing import play_one
 
     play_one(asked, experiment, job)

@@ -78,8 +78,10 @@ class Rounds:
 
     def dispatch(self) -> None:
         """Participants are picked and sent out; when all visits have ended their updates are aggregated, and
-        clients are served."""
+        clients are served. A round in which nobody has anything to train ends as it began."""
         federation, start_s = self.federation, SLOTS * SLOT_S * self.round
+        if not federation.lane_sizes(self.round).any():
+            return
         self.select()
         sent = federation.dispatch(self.round, self._visits, self._at(start_s + SLOT_S))
         self._visits += len(sent.clients)

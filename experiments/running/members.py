@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,13 @@ class Member:
     experiment: Experiment
     arms: Sequence[str] | None
     locate: Locate
+
+
+def refuse_unknown_arms(arms: Sequence[str] | None, known: Collection[str]) -> None:
+    """UnknownNameError for the first of `arms` that is not among the `known` ones."""
+    for arm in arms or ():
+        if arm not in known:
+            raise UnknownNameError("arm", arm, known, "--arms")
 
 
 def load_folder(
@@ -46,9 +53,7 @@ def load_folder(
             )
         named[name] = path
     known = dict.fromkeys(arm["name"] for table in tables.values() for arm in table["arm"])
-    for arm in arms or ():
-        if arm not in known:
-            raise UnknownNameError("arm", arm, known, "--arms")
+    refuse_unknown_arms(arms, known)
     members = []
     for path, table in tables.items():
         experiment = parse_experiment(table, str(path))

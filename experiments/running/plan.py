@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulator.errors import ConfigurationError, InputError, UnknownNameError
+from emulator.errors import ConfigurationError, InputError
 from emulator.storage.checkpoints import make_folder, write_durably
 from experiments.build import World, build_world, refuse_unfit_arms
 from experiments.config import Experiment, Locate, parse_experiment
@@ -15,6 +15,7 @@ from experiments.naming import naming
 from experiments.results.json_files import Timing
 from experiments.results.run_directory import RunDirectory
 from experiments.running.leftovers import at_work, clear
+from experiments.running.members import refuse_unknown_arms
 
 MOST_NAMED = 3
 
@@ -83,9 +84,7 @@ def plan_run(
     any of them.
     """
     names = [arm.name for arm in experiment.arm]
-    for arm in arms or ():
-        if arm not in names:
-            raise UnknownNameError("arm", arm, names, "--arms")
+    refuse_unknown_arms(arms, names)
     directory = RunDirectory(path)
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file; a run directory is a folder")

@@ -298,7 +298,7 @@ def _refuse_empty(tally: Tally, experiment: Experiment) -> None:
         )
     raise RunError(
         f"{rounds}: every visit was dropped, as its client went offline or crashed, or abandoned; give "
-        f"clients more time (devices.availability, pacing.deadline_s, faults.crash), or less to do"
+        f"clients more time (devices.availability, the pacing, faults.crash), or less to do"
     )
 
 

@@ -248,3 +248,11 @@ def test_visits_are_stored_and_put_back():
     assert again.end(ends((110.0, 12, False), (111.0, 11, False))) == (2, 111.0)
     assert again.close(111.0).outcome.tolist() == [DROPPED, BACK, BACK]
     assert again.counts.dropped == 1
+
+
+@pytest.mark.parametrize("answer", [True, [[True]], np.array([[1]]), np.array([True]), np.ones((1, 2), bool)])
+@pytest.mark.parametrize("rule", ["full", "absorbs"])
+def test_an_answer_that_has_no_flag_for_each_instant_is_refused(rule, answer):
+    visits = three(Told(**{rule: lambda quota, out, back, elapsed_s: answer}))
+    with pytest.raises(RunError, match=rf"pacing Told answers {rule}, about 1 instants and 3 lanes"):
+        visits.end(ends((105.0, 12, False)))

@@ -86,3 +86,18 @@ def test_a_client_is_compared_with_its_last_report_and_not_with_its_last_look() 
     assert reporting.tolist() == [0]
     assert drift["changed"].tolist() == [True]
     np.testing.assert_array_equal(reports.latest, [B])
+
+
+def test_a_detector_is_shown_clients_that_have_reported_and_no_others() -> None:
+    class Watching(Changed):
+        def detect(self, signal: Floats, last: Floats) -> Bools:
+            shown.append((signal.tolist(), last.tolist()))
+            return super().detect(signal, last)
+
+    shown: list[tuple[list[list[float]], list[list[float]]]] = []
+    reports, detectors = Reports(3, 2), {"changed": Watching(NoParameters())}
+    assert reports.hear(np.array([0]), np.array([A]), detectors)[0].tolist() == [0]
+    heard, drift = reports.hear(np.array([0, 2]), np.array([B, B]), detectors)
+    assert heard.tolist() == [0, 2]
+    assert drift["changed"].tolist() == [True, False, True]
+    assert shown == [([B], [A])]
