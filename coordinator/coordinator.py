@@ -106,7 +106,8 @@ class Coordinator:
         """Visits end, in order, up to the one after which there is a server step; RunError if one was never
         opened."""
         if ends.visit.max(initial=-1) >= self._visits.opened:
-            raise self._unfit(f"the end of visit {ends.visit.max()}", float(ends.time_s[0]))
+            row = int(ends.visit.argmax())
+            raise self._unfit(f"the end of visit {ends.visit[row]}", float(ends.time_s[row]))
         count, step_s = self._visits.end(ends)
         return count, Reaction() if step_s is None else self._step(step_s)
 

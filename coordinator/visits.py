@@ -56,6 +56,8 @@ class Visits(Stateful):
 
     def __init__(self, pacing: Pacing) -> None:
         self._pacing = pacing
+        # The default opens nothing more while a visit is out or back.
+        self._may_open_more = getattr(pacing.opens, "__func__", None) is not Pacing.opens
         self._first = 0  # the id of the first row
         self._client: Ints = NO_IDS
         self._lane: Ints = NO_IDS
@@ -114,13 +116,20 @@ class Visits(Stateful):
             return len(ends), None
         out, back = self.out_and_back()
         number, elapsed_s = np.arange(count)[:, None], self._elapsed_s(time_s)[:, None]
-        ending = self._lane[rows][:, None] == np.arange(len(out))  # (ends, lanes)
+        lane = self._lane[rows]
+        ending = lane[:, None] == np.arange(len(out))  # (ends, lanes)
         arriving = ending & ~dropped[:, None]
         left = out - ending.cumsum(axis=0)  # in lanes that have not closed
-        closes = self._closes(out, left, back, arriving, elapsed_s)
+        closes = self._closes(lane, out, left, back, arriving, elapsed_s)
         left[number >= closes] = 0
         came = back + (arriving & (number <= closes)).cumsum(axis=0)
-        step = self._first_step(left, came, elapsed_s)
+        # At the end of a visit that was abandoned by one before it nothing happens, and nothing is asked.
+        asked = np.flatnonzero(number[:, 0] <= closes[lane])
+        if len(asked) == count:
+            step = self._first_step(left, came, elapsed_s)
+        else:
+            step = self._first_step(left[asked], came[asked], elapsed_s[asked])
+            step = None if step is None else int(asked[step])
         last = count - 1 if step is None else step
 
         # Which of these ends is a visit's own, and by which it is over; `count`: none of them.
@@ -131,9 +140,11 @@ class Visits(Stateful):
         self._end_s[ended] = time_s[over[ended]]
         came_to = np.where(dropped[over[ended]], DROPPED, COMPLETED)
         self._outcome[ended] = np.where(own[ended] > over[ended], ABANDONED, came_to)
+        if self._may_open_more:
+            for row in asked[: count if step is None else np.searchsorted(asked, step)]:
+                self._refuse_another_dispatch(left[row], came[row])
         if step is not None:
             return int(place[step]) + 1, float(time_s[step])
-        self._refuse_another_dispatch(left[-1], came[-1])
         return len(ends), None
 
     def deadline_passed(self, now_s: float) -> bool:
@@ -148,7 +159,8 @@ class Visits(Stateful):
         out, back = self.out_and_back()
         if self._first_step(out[None], back[None], elapsed_s[None]) is not None:
             return True
-        self._refuse_another_dispatch(out, back)
+        if self._may_open_more:
+            self._refuse_another_dispatch(out, back)
         return False
 
     def close(self, now_s: float) -> EndedVisits:
@@ -184,8 +196,10 @@ class Visits(Stateful):
             return np.minimum(elapsed_s, np.nextafter(deadline_s, 0))
         return np.maximum(elapsed_s, deadline_s)
 
-    def _closes(self, out: Ints, left: Ints, back: Ints, arriving: Bools, elapsed_s: Floats) -> Ints:
-        """(lanes,) which of n ends closes each lane, n: none of them.
+    def _closes(
+        self, lane: Ints, out: Ints, left: Ints, back: Ints, arriving: Bools, elapsed_s: Floats
+    ) -> Ints:
+        """(lanes,) which of n ends, of visits in `lane` (n,), closes each lane, n: none of them.
 
         `out` and `back` (lanes,) are counted before the first. `left` (n, lanes) are the visits that are out
         after each end in a lane that has not closed, `arriving` (n, lanes) is the lane of each that returns.
@@ -202,6 +216,8 @@ class Visits(Stateful):
             counted = number <= found
             came = back + (arriving & counted).cumsum(axis=0)
             full = self._answer("full", left * counted, came, elapsed_s) & has_visits
+            if found.min() < count:  # at ends of visits that were abandoned it is not asked
+                full &= number <= found[lane][:, None]
             closes = np.where(full.any(axis=0), full.argmax(axis=0), count)
             if (closes == found).all():
                 return found

@@ -20,7 +20,7 @@ class Event:
 
 @dataclass(frozen=True)
 class RoundDeadline(Event):
-    """Whatever has not arrived for `round` is abandoned."""
+    """The pacing is asked again about `round`, though no visit ends."""
 
     priority: ClassVar[int] = 0
     round: int

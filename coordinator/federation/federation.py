@@ -221,7 +221,12 @@ class Federation:
         clients = selector.select(pool, wanted, self._view(selector, round_))
         if len(clients) == 0:
             raise RunError(f"round {round_}: the selector chose none of the clients online")
-        self._picked = Picked(clients, self._lanes(round_).lane[clients], now_s)
+        lane = self._lanes(round_).lane[clients]
+        if (np.diff(clients) <= 0).any() or (lane < 0).any():
+            raise RunError(
+                f"round {round_}: the selector {selector.name} must choose distinct candidates, ascending"
+            )
+        self._picked = Picked(clients, lane, now_s)
         return now_s + self._questions.slowest_s
 
     def enough_online_s(self, round_: int, quota: Ints, opened_s: float, now_s: float) -> float:
@@ -388,6 +393,8 @@ class Federation:
         """`assignment` is in force from now on; None: all stays as it was."""
         if assignment is not None:
             self._progress.assigned(assignment, self._membership.apply(assignment))
+        elif self._membership.assignment is None:
+            raise RunError("the clusterer answered its first call with no assignment")
 
     def _claim(self, round_: int) -> None:
         """The newest arrivals belong to the members of now."""

@@ -12,7 +12,6 @@ from coordinator.federation.lanes import Lanes
 from coordinator.federation.solver_state import SolverState
 from coordinator.memories import Memory
 from emulator.arrays import Bools, Ints
-from emulator.errors import RunError
 
 
 class Membership:
@@ -27,9 +26,8 @@ class Membership:
 
     @property
     def in_force(self) -> Assignment:
-        """RunError before the first."""
-        if self.assignment is None:
-            raise RunError("the clusterer answered its first call with no assignment")
+        """There is one: the federation refuses a clusterer that answers its first call with none."""
+        assert self.assignment is not None
         return self.assignment
 
     def labels(self) -> Ints:

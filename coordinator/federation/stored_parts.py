@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Hashable, Mapping, Set
+
+import numpy as np
 
 from emulator.errors import RunError
 from emulator.storage.state_tree import Tree, to_bytes
 from emulator.storage.stateful import Stateful
+
+Fingerprint = Hashable
 
 
 class StoredParts:
@@ -15,13 +19,14 @@ class StoredParts:
     def __init__(self, parts: Mapping[str, Stateful]) -> None:
         self._parts = parts
         # What another part that is made alike has, and need not be given.
-        self._facts = {name: _fingerprints(part) for name, part in parts.items()}
+        self._stored = frozenset(map(id, parts.values()))
+        self._facts = {name: self._fingerprints(part) for name, part in parts.items()}
 
     def state(self) -> dict[str, Tree]:
         """RunError names a part with an attribute that is not among its `state_fields` and has changed since
         the part was made: it would be lost."""
         for name, part in self._parts.items():
-            made, now = self._facts[name], _fingerprints(part)
+            made, now = self._facts[name], self._fingerprints(part)
             changed = sorted(other for other in made.keys() | now.keys() if made.get(other) != now.get(other))
             if changed:
                 raise RunError(
@@ -34,15 +39,26 @@ class StoredParts:
         for name, part in self._parts.items():
             part.restore(state[name])
 
+    def _fingerprints(self, part: Stateful) -> dict[str, Fingerprint]:
+        """Of each attribute that is no state what tells a change."""
+        return {name: self._fingerprint(value) for name, value in part.facts.items()}
 
-def _fingerprints(part: Stateful) -> dict[str, bytes | int]:
-    """Of each attribute that is no state what tells a change: its content or, if that has no form, its
-    identity."""
-    return {name: _fingerprint(value) for name, value in part.facts.items()}
-
-
-def _fingerprint(value: object) -> bytes | int:
-    try:
-        return to_bytes(value)
-    except RunError:
+    def _fingerprint(self, value: object) -> Fingerprint:
+        """Its content or, of what is neither a tree, a collection, a generator nor another part, and of a
+        part that is stored itself, its identity."""
+        try:
+            return to_bytes(value)
+        except RunError:
+            pass
+        match value:
+            case Stateful() if id(value) not in self._stored:
+                return self._fingerprint(vars(value))
+            case np.random.Generator():
+                return repr(value.bit_generator.state)
+            case Mapping():
+                return tuple((self._fingerprint(key), self._fingerprint(item)) for key, item in value.items())
+            case Set():
+                return frozenset(map(self._fingerprint, value))
+            case Collection() if not isinstance(value, np.ndarray):
+                return tuple(map(self._fingerprint, value))
         return id(value)

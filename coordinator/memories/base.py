@@ -31,6 +31,6 @@ class Memory(Part):
 
     def trains(self, clients: Ints, view: View) -> Bools:
         """(n,) whether each of `clients`, distinct and in any order, has a pair in `rows`: only such a client
-        is a candidate. Between two data steps it changes with `view.members` alone."""
+        is a candidate. Between two data steps it changes with `view.members` alone, never with the round."""
         found, _, _ = self.rows(np.sort(clients), view)
         return np.isin(clients, found)

@@ -40,7 +40,7 @@ class Pacing(Part):
 
     It holds no clock and counts nothing: each method is a pure function of what it is given. Columns are
     (lanes,). `full` and `absorbs` are asked about several instants at once, one a row: `out` and `back` are
-    (..., lanes), `elapsed_s` is (..., 1), and the answer broadcasts to (..., lanes).
+    (n, lanes), `elapsed_s` is (n, 1), and the answer is bool, (n, lanes) or, for all lanes alike, (n, 1).
 
     `out`: visits that are out; `back`: visits that have returned since the last server step; `elapsed_s`:
     virtual seconds since the visits were sent out.
@@ -88,6 +88,7 @@ class Pacing(Part):
     def closes(self, absorbed: int, elapsed_s: float) -> bool:
         """Whether the round is over, after a server step, with `absorbed` visits absorbed in it.
 
-        A pacing whose step may come with fewer than `participants` overrides it.
+        In this version a round has one step, and any answer but True ends the run: a pacing whose step may
+        come with fewer than `participants` back, as after a drop-out, overrides it.
         """
         return absorbed >= self.cohort.participants

@@ -127,6 +127,14 @@ class Manifest(JsonTable):
     files: Table[Identity] = {}
     """By their path in the configuration."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _forget_retired_keys(cls, values: object) -> object:
+        """What earlier versions wrote, and nothing reads any more."""
+        if not isinstance(values, dict):
+            return values
+        return {key: value for key, value in values.items() if key not in ("model_factor", "trace_sha256")}
+
 
 class Timing(JsonTable):
     """`timing.json`: what a run took on a wall clock, and where. What is left out never happened."""

@@ -10,8 +10,13 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers.fielding import Fielding, FieldingParameters
 from coordinator.coordinator import Coordinator
 from coordinator.detectors.changed import Changed
+from coordinator.memories.claimed import Claimed, ClaimedParameters
 from coordinator.memories.held import Held, HeldParameters
 from coordinator.pacing.sync import SyncParameters
+from coordinator.selectors import Pool
+from coordinator.selectors.random import Random
+from coordinator.view import View
+from emulator.arrays import Ints
 from emulator.emulation import Emulation
 from emulator.errors import RunError
 from emulator.events import CohortDue, DispatchDue, Event, RoundDeadline, RoundOpened
@@ -718,3 +723,19 @@ def test_a_record_is_plain_json():
 def test_a_clusterer_that_does_not_answer_its_first_call_is_named():
     with pytest.raises(RunError, match="first call"):
         Population(FakeExecutor([1.0]), clusterer=FakeClusterer({})).play()
+
+
+@pytest.mark.parametrize("chosen", [[2, 0, 1], [0, 0, 1]])
+def test_a_selector_that_does_not_choose_distinct_clients_in_order_is_refused_by_name(chosen):
+    class Careless(Random):
+        def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
+            return ints(*chosen)
+
+    with pytest.raises(RunError, match="round 0: the selector Careless must choose distinct candidates, asc"):
+        Population(FakeExecutor([1.0] * 3), selector=Careless(NOTHING)).play()
+
+
+@pytest.mark.parametrize("memory", [Held(HeldParameters()), Claimed(ClaimedParameters())])
+def test_a_clusterer_without_a_first_assignment_is_refused(memory):
+    with pytest.raises(RunError, match="the clusterer answered its first call with no assignment"):
+        Population(FakeExecutor([1.0]), clusterer=FakeClusterer(script={}), memory=memory).play()

@@ -156,6 +156,21 @@ def test_a_semi_synchronous_pacing_is_ten_lines():
     assert late.close(123.0).outcome.tolist() == [DROPPED, ABANDONED, ABANDONED, BACK]
 
 
+def test_a_pacing_is_not_asked_at_the_end_of_a_visit_that_was_abandoned() -> None:
+    # Lane 0 has its quota at 101 s and abandons visit 1. When that would have ended, ten seconds have passed,
+    # and lane 1 would have enough.
+    visits = visits_of(ints(0, 0, 1, 1), ints(1, 1), Patience(SyncParameters(), CohortSize(2)))
+    all_ends = ends((101.0, 0, False), (111.0, 1, False), (190.0, 2, False), (195.0, 3, False))
+    assert visits.end(all_ends) == (3, 190.0)
+    assert visits.close(190.0).end_s.tolist() == [101.0, 101.0, 190.0, 190.0]
+
+
+def test_a_pacing_that_would_replace_a_drop_out_is_refused_though_the_round_ends_with_the_same_ends() -> None:
+    again = three(Told(opens=lambda quota, sizes, out, back: np.maximum(quota - out - back, 0)))
+    with pytest.raises(RunError, match="Told opens 1 visits more in the same round"):
+        again.end(ends((105.0, 10, True), (106.0, 11, False), (107.0, 12, False)))
+
+
 ALL, NONE = np.ones, np.zeros
 
 
@@ -168,7 +183,7 @@ def test_a_pacing_that_asks_for_more_than_one_dispatch_and_one_step_is_refused_b
     with pytest.raises(RunError, match="Told makes a server step for lane 1, and not for all"):
         by_lane.end(ends((105.0, 12, False)))
     again = three(Told(opens=lambda quota, sizes, out, back: quota - out))
-    with pytest.raises(RunError, match="Told opens 2 visits more in the same round"):
+    with pytest.raises(RunError, match="Told opens 1 visits more in the same round"):
         again.end(ends((105.0, 10, False), (106.0, 11, False)))
     open_ = three(Told(closes=lambda absorbed, elapsed_s: absorbed >= 3))
     assert open_.end(ends((105.0, 10, True), (106.0, 11, False), (107.0, 12, False))) == (3, 107.0)
@@ -194,7 +209,15 @@ def test_a_pacing_that_cancels_nothing_is_not_asked_what_is_full():
     assert visits.close(109.0).outcome.tolist() == [BACK] * 3
 
 
+class Patience(Sync):
+    """Of each lane one visit less is enough after ten seconds, and there is no deadline at which to ask."""
+
+    def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
+        return back >= quota - (elapsed_s >= 10)
+
+
 PACINGS = {
+    "patience": lambda size: Patience(SyncParameters(), size),
     "lane": lambda size: Sync(SyncParameters(), size),
     "pooled": lambda size: Sync(SyncParameters(close="pooled"), size),
     "deadline": lambda size: Sync(SyncParameters(deadline_s=7.0), size),
@@ -210,7 +233,11 @@ def test_ends_in_bulk_come_to_the_same_as_one_by_one(data: st.DataObject) -> Non
     pacing = data.draw(st.sampled_from(sorted(PACINGS)))
     order = data.draw(st.permutations(range(len(lanes))))
     dropped = data.draw(st.lists(st.booleans(), min_size=len(lanes), max_size=len(lanes)))
-    all_ends = [(100.0 + place // 2, visit, dropped[visit]) for place, visit in enumerate(order)]
+    gaps_s = data.draw(st.lists(st.sampled_from([0.0, 1.0, 6.0]), min_size=len(lanes), max_size=len(lanes)))
+    all_ends = [
+        (100.0 + time_s, visit, dropped[visit])
+        for time_s, visit in zip(np.cumsum(gaps_s).tolist(), order, strict=True)
+    ]
     bulk, single = (visits_of(lanes, quota, PACINGS[pacing](CohortSize(4))) for _ in range(2))
     answers = [(place, single.end(ends(end))[1]) for place, end in enumerate(all_ends, start=1)]
     expected = next(((place, step_s) for place, step_s in answers if step_s is not None), (len(lanes), None))

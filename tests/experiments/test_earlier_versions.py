@@ -62,6 +62,13 @@ def test_a_recorded_run_is_reported(recorded: Path) -> None:
     assert (recorded / "report.html").is_file()
 
 
+def test_what_earlier_manifests_also_had_is_read_over(recorded: Path) -> None:
+    path = recorded / "manifest.json"
+    today = RunDirectory(recorded).manifest()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model_factor": 1.0, "trace_sha256": {}}))
+    assert RunDirectory(recorded).manifest() == today
+
+
 def test_an_unfinished_run_with_a_checkpoint_of_an_earlier_format_is_refused_and_kept(recorded: Path) -> None:
     run = recorded / "fielding" / "seed-0"
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}

@@ -1,3 +1,5 @@
+from collections import deque
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,40 @@ def test_parts_are_stored_and_put_back_by_name():
     one._seen = 3
     StoredParts({"selector": other, "memory": Counter()}).restore(stored.state())
     assert other._seen == 3
+
+
+class Holder(Stateful):
+    """Holds one thing that has no form on the disk."""
+
+    def __init__(self, held):
+        self.held = held
+
+
+@pytest.mark.parametrize(
+    ("held", "change"),
+    [
+        ({1}, lambda held: held.add(2)),
+        (deque([1]), lambda held: held.append(2)),
+        ({(1, 2): 0}, lambda held: held.update({(1, 2): 1})),
+        ([{1}], lambda held: held[0].add(2)),
+        (np.random.default_rng(0), lambda held: held.random()),
+        (Counter(), lambda held: setattr(held, "_seen", 3)),
+    ],
+    ids=["set", "deque", "dict of pairs", "list of sets", "generator", "part within"],
+)
+def test_what_changes_within_an_attribute_that_is_no_state_is_named(held, change):
+    stored = StoredParts({"selector": Holder(held)})
+    stored.state()
+    change(held)
+    with pytest.raises(RunError, match="its attribute held has changed since it was made"):
+        stored.state()
+
+
+def test_another_part_that_is_stored_itself_may_change():
+    counter = Counter()
+    stored = StoredParts({"selector": Holder(counter), "memory": counter})
+    counter._seen = 3
+    assert stored.state()["memory"] == {"_seen": 3}
 
 
 @pytest.mark.parametrize(
