@@ -222,7 +222,7 @@ class Federation:
         if len(clients) == 0:
             raise RunError(f"round {round_}: the selector chose none of the clients online")
         lane = self._lanes(round_).lane[clients]
-        if (np.diff(clients) <= 0).any() or (lane < 0).any():
+        if (clients[1:] <= clients[:-1]).any() or lane.min() < 0:
             raise RunError(
                 f"round {round_}: the selector {selector.name} must choose distinct candidates, ascending"
             )
