@@ -123,6 +123,8 @@ class Coordinator:
         quota = self._pacing.quota(sizes)
         none = sizes * 0
         wanted = self._pacing.opens(quota, sizes, none, none)
+        if sizes.any() and not wanted.any():
+            raise RunError(f"round {self._round}: the pacing {self._pacing.name} opens no visit")
         departs_s = self.federation.select(self._round, quota, wanted, now_s)
         if departs_s is None:
             again_s = self.federation.enough_online_s(self._round, quota, self._opened_s, now_s)

@@ -22,8 +22,8 @@ START_S = 1000.0
 @and_no_global_generator
 def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
     """Counts per lane, none negative, none for a lane without clients; a pure function of what it is told,
-    each instant a question of its own; one dispatch, and one server step, in every round, whoever arrives,
-    drops out or is late.
+    each instant a question of its own; one dispatch and one server step in every round, whichever visits
+    arrive, drop out or are late.
     """
     for sizes in (np.array(lanes) for lanes in LANES):
         pacing = make(COHORT)

@@ -12,7 +12,7 @@ from coordinator.coordinator import Coordinator
 from coordinator.detectors.changed import Changed
 from coordinator.memories.claimed import Claimed, ClaimedParameters
 from coordinator.memories.held import Held, HeldParameters
-from coordinator.pacing.sync import SyncParameters
+from coordinator.pacing.sync import Sync, SyncParameters
 from coordinator.selectors import Pool
 from coordinator.selectors.random import Random
 from coordinator.view import View
@@ -739,3 +739,12 @@ def test_a_selector_that_does_not_choose_distinct_clients_in_order_is_refused_by
 def test_a_clusterer_without_a_first_assignment_is_refused(memory):
     with pytest.raises(RunError, match="the clusterer answered its first call with no assignment"):
         Population(FakeExecutor([1.0]), clusterer=FakeClusterer(script={}), memory=memory).play()
+
+
+def test_a_pacing_that_opens_no_visit_is_refused_by_name():
+    class Idle(Sync):
+        def opens(self, quota: Ints, sizes: Ints, out: Ints, back: Ints) -> Ints:
+            return ints(0)
+
+    with pytest.raises(RunError, match="round 0: the pacing Idle opens no visit"):
+        Population(FakeExecutor([1.0]), pacing=lambda cohort: Idle(SyncParameters(), cohort)).play()
