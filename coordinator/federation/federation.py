@@ -418,9 +418,7 @@ class Federation:
         return candidates
 
     def _needed(self, candidates: list[Ints]) -> int:
-        """How many must be online. Lanes without a quota can leave fewer than min_online: then all must
-        be.
-        """
+        """How many must be online: all, where lanes without a quota leave fewer than min_online."""
         return min(self.settings.min_online, sum(map(len, candidates)))
 
     def _view(self, part: Part, round_: int, **news: Any) -> View:
