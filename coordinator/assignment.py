@@ -24,10 +24,10 @@ class Fit:
 class Assignment:
     """N clients, M_old models in the bank before, M_new after, E parameter vectors from outside it.
 
-    Warm start, merge, split, copy and a fresh model are all `remix`: new = remix @ concat(old, extra).
+    Warm start, merge, split, copy and a fresh model are all `mixing`: new = mixing @ concat(old, extra).
     """
 
-    remix: Floats  # (M_new, M_old + E), rows sum to 1
+    mixing: Floats  # (M_new, M_old + E), rows sum to 1
     extra: Floats32  # (E, P)
     heir: Ints  # (M_old,) row that carries on the old model's identity, -1 = none
     members: Ints  # (N, width) models the client's newest data belong to, -1 pads
@@ -39,7 +39,7 @@ class Assignment:
 
     @property
     def num_models(self) -> int:
-        return len(self.remix)
+        return len(self.mixing)
 
     @property
     def lane(self) -> Ints:
@@ -59,7 +59,7 @@ class Assignment:
         `start` (num_models, P). `members` (N,) or (N, width)."""
         alike = start.ndim == 1
         return cls(
-            remix=np.ones((num_models, 1)) if alike else np.eye(num_models),
+            mixing=np.ones((num_models, 1)) if alike else np.eye(num_models),
             extra=start[None, :] if alike else start,
             heir=np.zeros(0, dtype=np.int64),
             members=_in_columns(members),
@@ -74,7 +74,7 @@ class Assignment:
         """The same models, other members (N,) or (N, width); `extra` (E, P) are new models behind them."""
         new = np.zeros((0, 0), dtype=np.float32) if extra is None else extra
         return cls(
-            remix=np.eye(num_models + len(new)),
+            mixing=np.eye(num_models + len(new)),
             extra=new,
             heir=np.arange(num_models),
             members=_in_columns(members),
@@ -84,9 +84,9 @@ class Assignment:
     @property
     def changes_models(self) -> bool:
         """Whether it does more than move clients between the models there are."""
-        models, sources = self.remix.shape
+        models, sources = self.mixing.shape
         same = models == sources == len(self.heir)
-        return not (same and np.array_equal(self.remix, np.eye(models)))
+        return not (same and np.array_equal(self.mixing, np.eye(models)))
 
     @classmethod
     def reclustered_from(
@@ -101,7 +101,7 @@ class Assignment:
         pairs = np.bincount(new * num_old + old, minlength=num_new * num_old)
         overlap = pairs.reshape(num_new, num_old).astype(np.float64)
         return cls(
-            remix=overlap / overlap.sum(axis=1, keepdims=True),
+            mixing=overlap / overlap.sum(axis=1, keepdims=True),
             extra=np.zeros((0, 0), dtype=np.float32),
             heir=_matched(overlap),
             members=new[:, None],

@@ -65,11 +65,11 @@ class Aue(Clusterer):
         old = len(view.model_ids)
         kept = min(old, self.parameters.num_models - 1)
         self._measure(np.arange(kept), view)
-        remix = np.zeros((kept + 1, old + 1))
-        remix[0, old] = 1.0
-        remix[np.arange(kept) + 1, np.arange(kept)] = 1.0
+        mixing = np.zeros((kept + 1, old + 1))
+        mixing[0, old] = 1.0
+        mixing[np.arange(kept) + 1, np.arange(kept)] = 1.0
         return Assignment(
-            remix=remix,
+            mixing=mixing,
             extra=view.initial(0)[None, :],
             heir=np.where(np.arange(old) < kept, np.arange(old) + 1, -1),
             members=np.tile(np.arange(kept + 1), (view.num_clients, 1)),

@@ -104,13 +104,13 @@ class Cfl(Clusterer):
     def _split(self, parents: list[int], members: Ints, view: View) -> Assignment:
         """Each of `parents` keeps its row for its larger half; the smaller ones have new rows, in order."""
         old, anew = len(view.model_ids), self.parameters.child_init == "initial"
-        remix = np.eye(old + len(parents), old + anew)
+        mixing = np.eye(old + len(parents), old + anew)
         for child, parent in enumerate(parents, start=old):
             source = old if anew else parent
-            remix[[parent, child]] = 0.0
-            remix[[parent, child], source] = 1.0
+            mixing[[parent, child]] = 0.0
+            mixing[[parent, child], source] = 1.0
         return Assignment(
-            remix=remix,
+            mixing=mixing,
             extra=view.initial(0)[None, :] if anew else np.zeros((0, 0), dtype=np.float32),
             heir=np.arange(old),
             members=members[:, None],

@@ -84,12 +84,12 @@ class Draft:
         rows = self.rows
         number = np.full(len(self._kept), -1)  # of a dropped row, as a heir and as its own
         number[rows] = np.arange(len(rows))
-        remix = self._sources[rows]
-        extra = initial(0)[None, :] if remix[:, -1].any() else np.zeros((0, 0), dtype=np.float32)
+        mixing = self._sources[rows]
+        extra = initial(0)[None, :] if mixing[:, -1].any() else np.zeros((0, 0), dtype=np.float32)
         members = number[self.members]
         assert (members >= 0).all(), "a client was left in a model that was dropped"
         assignment = Assignment(
-            remix=remix if len(extra) else remix[:, :-1],
+            mixing=mixing if len(extra) else mixing[:, :-1],
             extra=extra,
             heir=number[self._heir],
             members=members[:, None],

@@ -124,13 +124,13 @@ def _better(accuracies: Floats) -> int:
 
 def _with_new_other(predictive: int, view: View) -> Assignment:
     """Row `predictive` is the predictive model, with its data, and the other model starts anew, with none."""
-    remix = np.zeros((2, 3))
-    remix[PREDICTIVE, predictive] = 1.0
-    remix[OTHER, 2] = 1.0
+    mixing = np.zeros((2, 3))
+    mixing[PREDICTIVE, predictive] = 1.0
+    mixing[OTHER, 2] = 1.0
     heir = np.full(2, -1, dtype=np.int64)
     heir[predictive] = PREDICTIVE
     return Assignment(
-        remix=remix,
+        mixing=mixing,
         extra=view.initial(0)[None, :],
         heir=heir,
         members=view.members,

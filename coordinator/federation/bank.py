@@ -31,7 +31,7 @@ class ModelBank(Stateful):
         return len(self.ids)
 
     def apply(self, assignment: Assignment) -> None:
-        """Replace the models by `assignment.remix` of themselves and `assignment.extra`."""
+        """Replace the models by `assignment.mixing` of themselves and `assignment.extra`."""
         old = len(self)
         predecessor = np.full(assignment.num_models, -1, dtype=np.int64)
         # Of several old models with one heir, the lowest row passes on its name.
@@ -39,10 +39,10 @@ class ModelBank(Stateful):
             if assignment.heir[row] >= 0:
                 predecessor[assignment.heir[row]] = row
         inherits = predecessor >= 0
-        unchanged = inherits & (assignment.remix[np.arange(len(inherits)), predecessor] == 1.0)
+        unchanged = inherits & (assignment.mixing[np.arange(len(inherits)), predecessor] == 1.0)
 
         sources = np.concatenate([self.parameters, assignment.extra.reshape(-1, self.parameters.shape[1])])
-        self.parameters = weighted_sums(assignment.remix, sources).astype(np.float32)
+        self.parameters = weighted_sums(assignment.mixing, sources).astype(np.float32)
         self.labels = _carried(self.labels, predecessor, inherits, self._next_label)
         self.ids = _carried(self.ids, predecessor, unchanged, self._next_id)
         self.versions = np.where(unchanged, np.append(self.versions, 0)[predecessor], 0)

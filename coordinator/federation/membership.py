@@ -41,7 +41,7 @@ class Membership:
         before = None if self.assignment is None else self.labels()
         if before is None or assignment.changes_models:
             self._bank.apply(assignment)
-            self._memory.remix(assignment)
+            self._memory.models_changed(assignment)
             self._solver_state.models_changed(self._bank.ids)
         self.assignment, self._lanes = assignment, None
         return None if before is None else int((before != self.labels()).sum())

@@ -15,7 +15,7 @@ from emulator.messages import SampleRanges
 class Memory(Part):
     """Base of memories; built with its own frozen parameters."""
 
-    def remix(self, assignment: Assignment) -> None:
+    def models_changed(self, assignment: Assignment) -> None:
         """The models change: what belongs to an old one passes to its heir."""
 
     def claim(self, view: View) -> None:

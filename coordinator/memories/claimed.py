@@ -40,7 +40,7 @@ class Claimed(Memory):
         self.parameters = parameters
         self._claims: dict[int, Bools] = {}
 
-    def remix(self, assignment: Assignment) -> None:
+    def models_changed(self, assignment: Assignment) -> None:
         """Claims of an old model pass to its heir (of several, their union); a new model has none."""
         for step, old in self._claims.items():
             new = np.zeros((len(old), assignment.num_models), dtype=bool)

@@ -38,15 +38,15 @@ def check_clusterer(make: Callable[[], Clusterer]) -> None:
 
 
 def check_assignment(assignment: Assignment, num_clients: int, num_old: int) -> None:
-    """Rows of the remix sum to 1; members, lanes and heirs are models that exist; shapes are as declared."""
+    """Rows of `mixing` sum to 1; members, lanes and heirs are models that exist; shapes are as declared."""
     num_models = assignment.num_models
     assert num_models >= 1, "an assignment without models"
     num_extra = len(assignment.extra)
-    assert assignment.remix.shape == (num_models, num_old + num_extra), (
-        f"remix has shape {assignment.remix.shape}, and there are {num_old} old models and {num_extra} extra"
+    assert assignment.mixing.shape == (num_models, num_old + num_extra), (
+        f"mixing has shape {assignment.mixing.shape}; there are {num_old} old models and {num_extra} extra"
     )
-    assert np.isfinite(assignment.remix).all(), "remix must be finite"
-    assert np.allclose(assignment.remix.sum(axis=1), 1.0, rtol=0, atol=1e-9), "rows of remix must sum to 1"
+    assert np.isfinite(assignment.mixing).all(), "mixing must be finite"
+    assert np.allclose(assignment.mixing.sum(axis=1), 1.0, rtol=0, atol=1e-9), "rows of mixing must sum to 1"
     if num_extra:
         assert assignment.extra.shape == (num_extra, NUM_PARAMETERS), (
             f"extra has shape {assignment.extra.shape}, and models have {NUM_PARAMETERS} parameters"

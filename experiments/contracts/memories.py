@@ -68,7 +68,7 @@ def _history() -> list[Assignment]:
     return [
         Assignment.fresh(first, 3, np.stack([initial(number) for number in range(3)])),
         Assignment(
-            remix=np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]),
+            mixing=np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]),
             extra=initial(0)[None, :],
             heir=np.array([0, 0, -1]),
             members=second,
@@ -89,9 +89,9 @@ class _Watched(Memory):
         self.watch = Watch(memory)
         self.view: View
 
-    def remix(self, assignment: Assignment) -> None:
+    def models_changed(self, assignment: Assignment) -> None:
         with left_alone(assignment):
-            self.memory.remix(assignment)
+            self.memory.models_changed(assignment)
 
     def claim(self, view: View) -> None:
         self.view = view

@@ -290,11 +290,11 @@ def check_schedule(make: Callable[[], Schedule]) -> None:
     It is watched over rounds in which models move on, and one is replaced by a new one.
     """
     members = np.zeros((4, 1), dtype=np.int64)
-    remix = np.eye(3, 4)
-    remix[2, [2, 3]] = [0.0, 1.0]
+    mixing = np.eye(3, 4)
+    mixing[2, [2, 3]] = [0.0, 1.0]
     script = {
         0: Assignment.fresh(members, 3, np.stack([initial(number) for number in range(3)])),
-        2: Assignment(remix, initial(0)[None, :], np.array([0, 1, -1]), members),
+        2: Assignment(mixing, initial(0)[None, :], np.array([0, 1, -1]), members),
     }
     twins = []
     for schedule in (make(), resumed(make)):

@@ -75,13 +75,13 @@ class Spoilt(Single):
 
 def spoils():
     def half(view, answer):
-        return replace(answer, remix=answer.remix / 2)
+        return replace(answer, mixing=answer.mixing / 2)
 
     def endless(view, answer):
-        return replace(answer, remix=answer.remix * np.inf)
+        return replace(answer, mixing=answer.mixing * np.inf)
 
     def narrow(view, answer):
-        return replace(answer, remix=np.ones((1, 2)) / 2)
+        return replace(answer, mixing=np.ones((1, 2)) / 2)
 
     def short(view, answer):
         return replace(answer, extra=answer.extra[:, 1:])
@@ -131,7 +131,7 @@ def spoils():
     return [
         (half, "sum to 1"),
         (endless, "must be finite"),
-        (narrow, "remix has shape"),
+        (narrow, "mixing has shape"),
         (short, "models have 6 parameters"),
         (double, "not float32"),
         (stranger, "rows of the new models"),

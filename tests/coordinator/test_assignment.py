@@ -11,7 +11,7 @@ from tests.fakes import ints
 def test_a_fresh_assignment_starts_every_model_from_the_one_vector():
     assignment = Assignment.fresh(ints(0, 2, 1, 0), 3, np.array([5, 6], dtype=np.float32))
     assert assignment.num_models == 3
-    assert (assignment.remix @ assignment.extra).tolist() == [[5, 6]] * 3
+    assert (assignment.mixing @ assignment.extra).tolist() == [[5, 6]] * 3
     assert assignment.lane.tolist() == [0, 2, 1, 0]
     assert assignment.members.shape == (4, 1)
     assert len(assignment.heir) == 0
@@ -20,7 +20,7 @@ def test_a_fresh_assignment_starts_every_model_from_the_one_vector():
 
 def test_moving_members_leaves_every_model_its_own_heir():
     assignment = Assignment.moved(ints(1, 1), 3)
-    assert assignment.remix.tolist() == np.eye(3).tolist()
+    assert assignment.mixing.tolist() == np.eye(3).tolist()
     assert assignment.heir.tolist() == [0, 1, 2]
     assert not assignment.reclustered
 
@@ -36,13 +36,13 @@ def test_only_a_global_clustering_says_on_what_it_rests():
 def test_a_warm_start_by_hand():
     # Of the first cluster's three, two had model 0 and one had model 2; the second's one had model 2.
     assignment = Assignment.reclustered_from(ints(2, 0, 0, 2), ints(0, 0, 0, 1), 3, 2)
-    assert assignment.remix.tolist() == [[2 / 3, 0, 1 / 3], [0, 0, 1]]
+    assert assignment.mixing.tolist() == [[2 / 3, 0, 1 / 3], [0, 0, 1]]
     assert assignment.heir.tolist() == [0, -1, 1]
 
 
 def test_a_clients_lane_is_its_first_model():
     assignment = Assignment(
-        remix=np.eye(2),
+        mixing=np.eye(2),
         extra=np.zeros((0, 1), dtype=np.float32),
         heir=ints(0, 1),
         members=np.array([[1, 0], [0, -1], [-1, -1]]),
@@ -66,8 +66,8 @@ def test_a_warm_start_is_the_mean_over_members_of_the_model_each_one_had(case):
     models = np.random.default_rng(0).normal(size=(num_old, 3))
     assignment = Assignment.reclustered_from(old, new, num_old, num_new)
     naive = np.stack([np.mean([models[o] for o in old[new == k]], axis=0) for k in range(num_new)])
-    assert assignment.remix @ models == pytest.approx(naive, abs=1e-12)
-    assert assignment.remix.sum(axis=1) == pytest.approx(np.ones(num_new), abs=1e-12)
+    assert assignment.mixing @ models == pytest.approx(naive, abs=1e-12)
+    assert assignment.mixing.sum(axis=1) == pytest.approx(np.ones(num_new), abs=1e-12)
 
 
 @given(reclusterings())

@@ -174,7 +174,7 @@ def test_participants_can_be_moved_before_their_tasks_are_frozen() -> None:
 def test_what_updates_lead_to_holds_from_the_evaluation_on() -> None:
     def drop_the_first(view: View) -> Assignment:
         return Assignment(
-            remix=np.array([[0.0, 1.0]]),
+            mixing=np.array([[0.0, 1.0]]),
             extra=np.zeros((0, 1), dtype=np.float32),
             heir=ints(-1, 0),
             members=np.zeros((2, 1), dtype=np.int64),

@@ -102,7 +102,7 @@ class Story:
         # A later round claims the arrivals of the step anew.
         older = self.claimed - self.newest if late else self.claimed
         if answer is not None:
-            assert np.allclose(answer.remix.sum(axis=1), 1.0)
+            assert np.allclose(answer.mixing.sum(axis=1), 1.0)
             self.bank.apply(answer)
             inherited = np.zeros(answer.num_models, dtype=np.int64)
             kept = answer.heir >= 0

@@ -60,7 +60,7 @@ def test_every_data_step_brings_a_new_model_and_shifts_the_others():
     assignment = grown(aue, 2)
     view = view_of(assignment, 2, Clients(np.full((2, 2), 0.25)))
     new = aue.on_data(view)
-    assert (new.remix @ np.concatenate([view.models, new.extra])).tolist() == [[0, 0], [10, 11], [12, 13]]
+    assert (new.mixing @ np.concatenate([view.models, new.extra])).tolist() == [[0, 0], [10, 11], [12, 13]]
     assert new.heir.tolist() == [1, 2]
     assert new.members.tolist() == [[0, 1, 2]] * 2
     assert new.lane.tolist() == [0, 0]
@@ -72,7 +72,7 @@ def test_the_oldest_model_goes_when_the_ensemble_is_full_and_is_not_asked_about(
     clients = Clients(np.full((2, 3), 0.25))
     view = view_of(assignment, 3, clients)
     new = aue.on_data(view)
-    assert (new.remix @ np.concatenate([view.models, new.extra])).tolist() == [[0, 0], [10, 11], [12, 13]]
+    assert (new.mixing @ np.concatenate([view.models, new.extra])).tolist() == [[0, 0], [10, 11], [12, 13]]
     assert new.heir.tolist() == [1, 2, -1]
     assert clients.asked == [[0, 1]]
 
@@ -146,7 +146,7 @@ def test_with_claims_a_model_trains_on_all_steps_since_it_was_made():
     assignment = None
     for step in range(5):
         assignment = aue.on_data(view_of(assignment, step, Clients(np.full((2, 9), 0.25))))
-        memory.remix(assignment)
+        memory.models_changed(assignment)
         view = a_view(
             num_clients=2,
             assignment=assignment,

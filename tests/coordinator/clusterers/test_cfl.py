@@ -45,7 +45,7 @@ def after_early(**parameters) -> Cfl:
 
 def models_after(split: Assignment, view) -> list[list[float]]:
     sources = np.concatenate([view.models, split.extra.reshape(-1, 2)])
-    return (split.remix @ sources).tolist()
+    return (split.mixing @ sources).tolist()
 
 
 def test_everybody_starts_in_one_cluster():

@@ -29,7 +29,7 @@ def test_a_merge_a_drop_and_new_models_are_one_assignment():
     draft.drop(ints(3))
     assignment = draft.assignment(initial)
     assert assignment is not None
-    assert assignment.remix.tolist() == [
+    assert assignment.mixing.tolist() == [
         [0.25, 0, 0.75, 0, 0],
         [0, 1, 0, 0, 0],
         [0, 0, 0, 0, 1],
@@ -47,7 +47,7 @@ def test_members_of_merged_models_go_with_them():
     assert assignment is not None
     assert assignment.members.tolist() == [[0], [1], [0]]
     assert assignment.extra.size == 0
-    assert assignment.remix.shape == (2, 3)
+    assert assignment.mixing.shape == (2, 3)
 
 
 def test_the_longest_unused_are_all_that_were_left_first():

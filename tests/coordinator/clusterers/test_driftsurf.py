@@ -47,9 +47,9 @@ class Story:
             if self.assignment is None:
                 self.models = list(fresh)
             else:
-                self.memory.remix(assignment)
+                self.memory.models_changed(assignment)
                 sources = [*self.models, fresh[0]]
-                self.models = [sources[row] for row in assignment.remix.argmax(axis=1)]
+                self.models = [sources[row] for row in assignment.mixing.argmax(axis=1)]
             self.assignment = assignment
         self.memory.claim(self._view())
 
@@ -69,7 +69,7 @@ def test_everybody_trains_two_models_of_the_common_initialisation():
     assignment = DriftSurf(DriftSurfParameters()).on_data(a_view(num_clients=3))
     assert assignment.members.tolist() == [[0, 1]] * 3
     assert assignment.lane.tolist() == [0] * 3
-    assert (assignment.remix @ assignment.extra).tolist() == [[0, 0], [0, 0]]
+    assert (assignment.mixing @ assignment.extra).tolist() == [[0, 0], [0, 0]]
 
 
 def test_the_state_machine_over_eight_steps_whose_reactive_model_wins():

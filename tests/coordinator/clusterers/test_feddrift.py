@@ -49,7 +49,7 @@ def test_models_that_are_alike_are_merged_a_step_later_by_their_samples():
     )
     assert answer is not None
     assert answer.heir.tolist() == [0, 1, 1]
-    assert answer.remix.tolist() == [[1, 0, 0], [0, 0.5, 0.5]]
+    assert answer.mixing.tolist() == [[1, 0, 0], [0, 0.5, 0.5]]
     assert story.models == [[1, 1], [7.5, 10]]
     assert story.rows == [1, 0, 1, 1]
     # Claims are added, then the newest arrivals of its three members.
@@ -208,7 +208,7 @@ def test_a_model_that_is_given_up_for_a_new_one_is_not_merged():
     answer = story.step([[0.9, 0], [0.2, 0]], across=ALIKE)
     assert answer is not None
     assert answer.heir.tolist() == [0, -1]
-    assert answer.remix.tolist() == [[1, 0, 0], [0, 0, 1]]
+    assert answer.mixing.tolist() == [[1, 0, 0], [0, 0, 1]]
     assert story.rows == [0, 1]
     assert story.claimed[1] == 100
 

@@ -65,7 +65,7 @@ def test_a_drifted_client_moves_to_the_nearest_centre():
     answer = story.drift({1: [0.25, 0.75, 0]})
     assert answer is not None
     assert not answer.reclustered
-    assert answer.remix.tolist() == [[1, 0], [0, 1]]
+    assert answer.mixing.tolist() == [[1, 0], [0, 1]]
     assert answer.heir.tolist() == [0, 1]
     assert story.lanes == [0, 1, 0, 1, 1, 1]
 
@@ -159,7 +159,7 @@ def test_one_centre_is_enough_to_recluster_everybody():
     assert answer.reclustered
     # Client 0 was equally far from both, moved to (stayed in) the first cluster, and comes from there.
     assert answer.lane.tolist() == [0, 1, 1, 2, 2, 2]
-    assert answer.remix.tolist() == [[1, 0], [1, 0], [0, 1]]
+    assert answer.mixing.tolist() == [[1, 0], [1, 0], [0, 1]]
     assert answer.heir.tolist() == [1, 2]
 
 
@@ -380,6 +380,6 @@ def test_the_reports_it_sees_are_not_written_to():
 def test_a_first_assignment_starts_from_the_initialisation_that_all_methods_share():
     assignment = Fielding(FieldingParameters()).on_data(a_view(one_hot(0, 1, 0, of=2)))
     assert assignment is not None
-    assert (assignment.remix @ assignment.extra).tolist() == [[0, 0], [0, 0]]
+    assert (assignment.mixing @ assignment.extra).tolist() == [[0, 0], [0, 0]]
     assert assignment.members.tolist() == [[0], [1], [0]]
     assert assignment.heir.tolist() == []

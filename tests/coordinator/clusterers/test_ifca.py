@@ -42,7 +42,7 @@ def view_of(assignment, clients, round_=1, changed=(), participants=()):
 
 def test_every_model_has_an_initialisation_of_its_own_and_everybody_starts_on_the_first():
     _, assignment = started(num_models=3)
-    models = assignment.remix @ assignment.extra
+    models = assignment.mixing @ assignment.extra
     assert models.tolist() == [[0, 0], [1, 1], [2, 2]]
     assert assignment.members.tolist() == [[0]] * 4
     assert assignment.lane.tolist() == [0] * 4

@@ -71,7 +71,7 @@ def test_kappa_is_one_if_perfect_zero_by_chance_and_negative_below():
 
 def test_every_model_is_the_common_initialisation_with_a_mask_of_its_own():
     _, assignment = started(num_models=8)
-    models = assignment.remix @ assignment.extra
+    models = assignment.mixing @ assignment.extra
     assert (models[:, 0] == 0.5).all()
     masks = models[:, 1:]
     assert np.isin(masks, [0, 1]).all()
@@ -145,7 +145,7 @@ def test_each_new_data_step_replaces_the_worst_model():
     kue.on_updates(view_of(assignment, score=heard(9, 4, 6, 7)))
     new = kue.on_data(view_of(assignment, step=1))
     before = np.arange(28.0).reshape(4, 7)
-    models = new.remix @ np.concatenate([before, new.extra])
+    models = new.mixing @ np.concatenate([before, new.extra])
     assert np.array_equal(models[[0, 2, 3]], before[[0, 2, 3]])
     assert models[1, 0] == 0.5
     assert np.isin(models[1, 1:], [0, 1]).all()

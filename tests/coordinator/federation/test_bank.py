@@ -6,12 +6,12 @@ from coordinator.federation.bank import ModelBank
 from tests.fakes import ints
 
 
-def applied(bank: ModelBank, remix, heir, extra=()) -> None:
+def applied(bank: ModelBank, mixing, heir, extra=()) -> None:
     """Apply an assignment by its matrix; members do not matter to the bank."""
-    remix = np.array(remix, dtype=np.float64)
+    mixing = np.array(mixing, dtype=np.float64)
     bank.apply(
         Assignment(
-            remix=remix,
+            mixing=mixing,
             extra=np.array(extra, dtype=np.float32).reshape(-1, bank.parameters.shape[1]),
             heir=np.array(heir, dtype=np.int64),
             members=np.zeros((1, 1), dtype=np.int64),
@@ -108,10 +108,10 @@ def test_id_and_version_name_one_content_for_ever():
             bank.publish(fresh, updated=rng.random(len(bank)) < 0.5)
         else:
             count = int(rng.integers(1, 5))
-            remix = np.eye(len(bank))[rng.integers(len(bank), size=count)]
+            mixing = np.eye(len(bank))[rng.integers(len(bank), size=count)]
             mixed = rng.random(count) < 0.3
-            remix[mixed] = 1 / len(bank)
-            applied(bank, remix, rng.integers(-1, count, size=len(bank)))
+            mixing[mixed] = 1 / len(bank)
+            applied(bank, mixing, rng.integers(-1, count, size=len(bank)))
         assert len(set(bank.ids.tolist())) == len(bank)
         assert len(set(bank.labels.tolist())) == len(bank)
         for id_, version, row in zip(bank.ids, bank.versions, bank.parameters, strict=True):

@@ -215,7 +215,7 @@ def test_tasks_name_models_by_id_and_carry_the_settings():
 
 def test_a_client_of_two_models_makes_one_visit_that_costs_both():
     wide = Assignment(
-        remix=np.ones((2, 1)),
+        mixing=np.ones((2, 1)),
         extra=np.zeros((1, 1), dtype=np.float32),
         heir=ints(),
         members=np.array([[0, -1], [0, 1]]),
@@ -334,7 +334,7 @@ def test_members_are_logged_at_first_and_when_they_changed():
 
 def test_rows_that_trade_places_are_no_change_of_members():
     swap = Assignment(
-        remix=np.eye(2)[::-1],
+        mixing=np.eye(2)[::-1],
         extra=np.zeros((0, 1), dtype=np.float32),
         heir=ints(1, 0),
         members=ints(1, 0)[:, None],

@@ -94,12 +94,12 @@ def test_claims_pass_to_heirs_and_die_with_a_model_that_has_none():
     memory, _ = claimed_over([[0, 1, 2, 3]], num_models=4)
     # Models 0 and 2 merge into row 0, model 1 dies, model 3 becomes row 2; row 1 is new.
     merge = Assignment(
-        remix=np.array([[0.5, 0, 0.5, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 1, 0]]),
+        mixing=np.array([[0.5, 0, 0.5, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 1, 0]]),
         extra=np.zeros((1, 2), dtype=np.float32),
         heir=ints(0, -1, 0, 2),
         members=ints(0, 1, 0, 2)[:, None],
     )
-    memory.remix(merge)
+    memory.models_changed(merge)
     view = view_of([0, 1, 0, 2], step=0, num_models=3)
     counts = [memory.samples(np.arange(4), model, view).counts().tolist() for model in range(3)]
     assert counts == [[2, 0, 2, 0], [0, 0, 0, 0], [0, 0, 0, 2]]
