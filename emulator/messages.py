@@ -156,8 +156,8 @@ class TrainTasks:
 class Updates(Protocol):
     """What came back, a row per task; parameter rows may live elsewhere: they are reached through verbs.
 
-    Rows belong to groups, the cohorts they were trained in: sums are taken within a group first, where its
-    rows are, so that they come out the same to the bit wherever that is.
+    Rows belong to groups, the task groups they were trained in: sums are taken within a group first, where
+    its rows are, so that they come out the same to the bit wherever that is.
     """
 
     @property

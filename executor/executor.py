@@ -33,11 +33,11 @@ from executor.models.base import ModelSpec
 from executor.parallel import SideBySide
 from executor.parameters import ExecutorParameters
 from executor.rules.base import Chain, LocalRule, build_chain
-from executor.training.dense import DenseCohort
+from executor.training.dense import DenseStrategy
 from executor.training.groups import Strategy, Wave
 from executor.training.out_of_memory import Fitting, out_of_memory_named
 from executor.training.reference import ReferenceLoop
-from executor.training.stacked import StackedCohort
+from executor.training.stacked import StackedStrategy
 from executor.training.tampering import tamper
 
 STACKED_PARAMETERS = 250_000  # of all models together: with what else a step touches, near a core's cache
@@ -90,8 +90,8 @@ class LocalExecutor:
         return self._model.num_parameters
 
     @property
-    def halved_cohorts(self) -> int:
-        """How many cohorts were trained in halves so far, for want of memory."""
+    def halved_groups(self) -> int:
+        """How many groups were trained in halves so far, for want of memory."""
         return self._fitting.halved
 
     @property
@@ -103,7 +103,7 @@ class LocalExecutor:
         return self._model.initial(self._streams, number)
 
     def cut(self, tasks: TrainTasks, models: Floats32, start: Ints) -> tuple[list[Ints], Ints]:
-        """The rows of `tasks` in each cohort, and (n,) the steps of each task."""
+        """The rows of `tasks` in each group, and (n,) the steps of each task."""
         wave = Wave(tasks, models, start, self._reader, self._streams)
         return wave.cut(self.chunk), wave.steps
 
@@ -125,16 +125,16 @@ class LocalExecutor:
         without samples takes no step: its update is zero and its loss NaN. A task whose training diverges
         has an update that is not finite; whoever uses it must look.
         """
-        return self.train_cohorts(tasks, models, start, None)
+        return self.train_groups(tasks, models, start, None)
 
-    def train_cohorts(
+    def train_groups(
         self, tasks: TrainTasks, models: Floats32, start: Ints, numbers: Sequence[int] | None
     ) -> ArrayUpdates:
-        """As `train`, of the cohorts that `cut` counts by these `numbers` alone (None: of all); the tasks of
+        """As `train`, of the groups that `cut` counts by these `numbers` alone (None: of all); the tasks of
         the others are left as if they had no samples."""
         wave = Wave(tasks, models, start, self._reader, self._streams)
         delta = np.zeros((len(tasks), self.num_parameters), dtype=np.float32)
-        group = np.zeros(len(tasks), dtype=np.int64)
+        group_of = np.zeros(len(tasks), dtype=np.int64)
         loss = np.full(len(tasks), np.nan)
         widths = {"parameters": self.num_parameters, "scalar": 1}
         state = {
@@ -142,26 +142,26 @@ class LocalExecutor:
             for name, slot in self.state.items()
         }
 
-        def train_cohort(members: Ints) -> None:
-            # Gathered here, so that no more cohorts than threads are in memory.
-            cohort = wave.cohort(members)
-            trained = self._strategy.train(cohort)
+        def train_group(members: Ints) -> None:
+            # Gathered here, so that no more groups than threads are in memory.
+            group = wave.group(members)
+            trained = self._strategy.train(group)
             moved = trained.parameters.numpy()
-            moved -= cohort.start.numpy()
-            delta[cohort.tasks] = moved
-            loss[cohort.tasks] = trained.loss
-            tamper(delta, tasks, cohort.tasks, self._streams)
+            moved -= group.start.numpy()
+            delta[group.tasks] = moved
+            loss[group.tasks] = trained.loss
+            tamper(delta, tasks, group.tasks, self._streams)
             for name, rows in trained.state.items():
-                state[name][cohort.tasks] = rows.numpy()
+                state[name][group.tasks] = rows.numpy()
 
-        cohorts = wave.cut(self.chunk)
-        for number, members in enumerate(cohorts):
-            group[members] = number
-        wanted = cohorts if numbers is None else [cohorts[number] for number in numbers]
-        self._threads.run(lambda members: self._fitting.run(train_cohort, members), wanted)
+        groups = wave.cut(self.chunk)
+        for number, members in enumerate(groups):
+            group_of[members] = number
+        wanted = groups if numbers is None else [groups[number] for number in numbers]
+        self._threads.run(lambda members: self._fitting.run(train_group, members), wanted)
         counts = tasks.samples.counts()
         return ArrayUpdates(
-            tasks.client, tasks.model, counts, wave.steps, delta, {"loss": loss}, state, group
+            tasks.client, tasks.model, counts, wave.steps, delta, {"loss": loss}, state, group_of
         )
 
     def score(
@@ -213,9 +213,9 @@ def _chunk(num_parameters: int) -> int:
 
 
 def _build(name: StrategyName, model: FlatModel, chain: Chain) -> Strategy:
-    kinds: dict[StrategyName, type[StackedCohort | DenseCohort | ReferenceLoop]] = {
-        "stacked": StackedCohort,
-        "dense": DenseCohort,
+    kinds: dict[StrategyName, type[StackedStrategy | DenseStrategy | ReferenceLoop]] = {
+        "stacked": StackedStrategy,
+        "dense": DenseStrategy,
         "loop": ReferenceLoop,
     }
     return kinds[name](model, chain)

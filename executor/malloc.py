@@ -14,13 +14,13 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 def keep_freed_memory() -> None:
     """Have the C library keep some memory that is freed for what is allocated next.
 
-    Training frees some ten megabytes after every cohort. glibc hands a large block back to the system at
+    Training frees some ten megabytes after every group. glibc hands a large block back to the system at
     once, and smaller ones when much lies free, and then every page comes anew and is zeroed first. Here
     blocks of up to 32 MiB are kept, and 64 MiB in all: what glibc comes to by itself once it has seen such a
     block, unless the environment forbids it, as that of Dask's workers does by `MALLOC_TRIM_THRESHOLD_`.
     Other libraries have rules of their own, and this changes nothing.
 
-    NOTE: without, cohorts of small models train a fifth slower, as soon as anything else runs in between.
+    NOTE: without, groups of small models train a fifth slower, as soon as anything else runs in between.
     """
     if sys.platform == "linux":
         library = ctypes.CDLL(None)

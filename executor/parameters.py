@@ -30,7 +30,7 @@ class ExecutorParameters(Parameters):
     )
     threads: Annotated[int, Number(ge=1, le=MOST_THREADS)] = Field(
         1,
-        description="threads side by side, each of which trains a cohort of its own or scores a batch; torch "
+        description="threads side by side, each of which trains a task group or scores a batch; torch "
         "itself computes with one thread, so that their number changes no bit of a result. One per core is "
         "fastest, where nothing else runs",
     )
@@ -41,8 +41,8 @@ class ExecutorParameters(Parameters):
     )
     on_out_of_memory: Literal["stop", "halve"] = Field(
         "stop",
-        description="what happens when a cohort does not fit into the memory: the run stops and can go on "
-        "later, or the cohort is trained in two halves, which changes results by rounding",
+        description="what happens when a task group does not fit into the memory: the run stops and can be "
+        "resumed, or the group is trained in two halves, which changes results by rounding",
     )
 
     @model_validator(mode="before")
@@ -56,7 +56,7 @@ class ExecutorParameters(Parameters):
             name = "backend" if "backend" in values else "workers"
             raise ValueError(
                 f"{name} = {values[name]!r} is a setting of worker processes, which are no more: --jobs N "
-                f"makes runs side by side, executor.threads trains cohorts side by side, and torchrun shares "
+                f"makes runs side by side, executor.threads trains task groups in parallel, torchrun shares "
                 f"out one run among processes"
             )
         return {key: value for key, value in values.items() if key != "workers"}

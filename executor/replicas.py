@@ -1,6 +1,6 @@
 """`emulator.ports.Executor` by ranks that play the same run: the same numbers as in one process, to the bit.
 
-Cohorts and slabs are those of `LocalExecutor`. Each rank does its share of them, and all exchange what came
+Groups and slabs are those of `LocalExecutor`. Each rank does its share of them, and all exchange what came
 of it. Updates stay with the ranks that trained them; the verbs of `Updates` that ask for more than came
 with the training are exchanges too, which all ranks make.
 """
@@ -27,7 +27,7 @@ from emulator.messages import (
 from emulator.ports import Segment
 from emulator.storage.state_tree import Tree
 from executor.executor import LocalExecutor
-from executor.mixing import Mixing, sends_rows, sent_rows, summed
+from executor.group_sums import GroupWeights, sends_rows, sent_rows, summed
 from executor.ranks import Ranks
 from executor.sharing import share
 
@@ -38,7 +38,7 @@ class ReplicatedExecutor:
     def __init__(self, local: LocalExecutor, ranks: Ranks) -> None:
         self._local = local
         self._ranks = ranks
-        self.halved_cohorts = 0
+        self.halved_groups = 0
         """Over all ranks."""
 
     @property
@@ -69,19 +69,19 @@ class ReplicatedExecutor:
     ) -> ReplicatedUpdates:
         """The update of each task, as `LocalExecutor.train` has it. Where `weights` say what they will be
         mixed by, their sums come with the same exchange."""
-        cohorts, steps = self._local.cut(tasks, models, start)
-        owner = share(np.array([steps[members].sum() for members in cohorts]), self._ranks.size)
-        halved = self._local.halved_cohorts
+        groups, steps = self._local.cut(tasks, models, start)
+        owner = share(np.array([steps[members].sum() for members in groups]), self._ranks.size)
+        halved = self._local.halved_groups
         own = np.flatnonzero(owner == self._ranks.rank).tolist()
-        trained = self._local.train_cohorts(tasks, models, start, own)
-        wave = TrainedWave(self._ranks, cohorts, owner, trained)
-        expected = None if weights is None else Mixing.over(weights, cohorts)
+        trained = self._local.train_groups(tasks, models, start, own)
+        wave = TrainedWave(self._ranks, groups, owner, trained)
+        expected = None if weights is None else GroupWeights.over(weights, groups)
         rows = wave.rows_of(self._ranks.rank)
         content = {
             "loss": trained.metrics["loss"][rows],
             "finite": trained.take(rows).finite,
             "state": {name: column[rows] for name, column in trained.state.items()},
-            "halved": self._local.halved_cohorts - halved,
+            "halved": self._local.halved_groups - halved,
             "sums": None if expected is None else wave.own_sums(expected),
         }
         loss, finite = trained.metrics["loss"], np.ones(len(tasks), dtype=np.bool_)
@@ -93,7 +93,7 @@ class ReplicatedExecutor:
             loss[members], finite[members] = answer["loss"], answer["finite"]
             for name, column in answer["state"].items():
                 trained.state[name][members] = column
-            self.halved_cohorts += answer["halved"]
+            self.halved_groups += answer["halved"]
             if expected is not None:
                 sums |= wave.sums_of(rank, expected, answer["sums"])
         mixed = None if expected is None else (expected.weights, expected.total(sums, self.num_parameters))
@@ -153,52 +153,54 @@ class _Shared:
 
 @dataclass(frozen=True)
 class TrainedWave:
-    """Where the updates of a wave are: cohort j, of the rows `cohorts[j]`, is with the rank `owner[j]`.
+    """Where the updates of a wave are: group j, of the rows `groups[j]`, is with the rank `owner[j]`.
 
-    `trained` has the updates of this rank's own cohorts.
+    `trained` has the updates of this rank's own groups.
     """
 
     ranks: Ranks
-    cohorts: Sequence[Ints]
+    groups: Sequence[Ints]
     owner: Ints
     trained: ArrayUpdates
 
-    def cohorts_of(self, rank: int) -> list[int]:
+    def groups_of(self, rank: int) -> list[int]:
         return np.flatnonzero(self.owner == rank).tolist()
 
     def rows_of(self, rank: int) -> Ints:
-        """The rows of a rank's cohorts, cohort after cohort."""
-        return _joined([self.cohorts[number] for number in self.cohorts_of(rank)])
+        """The rows of a rank's groups, group after group."""
+        return _joined([self.groups[number] for number in self.groups_of(rank)])
 
-    def own_sums(self, mixing: Mixing) -> Tree:
-        """What this rank sends of the sums by `mixing`: rows and sums, each in one array."""
+    def own_sums(self, group_weights: GroupWeights) -> Tree:
+        """What this rank sends of the sums by `group_weights`: rows and sums, each in one array."""
         rows: list[Floats | Floats32] = []
         sums: list[Floats | Floats32] = []
-        for number in mixing.among(self.cohorts_of(self.ranks.rank)):
-            weights = mixing.of_cohort[number]
-            part = summed(weights, self.trained.delta[self.cohorts[number]])
+        for number in group_weights.among(self.groups_of(self.ranks.rank)):
+            weights = group_weights.of_group[number]
+            part = summed(weights, self.trained.delta[self.groups[number]])
             (rows if sends_rows(weights) else sums).append(part)
         return {name: np.concatenate(parts) for name, parts in (("rows", rows), ("sums", sums)) if parts}
 
-    def sums_of(self, rank: int, mixing: Mixing, sent: Tree) -> dict[int, Floats | Floats32]:
-        """What `own_sums` sent, by cohort."""
+    def sums_of(self, rank: int, group_weights: GroupWeights, sent: Tree) -> dict[int, Floats | Floats32]:
+        """What `own_sums` sent, by group."""
         found: dict[int, Floats | Floats32] = {}
         filled = {"rows": 0, "sums": 0}
-        for number in mixing.among(self.cohorts_of(rank)):
-            weights = mixing.of_cohort[number]
+        for number in group_weights.among(self.groups_of(rank)):
+            weights = group_weights.of_group[number]
             name = "rows" if sends_rows(weights) else "sums"
             first = filled[name]
             filled[name] += sent_rows(weights)
             found[number] = sent[name][first : filled[name]]
         return found
 
-    def total(self, mixing: Mixing) -> Floats:
-        """(k, P) the sums by `mixing`; an exchange."""
-        answers = self.ranks.exchange(self.own_sums(mixing), _digest(mixing.weights), "mixing updates")
+    def total(self, group_weights: GroupWeights) -> Floats:
+        """(k, P) the sums by `group_weights`; an exchange."""
+        answers = self.ranks.exchange(
+            self.own_sums(group_weights), _digest(group_weights.weights), "summing updates"
+        )
         found: dict[int, Floats | Floats32] = {}
         for rank, sent in enumerate(answers):
-            found |= self.sums_of(rank, mixing, sent)
-        return mixing.total(found, self.trained.delta.shape[1])
+            found |= self.sums_of(rank, group_weights, sent)
+        return group_weights.total(found, self.trained.delta.shape[1])
 
     def column(self, own: Callable[[Ints], np.ndarray], doing: str) -> np.ndarray:
         """(n, ...) of each row what `own` says of some, in the rank that has them; an exchange."""
@@ -253,7 +255,7 @@ class ReplicatedUpdates:
             return self.mixed[1].copy()
         if self._rows:
             return self._here().mix(weights)
-        return self.wave.total(Mixing.over(spread, self.wave.cohorts))
+        return self.wave.total(GroupWeights.over(spread, self.wave.groups))
 
     def gram(self) -> Floats:
         return self._here().gram()
@@ -271,8 +273,8 @@ class ReplicatedUpdates:
         """All of these, in memory; exchanged once, also for what was taken of them."""
         if not self._rows:
             self._rows.append(self.wave.column(lambda rows: self.wave.trained.delta[rows], "reading updates"))
-        group = self.wave.trained.group
-        assert group is not None
+        group_of = self.wave.trained.group
+        assert group_of is not None
         return ArrayUpdates(
             self.client,
             self.model,
@@ -281,7 +283,7 @@ class ReplicatedUpdates:
             self._rows[0][self.kept],
             self.metrics,
             self.state,
-            group[self.kept],
+            group_of[self.kept],
         )
 
 

@@ -1,4 +1,4 @@
-"""Local training of a whole cohort in one batched step, for fully connected models: gradients by hand.
+"""Local training of a whole group in one batched step, for fully connected models: gradients by hand.
 
 Does what `executor.training.stacked` does without autograd, whose bookkeeping takes most of the time where
 models are small.
@@ -12,7 +12,7 @@ from torch import Tensor
 from emulator.arrays import Floats
 from executor.flat import FlatModel
 from executor.rules.base import Chain, LocalRun
-from executor.training.groups import Cohort, Trained
+from executor.training.groups import TaskGroup, Trained
 from executor.training.layers import MASK, Layers
 
 COPIED_BELOW = 1_000_000
@@ -22,8 +22,8 @@ Written straight into its place, torch multiplies the matrices one by one, which
 one apart takes memory that is fresh in every step."""
 
 
-class DenseCohort:
-    """Trains all tasks of a cohort side by side; the model must be `dense` (see `ModelSpec`).
+class DenseStrategy:
+    """Trains all tasks of a group side by side; the model must be `dense` (see `ModelSpec`).
 
     There are two ways. A chain of rules sees the gradients of all parameters in one array (n, P), as in the
     other strategies. Plain gradient descent needs no gradient for itself: each layer's product of slopes and
@@ -39,18 +39,18 @@ class DenseCohort:
         self._descends = chain.is_plain_descent and every_layer_moves
 
     @torch.inference_mode()
-    def train(self, cohort: Cohort) -> Trained:
-        return self._descend(cohort) if self._descends else self._follow_rules(cohort)
+    def train(self, group: TaskGroup) -> Trained:
+        return self._descend(group) if self._descends else self._follow_rules(group)
 
-    def _descend(self, cohort: Cohort) -> Trained:
+    def _descend(self, group: TaskGroup) -> Trained:
         # NOTE: each layer's weights apart, as the product is added to one array fastest.
-        every = Layers.of(self._model, cohort.start).map(
+        every = Layers.of(self._model, group.start).map(
             lambda part: part.clone(memory_format=torch.contiguous_format)
         )
         # So scaled, its slope is what moves the parameters: downhill, by the task's learning rate.
-        loss = _CrossEntropy(cohort, self._model.num_labels, -cohort.settings["learning_rate"])
-        layers, active = every, len(cohort)
-        for step, features in enumerate(cohort.vectors()):
+        loss = _CrossEntropy(group, self._model.num_labels, -group.settings["learning_rate"])
+        layers, active = every, len(group)
+        for step, features in enumerate(group.vectors()):
             if features.shape[0] != active:
                 active = features.shape[0]
                 layers = every.first(active)
@@ -61,20 +61,20 @@ class DenseCohort:
             ):
                 weight.baddbmm_(slope, entered)
                 bias.add_(slope.sum(2, keepdim=True))
-        trained = torch.empty_like(cohort.start)
+        trained = torch.empty_like(group.start)
         for place, part in zip(Layers.of(self._model, trained).parts(), every.parts(), strict=True):
             place.copy_(part)
         return Trained(trained, loss.means(), {})
 
-    def _follow_rules(self, cohort: Cohort) -> Trained:
-        trained = cohort.start.clone()
-        state = self._chain.remembered(cohort.start, cohort.state)
+    def _follow_rules(self, group: TaskGroup) -> Trained:
+        trained = group.start.clone()
+        state = self._chain.remembered(group.start, group.state)
         gradient = torch.zeros_like(trained)
-        loss = _CrossEntropy(cohort, self._model.num_labels, trained.new_ones(len(cohort), 1))
-        run = LocalRun(cohort.start, trained, cohort.settings, dict(state), self._model.frozen)
+        loss = _CrossEntropy(group, self._model.num_labels, trained.new_ones(len(group), 1))
+        run = LocalRun(group.start, trained, group.settings, dict(state), self._model.frozen)
         self._chain.begin(run)
         active = -1
-        for step, features in enumerate(cohort.vectors()):
+        for step, features in enumerate(group.vectors()):
             if features.shape[0] != active:
                 active = features.shape[0]
                 run.keep_first(active)
@@ -98,23 +98,23 @@ def _write(gradients: Layers, inputs: list[Tensor], slopes: list[Tensor]) -> Non
 
 
 class _CrossEntropy:
-    """The loss of a cohort, whose batches come one step after the other; its slope is multiplied by each
+    """The loss of a group, whose batches come one step after the other; its slope is multiplied by each
     task's `scale` (n, 1).
 
     The losses themselves are read off at the end, for all steps at once.
     """
 
-    def __init__(self, cohort: Cohort, num_labels: int, scale: Tensor) -> None:
-        self._cohort = cohort
-        self._labels = cohort.labels.view(-1, 1, cohort.batch_size)  # a row per step and task
-        self._owner = torch.cat([torch.arange(active) for active in cohort.active] or [torch.arange(0)])
-        share = scale[:, :, None] / cohort.batch_size  # of a sample in the slope
-        shape = (len(self._labels), num_labels, cohort.batch_size)
-        self._log_probabilities = cohort.start.new_empty(shape)
-        targets = cohort.start.new_zeros(shape).scatter_(
-            1, self._labels, -share[self._owner].expand(-1, 1, cohort.batch_size)
+    def __init__(self, group: TaskGroup, num_labels: int, scale: Tensor) -> None:
+        self._group = group
+        self._labels = group.labels.view(-1, 1, group.batch_size)  # a row per step and task
+        self._owner = torch.cat([torch.arange(active) for active in group.active] or [torch.arange(0)])
+        share = scale[:, :, None] / group.batch_size  # of a sample in the slope
+        shape = (len(self._labels), num_labels, group.batch_size)
+        self._log_probabilities = group.start.new_empty(shape)
+        targets = group.start.new_zeros(shape).scatter_(
+            1, self._labels, -share[self._owner].expand(-1, 1, group.batch_size)
         )
-        active = cohort.active.tolist()
+        active = group.active.tolist()
         self._of_step = list(
             zip(
                 torch.split_with_sizes(self._log_probabilities, active),
@@ -133,6 +133,6 @@ class _CrossEntropy:
     def means(self) -> Floats:
         """(n,) each task's loss, the mean over its steps; NaN without any."""
         losses = -self._log_probabilities.gather(1, self._labels).mean(dim=(1, 2))
-        sums = torch.zeros(len(self._cohort), dtype=torch.float64).index_add_(0, self._owner, losses.double())
-        means: Floats = (sums / torch.from_numpy(self._cohort.steps)).numpy()
+        sums = torch.zeros(len(self._group), dtype=torch.float64).index_add_(0, self._owner, losses.double())
+        means: Floats = (sums / torch.from_numpy(self._group.steps)).numpy()
         return means

@@ -1,6 +1,6 @@
-"""From a wave of tasks to cohorts: tasks that train side by side, with their batches gathered.
+"""From a wave of tasks to groups: tasks that train side by side, with their batches gathered.
 
-All strategies train cohorts; how they do it is theirs. What a cohort holds depends on the tasks and on the
+All strategies train groups; how they do it is theirs. What a group holds depends on the tasks and on the
 configured chunk, never on ranks or memory.
 """
 
@@ -23,7 +23,7 @@ from executor.training.batches import step_counts, task_batches
 
 
 @dataclass(frozen=True)
-class Cohort:
+class TaskGroup:
     """n tasks of one batch size B, those with most steps first, so that the active ones are always a prefix.
 
     `tasks` (n,): their positions in the wave. `start` (n, P). `settings`: columns (n, 1). `state`: what the
@@ -65,7 +65,7 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Trained:
-    """What became of a cohort: `parameters` (n, P); `loss` (n,), the mean over the steps, NaN without any.
+    """What became of a group: `parameters` (n, P); `loss` (n,), the mean over the steps, NaN without any.
 
     `state`: what the rules remember from now on, (n, P) or (n, 1) each.
     """
@@ -76,9 +76,9 @@ class Trained:
 
 
 class Strategy(Protocol):
-    """A way to train a cohort. All ways give the same numbers, but for rounding."""
+    """A way to train a group. All ways give the same numbers, but for rounding."""
 
-    def train(self, cohort: Cohort) -> Trained: ...
+    def train(self, group: TaskGroup) -> Trained: ...
 
 
 class Wave:
@@ -102,24 +102,24 @@ class Wave:
         self._dtype = dtype
 
     def cut(self, chunk: int) -> list[Ints]:
-        """The tasks of each cohort, by their positions in the wave; at most `chunk` in one.
+        """The tasks of each group, by their positions in the wave; at most `chunk` in one.
 
         Tasks are sorted by batch size and, within one, by falling steps, then cut into equal parts: of one
-        cohort all have the same batch size and nearly the same number of steps.
+        group all have the same batch size and nearly the same number of steps.
         """
         sizes = self._tasks.settings["batch_size"].astype(np.int64)
         order = np.lexsort((-self.steps, sizes))
-        groups = np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1)
-        parts = [np.array_split(group, -(-len(group) // chunk)) for group in groups if len(group) > 0]
+        alike = np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1)
+        parts = [np.array_split(tasks, -(-len(tasks) // chunk)) for tasks in alike if len(tasks) > 0]
         return [members for part in parts for members in part]
 
-    def cohort(self, members: Ints) -> Cohort:
-        """The cohort of `members`, which `cut` put together."""
+    def group(self, members: Ints) -> TaskGroup:
+        """The group of `members`, which `cut` put together."""
         tasks, steps = self._tasks, self.steps[members]
         takes: Bools = np.arange(steps[0])[:, None] < steps  # (steps, n)
         rows = task_batches(tasks, members, steps, self._streams)
         wanted = rows.ravel() if takes.all() else rows[takes].ravel()
-        return Cohort(
+        return TaskGroup(
             tasks=members,
             start=torch.from_numpy(self._models[self._start[members]]).to(self._dtype),
             settings={name: self._rows(column, members)[:, None] for name, column in tasks.settings.items()},

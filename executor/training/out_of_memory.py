@@ -18,7 +18,7 @@ Policy = Literal["stop", "halve"]
 
 
 class Fitting:
-    """Does jobs on the members of a cohort. One for which there is no memory ends as a ResumableError, or is
+    """Does jobs on the members of a group. One for which there is no memory ends as a ResumableError, or is
     done on two halves, as `policy` says; `halved` counts these."""
 
     def __init__(self, policy: Policy, chunk: int) -> None:

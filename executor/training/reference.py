@@ -16,40 +16,40 @@ from torch.nn.utils import vector_to_parameters
 
 from executor.flat import FlatModel
 from executor.rules.base import Chain, LocalRun
-from executor.training.groups import Cohort, Trained
+from executor.training.groups import TaskGroup, Trained
 
 Step = Callable[[Sequence[Tensor]], None]
 """What is done with the gradients of one batch, one for each parameter that is trained."""
 
 
 class ReferenceLoop:
-    """Trains the tasks of a cohort one by one."""
+    """Trains the tasks of a group one by one."""
 
     def __init__(self, model: FlatModel, chain: Chain) -> None:
         self._model = model
         self._own = _Module(model)
         self._chain = chain
 
-    def train(self, cohort: Cohort) -> Trained:
-        trained = cohort.start.clone()
-        state = self._chain.remembered(cohort.start, cohort.state)
-        loss = torch.zeros(len(cohort), dtype=torch.float64)
-        for client in range(len(cohort)):
+    def train(self, group: TaskGroup) -> Trained:
+        trained = group.start.clone()
+        state = self._chain.remembered(group.start, group.state)
+        loss = torch.zeros(len(group), dtype=torch.float64)
+        for client in range(len(group)):
             own = {name: rows[client, None] for name, rows in state.items()}
-            loss[client] = self._train_one(cohort, client, trained[client], own)
-        return Trained(trained, (loss / torch.from_numpy(cohort.steps)).numpy(), state)
+            loss[client] = self._train_one(group, client, trained[client], own)
+        return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state)
 
-    def _train_one(self, cohort: Cohort, client: int, trained: Tensor, state: dict[str, Tensor]) -> Tensor:
+    def _train_one(self, group: TaskGroup, client: int, trained: Tensor, state: dict[str, Tensor]) -> Tensor:
         """Train task `client` in place on `trained` (P,), which is its start, and `state`; the sum of its
         losses."""
-        settings = {name: column[client, None] for name, column in cohort.settings.items()}
-        run = LocalRun(cohort.start[client, None], trained[None], settings, state, self._model.frozen)
+        settings = {name: column[client, None] for name, column in group.settings.items()}
+        run = LocalRun(group.start[client, None], trained[None], settings, state, self._model.frozen)
         # The parameters become views of `trained`: when the chain moves one, the module has moved.
         vector_to_parameters(trained, self._own.module.parameters())
         step = self._descent(run, trained) if self._chain.is_plain_descent else self._by_rules(run)
         total = torch.zeros((), dtype=torch.float64)
         self._chain.begin(run)
-        for features, labels in cohort.batches():
+        for features, labels in group.batches():
             if client >= len(labels):
                 break
             loss = functional.cross_entropy(self._own.module(features[client]), labels[client])

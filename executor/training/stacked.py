@@ -1,4 +1,4 @@
-"""Local training of a whole cohort in one batched step: the parameters of all its tasks are one (n, P) array.
+"""Local training of a whole group in one batched step: the parameters of all its tasks are one (n, P) array.
 
 Equal to the reference loop but for rounding. A task that has done its steps leaves the batch; since tasks
 are sorted by steps, that only shortens the arrays.
@@ -13,11 +13,11 @@ from torch.nn import functional
 
 from executor.flat import FlatModel
 from executor.rules.base import Chain, LocalRun
-from executor.training.groups import Cohort, Trained
+from executor.training.groups import TaskGroup, Trained
 
 
-class StackedCohort:
-    """Trains all tasks of a cohort side by side: the forward pass is `torch.func.vmap` over their parameters.
+class StackedStrategy:
+    """Trains all tasks of a group side by side: the forward pass is `torch.func.vmap` over their parameters.
 
     A task's parameters only enter its own loss, so one backward pass through the sum of the losses gives
     every task its own gradient; it costs less than vmap over the gradient does.
@@ -28,15 +28,15 @@ class StackedCohort:
         self._chain = chain
         self._logits = vmap(model.logits)
 
-    def train(self, cohort: Cohort) -> Trained:
-        trained = cohort.start.clone()
-        state = self._chain.remembered(cohort.start, cohort.state)
+    def train(self, group: TaskGroup) -> Trained:
+        trained = group.start.clone()
+        state = self._chain.remembered(group.start, group.state)
         gradient = torch.zeros_like(trained)
-        loss = torch.zeros(len(cohort), dtype=torch.float64)
-        run = LocalRun(cohort.start, trained, cohort.settings, dict(state), self._model.frozen)
+        loss = torch.zeros(len(group), dtype=torch.float64)
+        run = LocalRun(group.start, trained, group.settings, dict(state), self._model.frozen)
         self._chain.begin(run)
         trainable = [name for name, segment in self._model.layout.items() if segment.trainable]
-        for features, labels in cohort.batches():
+        for features, labels in group.batches():
             active = len(labels)
             run.keep_first(active)
             named = {name: part.detach() for name, part in self._model.named(run.present).items()}
@@ -49,7 +49,7 @@ class StackedCohort:
                 parts[name].copy_(own)
             self._chain.step(run, gradient[:active])
             loss[:active] += losses.detach()
-        return Trained(trained, (loss / torch.from_numpy(cohort.steps)).numpy(), state)
+        return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state)
 
     def _losses(self, named: dict[str, Tensor], features: Tensor, labels: Tensor) -> Tensor:
         """(n,) each task's mean cross-entropy over its batch."""

@@ -26,15 +26,15 @@ from executor.parallel import one_thread
 from executor.rules.base import Chain, LocalRule, LocalRun, build_chain
 from executor.rules.fedprox import FedProx
 from executor.rules.sgd import Sgd
-from executor.training.dense import DenseCohort
+from executor.training.dense import DenseStrategy
 from executor.training.groups import Strategy, Wave
 from executor.training.layers import Layers
 from executor.training.reference import ReferenceLoop
-from executor.training.stacked import StackedCohort
+from executor.training.stacked import StackedStrategy
 from experiments.contracts.generators import and_no_global_generator
 
 Shape = tuple[int, ...]
-Kind = type[ReferenceLoop] | type[StackedCohort] | type[DenseCohort]
+Kind = type[ReferenceLoop] | type[StackedStrategy] | type[DenseStrategy]
 
 SHAPES: tuple[Shape, ...] = ((1,), (6,), (3, 3), (8, 8), (3, 12, 10), (2, 3, 4, 5))
 """What a model is tried on besides the samples it is meant for: it takes them or refuses them."""
@@ -316,7 +316,7 @@ class _Samples:
 def _check_strategies(
     model: FlatModel, shape: Shape, dense: bool, chain: Chain, dtype: torch.dtype, tolerance: float
 ) -> None:
-    kinds: list[Kind] = [StackedCohort, *([DenseCohort] if dense else [])]
+    kinds: list[Kind] = [StackedStrategy, *([DenseStrategy] if dense else [])]
     by_loop = _trained(ReferenceLoop, model, shape, chain, dtype)
     for kind in kinds:
         for ours, theirs in zip(_trained(kind, model, shape, chain, dtype), by_loop, strict=True):
@@ -354,10 +354,10 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
     position: list[Ints] = []
     with _named(f"training by {kind.__name__}"):
         for members in wave.cut(1 if kind is ReferenceLoop else 3):
-            cohort = wave.cohort(members)
-            trained = strategy.train(cohort)
-            moved = (trained.parameters - cohort.start).numpy()
+            group = wave.group(members)
+            trained = strategy.train(group)
+            moved = (trained.parameters - group.start).numpy()
             found.append([moved, trained.loss, *(rows.numpy() for _, rows in sorted(trained.state.items()))])
-            position.append(cohort.tasks)
+            position.append(group.tasks)
     order = np.argsort(np.concatenate(position))
     return [np.concatenate(parts)[order] for parts in zip(*found, strict=True)]

@@ -230,7 +230,7 @@ def _run_to_end(
             plan.experiment, arm, world, executor, log, observers, stopwatch
         ),
         observer=_teller(run, progress),
-        halved=lambda: executor.halved_cohorts,
+        halved=lambda: executor.halved_groups,
         lost=lost,
         others=lambda: Spent() if ranks is None else ranks.others,
         runs_beside=beside,

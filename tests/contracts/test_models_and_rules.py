@@ -276,7 +276,7 @@ def bad_models():
         pytest.param(lambda: Unstacked(NOTHING), "stacks must be True", id="unstacked"),
         pytest.param(lambda: Vague(NOTHING), "stacks = None", id="vague"),
         pytest.param(lambda: NoRelu(Mlp.Parameters()), "affine maps with ReLU", id="no ReLU"),
-        pytest.param(lambda: Of(Alone), "StackedCohort trains otherwise", id="another side by side"),
+        pytest.param(lambda: Of(Alone), "StackedStrategy trains otherwise", id="another side by side"),
         pytest.param(
             turned(lambda logits, samples: logits * torch.ones(4, 1)[: len(samples)]),
             "a batch of 8 samples: RuntimeError",
@@ -477,7 +477,9 @@ def bad_rules():
         pytest.param(link(seeds), "global generator of numpy", id="seeds"),
         pytest.param(lambda: Plain(Sgd.Parameters()), "does not answer with the gradient", id="no descent"),
         pytest.param(lambda: PlainLink(FedProx.Parameters()), "an optimiser alone", id="a link of descent"),
-        pytest.param(lambda: OneOfASide(NoParameters()), "Cohort trains otherwise", id="unequal strategies"),
+        pytest.param(
+            lambda: OneOfASide(NoParameters()), "Strategy trains otherwise", id="unequal strategies"
+        ),
     ]
 
 

@@ -24,7 +24,7 @@ from tests.executor.meeting import together
 CASES = ["mlp-sgd", "mlp-adam", "cnn-prox"]
 EVERYTHING: frozenset[Metric] = frozenset(("correct", "loss", "true_class_error", "confusion"))
 TASKS = wave(counts=[9, 3, 12, 0, 5, 30, 7, 8], steps=[4, 1, 6, 2, 6, 3, 3, 2], batch_size=[4] * 6 + [3] * 2)
-"""Cohorts of unequal tasks, of two batch sizes; one client has nothing to train on."""
+"""Groups of unequal tasks, of two batch sizes; one client has nothing to train on."""
 
 TORN_ROW = 25
 RULES: dict[str, Callable[[], list[Any]]] = {
@@ -44,7 +44,7 @@ class TornReader(FakeReader):
 
 
 def build(case: str, reader: type[FakeReader] = FakeReader, **settings: object) -> LocalExecutor:
-    """`<model>-<solver>`, of two tasks a cohort."""
+    """`<model>-<solver>`, of two tasks a group."""
     kind, solver = case.split("-")
     spec = model("cnn", channels=[3, 5]) if kind == "cnn" else model(kind)
     samples = reader(rows=6 * EVALUATION_BATCH, sample_shape=(8, 8))
@@ -237,10 +237,10 @@ def test_what_is_wrong_in_one_rank_is_raised_in_all() -> None:
 def owner_of_row(row: int) -> int:
     """The rank, of three, that trains on it."""
     local = build("mlp-sgd")
-    cohorts, steps = local.cut(TASKS, *start_of(local))
-    owner = share(np.array([steps[members].sum() for members in cohorts]), 3)
+    groups, steps = local.cut(TASKS, *start_of(local))
+    owner = share(np.array([steps[members].sum() for members in groups]), 3)
     task = int(np.searchsorted(TASKS.samples.last, row, side="right"))
-    [number] = [number for number, members in enumerate(cohorts) if task in members]
+    [number] = [number for number, members in enumerate(groups) if task in members]
     return int(owner[number])
 
 
@@ -256,22 +256,22 @@ def test_ranks_that_hold_other_models_are_found_out_in_the_wave() -> None:
         assert "rank 1 computes something else than rank 0, training in round 2" in str(error)
 
 
-def test_cohorts_that_any_rank_halves_are_counted_in_all() -> None:
+def test_groups_that_any_rank_halves_are_counted_in_all() -> None:
     def play(ranks: Ranks) -> int:
         local = build("mlp-sgd", on_out_of_memory="halve")
         models, start = start_of(local)
         train = local._strategy.train
         if ranks.rank == 1:
 
-            def refuse_pairs(cohort: Any) -> Any:
-                if len(cohort) > 1:
+            def refuse_pairs(group: Any) -> Any:
+                if len(group) > 1:
                     raise MemoryError("no room for two")
-                return train(cohort)
+                return train(group)
 
             local._strategy.train = refuse_pairs  # type: ignore[method-assign]
         replicated = ReplicatedExecutor(local, ranks)
         replicated.train(TASKS, models, start)
-        return replicated.halved_cohorts
+        return replicated.halved_groups
 
     counts = no_error(together(3, play))
     assert len(set(counts)) == 1

@@ -50,7 +50,7 @@ class Stopped:
                 self.experiment, self.arm, self.world, executor, log, observers, stopwatch
             ),
             observer=observer,
-            halved=lambda: executor.halved_cohorts,
+            halved=lambda: executor.halved_groups,
             note=self.notes.append,
         )
 

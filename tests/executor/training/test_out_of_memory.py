@@ -32,7 +32,7 @@ class Job:
 
 
 @pytest.mark.parametrize("error", KINDS)
-def test_a_cohort_that_does_not_fit_is_done_in_halves_as_often_as_it_takes(error: Exception) -> None:
+def test_a_group_that_does_not_fit_is_done_in_halves_as_often_as_it_takes(error: Exception) -> None:
     job, fitting = Job(3, error), Fitting("halve", chunk=10)
     fitting.run(job, np.arange(10, 20))
     assert job.done == list(range(10, 20))

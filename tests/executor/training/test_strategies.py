@@ -25,10 +25,10 @@ from executor.rules.base import LocalRule, LocalRun, build_chain
 from executor.rules.sgd import Sgd
 from executor.training import dense
 from executor.training.batches import step_counts, task_batches
-from executor.training.dense import DenseCohort
+from executor.training.dense import DenseStrategy
 from executor.training.groups import Strategy, Wave
 from executor.training.reference import ReferenceLoop
-from executor.training.stacked import StackedCohort
+from executor.training.stacked import StackedStrategy
 from tests.executor.fakes import FakeReader, Ready, model, rule, wave
 
 STREAMS = RandomStreams(9)
@@ -51,7 +51,7 @@ CHAINS = [
 ]
 NO_PULL = [rule("fedprox", mu=0.0), rule("sgd")]  # plain descent by the general way
 UNEQUAL = wave(counts=[9, 3, 0, 12, 7, 1], steps=[4, 1, 5, 6, 4, 0], batch_size=[4, 4, 4, 4, 3, 3])
-Kind = type[ReferenceLoop] | type[StackedCohort] | type[DenseCohort]
+Kind = type[ReferenceLoop] | type[StackedStrategy] | type[DenseStrategy]
 
 
 def train(
@@ -77,13 +77,13 @@ def train(
     state: dict[str, Floats] = {}
     whole = Wave(tasks, starts, np.arange(len(starts)), reader, STREAMS, dtype)
     for members in whole.cut(chunk):
-        cohort = whole.cohort(members)
-        trained = strategy.train(cohort)
-        delta[cohort.tasks] = (trained.parameters - cohort.start).numpy()
-        loss[cohort.tasks] = trained.loss
+        group = whole.group(members)
+        trained = strategy.train(group)
+        delta[group.tasks] = (trained.parameters - group.start).numpy()
+        loss[group.tasks] = trained.loss
         for name, rows in trained.state.items():
             column = state.setdefault(name, np.zeros((len(tasks), rows.shape[1])))
-            column[cohort.tasks] = rows.numpy()
+            column[group.tasks] = rows.numpy()
     return [delta, loss, *state.values()]
 
 
@@ -96,7 +96,7 @@ def assert_same(ours: list[Floats], theirs: list[Floats], rel: float) -> None:
 @pytest.mark.parametrize("rules", CHAINS, ids=lambda rules: "-".join(type(r).__name__ for r in rules))
 @pytest.mark.parametrize(
     ("kind", "spec"),
-    [*((StackedCohort, spec) for spec in MODELS), *((DenseCohort, spec) for spec in DENSE)],
+    [*((StackedStrategy, spec) for spec in MODELS), *((DenseStrategy, spec) for spec in DENSE)],
     ids=lambda value: value.__name__ if isinstance(value, type) else type(value).__name__,
 )
 def test_a_batched_strategy_equals_the_reference_loop(
@@ -111,7 +111,7 @@ def test_a_batched_strategy_equals_the_reference_loop(
     assert_same(single, exact, rel=loose)
 
 
-@pytest.mark.parametrize("kind", [ReferenceLoop, StackedCohort, DenseCohort])
+@pytest.mark.parametrize("kind", [ReferenceLoop, StackedStrategy, DenseStrategy])
 @pytest.mark.parametrize("rules", CHAINS, ids=lambda rules: "-".join(type(r).__name__ for r in rules))
 def test_no_training_moves_a_mask(kind: Kind, rules: list[LocalRule]) -> None:
     delta = train(kind, UNEQUAL, DENSE[3], rules, chunk=3)[0]
@@ -120,12 +120,12 @@ def test_no_training_moves_a_mask(kind: Kind, rules: list[LocalRule]) -> None:
 
 
 def test_a_large_layer_whose_gradient_is_not_copied_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    copied = train(DenseCohort, UNEQUAL, DENSE[2], CHAINS[1], chunk=4)
+    copied = train(DenseStrategy, UNEQUAL, DENSE[2], CHAINS[1], chunk=4)
     monkeypatch.setattr(dense, "COPIED_BELOW", 0)
-    assert_same(train(DenseCohort, UNEQUAL, DENSE[2], CHAINS[1], chunk=4), copied, rel=1e-12)
+    assert_same(train(DenseStrategy, UNEQUAL, DENSE[2], CHAINS[1], chunk=4), copied, rel=1e-12)
 
 
-COHORTS = st.lists(
+GROUPS = st.lists(
     st.tuples(
         st.integers(0, 9),  # samples
         st.integers(0, 4),  # steps
@@ -144,16 +144,16 @@ def test_every_registered_model_and_rule_is_compared() -> None:
 
 @pytest.mark.parametrize("rules", CHAINS, ids=lambda rules: "-".join(type(r).__name__ for r in rules))
 @pytest.mark.parametrize("spec", MODELS, ids=lambda spec: type(spec).__name__)
-@given(cohort=COHORTS, chunk=st.integers(1, 4))
+@given(group=GROUPS, chunk=st.integers(1, 4))
 @settings(max_examples=5)
-def test_batched_strategies_equal_the_loop_for_any_cohort(
-    spec: ModelSpec, rules: list[LocalRule], cohort: list[tuple[int, int, int, float]], chunk: int
+def test_batched_strategies_equal_the_loop_for_any_group(
+    spec: ModelSpec, rules: list[LocalRule], group: list[tuple[int, int, int, float]], chunk: int
 ) -> None:
-    counts, steps, batch_sizes, rates = (list(column) for column in zip(*cohort, strict=True))
+    counts, steps, batch_sizes, rates = (list(column) for column in zip(*group, strict=True))
     tasks = wave(counts, steps, batch_sizes, rates)
     theirs = train(ReferenceLoop, tasks, spec, rules, chunk=1)
     idle = step_counts(tasks) == 0
-    kinds: list[Kind] = [StackedCohort, *([DenseCohort] if spec.dense else [])]
+    kinds: list[Kind] = [StackedStrategy, *([DenseStrategy] if spec.dense else [])]
     for kind in kinds:
         ours = train(kind, tasks, spec, rules, chunk)
         # Where a gradient is nearly 0, Adam divides one rounding error by another.
@@ -167,7 +167,7 @@ def test_in_single_precision_updates_of_a_tenth_differ_by_a_ten_millionth() -> N
     tasks = wave([100] * 4, [20] * 4, 20)
     apart = train(ReferenceLoop, tasks, MODELS[1], CHAINS[0], 1, torch.float32)
     assert 0.05 < np.abs(apart[0]).max() < 1
-    for kind, rules in ((StackedCohort, CHAINS[0]), (DenseCohort, CHAINS[0]), (DenseCohort, NO_PULL)):
+    for kind, rules in ((StackedStrategy, CHAINS[0]), (DenseStrategy, CHAINS[0]), (DenseStrategy, NO_PULL)):
         ours = train(kind, tasks, MODELS[1], rules, 4, torch.float32)
         np.testing.assert_allclose(ours[0], apart[0], rtol=0, atol=1.5e-7)
 
@@ -176,7 +176,7 @@ def test_batchnorm_without_running_statistics_trains_as_in_the_loop() -> None:
     norm = partial(nn.BatchNorm1d, 5, track_running_stats=False)
     spec = Ready(nn.Flatten, partial(nn.Linear, 64, 5), norm, nn.ReLU, partial(nn.Linear, 5, 4))
     apart = train(ReferenceLoop, UNEQUAL, spec, CHAINS[1], chunk=1)
-    assert_same(train(StackedCohort, UNEQUAL, spec, CHAINS[1], chunk=3), apart, rel=1e-12)
+    assert_same(train(StackedStrategy, UNEQUAL, spec, CHAINS[1], chunk=3), apart, rel=1e-12)
 
 
 class HalfFrozen(ModelSpec):
@@ -189,7 +189,7 @@ class HalfFrozen(ModelSpec):
         return nn.Sequential(nn.Flatten(), first, nn.ReLU(), nn.Linear(5, num_labels))
 
 
-@pytest.mark.parametrize("kind", [StackedCohort, DenseCohort])
+@pytest.mark.parametrize("kind", [StackedStrategy, DenseStrategy])
 def test_a_layer_that_is_frozen_stays_where_it_is(kind: Kind) -> None:
     spec = HalfFrozen(NoParameters())
     apart = train(ReferenceLoop, UNEQUAL, spec, CHAINS[0], chunk=1)
@@ -208,11 +208,11 @@ class Clipped(Sgd):
 def test_a_rule_derived_from_sgd_is_asked() -> None:
     rules: list[LocalRule] = [Clipped(Sgd.Parameters())]
     by_loop = train(ReferenceLoop, UNEQUAL, MODELS[1], rules, chunk=1)
-    assert_same(train(DenseCohort, UNEQUAL, MODELS[1], rules, chunk=3), by_loop, rel=1e-12)
+    assert_same(train(DenseStrategy, UNEQUAL, MODELS[1], rules, chunk=3), by_loop, rel=1e-12)
     assert np.abs(by_loop[0]).max() < np.abs(train(ReferenceLoop, UNEQUAL, MODELS[1], CHAINS[0], 1)[0]).max()
 
 
-@pytest.mark.parametrize("kind", [ReferenceLoop, DenseCohort])
+@pytest.mark.parametrize("kind", [ReferenceLoop, DenseStrategy])
 @pytest.mark.parametrize("spec", DENSE, ids=lambda spec: type(spec).__name__)
 def test_plain_descent_has_a_way_of_its_own_that_leads_where_the_rules_lead(
     kind: Kind, spec: ModelSpec
@@ -223,12 +223,12 @@ def test_plain_descent_has_a_way_of_its_own_that_leads_where_the_rules_lead(
     assert_same(train(kind, UNEQUAL, spec, CHAINS[0], chunk=3), by_rules, rel=1e-12)
 
 
-def test_the_loop_trains_a_cohort_of_many_as_cohorts_of_one() -> None:
+def test_the_loop_trains_a_group_of_many_as_groups_of_one() -> None:
     together, apart = (train(ReferenceLoop, UNEQUAL, MODELS[1], CHAINS[3], chunk) for chunk in (6, 1))
     assert_same(together, apart, rel=0)
 
 
-@pytest.mark.parametrize("kind", [StackedCohort, DenseCohort])
+@pytest.mark.parametrize("kind", [StackedStrategy, DenseStrategy])
 def test_the_chunk_changes_rounding_only(kind: Kind) -> None:
     whole = train(kind, UNEQUAL, MODELS[1], CHAINS[1], chunk=6)
     for chunk in (1, 2, 5, 50):
@@ -283,7 +283,7 @@ def test_the_reference_loop_equals_torch_optim(momentum: float, weight_decay: fl
         assert loss[task] == pytest.approx(means[0], rel=1e-12, nan_ok=True)
 
 
-@pytest.mark.parametrize("kind", [ReferenceLoop, StackedCohort, DenseCohort])
+@pytest.mark.parametrize("kind", [ReferenceLoop, StackedStrategy, DenseStrategy])
 @pytest.mark.parametrize("keep", ["step", "task"])
 @pytest.mark.parametrize(("amsgrad", "weight_decay"), [(False, 0.0), (True, 1e-3)])
 def test_adam_equals_torch_optim_over_two_tasks_of_a_pair(
@@ -309,14 +309,14 @@ def test_adam_equals_torch_optim_over_two_tasks_of_a_pair(
                 np.testing.assert_allclose(mine[0][task], other, rtol=1e-7, atol=1e-10)
 
 
-def test_cohorts_are_sorted_by_steps_and_hold_one_batch_size() -> None:
+def test_groups_are_sorted_by_steps_and_hold_one_batch_size() -> None:
     tasks = wave(counts=[5] * 5, steps=[1, 3, 2, 3, 2], batch_size=[4, 4, 2, 4, 4])
     reader = FakeReader()
     starts = np.zeros((5, 28), dtype=np.float32)
     whole = Wave(tasks, starts, np.arange(len(starts)), reader, STREAMS)
     assert [members.tolist() for members in whole.cut(3)] == [[2], [1, 3], [4, 0]]
-    formed = [whole.cohort(members) for members in whole.cut(3)]
-    assert [cohort.active.tolist() for cohort in formed] == [[1, 1], [2, 2, 2], [2, 1]]
+    formed = [whole.group(members) for members in whole.cut(3)]
+    assert [group.active.tolist() for group in formed] == [[1, 1], [2, 2, 2], [2, 1]]
     second = list(formed[2].batches())[1]
     assert second[0].shape == (1, 4, 6)
     rows = task_batches(tasks, np.array([4]), np.array([2]), STREAMS)[1]
@@ -325,7 +325,7 @@ def test_cohorts_are_sorted_by_steps_and_hold_one_batch_size() -> None:
 
 
 @given(st.integers(0, 40), st.integers(1, 12))
-def test_a_group_is_cut_into_as_few_cohorts_as_the_chunk_allows_and_those_evenly(n: int, chunk: int) -> None:
+def test_a_group_is_cut_into_as_few_groups_as_the_chunk_allows_and_those_evenly(n: int, chunk: int) -> None:
     starts = np.zeros((n, 28), dtype=np.float32)
     whole = Wave(wave([3] * n, [1] * n), starts, np.arange(len(starts)), FakeReader(), STREAMS)
     sizes = [len(members) for members in whole.cut(chunk)]

@@ -1,4 +1,4 @@
-"""Sums over the cohorts of a wave: what is sent of a cohort's updates, and how the sums are put together."""
+"""Sums over the groups of a wave: what is sent of a group's updates, and how the sums are put together."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from emulator.arrays import Floats, Floats32, Ints, weighted_sums
 
 
 @dataclass(frozen=True)
-class Mixing:
+class GroupWeights:
     """What the updates of a wave are mixed by.
 
-    `weights` (k, n); of each cohort the rows of these that count in it, `models`, and where there are any,
-    its part of them, `of_cohort`.
+    `weights` (k, n); of each group the rows of these that count in it, `models`, and where there are any,
+    its part of them, `of_group`.
     """
 
     weights: Floats
     models: Sequence[Ints]
-    of_cohort: Mapping[int, Floats]
+    of_group: Mapping[int, Floats]
 
     @classmethod
-    def over(cls, weights: Floats, cohorts: Sequence[Ints]) -> Mixing:
-        parts = [weights[:, members] for members in cohorts]
+    def over(cls, weights: Floats, groups: Sequence[Ints]) -> GroupWeights:
+        parts = [weights[:, members] for members in groups]
         models = [np.flatnonzero(part.any(axis=1)) for part in parts]
-        of_cohort = {number: parts[number][rows] for number, rows in enumerate(models) if len(rows)}
-        return cls(weights, models, of_cohort)
+        of_group = {number: parts[number][rows] for number, rows in enumerate(models) if len(rows)}
+        return cls(weights, models, of_group)
 
-    def among(self, cohorts: Sequence[int]) -> list[int]:
-        """Those of `cohorts` that count, in their order."""
-        return [number for number in cohorts if number in self.of_cohort]
+    def among(self, groups: Sequence[int]) -> list[int]:
+        """Those of `groups` that count, in their order."""
+        return [number for number in groups if number in self.of_group]
 
     def total(self, found: Mapping[int, Floats | Floats32], num_parameters: int) -> Floats:
-        """(k, P), summed over the cohorts in their order, of what `summed` made of each."""
+        """(k, P), summed over the groups in their order, of what `summed` made of each."""
         sums = np.zeros((len(self.weights), num_parameters))
-        for number, weights in self.of_cohort.items():
+        for number, weights in self.of_group.items():
             sums[self.models[number]] += unfolded(found[number], weights)
         return sums
 

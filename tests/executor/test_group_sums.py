@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from executor.mixing import Mixing, sent_rows, summed, unfolded
+from executor.group_sums import GroupWeights, sent_rows, summed, unfolded
 
 
 @pytest.mark.parametrize("counted", [0, 1, 3, 6])
@@ -20,10 +20,10 @@ def test_sums_or_rows_are_sent_whichever_are_less(counted: int) -> None:
     assert unfolded(sent, own).tolist() == whole.tolist()
 
 
-def test_a_cohort_that_no_weight_concerns_sends_nothing() -> None:
-    cohorts = [np.array([0, 2]), np.array([1]), np.array([3])]
-    mixing = Mixing.over(np.array([[1.0, 0.0, 2.0, 0.0], [0.0, 0.0, 0.5, 3.0]]), cohorts)
-    assert mixing.among([0, 1, 2]) == [0, 2]
-    assert [models.tolist() for models in mixing.models] == [[0, 1], [], [1]]
+def test_a_group_that_no_weight_concerns_sends_nothing() -> None:
+    groups = [np.array([0, 2]), np.array([1]), np.array([3])]
+    weights = GroupWeights.over(np.array([[1.0, 0.0, 2.0, 0.0], [0.0, 0.0, 0.5, 3.0]]), groups)
+    assert weights.among([0, 1, 2]) == [0, 2]
+    assert [models.tolist() for models in weights.models] == [[0, 1], [], [1]]
     found = {0: np.array([[1, 2], [10, 20]], dtype=np.float32), 2: np.array([[1, 1]], dtype=np.float32)}
-    assert mixing.total(found, 2).tolist() == [[21.0, 42.0], [8.0, 13.0]]
+    assert weights.total(found, 2).tolist() == [[21.0, 42.0], [8.0, 13.0]]
