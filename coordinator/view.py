@@ -17,19 +17,19 @@ import numpy as np
 from coordinator.assignment import Assignment
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.messages import Metric, SampleRanges, Scores, Trigger, Updates
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams, generators
 from emulator.storage.stateful import Stateful
 
 
 class Part(Stateful, ABC):
-    """Base of parts; built with its own frozen parameters.
+    """Base of parts; built with its own frozen settings.
 
     `oracle` declares that it follows the truth: only such a part is told the true concepts, `View.concepts`.
     """
 
-    Parameters: ClassVar[type[Parameters]]
+    Settings: ClassVar[type[Settings]]
     oracle: ClassVar[bool] = False
 
     @property

@@ -50,7 +50,7 @@ from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_co
 from emulator.arrays import Floats
 from emulator.errors import DataFileError
 from emulator.numbers import Number, PositiveShare
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from emulator.storage.bounded import has_controls, is_file, read_toml
 from emulator.storage.tables import read_table
 
@@ -99,7 +99,7 @@ class Constant(RootModel[Value]):
         return np.full(num, self.root)
 
 
-class Quantiles(Parameters):
+class Quantiles(Settings):
     """Quantiles with straight lines between their logarithms: the same whether a speed or a time is given."""
 
     quantiles: Annotated[Pairs, BeforeValidator(_pairs_from_file("quantile", "value"))]
@@ -129,7 +129,7 @@ class Quantiles(Parameters):
         return drawn
 
 
-class Discrete(Parameters):
+class Discrete(Settings):
     """Certain values only, each as often as its weight says."""
 
     discrete: Annotated[Pairs, BeforeValidator(_pairs_from_file("value", "weight"))]
@@ -154,7 +154,7 @@ class Discrete(Parameters):
         return drawn
 
 
-class LognormalParameters(Parameters):
+class LognormalSettings(Settings):
     median: Annotated[float, Number(gt=0, le=1e18)]
     sigma: Annotated[float, Number(ge=0, le=MOST_SIGMA)]
     clip: tuple[Value, Value] | None = None
@@ -166,10 +166,10 @@ class LognormalParameters(Parameters):
         return self
 
 
-class Lognormal(Parameters):
+class Lognormal(Settings):
     """median x exp(sigma x a standard normal), clipped when `clip` is given."""
 
-    lognormal: LognormalParameters
+    lognormal: LognormalSettings
 
     @property
     def lowest(self) -> float:
@@ -243,7 +243,7 @@ class DeviceClass(BaseModel):
         return {column: drawn[name] for column, name in match_columns(drawn).items()}
 
 
-class MixtureProfile(Parameters):
+class MixtureProfile(Settings):
     """Classes of devices in given shares; each client's device is drawn independently of the others."""
 
     name: str = Field(min_length=1)

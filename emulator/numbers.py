@@ -1,6 +1,6 @@
 """The numbers of a configuration: what counts as one, and the bounds of each kind.
 
-Every number of a part's or a table's parameters is annotated with a kind of this module, or with a `Number`
+Every number of a part's or a table's settings is annotated with a kind of this module, or with a `Number`
 of its own. The bounds are far outside what anybody runs; they are there so that an absurd value is one line
 of error instead of an overflow in the middle of a run. `experiments.contracts.check_numbers` tests that no
 number is without them.

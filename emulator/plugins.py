@@ -1,9 +1,9 @@
 """How parts are named, described and found: one mechanism for every kind of plug-in.
 
-A part is a class with a frozen `Parameters` model. Where our own are is in a literal mapping in their
+A part is a class with a frozen `Settings` model. Where our own are is in a literal mapping in their
 package's `__init__`; third parties register theirs under the entry-point group of the kind. Only those that
 are asked for are imported. In a configuration a part is its name, or a table with its name under `kind` and
-its parameters beside it.
+its settings beside it.
 
 Kinds of which all parts need torch load late. A configuration can be looked at twice, and only the second
 look (the ordinary one) imports them.
@@ -45,8 +45,8 @@ def installed_entry_points() -> Mapping[str, Sequence[EntryPoint]]:
     return {group: tuple(everything.select(group=group)) for group in everything.groups}
 
 
-class Parameters(BaseModel):
-    """Base of every part's parameters and every table of a configuration: frozen, typed, no unknown keys."""
+class Settings(BaseModel):
+    """Base of every part's settings and every table of a configuration: frozen, typed, no unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
@@ -64,7 +64,7 @@ class Parameters(BaseModel):
         return values
 
 
-class NoParameters(Parameters):
+class NoSettings(Settings):
     """Parameters of a part that has none."""
 
 
@@ -75,15 +75,15 @@ def alone_is_a_list(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Chosen(Generic[T]):
-    """A part as a configuration names it: its name, its class and its validated parameters."""
+    """A part as a configuration names it: its name, its class and its validated settings."""
 
     kind: str
     part: Callable[..., T]
-    parameters: Parameters
+    settings: Settings
 
     def build(self, *facts: Any) -> T:
-        """A fresh instance; `facts` is what its kind is told besides its parameters."""
-        return self.part(self.parameters, *facts)
+        """A fresh instance; `facts` is what its kind is told besides its settings."""
+        return self.part(self.settings, *facts)
 
 
 class ChoiceOf:
@@ -102,7 +102,7 @@ class ChoiceOf:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Nothing in particular: what a part takes beside its name is described by its own parameters."""
+        """Nothing in particular: what a part takes beside its name is described by its own settings."""
         return {}
 
     def parse(self, value: Any, info: ValidationInfo) -> Chosen[Any]:
@@ -120,18 +120,18 @@ class ChoiceOf:
         try:
             if info.context == FIRST_LOOK and self._registry.loads_late:
                 self._registry.refuse_unknown(name)
-                return Chosen(name, _unread, NoParameters())
+                return Chosen(name, _unread, NoSettings())
             part = self._registry.find(name)
         except UnknownNameError as error:
             raise ValueError(str(error)) from error
-        if not isinstance(getattr(part, "Parameters", None), type):
+        if not isinstance(getattr(part, "Settings", None), type):
             raise ValueError(f"the {self._registry.kind} {name!r} is {part!r}, which has no class Parameters")
         rest = {key: item for key, item in table.items() if key != self._key}
-        return Chosen(name, part, part.Parameters.model_validate(rest, context=info.context))
+        return Chosen(name, part, part.Settings.model_validate(rest, context=info.context))
 
     def _describe(self, chosen: Chosen[Any]) -> dict[str, Any]:
         """The table that names the part, every default written out."""
-        return {self._key: chosen.kind, **chosen.parameters.model_dump(mode="json", by_alias=True)}
+        return {self._key: chosen.kind, **chosen.settings.model_dump(mode="json", by_alias=True)}
 
 
 def _unread(*_: Any) -> NoReturn:

@@ -31,8 +31,8 @@ from executor.inference.prediction import Predictor
 from executor.malloc import keep_freed_memory
 from executor.models.base import ModelSpec
 from executor.parallel import SideBySide
-from executor.parameters import ExecutorParameters
 from executor.rules.base import Chain, LocalRule, build_chain
+from executor.settings import ExecutorSettings
 from executor.training.dense import DenseStrategy
 from executor.training.groups import Strategy, Wave
 from executor.training.out_of_memory import Fitting, out_of_memory_named
@@ -59,9 +59,9 @@ class LocalExecutor:
         model: ModelSpec,
         rules: Sequence[LocalRule],
         streams: RandomStreams,
-        settings: ExecutorParameters | None = None,
+        settings: ExecutorSettings | None = None,
     ) -> None:
-        settings = settings or ExecutorParameters()
+        settings = settings or ExecutorSettings()
         keep_freed_memory()
         self._reader = reader
         self._streams = streams
@@ -193,7 +193,7 @@ class LocalExecutor:
             return evaluation.evaluate(self._predictor, self._threads, models, plan, samples, slabs)
 
 
-def _strategy(settings: ExecutorParameters, model: ModelSpec) -> StrategyName:
+def _strategy(settings: ExecutorSettings, model: ModelSpec) -> StrategyName:
     """The strategy that was asked for, or suits the model."""
     if settings.strategy == "dense" and not model.dense:
         raise ConfigurationError(

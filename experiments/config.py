@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from coordinator.aggregators import AGGREGATORS, Aggregator
 from coordinator.clusterers import CLUSTERERS, Clusterer
 from coordinator.detectors import DETECTORS, Detector
-from coordinator.federation.faults import FaultParameters
+from coordinator.federation.faults import FaultSettings
 from coordinator.memories import MEMORIES, Memory
 from coordinator.pacing import PACINGS, Pacing
 from coordinator.schedules import SCHEDULES, Schedule
@@ -24,11 +24,11 @@ from coordinator.selectors import SELECTORS, Selector
 from device_profiles import refuse_unknown_profile
 from emulator.errors import ConfigurationError, DataFileError
 from emulator.numbers import Count, Duration, Number, PositiveFactor, PositiveShare, Seed
-from emulator.plugins import FIRST_LOOK, ChoiceOf, Chosen, Parameters, alone_is_a_list
+from emulator.plugins import FIRST_LOOK, ChoiceOf, Chosen, Settings, alone_is_a_list
 from emulator.storage.bounded import is_file, read_toml, toml_document
 from executor.models import MODELS
-from executor.parameters import ExecutorParameters
 from executor.rules import RULES
+from executor.settings import ExecutorSettings
 from experiments.naming import naming
 from experiments.results.recorded import (
     EXPERIMENT_FILE,
@@ -76,7 +76,7 @@ def _number_alone(value: Any) -> Any:
     return [value] if isinstance(value, int | float) else value
 
 
-class Devices(Parameters):
+class Devices(Settings):
     """How fast clients are, and when they are online."""
 
     profile: str = Field("smartphones", description="a catalogue name, or a .csv, .parquet or .toml")
@@ -93,7 +93,7 @@ class Devices(Parameters):
     )
 
 
-class Training(Parameters):
+class Training(Settings):
     """What a participant does. Local steps and batch size also set what its work costs."""
 
     model: Annotated[Chosen[Any], ChoiceOf(MODELS)] = Field("mlp", validate_default=True)
@@ -102,7 +102,7 @@ class Training(Parameters):
     learning_rate: PositiveFactor = 0.05
 
 
-class Round(Parameters):
+class Round(Settings):
     """Who is asked, for how long, and how often it is measured."""
 
     rounds: Count
@@ -126,7 +126,7 @@ class Round(Parameters):
     )
 
 
-class Checkpoint(Parameters):
+class Checkpoint(Settings):
     """When an unfinished run is stored, to be gone on with; one that is asked to stop is stored too."""
 
     every_s: Duration = Field(60.0, description="wall seconds between two checkpoints, at most")
@@ -139,7 +139,7 @@ PublishedValue = Annotated[
 ]
 
 
-class Published(Parameters):
+class Published(Settings):
     """What a paper reports of an arm: its mean, or its mean and standard deviation, in percent."""
 
     accuracy_omitting_drift: dict[str, PublishedValue] = Field(default_factory=dict)
@@ -155,7 +155,7 @@ def _target_accuracy(value: Any) -> Any:
 TargetAccuracy = Annotated[PositiveShare | Literal["reference"], BeforeValidator(_target_accuracy)]
 
 
-class Report(Parameters):
+class Report(Settings):
     """How accuracy becomes time-to-accuracy, and what it is held against."""
 
     window: Count = Field(5, description="evaluations in the trailing mean")
@@ -194,7 +194,7 @@ class Report(Parameters):
         return targets
 
 
-class PartsRow(Parameters):
+class PartsRow(Settings):
     """The parts that make a method."""
 
     clusterer: Annotated[Chosen[Clusterer], ChoiceOf(CLUSTERERS)] = Field("single", validate_default=True)
@@ -223,7 +223,7 @@ class Arm(PartsRow):
     training: Training = Field({}, validate_default=True)
 
 
-class Experiment(Parameters):
+class Experiment(Settings):
     """A whole configuration. `[parts]` sets parts for every arm that does not name its own; `training` of an
     arm is laid over `[training]`, key by key."""
 
@@ -231,10 +231,10 @@ class Experiment(Parameters):
     seeds: tuple[Seed, ...] = Field((0, 1, 2, 3, 4), min_length=1)
     trace: Annotated[Chosen[TraceSource], ChoiceOf(SOURCES, key="source")]
     devices: Devices = Devices()
-    faults: FaultParameters = FaultParameters()
+    faults: FaultSettings = FaultSettings()
     training: Training = Field({}, validate_default=True)
     round: Round
-    executor: ExecutorParameters = ExecutorParameters()
+    executor: ExecutorSettings = ExecutorSettings()
     checkpoint: Checkpoint = Checkpoint()
     report: Report = Report()
     parts: PartsRow = Field({}, validate_default=True, exclude=True)
@@ -446,7 +446,7 @@ def _apply_setting(table: dict[str, Any], setting: str) -> None:
     if not isinstance(place, dict):
         raise ConfigurationError(f"--set {setting}: {'.'.join(path)} is not a table")
     if last == "kind" and place.get("kind") != value:
-        place.clear()  # the parameters were those of another part
+        place.clear()  # the settings were those of another part
     place[last] = value
 
 

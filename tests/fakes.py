@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coordinator.aggregators import Aggregator
-from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.base import Representation
@@ -22,12 +22,12 @@ from coordinator.coordinator import Coordinator
 from coordinator.detectors import Detector
 from coordinator.detectors.changed import Changed
 from coordinator.federation import Federation
-from coordinator.federation.faults import FaultParameters, Faults
+from coordinator.federation.faults import Faults, FaultSettings
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.memories import Memory
-from coordinator.memories.held import Held, HeldParameters
+from coordinator.memories.held import Held, HeldSettings
 from coordinator.pacing import CohortSize, Pacing
-from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from coordinator.selectors.random import Random
@@ -48,14 +48,14 @@ from emulator.messages import (
     Trigger,
     Updates,
 )
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 from emulator.ports import Meter, Segment, Split, unmeasured
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 
 Intervals = Sequence[tuple[float, float]]
 
-NOTHING = NoParameters()
+NOTHING = NoSettings()
 INF = float("inf")
 
 
@@ -239,7 +239,7 @@ class FakeClusterer(Clusterer):
     Without a script everybody is in one cluster. `reports` makes it ask clients for label histograms.
     """
 
-    Parameters = NoParameters
+    Settings = NoSettings
 
     def __init__(self, script: Mapping[int, Assignment] | None = None, reports: bool = False) -> None:
         self.script = script
@@ -289,11 +289,11 @@ class Population:
     clusterer: Clusterer = field(default_factory=lambda: Single(NOTHING))
     detectors: Mapping[str, Detector] = field(default_factory=lambda: {"changed": Changed(NOTHING)})
     selector: Selector = field(default_factory=lambda: Random(NOTHING))
-    memory: Memory = field(default_factory=lambda: Held(HeldParameters()))
-    aggregator: Aggregator = field(default_factory=lambda: FedAvg(FedAvgParameters()))
+    memory: Memory = field(default_factory=lambda: Held(HeldSettings()))
+    aggregator: Aggregator = field(default_factory=lambda: FedAvg(FedAvgSettings()))
     participants: int | None = None  # all clients
     over_commit: float = 1.0
-    pacing: SyncParameters | Callable[[CohortSize], Pacing] = field(default_factory=SyncParameters)
+    pacing: SyncSettings | Callable[[CohortSize], Pacing] = field(default_factory=SyncSettings)
     schedules: tuple[Schedule, ...] = ()
     rounds: int = 1
     local_steps: int = 1
@@ -302,7 +302,7 @@ class Population:
     min_online: int = 1
     max_wait_days: float = 30.0
     nonfinite_updates: Literal["drop", "stop"] = "drop"
-    faults: FaultParameters = field(default_factory=FaultParameters)
+    faults: FaultSettings = field(default_factory=FaultSettings)
     seed: int = 0
     meter: Meter = unmeasured
 

@@ -53,10 +53,10 @@ def run(*command: str, environment: dict[str, str]) -> str:
 
 def test_parts_of_a_few_lines_keep_to_the_contracts(field_parts: ModuleType) -> None:
     for part in (field_parts.EvenAndOdd, field_parts.Clouds, field_parts.SemiSync):
-        contracts.check_part(part, part.Parameters())
-    contracts.check_clusterer(lambda: field_parts.EvenAndOdd(field_parts.EvenAndOdd.Parameters()))
-    contracts.check_pacing(lambda cohort: field_parts.SemiSync(field_parts.SemiSyncParameters(), cohort))
-    contracts.check_trace_source(lambda: field_parts.Clouds(field_parts.CloudsParameters()))
+        contracts.check_part(part, part.Settings())
+    contracts.check_clusterer(lambda: field_parts.EvenAndOdd(field_parts.EvenAndOdd.Settings()))
+    contracts.check_pacing(lambda cohort: field_parts.SemiSync(field_parts.SemiSyncSettings(), cohort))
+    contracts.check_trace_source(lambda: field_parts.Clouds(field_parts.CloudsSettings()))
     contracts.check_device_profile(field_parts.TwoSpeeds())
 
 

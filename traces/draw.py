@@ -12,7 +12,7 @@ from pydantic import Field
 from emulator.arrays import Floats
 from emulator.errors import ConfigurationError, InputError
 from emulator.numbers import Count, Number
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS, num_noise_starts
@@ -25,7 +25,7 @@ MAX_SAMPLES = 2**31
 """Samples a trace may hold: a million clients with 30 new ones at each of 70 steps."""
 
 
-class StreamParameters(Parameters):
+class StreamSettings(Settings):
     """What every trace that is drawn from images has in common."""
 
     rounds_per_step: Count = Field(10, description="rounds between two arrivals of data")
@@ -51,7 +51,7 @@ def draw_trace(
     *,
     num_clients: int,
     num_windows: int,
-    parameters: StreamParameters,
+    settings: StreamSettings,
     streams: RandomStreams,
     scratch: Path | None = None,
 ) -> Trace:
@@ -63,8 +63,8 @@ def draw_trace(
     of that label. A large trace is laid out in a file in `scratch`.
     """
     num_starts = num_noise_starts(images)
-    sizes = (parameters.samples_per_step, parameters.test_samples_per_step)
-    table = EvenTable(images, num_clients, num_windows, sizes, 1 - parameters.retain_steps, scratch)
+    sizes = (settings.samples_per_step, settings.test_samples_per_step)
+    table = EvenTable(images, num_clients, num_windows, sizes, 1 - settings.retain_steps, scratch)
     pools = [_Pool(images, split) for split in SPLITS]
     for window, share in zip(range(num_windows), shares, strict=True):
         for split, pool in enumerate(pools):
@@ -79,21 +79,21 @@ def draw_trace(
     return Trace(
         images,
         table,
-        retain_steps=parameters.retain_steps,
-        rounds_per_step=parameters.rounds_per_step,
-        noise=parameters.noise,
+        retain_steps=settings.retain_steps,
+        rounds_per_step=settings.rounds_per_step,
+        noise=settings.noise,
         generator=streams.generator("noise"),
     )
 
 
-def num_windows(parameters: StreamParameters, rounds: int) -> int:
+def num_windows(settings: StreamSettings, rounds: int) -> int:
     """Windows a run of so many rounds needs: those owned from the start, and one for each later step."""
-    return parameters.num_steps(rounds) + parameters.retain_steps - 1
+    return settings.num_steps(rounds) + settings.retain_steps - 1
 
 
-def refuse_oversize(parameters: StreamParameters, num_clients: int, num_windows: int) -> None:
+def refuse_oversize(settings: StreamSettings, num_clients: int, num_windows: int) -> None:
     """ConfigurationError, before anything of that size is allocated, for more than `MAX_SAMPLES` samples."""
-    each = parameters.samples_per_step + parameters.test_samples_per_step
+    each = settings.samples_per_step + settings.test_samples_per_step
     if num_clients * num_windows * each > MAX_SAMPLES:
         raise ConfigurationError(
             f"trace: {num_clients} clients x {num_windows} steps of data x {each} samples are more than the "

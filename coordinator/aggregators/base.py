@@ -10,7 +10,7 @@ from emulator.messages import Updates
 
 
 class Aggregator(Part):
-    """Base of aggregators; built with its own frozen parameters."""
+    """Base of aggregators; built with its own frozen settings."""
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
         """(M, n) what `aggregate` will mix the updates of n tasks by, once, if all of them are finite; None

@@ -11,10 +11,10 @@ from coordinator.aggregators.base import Aggregator
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 
-class FedAvgParameters(Parameters):
+class FedAvgSettings(Settings):
     """How much each update counts."""
 
     weighting: Literal["samples", "uniform"] = Field(
@@ -29,13 +29,13 @@ class FedAvg(Aggregator):
     model += sum_c p_c update_c, with p_c = n_c / sum n, or 1 / participants.
     """
 
-    Parameters = FedAvgParameters
+    Settings = FedAvgSettings
 
-    def __init__(self, parameters: FedAvgParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: FedAvgSettings) -> None:
+        self.settings = settings
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats:
-        return mean_weights(model, num_samples, view, self.parameters.weighting)
+        return mean_weights(model, num_samples, view, self.settings.weighting)
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         weights = self.weights(updates.model, updates.num_samples, view)

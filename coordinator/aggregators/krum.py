@@ -12,11 +12,11 @@ from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
 from emulator.numbers import Count, ShareBelowHalf
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from emulator.proportions import exact
 
 
-class KrumParameters(Parameters):
+class KrumSettings(Settings):
     """How many are feared, and how many are believed."""
 
     byzantine: ShareBelowHalf = Field(
@@ -41,10 +41,10 @@ class Krum(Aggregator):
     Gradient Descent", NIPS 2017, section 4; there f is a number, and all n workers answer each time.
     """
 
-    Parameters = KrumParameters
+    Settings = KrumSettings
 
-    def __init__(self, parameters: KrumParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: KrumSettings) -> None:
+        self.settings = settings
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         weights = np.zeros((len(view.model_ids), len(updates)))
@@ -59,7 +59,7 @@ class Krum(Aggregator):
     def _chosen(self, inner: Floats, clients: Ints) -> Ints:
         """Which of n updates, with inner products `inner` (n, n), are kept."""
         count = len(clients)
-        feared = math.ceil(exact(self.parameters.byzantine) * count)
+        feared = math.ceil(exact(self.settings.byzantine) * count)
         byzantine = max(0, min(feared, (count - 3) // 2))
         neighbours = max(0, count - byzantine - 2)
         squares = np.diag(inner)
@@ -69,4 +69,4 @@ class Krum(Aggregator):
         distances.sort(axis=1)
         scores = distances[:, :neighbours].sum(axis=1)
         order = np.lexsort((clients, scores))
-        return order[: min(self.parameters.keep, count - byzantine)]
+        return order[: min(self.settings.keep, count - byzantine)]

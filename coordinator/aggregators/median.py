@@ -6,7 +6,7 @@ import numpy as np
 
 from coordinator.aggregators.by_coordinate import ByCoordinate
 from emulator.arrays import Floats, Floats32
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 
 
 class Median(ByCoordinate):
@@ -19,15 +19,15 @@ class Median(ByCoordinate):
     Rates", ICML 2018, Definition 1: there of gradients, here of what local training came to.
     """
 
-    Parameters = NoParameters
+    Settings = NoSettings
 
-    def __init__(self, parameters: NoParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: NoSettings) -> None:
+        self.settings = settings
 
     def centre(self, values: Floats32) -> Floats:
         """(c,) the median of each column of `values` (n, c), which are reordered in place.
 
-        >>> Median(NoParameters()).centre(np.array([[1, 9], [2, 5], [100, 7], [3, 8]], dtype=np.float32))
+        >>> Median(NoSettings()).centre(np.array([[1, 9], [2, 5], [100, 7], [3, 8]], dtype=np.float32))
         array([2.5, 7.5])
         """
         upper = len(values) // 2

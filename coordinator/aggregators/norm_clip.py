@@ -13,10 +13,10 @@ from coordinator.view import View
 from emulator.arrays import Floats, Floats32
 from emulator.messages import Updates
 from emulator.numbers import PositiveFactor
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 
-class NormClipParameters(Parameters):
+class NormClipSettings(Settings):
     """How long an update may be, and how much each counts."""
 
     max_norm: PositiveFactor | None = Field(
@@ -39,22 +39,20 @@ class NormClip(Aggregator):
     as it is.
     """
 
-    Parameters = NormClipParameters
+    Settings = NormClipSettings
 
-    def __init__(self, parameters: NormClipParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: NormClipSettings) -> None:
+        self.settings = settings
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
-        weights = mean_weights(updates.model, updates.num_samples, view, self.parameters.weighting)
+        weights = mean_weights(updates.model, updates.num_samples, view, self.settings.weighting)
         return (view.models + updates.mix(weights * self._kept_share(updates, view))).astype(np.float32)
 
     def _kept_share(self, updates: Updates, view: View) -> Floats:
         """(n,) what each update is multiplied by."""
         norms = updates.norms()
-        longest = np.full(
-            len(updates), np.inf if self.parameters.max_norm is None else self.parameters.max_norm
-        )
-        for model in view.model_ids if self.parameters.max_norm is None else ():
+        longest = np.full(len(updates), np.inf if self.settings.max_norm is None else self.settings.max_norm)
+        for model in view.model_ids if self.settings.max_norm is None else ():
             own = updates.model == model
             sampled = own & (updates.num_samples > 0)
             if sampled.any():

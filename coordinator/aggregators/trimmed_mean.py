@@ -10,11 +10,11 @@ from pydantic import Field
 from coordinator.aggregators.by_coordinate import ByCoordinate
 from emulator.arrays import Floats, Floats32
 from emulator.numbers import ShareBelowHalf
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from emulator.proportions import exact
 
 
-class TrimmedMeanParameters(Parameters):
+class TrimmedMeanSettings(Settings):
     """How much is left out."""
 
     trim: ShareBelowHalf = Field(
@@ -34,19 +34,19 @@ class TrimmedMean(ByCoordinate):
     out.
     """
 
-    Parameters = TrimmedMeanParameters
+    Settings = TrimmedMeanSettings
 
-    def __init__(self, parameters: TrimmedMeanParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: TrimmedMeanSettings) -> None:
+        self.settings = settings
 
     def centre(self, values: Floats32) -> Floats:
         """(c,) the trimmed mean of each column of `values` (n, c), which are reordered in place.
 
-        >>> trimmed = TrimmedMean(TrimmedMeanParameters(trim=0.25))
+        >>> trimmed = TrimmedMean(TrimmedMeanSettings(trim=0.25))
         >>> trimmed.centre(np.array([[1, 9], [2, 5], [100, 7], [3, 8]], dtype=np.float32))
         array([2.5, 7.5])
         """
-        cut = math.floor(exact(self.parameters.trim) * len(values))
+        cut = math.floor(exact(self.settings.trim) * len(values))
         # Sorted, so that the sum too is the same whatever the order of the rows.
         values.sort(axis=0)
         kept = values[cut : len(values) - cut]

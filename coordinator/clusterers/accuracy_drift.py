@@ -22,12 +22,12 @@ from coordinator.view import View
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.messages import Metric
 from emulator.numbers import Count, PositiveShare
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 CORRECT: frozenset[Metric] = frozenset({"correct"})
 
 
-class AccuracyDriftParameters(Parameters):
+class AccuracyDriftSettings(Settings):
     """When a client has drifted, and what it gets then."""
 
     delta: PositiveShare = Field(
@@ -86,8 +86,8 @@ class AccuracyDrift(Clusterer):
 
     state_fields: tuple[str, ...] = ("_accuracy_before", "_last_used", "_step", "_arrivals_claimed")
 
-    def __init__(self, parameters: AccuracyDriftParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: AccuracyDriftSettings) -> None:
+        self.settings = settings
         self._accuracy_before: Floats = np.zeros(0)
         self._last_used: Ints = NO_IDS  # (M,) data step
         self._step = -1  # the data step of the last round
@@ -130,7 +130,7 @@ class AccuracyDrift(Clusterer):
     def _drifted(self, best: Best) -> Bools:
         """(n,) whose best accuracy fell by more than delta; nobody's of whom no accuracy is known."""
         fell = difference(self._accuracy_before[best.clients], best.accuracy)
-        return fell > self.parameters.delta
+        return fell > self.settings.delta
 
     def _remember(self, best: Best) -> None:
         """The next accuracies are measured against these, also those of clients that drifted."""
@@ -141,13 +141,13 @@ class AccuracyDrift(Clusterer):
 
         A client counts as a member of its best model until it has the new one.
         """
-        limit = self.parameters.max_models
+        limit = self.settings.max_models
         if limit is not None and len(draft.rows) >= limit:
             candidates = draft.longest_unused()
             if len(candidates) == 0:
                 return None
             draft.drop(view.rng("recycling", len(draft.used)).choice(candidates, size=1))
-        return draft.add(best if self.parameters.new_model_init == "copy_best" else None)
+        return draft.add(best if self.settings.new_model_init == "copy_best" else None)
 
 
 def in_use(draft: Draft, claimed: Ints) -> Ints:

@@ -17,10 +17,10 @@ from coordinator.view import View
 from emulator.arrays import Floats, Ints
 from emulator.messages import InferencePlan
 from emulator.numbers import ModelCount
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 
-class AueParameters(Parameters):
+class AueSettings(Settings):
     """How large the ensemble is, and how its models are weighted."""
 
     num_models: ModelCount = Field(5, description="most models at once; the oldest goes")
@@ -45,12 +45,12 @@ class Aue(Clusterer):
     (1 or N, M).
     """
 
-    Parameters = AueParameters
+    Settings = AueSettings
     state_fields = ("_step", "_weights")
     by_client: ClassVar[bool] = False
 
-    def __init__(self, parameters: AueParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: AueSettings) -> None:
+        self.settings = settings
         self._step = -1
         self._weights: Floats = np.ones((1, 1))
 
@@ -63,7 +63,7 @@ class Aue(Clusterer):
             return None
         self._step = view.step
         old = len(view.model_ids)
-        kept = min(old, self.parameters.num_models - 1)
+        kept = min(old, self.settings.num_models - 1)
         self._measure(np.arange(kept), view)
         mixing = np.zeros((kept + 1, old + 1))
         mixing[0, old] = 1.0
@@ -77,7 +77,7 @@ class Aue(Clusterer):
         )
 
     def on_updates(self, view: View) -> Assignment | None:
-        if self.parameters.weigh == "updates":
+        if self.settings.weigh == "updates":
             self._measure(np.arange(1, len(view.model_ids)), view)
         return None
 
@@ -97,7 +97,7 @@ class Aue(Clusterer):
                 errors[answers.clients[measured]] = sums[measured] / counts[measured, None]
         newest = np.full((len(errors), 1), 1 / guess)
         weights = np.hstack([newest, 1 / (guess + errors + 1e-20)])
-        if self.parameters.feddrift_aue_offbyone:
+        if self.settings.feddrift_aue_offbyone:
             weights[:, 1:] = np.hstack([weights[:, 2:], np.zeros_like(newest)])[:, : len(older)]
         self._weights = weights / weights.sum(axis=1, keepdims=True)
 

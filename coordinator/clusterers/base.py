@@ -14,7 +14,7 @@ Representation = Literal["label"]
 
 
 class Clusterer(Part):
-    """Base of clusterers; built with its own frozen parameters.
+    """Base of clusterers; built with its own frozen settings.
 
     It is asked at three moments, and answers None for "as before".
     """

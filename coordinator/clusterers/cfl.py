@@ -16,10 +16,10 @@ from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
 from emulator.numbers import Count, CountOrZero, PositiveFactor, Share, TwoOrMore
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 
-class CflParameters(Parameters):
+class CflSettings(Settings):
     """When a cluster is split, and what its children start from."""
 
     gamma: Share = Field(
@@ -50,11 +50,11 @@ class Cfl(Clusterer):
     keeps its parent's row. State: the norm of the longest mean update of any cluster so far.
     """
 
-    Parameters = CflParameters
+    Settings = CflSettings
     state_fields = ("_longest",)
 
-    def __init__(self, parameters: CflParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: CflSettings) -> None:
+        self.settings = settings
         self._longest = 0.0
 
     @property
@@ -76,7 +76,7 @@ class Cfl(Clusterer):
             of = np.flatnonzero((updates.model == model) & (updates.num_samples > 0))
             smaller = self._smaller_half(gram[np.ix_(of, of)], view.round)
             child = num_models + len(parents)
-            if smaller is not None and child < (self.parameters.max_models or np.inf):
+            if smaller is not None and child < (self.settings.max_models or np.inf):
                 members[updates.client[of[smaller]]] = child
                 parents.append(row)
         return self._split(parents, members, view) if parents else None
@@ -89,21 +89,21 @@ class Cfl(Clusterer):
         mean_norm = float(np.sqrt(max(gram.sum(), 0.0))) / len(gram)
         longest_yet = mean_norm > self._longest
         self._longest = max(self._longest, mean_norm)
-        eps1 = self._longest / 10 if self.parameters.eps1 is None else self.parameters.eps1
-        eps2 = 6 * eps1 if self.parameters.eps2 is None else self.parameters.eps2
-        if len(gram) < self.parameters.min_size or round_ < self.parameters.warmup_rounds:
+        eps1 = self._longest / 10 if self.settings.eps1 is None else self.settings.eps1
+        eps2 = 6 * eps1 if self.settings.eps2 is None else self.settings.eps2
+        if len(gram) < self.settings.min_size or round_ < self.settings.warmup_rounds:
             return None
-        if (longest_yet and self.parameters.eps1 is None) or mean_norm >= eps1 or norms.max() <= eps2:
+        if (longest_yet and self.settings.eps1 is None) or mean_norm >= eps1 or norms.max() <= eps2:
             return None
         # An update of zero has no direction: it is at a right angle to all others.
         cosines = gram / np.maximum(np.outer(norms, norms), 1e-300)
         smaller = bipartition(cosines)
         across = cosines[np.ix_(smaller, ~smaller)].max()
-        return smaller if np.sqrt(max((1 - across) / 2, 0.0)) > self.parameters.gamma else None
+        return smaller if np.sqrt(max((1 - across) / 2, 0.0)) > self.settings.gamma else None
 
     def _split(self, parents: list[int], members: Ints, view: View) -> Assignment:
         """Each of `parents` keeps its row for its larger half; the smaller ones have new rows, in order."""
-        old, anew = len(view.model_ids), self.parameters.child_init == "initial"
+        old, anew = len(view.model_ids), self.settings.child_init == "initial"
         mixing = np.eye(old + len(parents), old + anew)
         for child, parent in enumerate(parents, start=old):
             source = old if anew else parent

@@ -15,13 +15,13 @@ from coordinator.view import View
 from emulator.arrays import Floats
 from emulator.messages import InferencePlan
 from emulator.numbers import Share, TwoOrMore
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 PREDICTIVE, OTHER = 0, 1
 """Rows of the bank. The other is the stable model in the stable state, the reactive one in the reactive."""
 
 
-class DriftSurfParameters(Parameters):
+class DriftSurfSettings(Settings):
     """How large a loss of accuracy is a drift, and how long the reactive state lasts."""
 
     delta: Share = Field(
@@ -45,11 +45,11 @@ class DriftSurf(Clusterer):
     from the next data on, and the row that serves.
     """
 
-    Parameters = DriftSurfParameters
+    Settings = DriftSurfSettings
     state_fields = ("_step", "_best", "_reactive_steps", "_race", "_next_predictive", "_serving")
 
-    def __init__(self, parameters: DriftSurfParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: DriftSurfSettings) -> None:
+        self.settings = settings
         self._step = -1
         self._best = 0.0
         self._reactive_steps = 0
@@ -69,7 +69,7 @@ class DriftSurf(Clusterer):
         if accuracies is None:
             return None
         self._step = view.step
-        over = self._reactive_steps == self.parameters.reactive_steps
+        over = self._reactive_steps == self.settings.reactive_steps
         if self._reactive_steps == 0 or over:
             return self._stable_step(view, accuracies, over)
         self._reactive_step(accuracies)
@@ -81,7 +81,7 @@ class DriftSurf(Clusterer):
         accuracy = float(accuracies[predictive])
         stable = 0.0 if over else float(accuracies[OTHER])
         self._best = max(self._best, accuracy)
-        delta = self.parameters.delta
+        delta = self.settings.delta
         drifts = _loss(self._best, accuracy) > delta or _loss(stable, accuracy) > delta / 2
         self._reactive_steps = 1 if drifts else 0
         self._race = []
@@ -94,7 +94,7 @@ class DriftSurf(Clusterer):
         self._race.append(accuracies)
         self._reactive_steps += 1
         self._serving = _better(accuracies)
-        if self._reactive_steps == self.parameters.reactive_steps:
+        if self._reactive_steps == self.settings.reactive_steps:
             self._next_predictive = _better(np.mean(self._race, axis=0))
             if self._next_predictive == OTHER:
                 self._best = max(float(step[OTHER]) for step in self._race)

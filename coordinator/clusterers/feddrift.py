@@ -16,7 +16,7 @@ from pydantic import Field
 from coordinator.clusterers.accuracy_drift import (
     CORRECT,
     AccuracyDrift,
-    AccuracyDriftParameters,
+    AccuracyDriftSettings,
     Best,
     drop_idle,
     in_use,
@@ -28,7 +28,7 @@ from emulator.arrays import NO_IDS, Floats, Ints
 from emulator.numbers import Count
 
 
-class FedDriftParameters(AccuracyDriftParameters):
+class FedDriftSettings(AccuracyDriftSettings):
     """When a client has drifted, what it gets then, and how models are compared."""
 
     # 21 batches of 50 in the published code; the text shares the sample between clients, as we do.
@@ -47,12 +47,12 @@ class FedDrift(AccuracyDrift):
     still in a model that was given up, because it has not answered since.
     """
 
-    Parameters = FedDriftParameters
+    Settings = FedDriftSettings
     state_fields = (*AccuracyDrift.state_fields, "_answered_at", "_isolated", "_given_up")
 
-    def __init__(self, parameters: FedDriftParameters) -> None:
-        super().__init__(parameters)
-        self._merge_samples = parameters.merge_samples
+    def __init__(self, settings: FedDriftSettings) -> None:
+        super().__init__(settings)
+        self._merge_samples = settings.merge_samples
         self._answered_at = -1  # data step
         self._isolated: dict[int, float] = {}
         self._given_up: Ints = NO_IDS
@@ -127,7 +127,7 @@ class FedDrift(AccuracyDrift):
             newest[np.ix_(some, some)],
             num_newest[some],
         )
-        for group in linked(distances(accuracy), self.parameters.delta):
+        for group in linked(distances(accuracy), self.settings.delta):
             if len(group) > 1:
                 draft.merge(rows[group], merge_weights(samples[group]))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from coordinator.clusterers.accuracy_drift import (
     AccuracyDrift,
-    AccuracyDriftParameters,
+    AccuracyDriftSettings,
     drop_idle,
     in_use,
 )
@@ -21,7 +21,7 @@ from coordinator.view import View
 class FedDriftEager(AccuracyDrift):
     """Every client goes to the best of all models in use; those whose accuracy fell share one new model."""
 
-    Parameters = AccuracyDriftParameters
+    Settings = AccuracyDriftSettings
 
     def _recluster(self, view: View, draft: Draft) -> None:
         claimed = view.claimed()

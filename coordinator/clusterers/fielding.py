@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer, Representation
-from coordinator.clusterers.partition import Partition, PartitionParameters, means, nearest, partition
+from coordinator.clusterers.partition import Partition, PartitionSettings, means, nearest, partition
 from coordinator.view import View
 from emulator.arrays import Floats
 from emulator.messages import Trigger
@@ -27,7 +27,7 @@ def _number_or_never(value: Any) -> Any:
     return value
 
 
-class FieldingParameters(PartitionParameters):
+class FieldingSettings(PartitionSettings):
     """When a drift is too large to be followed by moves."""
 
     representation: Literal["label"] = Field("label", description="what clients report: a label histogram")
@@ -49,17 +49,17 @@ class Fielding(Clusterer):
     State: the present centres (k, D), and those of the last global clustering.
     """
 
-    Parameters = FieldingParameters
+    Settings = FieldingSettings
     state_fields = ("_centers", "_last_global")
 
-    def __init__(self, parameters: FieldingParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: FieldingSettings) -> None:
+        self.settings = settings
         self._centers: Floats | None = None
         self._last_global: Floats | None = None
 
     @property
     def representation(self) -> Representation | None:
-        return self.parameters.representation
+        return self.settings.representation
 
     def on_data(self, view: View) -> Assignment | None:
         if self._centers is None or view.assignment is None:
@@ -88,9 +88,9 @@ class Fielding(Clusterer):
         With a single centre there is no such mean: it fires when reports are no longer identical. With the
         threshold "never", it never fires.
         """
-        origin = self._centers if self.parameters.shift_from == "previous" else self._last_global
+        origin = self._centers if self.settings.shift_from == "previous" else self._last_global
         assert origin is not None
-        threshold = None if self.parameters.threshold == "never" else self.parameters.threshold
+        threshold = None if self.settings.threshold == "never" else self.settings.threshold
         shift = float(np.abs(centers - origin).sum(axis=1).max())
         if len(centers) == 1:
             mean_distance = None
@@ -101,6 +101,6 @@ class Fielding(Clusterer):
         return Trigger(shift, mean_distance, threshold, len(centers), threshold is not None and too_far)
 
     def _partition(self, view: View) -> Partition:
-        found = partition(view.reports, self.parameters, view.rng("clustering"))
+        found = partition(view.reports, self.settings, view.rng("clustering"))
         self._centers = self._last_global = found.centers
         return found

@@ -16,10 +16,10 @@ from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.numbers import ModelCount
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 
-class IfcaParameters(Parameters):
+class IfcaSettings(Settings):
     """How many models there are, and when and by what a client chooses."""
 
     num_models: ModelCount = Field(2, description="models, each with an initialisation of its own")
@@ -43,32 +43,32 @@ class Ifca(Clusterer):
     Who is not asked, is offline, or has nothing to score on stays where it was.
     """
 
-    Parameters = IfcaParameters
+    Settings = IfcaSettings
 
-    def __init__(self, parameters: IfcaParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: IfcaSettings) -> None:
+        self.settings = settings
 
     def on_data(self, view: View) -> Assignment | None:
         if view.assignment is None:
-            starts = [view.initial(number) for number in range(self.parameters.num_models)]
+            starts = [view.initial(number) for number in range(self.settings.num_models)]
             together = np.zeros(view.num_clients, dtype=np.int64)
             return Assignment.fresh(together, len(starts), np.stack(starts), lanes=together)
-        if self.parameters.choose == "step" and len(view.changed) > 0:
+        if self.settings.choose == "step" and len(view.changed) > 0:
             return self._chosen(view.changed, view)
         return None
 
     def on_participants(self, view: View) -> Assignment | None:
-        by_round = self.parameters.choose == "round"
+        by_round = self.settings.choose == "round"
         if view.round > 0:
             return self._chosen(view.participants, view) if by_round else None
-        if self.parameters.first == "together":
+        if self.settings.first == "together":
             return None
         # The first moment at which there are models to choose from.
         return self._chosen(view.participants, view)
 
     def _chosen(self, clients: Ints, view: View) -> Assignment | None:
         """`clients` choose; None if all stay."""
-        by_loss = self.parameters.metric == "loss"
+        by_loss = self.settings.metric == "loss"
         num_models = len(view.model_ids)
         answers = view.score(
             clients, np.arange(num_models), "arrived", frozenset({"loss" if by_loss else "correct"})

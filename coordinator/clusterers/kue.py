@@ -19,14 +19,14 @@ from emulator.arrays import Floats, Floats32
 from emulator.errors import ConfigurationError
 from emulator.messages import InferencePlan
 from emulator.numbers import MOST_MODELS, Number
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from emulator.ports import Segment
 
 MASK = "mask"
 """The tensor of a masked model that says which features it sees: 1 seen, 0 not; no training changes it."""
 
 
-class KueParameters(Parameters):
+class KueSettings(Settings):
     """How large the ensemble is."""
 
     num_models: Annotated[int, Number(ge=2, le=MOST_MODELS)] = Field(
@@ -42,13 +42,13 @@ class Kue(Clusterer):
     then.
     """
 
-    Parameters = KueParameters
+    Settings = KueSettings
     state_fields = ("_step", "_kappas")
 
-    def __init__(self, parameters: KueParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: KueSettings) -> None:
+        self.settings = settings
         self._step = -1
-        self._kappas: Floats = np.zeros(parameters.num_models)
+        self._kappas: Floats = np.zeros(settings.num_models)
 
     def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:
         if MASK not in layout:
@@ -59,7 +59,7 @@ class Kue(Clusterer):
             )
 
     def on_data(self, view: View) -> Assignment | None:
-        count = self.parameters.num_models
+        count = self.settings.num_models
         everyone = np.zeros(view.num_clients, dtype=np.int64)
         if view.assignment is None:
             self._step = view.step
@@ -80,7 +80,7 @@ class Kue(Clusterer):
 
     def on_updates(self, view: View) -> Assignment | None:
         assert view.updates is not None
-        trained, rows = np.unique(view.updates.client), np.arange(self.parameters.num_models)
+        trained, rows = np.unique(view.updates.client), np.arange(self.settings.num_models)
         scores = view.score(trained, rows, "arrived", frozenset({"confusion"})).scores
         assert scores.confusion is not None
         if scores.counts.sum() > 0:

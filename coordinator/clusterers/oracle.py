@@ -14,7 +14,7 @@ from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
 from emulator.arrays import NO_IDS, Ints
 from emulator.errors import ConfigurationError
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 from emulator.ports import Segment
 
 
@@ -24,12 +24,12 @@ class Oracle(Clusterer):
     Clients are asked nothing. State: the concept of each model (M,).
     """
 
-    Parameters = NoParameters
+    Settings = NoSettings
     state_fields = ("_concepts",)
     oracle = True
 
-    def __init__(self, parameters: NoParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: NoSettings) -> None:
+        self.settings = settings
         self._concepts: Ints = NO_IDS
 
     def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:

@@ -12,7 +12,7 @@ from coordinator.assignment import Fit
 from coordinator.clusterers.silhouette import silhouettes
 from emulator.arrays import Floats, Ints
 from emulator.numbers import MOST, Count, Number, TwoOrMore
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 BLOCK = 16_384
 """Reports that are looked at together; it bounds memory and decides nothing."""
@@ -21,7 +21,7 @@ TIE = 1e-9
 """Silhouettes closer than this are equal: the last digits choose no k."""
 
 
-class PartitionParameters(Parameters):
+class PartitionSettings(Settings):
     """How clients are clustered globally (Fielding, algorithm 3)."""
 
     min_clusters: Count = Field(
@@ -62,7 +62,7 @@ class Partition:
     fitted: Fit
 
 
-def partition(reports: Floats, parameters: PartitionParameters, generator: np.random.Generator) -> Partition:
+def partition(reports: Floats, settings: PartitionSettings, generator: np.random.Generator) -> Partition:
     """Cluster `reports` (N, D): for each k up to max_clusters, k-means centres, every client to the
     L1-nearest one, and the k of the largest mean L1 silhouette, the smallest of equals. Identical reports are
     one cluster.
@@ -70,33 +70,33 @@ def partition(reports: Floats, parameters: PartitionParameters, generator: np.ra
     k starts at min_clusters, or at 2. With no more different reports than that, each of them is a cluster.
     """
     fitted = scored = reports
-    if len(reports) > min(parameters.kmeans_clients, parameters.silhouette_clients):
+    if len(reports) > min(settings.kmeans_clients, settings.silhouette_clients):
         # One order for both, so that the smaller subsample is part of the larger.
         order = generator.permutation(len(reports))
-        fitted = reports[np.sort(order[: parameters.kmeans_clients])]
-        scored = reports[np.sort(order[: parameters.silhouette_clients])]
-    centers, silhouettes = _centers(fitted, scored, parameters, generator)
+        fitted = reports[np.sort(order[: settings.kmeans_clients])]
+        scored = reports[np.sort(order[: settings.silhouette_clients])]
+    centers, silhouettes = _centers(fitted, scored, settings, generator)
     return _with_means(reports, nearest(reports, centers), Fit(len(fitted), len(scored), silhouettes))
 
 
 def _centers(
-    fitted: Floats, scored: Floats, parameters: PartitionParameters, generator: np.random.Generator
+    fitted: Floats, scored: Floats, settings: PartitionSettings, generator: np.random.Generator
 ) -> tuple[Floats, dict[int, float | None]]:
     """(k, D) the centres fitted to reports `fitted` whose partition of `scored` has the best silhouette; and
     the silhouette of each k that was tried."""
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
-    fewest = max(2, parameters.min_clusters)
-    distinct = first_distinct(fitted, parameters.max_clusters + 1)
+    fewest = max(2, settings.min_clusters)
+    distinct = first_distinct(fitted, settings.max_clusters + 1)
     if len(distinct) <= fewest:
         return distinct, {}
     candidates: list[Floats] = []
     # NOTE: one thread: scikit-learn's threads change the order of sums, and so the last digits.
     with threadpool_limits(1):
-        for k in range(fewest, min(parameters.max_clusters, len(distinct), len(fitted) - 1) + 1):
+        for k in range(fewest, min(settings.max_clusters, len(distinct), len(fitted) - 1) + 1):
             seed = int(generator.integers(2**31))
-            found = KMeans(k, n_init=parameters.starts, random_state=seed).fit(fitted)
+            found = KMeans(k, n_init=settings.starts, random_state=seed).fit(fitted)
             candidates.append(found.cluster_centers_)
     scores = silhouettes(scored, [nearest(scored, centers) for centers in candidates])
     by_k = {
@@ -105,7 +105,7 @@ def _centers(
     }
     if np.isnan(scores).all():
         # The subsample cannot tell: the fewest clusters that are allowed.
-        return (distinct[:1] if parameters.min_clusters == 1 else candidates[0]), by_k
+        return (distinct[:1] if settings.min_clusters == 1 else candidates[0]), by_k
     return candidates[int(np.flatnonzero(scores >= np.nanmax(scores) - TIE)[0])], by_k
 
 

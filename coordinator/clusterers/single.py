@@ -7,16 +7,16 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 
 
 class Single(Clusterer):
     """One model for everybody; clients are asked for no report."""
 
-    Parameters = NoParameters
+    Settings = NoSettings
 
-    def __init__(self, parameters: NoParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: NoSettings) -> None:
+        self.settings = settings
 
     @property
     def watches_data(self) -> bool:

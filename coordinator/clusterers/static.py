@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer, Representation
-from coordinator.clusterers.partition import PartitionParameters, partition
+from coordinator.clusterers.partition import PartitionSettings, partition
 from coordinator.view import View
 
 
 class Static(Clusterer):
     """Clusters once, when clients register: what clustering is worth without following the drift."""
 
-    Parameters = PartitionParameters
+    Settings = PartitionSettings
     state_fields = ("_clustered",)
 
-    def __init__(self, parameters: PartitionParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: PartitionSettings) -> None:
+        self.settings = settings
         self._clustered = False
 
     @property
@@ -30,5 +30,5 @@ class Static(Clusterer):
         if self._clustered:
             return None
         self._clustered = True
-        found = partition(view.reports, self.parameters, view.rng("clustering"))
+        found = partition(view.reports, self.settings, view.rng("clustering"))
         return Assignment.fresh(found.members, len(found.centers), view.initial(0), fitted=found.fitted)

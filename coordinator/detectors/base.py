@@ -9,7 +9,7 @@ from emulator.arrays import Bools, Floats
 
 
 class Detector(Part):
-    """Base of detectors; built with its own frozen parameters."""
+    """Base of detectors; built with its own frozen settings."""
 
     @abstractmethod
     def detect(self, signal: Floats, last: Floats) -> Bools:

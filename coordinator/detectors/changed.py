@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from coordinator.detectors.base import Detector
 from emulator.arrays import Bools, Floats
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 
 
 class Changed(Detector):
     """Fielding's test for label histograms: any difference from the one last reported."""
 
-    Parameters = NoParameters
+    Settings = NoSettings
 
-    def __init__(self, parameters: NoParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: NoSettings) -> None:
+        self.settings = settings
 
     def detect(self, signal: Floats, last: Floats) -> Bools:
         changed: Bools = (signal != last).any(axis=1)

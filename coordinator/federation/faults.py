@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.messages import Work
 from emulator.numbers import PositiveFactor, PositiveShare, Share, ShareBelowOne
-from emulator.plugins import Parameters, alone_is_a_list
+from emulator.plugins import Settings, alone_is_a_list
 from emulator.proportions import exact
 from emulator.seeding import RandomStreams, uniforms
 
@@ -29,7 +29,7 @@ Kind = Literal["sign_flip", "noise", "label_flip", "misreport"]
 SCALED: Sequence[Kind] = ("sign_flip", "noise")
 
 
-class Byzantine(Parameters):
+class Byzantine(Settings):
     """Clients that do not do as they are told."""
 
     kind: Kind = Field(
@@ -46,7 +46,7 @@ class Byzantine(Parameters):
         return self
 
 
-class FaultParameters(Parameters):
+class FaultSettings(Settings):
     """What goes wrong, in all arms alike."""
 
     crash: Share = Field(0.0, description="probability that the client of a visit crashes in it")
@@ -60,7 +60,7 @@ class FaultParameters(Parameters):
     )
 
     @model_validator(mode="after")
-    def _shares_fit(self) -> FaultParameters:
+    def _shares_fit(self) -> FaultSettings:
         total = sum(exact(liars.share) for liars in self.byzantine)
         if total > 1:
             raise ValueError(
@@ -100,12 +100,12 @@ class Faults:
     """The faults of one seed, among `num_clients` clients that report `report_size` numbers each."""
 
     def __init__(
-        self, parameters: FaultParameters, num_clients: int, report_size: int, streams: RandomStreams
+        self, settings: FaultSettings, num_clients: int, report_size: int, streams: RandomStreams
     ) -> None:
-        self.parameters = parameters
+        self.settings = settings
         self._streams = streams
         self._report_size = report_size
-        self.liars = _draw_liars(parameters.byzantine, num_clients, streams)
+        self.liars = _draw_liars(settings.byzantine, num_clients, streams)
 
     def clients(self, kind: Kind) -> Ints:
         """Ids, ascending, of the clients that lie in this way."""
@@ -126,10 +126,10 @@ class Faults:
 
     def _crashes_at(self, number: int, clients: Ints) -> Floats:
         """(n,) the share of its visit, drawn evenly, at which each of `clients` crashes, or inf."""
-        if self.parameters.crash == 0:
+        if self.settings.crash == 0:
             return np.full(len(clients), np.inf)
         chance, place = uniforms(self._streams.keys("crash", number, clients)).T
-        return np.where(chance < self.parameters.crash, place, np.inf)
+        return np.where(chance < self.settings.crash, place, np.inf)
 
     def _tampering(self, number: int, client: Ints, model: Ints) -> dict[str, Floats]:
         """What becomes of the update of each task (n,) of round `number` on its way."""
@@ -142,11 +142,11 @@ class Faults:
                     column[_among(client, liars.clients)] = factor * liars.scale
             if (column != neutral).any():
                 columns[name] = column
-        if self.parameters.corrupt > 0:
+        if self.settings.corrupt > 0:
             chance = uniforms(self._streams.keys("corrupt", number, client, model))[:, 0]
-            corrupted = chance < self.parameters.corrupt
+            corrupted = chance < self.settings.corrupt
             if corrupted.any():
-                columns[self.parameters.corruption] = corrupted.astype(np.float64)
+                columns[self.settings.corruption] = corrupted.astype(np.float64)
         return columns
 
     # -- reports --------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class Faults:
         those lost on the way there are a negative binomial number. Waiting for an answer that does not come
         takes no time of its own.
         """
-        loss = self.parameters.loss
+        loss = self.settings.loss
         if loss == 0 or len(clients) == 0:
             return work
         draws = uniforms(self._streams.keys("loss", number, exchange, clients))
@@ -199,7 +199,7 @@ class Faults:
 
 def no_faults(num_clients: int, report_size: int, streams: RandomStreams) -> Faults:
     """A population in which all goes well."""
-    return Faults(FaultParameters(), num_clients, report_size, streams)
+    return Faults(FaultSettings(), num_clients, report_size, streams)
 
 
 def _draw_liars(tables: Sequence[Byzantine], num_clients: int, streams: RandomStreams) -> tuple[Liars, ...]:

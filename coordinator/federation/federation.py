@@ -104,7 +104,7 @@ class Federation:
             faults=self._faults,
             meter=meter,
         )
-        corrupts = self._faults.parameters.corrupt > 0
+        corrupts = self._faults.settings.corrupt > 0
         self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
         self._membership = Membership(self.bank, parts.memory, self._solver_state)
         self._progress = RoundProgress()

@@ -26,7 +26,7 @@ def task_settings(
     decided: dict[str, Floats] = {}
     for schedule, view in zip(schedules, views, strict=True):
         schedule.observe(view)
-        decided.update(schedule.settings(client, row, base, view))
+        decided.update(schedule.task_settings(client, row, base, view))
     return base | decided
 
 

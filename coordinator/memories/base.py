@@ -13,7 +13,7 @@ from emulator.messages import SampleRanges
 
 
 class Memory(Part):
-    """Base of memories; built with its own frozen parameters."""
+    """Base of memories; built with its own frozen settings."""
 
     def models_changed(self, assignment: Assignment) -> None:
         """The models change: what belongs to an old one passes to its heir."""

@@ -15,10 +15,10 @@ from coordinator.view import View
 from emulator.arrays import Bools, Ints
 from emulator.messages import SampleRanges
 from emulator.numbers import Count
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 
-class ClaimedParameters(Parameters):
+class ClaimedSettings(Settings):
     """How far back claims reach."""
 
     window: Count | None = Field(
@@ -33,11 +33,11 @@ class Claimed(Memory):
     that step are claimed for. A batch never mixes steps.
     """
 
-    Parameters = ClaimedParameters
+    Settings = ClaimedSettings
     state_fields = ("_claims",)
 
-    def __init__(self, parameters: ClaimedParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: ClaimedSettings) -> None:
+        self.settings = settings
         self._claims: dict[int, Bools] = {}
 
     def models_changed(self, assignment: Assignment) -> None:
@@ -56,8 +56,8 @@ class Claimed(Memory):
         client, column = np.nonzero(members >= 0)
         claims[client, members[client, column]] = True
         self._claims[view.step] = claims
-        if self.parameters.window is not None:
-            oldest = view.step - self.parameters.window + 1
+        if self.settings.window is not None:
+            oldest = view.step - self.settings.window + 1
             self._claims = {step: kept for step, kept in self._claims.items() if step >= oldest}
 
     def samples(self, clients: Ints, model: int, view: View) -> SampleRanges:

@@ -13,10 +13,10 @@ from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
 from emulator.messages import SampleRanges
 from emulator.numbers import Count
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 
-class HeldParameters(Parameters):
+class HeldSettings(Settings):
     """How far back a client looks, and how much old samples count."""
 
     window: Count | None = Field(
@@ -37,10 +37,10 @@ class HeldParameters(Parameters):
 class Held(Memory):
     """A client trains its member models on what it holds (FedDrift's Oblivious, Window and Weighted)."""
 
-    Parameters = HeldParameters
+    Settings = HeldSettings
 
-    def __init__(self, parameters: HeldParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: HeldSettings) -> None:
+        self.settings = settings
 
     def samples(self, clients: Ints, model: int, view: View) -> SampleRanges:
         belongs = (view.members[clients] == model).any(axis=1)
@@ -66,7 +66,7 @@ class Held(Memory):
 
     def _of(self, clients: Ints, view: View) -> SampleRanges:
         """What each of `clients` trains on, whichever the model."""
-        window, weighting = self.parameters.window, self.parameters.weighting
+        window, weighting = self.settings.window, self.settings.weighting
         first = 0 if window is None else max(view.step - window + 1, 0)
         if weighting != "none":
             steps = np.arange(first, view.step + 1)
@@ -76,7 +76,7 @@ class Held(Memory):
             ranges = view.held(clients)
         else:
             ranges = view.arrived(clients, first, view.step)
-        return replace(ranges, bootstrap=self.parameters.bootstrap)
+        return replace(ranges, bootstrap=self.settings.bootstrap)
 
 
 def _weights_by_age(steps: Ints, now: int, weighting: Literal["linear", "exponential"]) -> Floats:

@@ -36,7 +36,7 @@ class CohortSize:
 
 
 class Pacing(Part):
-    """Base of pacings; built with its own frozen parameters and the cohort's size.
+    """Base of pacings; built with its own frozen settings and the cohort's size.
 
     It holds no clock and counts nothing: each method is a pure function of what it is given. Columns are
     (lanes,). `full` and `absorbs` are asked about several instants at once, one a row: `out` and `back` are

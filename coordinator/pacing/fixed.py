@@ -7,10 +7,10 @@ from pydantic import Field
 from coordinator.pacing.base import CohortSize, Pacing
 from emulator.arrays import Bools, Floats, Ints
 from emulator.numbers import Duration
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 
-class FixedParameters(Parameters):
+class FixedSettings(Settings):
     """How long a round lasts."""
 
     duration_s: Duration = Field(description="virtual seconds from dispatch to the server step")
@@ -21,18 +21,18 @@ class Fixed(Pacing):
     the rest is abandoned. A round never ends sooner, even when every visit is back.
     """
 
-    Parameters = FixedParameters
+    Settings = FixedSettings
 
-    def __init__(self, parameters: FixedParameters, cohort: CohortSize) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: FixedSettings, cohort: CohortSize) -> None:
+        self.settings = settings
         self.cohort = cohort
-        self.deadline_s = parameters.duration_s
+        self.deadline_s = settings.duration_s
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
-        return elapsed_s >= self.parameters.duration_s
+        return elapsed_s >= self.settings.duration_s
 
     def absorbs(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         return self.full(quota, out, back, elapsed_s)
 
     def closes(self, absorbed: int, elapsed_s: float) -> bool:
-        return elapsed_s >= self.parameters.duration_s
+        return elapsed_s >= self.settings.duration_s

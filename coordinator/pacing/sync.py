@@ -9,10 +9,10 @@ from pydantic import Field
 from coordinator.pacing.base import CohortSize, Pacing
 from emulator.arrays import Bools, Floats, Ints
 from emulator.numbers import Duration
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 
-class SyncParameters(Parameters):
+class SyncSettings(Settings):
     """When a round ends."""
 
     close: Literal["lane", "pooled"] = Field(
@@ -30,15 +30,15 @@ class Sync(Pacing):
     However few came back, they make the round's one server step: a visit that drops out is not replaced.
     """
 
-    Parameters = SyncParameters
+    Settings = SyncSettings
 
-    def __init__(self, parameters: SyncParameters, cohort: CohortSize) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: SyncSettings, cohort: CohortSize) -> None:
+        self.settings = settings
         self.cohort = cohort
-        self.deadline_s = parameters.deadline_s
+        self.deadline_s = settings.deadline_s
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
-        if self.parameters.close == "pooled":
+        if self.settings.close == "pooled":
             enough: Bools = back.sum(axis=-1, keepdims=True) >= quota.sum()
         else:
             enough = back >= quota

@@ -16,11 +16,11 @@ from coordinator.schedules.base import Schedule
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.numbers import ShareBelowOne
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from emulator.storage.state_tree import Tree, as_tree, of_tree
 
 
-class AdaptiveLearningRateParameters(Parameters):
+class AdaptiveLearningRateSettings(Settings):
     """How slowly the averages forget, and what counts as an aggregation."""
 
     beta1: ShareBelowOne = Field(0.5, description="share kept by the running mean of the parameters")
@@ -54,12 +54,12 @@ class AdaptiveLearningRate(Schedule):
     State: the averages of each model that there is, by its id.
     """
 
-    Parameters = AdaptiveLearningRateParameters
+    Settings = AdaptiveLearningRateSettings
     state_fields = ("_averages", "_step")
     sets = frozenset({"learning_rate"})
 
-    def __init__(self, parameters: AdaptiveLearningRateParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: AdaptiveLearningRateSettings) -> None:
+        self.settings = settings
         self._averages: dict[int, _Averages] = {}
         self._step: int | None = None
 
@@ -71,7 +71,7 @@ class AdaptiveLearningRate(Schedule):
         self._averages = {model: of_tree(_Averages, tree) for model, tree in state["_averages"].items()}
 
     def observe(self, view: View) -> None:
-        due = self.parameters.every == "round" or view.step != self._step
+        due = self.settings.every == "round" or view.step != self._step
         self._step = view.step
         known, self._averages = self._averages, {}
         for model, parameters in zip(view.model_ids.tolist(), view.models, strict=True):
@@ -81,14 +81,14 @@ class AdaptiveLearningRate(Schedule):
             else:
                 self._averages[model] = self._updated(before, parameters) if due else before
 
-    def settings(
+    def task_settings(
         self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
     ) -> Mapping[str, Floats]:
         factors = np.array([self._factor(self._averages.get(id_)) for id_ in view.model_ids.tolist()])
         return {"learning_rate": base["learning_rate"] * factors[model]}
 
     def _updated(self, before: _Averages, parameters: Floats32) -> _Averages:
-        beta1, beta2, beta3 = self.parameters.beta1, self.parameters.beta2, self.parameters.beta3
+        beta1, beta2, beta3 = self.settings.beta1, self.settings.beta2, self.settings.beta3
         t = before.aggregations + 1
         mean_before = before.mean / (1 - beta1 ** (t - 1)) if t > 1 else before.mean
         deviation = float(np.mean((parameters - mean_before) ** 2))
@@ -107,4 +107,4 @@ class AdaptiveLearningRate(Schedule):
         if averages is None or averages.aggregations == 0:
             return 1.0
         t = averages.aggregations
-        return min(1.0, averages.ratio / (1 - self.parameters.beta3**t) / t)
+        return min(1.0, averages.ratio / (1 - self.settings.beta3**t) / t)

@@ -11,7 +11,7 @@ from emulator.arrays import Floats, Ints
 
 
 class Schedule(Part):
-    """Base of schedules; built with its own frozen parameters.
+    """Base of schedules; built with its own frozen settings.
 
     `sets` names the settings it decides: `learning_rate`, `local_steps` or `batch_size`. No two schedules of
     an arm may set the same.
@@ -23,7 +23,7 @@ class Schedule(Part):
         """A round's tasks are about to be frozen; `view.models` hold all that came back so far."""
 
     @abstractmethod
-    def settings(
+    def task_settings(
         self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
     ) -> Mapping[str, Floats]:
         """(n,) for each name in `sets`: of tasks of `client` on row `model`, otherwise as in `base`."""

@@ -10,7 +10,7 @@ from emulator.arrays import Ints
 
 
 class Selector(Part):
-    """Base of selectors; built with its own frozen parameters."""
+    """Base of selectors; built with its own frozen settings."""
 
     @abstractmethod
     def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:

@@ -8,16 +8,16 @@ from coordinator.candidates import Pool
 from coordinator.selectors.base import Selector
 from coordinator.view import View
 from emulator.arrays import NO_IDS, Ints
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 
 
 class Random(Selector):
     """Uniform: every candidate of a lane is equally likely, without replacement."""
 
-    Parameters = NoParameters
+    Settings = NoSettings
 
-    def __init__(self, parameters: NoParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: NoSettings) -> None:
+        self.settings = settings
 
     def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
         chosen = [NO_IDS]

@@ -38,7 +38,7 @@ class Stateful:
         return {name: getattr(self, name) for name in self.state_fields}
 
     def restore(self, state: Mapping[str, Tree]) -> None:
-        """Resume from `state`, which another of the same kind and parameters has had; ValueError if it has
+        """Resume from `state`, which another of the same kind and settings has had; ValueError if it has
         other fields."""
         if sorted(state) != sorted(self.state_fields):
             raise ValueError(

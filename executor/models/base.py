@@ -22,12 +22,12 @@ class ModelSpec(ABC):
     parameters; a vector named `mask` may come before them, by which the features are multiplied.
     """
 
-    Parameters: ClassVar[type[plugins.Parameters]] = plugins.NoParameters
+    Settings: ClassVar[type[plugins.Settings]] = plugins.NoSettings
     stacks: bool
     dense: bool = False
 
-    def __init__(self, parameters: plugins.Parameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: plugins.Settings) -> None:
+        self.settings = settings
 
     @abstractmethod
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:

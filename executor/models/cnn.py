@@ -23,7 +23,7 @@ class Cnn(ModelSpec):
     on 28 x 28 it is the two-block network with 800 inputs to its last layer.
     """
 
-    class Parameters(plugins.Parameters):
+    class Settings(plugins.Settings):
         channels: tuple[Units, ...] = Field(
             (16, 32), min_length=1, description="filters of each block, first to last"
         )
@@ -35,8 +35,8 @@ class Cnn(ModelSpec):
 
     stacks = False
 
-    def __init__(self, parameters: Parameters) -> None:
-        self.parameters: Cnn.Parameters = parameters
+    def __init__(self, settings: Settings) -> None:
+        self.settings: Cnn.Settings = settings
 
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
         if len(sample_shape) not in (2, 3):
@@ -48,7 +48,7 @@ class Cnn(ModelSpec):
         height, width = sample_shape[-2:]
         padding = self._padding(min(height, width))
         blocks: list[nn.Module] = [ChannelsLast()]
-        for outputs in self.parameters.channels:
+        for outputs in self.settings.channels:
             # NOTE: pooled before ReLU, which gives the same numbers and gradients with a quarter of the work.
             blocks += [nn.Conv2d(inputs, outputs, KERNEL, padding=padding), nn.MaxPool2d(POOL), nn.ReLU()]
             height, width, inputs = _after_block(height, padding), _after_block(width, padding), outputs
@@ -56,14 +56,14 @@ class Cnn(ModelSpec):
 
     def _padding(self, side: int) -> int:
         """The padding to use for images whose shorter side has `side` pixels."""
-        wanted = self.parameters.padding
+        wanted = self.settings.padding
         for padding in (0, 1) if wanted is None else (wanted,):
             left = side
-            for _ in self.parameters.channels:
+            for _ in self.settings.channels:
                 left = _after_block(left, padding)
             if left > 0:
                 return padding
-        blocks = len(self.parameters.channels)
+        blocks = len(self.settings.channels)
         rule = "" if wanted is None else f" with padding = {wanted}"
         raise ConfigurationError(
             f"model cnn: nothing is left of {side} pixels after {blocks} blocks of a 3x3 convolution and a "

@@ -25,7 +25,7 @@ class Masked(ModelSpec):
     `feddrift_unmasked_inference` reproduces that for parity.
     """
 
-    class Parameters(plugins.Parameters):
+    class Settings(plugins.Settings):
         inner: Annotated[plugins.Chosen[ModelSpec], plugins.ChoiceOf(MODELS)] = Field(
             "mlp", validate_default=True, description="the model behind the mask: a name or a table"
         )
@@ -34,15 +34,15 @@ class Masked(ModelSpec):
             description="ignore the mask when clients are served, as FedDrift's code does: for parity only",
         )
 
-    def __init__(self, parameters: Parameters) -> None:
-        self.parameters: Masked.Parameters = parameters
-        self._inner = parameters.inner.build()
+    def __init__(self, settings: Settings) -> None:
+        self.settings: Masked.Settings = settings
+        self._inner = settings.inner.build()
         self.stacks = self._inner.stacks
         self.dense = self._inner.dense and not isinstance(self._inner, Masked)
 
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
         inner = self._inner.build(sample_shape, num_labels)
-        return FeatureMask(prod(sample_shape), inner, self.parameters.feddrift_unmasked_inference)
+        return FeatureMask(prod(sample_shape), inner, self.settings.feddrift_unmasked_inference)
 
 
 class FeatureMask(nn.Module):

@@ -16,7 +16,7 @@ from executor.models.base import ModelSpec
 class Mlp(ModelSpec):
     """Hidden layers with ReLU between the flattened sample and the logits."""
 
-    class Parameters(plugins.Parameters):
+    class Settings(plugins.Settings):
         hidden: tuple[Units, ...] = Field(
             (64,), description="units of each hidden layer, first to last; none makes it `linear`"
         )
@@ -24,11 +24,11 @@ class Mlp(ModelSpec):
     stacks = True
     dense = True
 
-    def __init__(self, parameters: Parameters) -> None:
-        self.parameters: Mlp.Parameters = parameters
+    def __init__(self, settings: Settings) -> None:
+        self.settings: Mlp.Settings = settings
 
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        widths = (prod(sample_shape), *self.parameters.hidden)
+        widths = (prod(sample_shape), *self.settings.hidden)
         layers: list[nn.Module] = [nn.Flatten()]
         for inputs, outputs in pairwise(widths):
             layers += [nn.Linear(inputs, outputs), nn.ReLU()]

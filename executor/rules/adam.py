@@ -34,7 +34,7 @@ class Adam(LocalRule):
     the client's data changes, as in FedDrift's code, though the parameters are replaced in between.
     """
 
-    class Parameters(plugins.Parameters):
+    class Settings(plugins.Settings):
         beta1: ShareBelowOne = Field(0.9, description="share of the mean gradient that is kept")
         beta2: ShareBelowOne = Field(0.999, description="share of the mean squared gradient that is kept")
         epsilon: PositiveFactor = Field(
@@ -50,14 +50,14 @@ class Adam(LocalRule):
 
     is_optimiser = True
 
-    def __init__(self, parameters: Parameters) -> None:
-        self.parameters: Adam.Parameters = parameters
-        moments = [MOMENT1, MOMENT2, *([MOMENT2_MAX] if parameters.amsgrad else [])]
+    def __init__(self, settings: Settings) -> None:
+        self.settings: Adam.Settings = settings
+        moments = [MOMENT1, MOMENT2, *([MOMENT2_MAX] if settings.amsgrad else [])]
         self._slots = {name: StateSpec("parameters") for name in moments} | {STEPS: StateSpec("scalar")}
 
     @property
     def state(self) -> Mapping[str, StateSpec]:
-        return self._slots if self.parameters.keep == "step" else {}
+        return self._slots if self.settings.keep == "step" else {}
 
     def begin(self, run: LocalRun) -> None:
         for name, slot in self._slots.items():
@@ -66,7 +66,7 @@ class Adam(LocalRule):
                 run.state[name] = torch.zeros_like(like)
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
-        settings, state = self.parameters, run.state
+        settings, state = self.settings, run.state
         if settings.weight_decay > 0:
             gradient.add_(run.present, alpha=settings.weight_decay)
         mean = state[MOMENT1].lerp_(gradient, 1 - settings.beta1)

@@ -50,11 +50,11 @@ class LocalRun:
 class LocalRule(ABC):
     """One link of the chain. The last one is the optimiser: what it answers is subtracted."""
 
-    Parameters: ClassVar[type[plugins.Parameters]] = plugins.NoParameters
+    Settings: ClassVar[type[plugins.Settings]] = plugins.NoSettings
     is_optimiser: ClassVar[bool] = False
 
-    def __init__(self, parameters: plugins.Parameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: plugins.Settings) -> None:
+        self.settings = settings
 
     @property
     def state(self) -> Mapping[str, StateSpec]:

@@ -20,13 +20,13 @@ class FedProx(LocalRule):
     momentum; here it is part of the gradient either way.)
     """
 
-    class Parameters(plugins.Parameters):
+    class Settings(plugins.Settings):
         mu: Factor = Field(0.1, description="strength of the pull")
         fedscale_sign: bool = Field(False, description="push away instead, as FedScale does: for parity only")
 
-    def __init__(self, parameters: Parameters) -> None:
-        self.parameters: FedProx.Parameters = parameters
+    def __init__(self, settings: Settings) -> None:
+        self.settings: FedProx.Settings = settings
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
-        mu = -self.parameters.mu if self.parameters.fedscale_sign else self.parameters.mu
+        mu = -self.settings.mu if self.settings.fedscale_sign else self.settings.mu
         return gradient.add_(run.present - run.received, alpha=mu)

@@ -22,28 +22,28 @@ class Sgd(LocalRule):
     setting of the task.
     """
 
-    class Parameters(plugins.Parameters):
+    class Settings(plugins.Settings):
         momentum: ShareBelowOne = Field(0.0, description="share of the last step that is kept")
         weight_decay: Factor = Field(0.0, description="times the parameters, added to the gradient")
 
     is_optimiser = True
 
-    def __init__(self, parameters: Parameters) -> None:
-        self.parameters: Sgd.Parameters = parameters
+    def __init__(self, settings: Settings) -> None:
+        self.settings: Sgd.Settings = settings
 
     @property
     def is_plain_descent(self) -> bool:
         # A rule that is derived from this one may do more.
-        return type(self) is Sgd and self.parameters.momentum == 0 and self.parameters.weight_decay == 0
+        return type(self) is Sgd and self.settings.momentum == 0 and self.settings.weight_decay == 0
 
     def begin(self, run: LocalRun) -> None:
-        if self.parameters.momentum > 0:
+        if self.settings.momentum > 0:
             run.state[VELOCITY] = torch.zeros_like(run.present)
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
-        if self.parameters.weight_decay > 0:
-            gradient.add_(run.present, alpha=self.parameters.weight_decay)
-        if self.parameters.momentum > 0:
-            velocity = run.state[VELOCITY].mul_(self.parameters.momentum).add_(gradient)
+        if self.settings.weight_decay > 0:
+            gradient.add_(run.present, alpha=self.settings.weight_decay)
+        if self.settings.momentum > 0:
+            velocity = run.state[VELOCITY].mul_(self.settings.momentum).add_(gradient)
             return torch.mul(velocity, run.settings["learning_rate"], out=gradient)
         return gradient.mul_(run.settings["learning_rate"])

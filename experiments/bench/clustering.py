@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coordinator.clusterers.partition import PartitionParameters, nearest, partition
+from coordinator.clusterers.partition import PartitionSettings, nearest, partition
 from emulator.arrays import Floats, Ints
 from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.measure import Say, interleaved, often, timed
@@ -38,7 +38,7 @@ def exact_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Fig
     """Seconds of one exact re-clustering, and milliseconds of assigning everybody to the nearest centre."""
     reports = label_histograms(clients, labels, mixes=min(6, labels // 2))
     everybody = max(10, clients)
-    parameters = PartitionParameters(
+    parameters = PartitionSettings(
         max_clusters=MAX_CLUSTERS, kmeans_clients=everybody, silhouette_clients=everybody
     )
     centers = reports[:MAX_CLUSTERS]  # as many as there can be; where they lie costs nothing
@@ -97,7 +97,7 @@ def subsample_figures(clients: int, labels: int, repeats: int, say: Say) -> list
     """Seconds of one re-clustering with the default settings; nobody's naive silhouettes end over so many."""
     say(f"drawing {clients:,} histograms")
     reports = label_histograms(clients, labels, mixes=min(4, labels // 2))
-    parameters = PartitionParameters(max_clusters=MAX_CLUSTERS)
+    parameters = PartitionSettings(max_clusters=MAX_CLUSTERS)
     work = timed(lambda: partition(reports, parameters, np.random.default_rng(SEED)))
     found = interleaved({"ours": work}, repeats, warm_up=False, say=say)
     return [

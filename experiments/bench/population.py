@@ -23,7 +23,7 @@ from emulator.messages import (
 )
 from emulator.ports import Segment, Split
 from emulator.seeding import RandomStreams, deal
-from traces.availability.diurnal import DiurnalParameters, generate
+from traces.availability.diurnal import DiurnalSettings, generate
 from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability
 
 SEED = 1
@@ -47,7 +47,7 @@ class Population:
         streams = RandomStreams(SEED)
         fleet = load_profile("smartphones").draw(clients, streams.generator("devices"))
         rng = streams.generator("availability")
-        devices = min(clients, DiurnalParameters().num_devices)
+        devices = min(clients, DiurnalSettings().num_devices)
         intervals = generate(devices, rng)
         return cls(fleet, IntervalAvailability(intervals, deal(clients, devices, rng)), intervals)
 

@@ -15,20 +15,20 @@ from pathlib import Path
 
 import numpy as np
 
-from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from coordinator.candidates import Pool
 from coordinator.clusterers.single import Single
 from coordinator.coordinator import Coordinator
 from coordinator.federation import Federation
 from coordinator.federation.method import Parts, RoundSettings
-from coordinator.memories.held import Held, HeldParameters
+from coordinator.memories.held import Held, HeldSettings
 from coordinator.pacing import CohortSize
-from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.selectors.random import Random
 from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.emulation import Emulation
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord, RunLog
 from experiments.bench.figures import Figure, Reference, Target, figure
@@ -89,7 +89,7 @@ class TimedRandom(Random):
     """The uniform selector, which notes the seconds of its selections."""
 
     def __init__(self, stopwatch: Stopwatch) -> None:
-        super().__init__(NoParameters())
+        super().__init__(NoSettings())
         self.stopwatch = stopwatch
 
     def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
@@ -100,14 +100,14 @@ class TimedRandom(Random):
 def play(population: Population, sizes: RoundSizes) -> RoundTimes:
     """One run of `sizes.rounds` rounds and two more, into a log on disk, as a run has it."""
     stopwatch = Stopwatch()
-    pacing = Sync(SyncParameters(), CohortSize(sizes.participants, sizes.over_commit))
+    pacing = Sync(SyncSettings(), CohortSize(sizes.participants, sizes.over_commit))
     federation = Federation(
         Parts(
-            clusterer=Single(NoParameters()),
+            clusterer=Single(NoSettings()),
             detectors={},
             selector=TimedRandom(stopwatch),
-            memory=Held(HeldParameters()),
-            aggregator=FedAvg(FedAvgParameters()),
+            memory=Held(HeldSettings()),
+            aggregator=FedAvg(FedAvgSettings()),
             pacing=pacing,
         ),
         RoundSettings(

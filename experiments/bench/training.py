@@ -28,10 +28,10 @@ from executor.executor import LocalExecutor
 from executor.gloo import Job, file_store, join
 from executor.models import MODELS
 from executor.models.base import ModelSpec
-from executor.parameters import ExecutorParameters
 from executor.ranks import Ranks
 from executor.replicas import ReplicatedExecutor
 from executor.rules import RULES
+from executor.settings import ExecutorSettings
 from executor.training.plain_loop import PlainLoop
 from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved, timed
@@ -63,7 +63,7 @@ class Network:
 
     def spec(self) -> ModelSpec:
         kind = MODELS.find(self.model)
-        return kind(kind.Parameters(**self.parameters))
+        return kind(kind.Settings(**self.parameters))
 
 
 DENSE = Network("mlp", {"hidden": (128,)}, (64,))
@@ -121,9 +121,9 @@ class Contest:
         return LocalExecutor(
             self.reader,
             self.network.spec(),
-            [sgd(sgd.Parameters())],
+            [sgd(sgd.Settings())],
             self.streams,
-            ExecutorParameters(threads=threads),
+            ExecutorSettings(threads=threads),
         )
 
     def ours(self, clients: int, threads: int, waves: int = 1) -> Measured:

@@ -184,7 +184,7 @@ def parts(
     kind: Annotated[str | None, typer.Argument(help="One kind of part, such as clusterer.")] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """The parts a configuration can name, with their parameters."""
+    """The parts a configuration can name, with their settings."""
     from experiments.cli.parts_table import print_parts
 
     print_parts(kind, output)

@@ -1,4 +1,4 @@
-"""What `driftscale parts` shows: the parts that a configuration can name, and their parameters."""
+"""What `driftscale parts` shows: the parts that a configuration can name, and their settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def print_parts(kind: str | None, output: OutputFormat) -> None:
-    """Names, parameters with defaults, and first lines of the parts of one kind, or of all."""
+    """Names, settings with defaults, and first lines of the parts of one kind, or of all."""
     registries = _registries()
     if kind is not None and kind not in registries:
         raise UnknownNameError("kind of part", kind, registries)
@@ -27,7 +27,7 @@ def print_parts(kind: str | None, output: OutputFormat) -> None:
     if output is OutputFormat.JSON:
         print_json(
             [
-                {"kind": name, "name": part_name, "about": _first_line(part), "parameters": _parameters(part)}
+                {"kind": name, "name": part_name, "about": _first_line(part), "parameters": _settings(part)}
                 for name, part_name, part in parts
             ]
         )
@@ -38,13 +38,13 @@ def print_parts(kind: str | None, output: OutputFormat) -> None:
             for name, part_name, part in parts
         ]
         print_table(rows)
-        print("driftscale parts KIND shows the parameters.")
+        print("driftscale parts KIND shows the settings.")
         return
     for _, part_name, part in parts:
         print(f"{part_name}: {_first_line(part)}")
-        parameters = [{"parameter": key, **facts} for key, facts in _parameters(part).items()]
-        if parameters:
-            print_table(parameters)
+        settings = [{"setting": key, **facts} for key, facts in _settings(part).items()]
+        if settings:
+            print_table(settings)
         print()
 
 
@@ -85,14 +85,14 @@ def _first_line(part: Any) -> str:
 
 
 def _about(field: FieldInfo) -> str:
-    """What a parameter means, and its choices if it has some."""
+    """What a setting means, and its choices if it has some."""
     choices = [str(choice) for choice in get_args(field.annotation) if isinstance(choice, str)]
     among = f" (one of {', '.join(choices)})" if len(choices) > 1 else ""
     return " ".join((field.description or "").split()) + among
 
 
-def _parameters(part: Any) -> dict[str, dict[str, str]]:
-    """By name, each parameter's default and what it means."""
+def _settings(part: Any) -> dict[str, dict[str, str]]:
+    """By name, each setting's default and what it means."""
     return {
         name: {
             "default": "required"
@@ -100,5 +100,5 @@ def _parameters(part: Any) -> dict[str, dict[str, str]]:
             else str(field.get_default(call_default_factory=True)),
             "about": _about(field),
         }
-        for name, field in part.Parameters.model_fields.items()
+        for name, field in part.Settings.model_fields.items()
     }

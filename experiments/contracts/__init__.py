@@ -4,8 +4,8 @@ a third party's, from its own tests:
     from experiments.contracts import check_part, check_selector
 
     def test_my_selector():
-        check_part(MySelector, MyParameters())
-        check_selector(lambda: MySelector(MyParameters()))
+        check_part(MySelector, MySettings())
+        check_selector(lambda: MySelector(MySettings()))
 
 Parts have state, so a check takes a function that makes a fresh one, and plays it in the real federation over
 fake ports, among simple parts. Where two are played side by side, one is stored and put back before whatever

@@ -81,7 +81,7 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
     if spec.dense:
         assert spec.stacks, "a dense model is trained fastest side by side: stacks must be True"
         _check_layers(model, sample_shape)
-    for rules in ([_sgd()], [FedProx(FedProx.Parameters()), _sgd(momentum=0.9)]):
+    for rules in ([_sgd()], [FedProx(FedProx.Settings()), _sgd(momentum=0.9)]):
         _check_strategies(model, sample_shape, spec.dense, build_chain(rules), torch.float32, MODELS_AGREE)
 
 
@@ -114,8 +114,8 @@ def check_rule(make: Callable[[], LocalRule]) -> None:
     chain = build_chain([rule] if rule.is_optimiser else [rule, _sgd()])
     inner = {"kind": "mlp", "hidden": [5]}
     for spec in (
-        Mlp(Mlp.Parameters(hidden=(5,))),
-        Masked(Masked.Parameters.model_validate({"inner": inner})),
+        Mlp(Mlp.Settings(hidden=(5,))),
+        Masked(Masked.Settings.model_validate({"inner": inner})),
     ):
         _check_strategies(FlatModel(spec, (6,), 4), (6,), True, chain, torch.float64, RULES_AGREE)
 
@@ -290,7 +290,7 @@ def _numbers(seed: int) -> Tensor:
 
 
 def _sgd(momentum: float = 0.0) -> Sgd:
-    return Sgd(Sgd.Parameters(momentum=momentum))
+    return Sgd(Sgd.Settings(momentum=momentum))
 
 
 # -- strategies ----------------------------------------------------------------------------------------------

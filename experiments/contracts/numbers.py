@@ -1,6 +1,6 @@
 """What the numbers of a part, or of a table of a configuration, must keep to: bounds, and only numbers.
 
-They are found in the JSON schema of the parameters, wherever they stand: in lists, in tables within tables
+They are found in the JSON schema of the settings, wherever they stand: in lists, in tables within tables
 and in the choices of a union.
 """
 
@@ -19,7 +19,7 @@ NO_NUMBERS: tuple[object, ...] = (True, False, "40", "1.5", "nan", [], {})
 
 @dataclass(frozen=True)
 class ConfiguredNumber:
-    """A number within a table of parameters: how to get there, and its lowest and highest value.
+    """A number within a table of settings: how to get there, and its lowest and highest value.
 
     `laid(value)` is the whole table, with `value` in the number's place.
     """
@@ -31,38 +31,38 @@ class ConfiguredNumber:
     laid: Callable[[Any], Any]
 
 
-def check_numbers(parameters: type[BaseModel], example: Mapping[str, Any]) -> None:
+def check_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> None:
     """Every number has a lower and an upper bound, takes values within and refuses all others, and whatever
     is no number: `emulator.numbers` has kinds that do.
 
-    `example` is a table that `parameters` takes. Where the keys of a table are free, but not any will do, it
+    `example` is a table that `settings` takes. Where the keys of a table are free, but not any will do, it
     has one.
     """
-    parameters.model_validate(example)
-    for number in configured_numbers(parameters, example):
-        name = f"{parameters.__name__}: {number.path}"
+    settings.model_validate(example)
+    for number in configured_numbers(settings, example):
+        name = f"{settings.__name__}: {number.path}"
         assert math.isfinite(number.lowest), f"{name} has no lower bound"
         assert math.isfinite(number.highest), f"{name} has no upper bound"
         within = [number.lowest, number.highest, 1, 2, 10, 0.5, 0.25]
-        assert any(_takes(parameters, number, value) for value in within), f"{name} takes none of {within}"
+        assert any(_takes(settings, number, value) for value in within), f"{name} takes none of {within}"
         beyond = [_below(number), _above(number), -(10**400), 10**400]
         for value in (*beyond, math.inf, -math.inf, math.nan, *NO_NUMBERS):
-            assert not _takes(parameters, number, value), f"{name} takes {value!r}"
+            assert not _takes(settings, number, value), f"{name} takes {value!r}"
 
 
 def extreme_tables(
-    parameters: type[BaseModel], example: Mapping[str, Any]
+    settings: type[BaseModel], example: Mapping[str, Any]
 ) -> Iterator[tuple[str, float, dict[str, Any]]]:
-    """(path, value, table) for the lowest and the highest value of every number that the parameters take."""
-    for number in configured_numbers(parameters, example):
+    """(path, value, table) for the lowest and the highest value of every number that the settings take."""
+    for number in configured_numbers(settings, example):
         for value in (number.lowest, number.highest):
-            if _takes(parameters, number, value):
+            if _takes(settings, number, value):
                 yield number.path, value, number.laid(value)
 
 
-def configured_numbers(parameters: type[BaseModel], example: Mapping[str, Any]) -> Iterator[ConfiguredNumber]:
-    """All numbers of `parameters`, each laid into `example`."""
-    schema = parameters.model_json_schema()
+def configured_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> Iterator[ConfiguredNumber]:
+    """All numbers of `settings`, each laid into `example`."""
+    schema = settings.model_json_schema()
     for steps, node, laid in _Schema(schema.get("$defs", {})).numbers(schema, example):
         whole = node["type"] == "integer"
         lowest = _bound(node, "minimum", "exclusiveMinimum", whole, -math.inf, math.inf)
@@ -183,10 +183,10 @@ def _above(number: ConfiguredNumber) -> float:
     return number.highest + 1 if number.whole else math.nextafter(number.highest, math.inf)
 
 
-def _takes(parameters: type[BaseModel], number: ConfiguredNumber, value: Any) -> bool:
-    """Whether the parameters take `value` there; any other error than pydantic's is the caller's."""
+def _takes(settings: type[BaseModel], number: ConfiguredNumber, value: Any) -> bool:
+    """Whether the settings take `value` there; any other error than pydantic's is the caller's."""
     try:
-        parameters.model_validate(number.laid(value))
+        settings.model_validate(number.laid(value))
     except ValidationError:
         return False
     return True

@@ -15,14 +15,14 @@ from coordinator.assignment import Assignment
 from coordinator.candidates import Pool
 from coordinator.detectors import Detector
 from coordinator.pacing import CohortSize
-from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import RunError
 from emulator.messages import ArrayUpdates, Updates
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.numbers import check_numbers
 from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream, initial
@@ -54,18 +54,18 @@ TASKS = (np.array([0, 0, 1, 3]), np.array([0, 2, 1, 2]))
 TASK_SETTINGS = {"learning_rate": 0.1, "local_steps": 20.0, "batch_size": 10.0}
 
 
-def check_part(part: type, parameters: Parameters) -> None:
-    """It says what it is, and so does each of its parameters; they are frozen, survive being written out, and
+def check_part(part: type, settings: Settings) -> None:
+    """It says what it is, and so does each of its settings; they are frozen, survive being written out, and
     refuse unknown keys and what else they cannot take with an error that pydantic words; and every number
     among them keeps to `check_numbers`."""
     assert (part.__doc__ or "").strip().splitlines(), f"{part.__name__} has no docstring"
-    declared = getattr(part, "Parameters", None)
+    declared = getattr(part, "Settings", None)
     assert isinstance(declared, type), f"{part.__name__} has no class Parameters"
-    assert issubclass(declared, Parameters), f"{part.__name__}.Parameters is no emulator.plugins.Parameters"
-    assert isinstance(parameters, declared)
-    assert parameters.model_config.get("frozen"), f"{declared.__name__} is not frozen"
-    written = parameters.model_dump(mode="json", by_alias=True)
-    assert declared.model_validate(written) == parameters, f"{written} reads back as something else"
+    assert issubclass(declared, Settings), f"{part.__name__}.Settings is no emulator.plugins.Parameters"
+    assert isinstance(settings, declared)
+    assert settings.model_config.get("frozen"), f"{declared.__name__} is not frozen"
+    written = settings.model_dump(mode="json", by_alias=True)
+    assert declared.model_validate(written) == settings, f"{written} reads back as something else"
     for name, field in declared.model_fields.items():
         assert (field.description or "").strip(), (
             f"{declared.__name__}: {name} has no description, which `driftscale parts` shows; a docstring "
@@ -78,15 +78,15 @@ def check_part(part: type, parameters: Parameters) -> None:
     check_numbers(declared, written)
 
 
-def _refusal(parameters: type[Parameters], table: Mapping[str, Any]) -> str:
-    """Why `parameters` do not take the table; empty if they do."""
+def _refusal(settings: type[Settings], table: Mapping[str, Any]) -> str:
+    """Why `settings` do not take the table; empty if they do."""
     try:
-        parameters.model_validate(table)
+        settings.model_validate(table)
     except ValidationError as error:
         return str(error)
     except Exception as error:
         raise AssertionError(
-            f"{parameters.__name__} meets {dict(table)} with a {type(error).__name__} ({error}); a validator "
+            f"{settings.__name__} meets {dict(table)} with a {type(error).__name__} ({error}); a validator "
             f"raises a ValueError that says what is wrong"
         ) from error
     return ""
@@ -238,7 +238,7 @@ def _aggregating(
     `members` of different models."""
     watched = _WatchedAggregator(aggregator)
     start = Assignment.fresh(np.array(members), num_models, _starts(num_models))
-    everybody = Sync(SyncParameters(), CohortSize(len(members)))
+    everybody = Sync(SyncSettings(), CohortSize(len(members)))
     stream = _even_stream(len(members))
     played = Rounds(stream, clusterer=Scripted({0: start}), aggregator=watched, pacing=everybody)
     for _ in range(rounds):
@@ -323,7 +323,7 @@ class _WatchedSchedule(Schedule):
         with left_alone(view):
             self.schedule.observe(self.watch.over(view))
 
-    def settings(
+    def task_settings(
         self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
     ) -> Mapping[str, Floats]:
         some = {name: np.full(len(TASKS[0]), value) for name, value in TASK_SETTINGS.items()}
@@ -339,7 +339,7 @@ class _WatchedSchedule(Schedule):
         assert sets, "a schedule that sets nothing"
         assert self.schedule.sets <= set(base), f"{sets}: tasks have only {sorted(base)}"
         with left_alone(client, model, base, view):
-            settings = self.schedule.settings(client, model, base, self.watch.over(view))
+            settings = self.schedule.task_settings(client, model, base, self.watch.over(view))
         assert sorted(settings) == sets, f"{sorted(settings)}: it says it sets {sets}"
         for name, values in settings.items():
             if len(client) == 0:

@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
 from coordinator.detectors.changed import Changed
 from coordinator.federation import EndedVisits, Federation
 from coordinator.federation.method import Parts, RoundSettings
-from coordinator.memories.claimed import Claimed, ClaimedParameters
+from coordinator.memories.claimed import Claimed, ClaimedSettings
 from coordinator.pacing import CohortSize
-from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.selectors.random import Random
 from coordinator.view import View
 from emulator.arrays import Bools
 from emulator.latency import DriftscaleLatency
 from emulator.messages import Outcome
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 from emulator.seeding import RandomStreams
 from experiments.contracts.ports import SLOT_S, LabelStream, Presence, ToyModels, initial, quick_fleet
 
@@ -34,7 +34,7 @@ are aggregated and clients are served."""
 class Scripted(Clusterer):
     """Answers when data arrive, by the round; what is not in the script stays as it was."""
 
-    Parameters = NoParameters
+    Settings = NoSettings
 
     def __init__(self, script: Mapping[int, Assignment]) -> None:
         self.script = script
@@ -117,9 +117,9 @@ def _simple_parts(num_clients: int) -> Parts:
     """One model for everybody, which two of three clients train on what they hold."""
     return Parts(
         clusterer=Scripted({0: Assignment.fresh(np.zeros(num_clients, dtype=np.int64), 1, initial(0))}),
-        detectors={"changed": Changed(NoParameters())},
-        selector=Random(NoParameters()),
-        memory=Claimed(ClaimedParameters()),
-        aggregator=FedAvg(FedAvgParameters()),
-        pacing=Sync(SyncParameters(), CohortSize(participants=-(-2 * num_clients // 3))),
+        detectors={"changed": Changed(NoSettings())},
+        selector=Random(NoSettings()),
+        memory=Claimed(ClaimedSettings()),
+        aggregator=FedAvg(FedAvgSettings()),
+        pacing=Sync(SyncSettings(), CohortSize(participants=-(-2 * num_clients // 3))),
     )

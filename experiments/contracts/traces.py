@@ -28,7 +28,7 @@ SEED = 7
 
 @and_no_global_generator
 def check_trace_source(make: Callable[[], TraceSource], rounds: int = 20, locate: Locate = Path) -> None:
-    """Its trace of `rounds` rounds is a function of its parameters and the seed, lies in the folder for large
+    """Its trace of `rounds` rounds is a function of its settings and the seed, lies in the folder for large
     ones only while it is used, and has samples to train and to test on in every round, whose features and
     labels are the same whenever they are read. No image is for both splits, unless the trace knows its
     concepts: then the test samples of a step are the training arrivals of the next. Files are looked for by

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from coordinator.federation.faults import FaultParameters
+from coordinator.federation.faults import FaultSettings
 from emulator.storage.bounded import has_controls
 
 MOST_RUNS = 2**15
@@ -103,7 +103,7 @@ def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
         raise ValueError("round.evaluate_clients must be a whole number")
     _refuse_unreadable_published(report.get("published", {}))
     try:
-        FaultParameters.model_validate(experiment.get("faults", {}))
+        FaultSettings.model_validate(experiment.get("faults", {}))
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         raise ValueError(

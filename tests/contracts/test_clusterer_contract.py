@@ -13,7 +13,7 @@ from coordinator.clusterers.single import Single
 from coordinator.view import ClaimedBy
 from emulator.errors import RunError
 from emulator.messages import InferencePlan, Trigger
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 from experiments import contracts
 from tests.fakes import NOTHING, ints
 
@@ -157,7 +157,7 @@ def test_clusterers_that_break_a_rule_are_refused(spoil, complaint):
 
 def test_a_clusterer_that_says_nothing_is_refused():
     class Silent(Clusterer):
-        Parameters = NoParameters
+        Settings = NoSettings
 
     with pytest.raises(AssertionError, match="must answer"):
         contracts.check_clusterer(Silent)
@@ -374,8 +374,8 @@ def test_clusterers_that_forget_when_they_are_stored_are_refused():
     class Forgetful(Single):
         """Moves everybody to another model in the second round, and counts rounds where nobody looks."""
 
-        def __init__(self, parameters):
-            super().__init__(parameters)
+        def __init__(self, settings):
+            super().__init__(settings)
             self.rounds = 0
 
         def on_data(self, view):
@@ -392,8 +392,8 @@ def test_clusterers_that_cannot_be_stored_are_refused():
     class Closed(Single):
         state_fields = ("_secret",)
 
-        def __init__(self, parameters):
-            super().__init__(parameters)
+        def __init__(self, settings):
+            super().__init__(settings)
             self._secret = object()
 
     with pytest.raises(RunError, match="_secret: a object cannot be stored"):

@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 from pydantic import Field, field_serializer, field_validator, model_validator
 
-from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from coordinator.aggregators.median import Median
 from coordinator.candidates import Pool
 from coordinator.clusterers.single import Single
 from coordinator.detectors.changed import Changed
-from coordinator.memories.held import Held, HeldParameters
+from coordinator.memories.held import Held, HeldSettings
 from coordinator.pacing import CohortSize
-from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.schedules import Schedule
 from coordinator.selectors.random import Random
 from device_profiles import Fleet
 from emulator.arrays import Ints
 from emulator.numbers import Share
-from emulator.plugins import NoParameters, Parameters
+from emulator.plugins import NoSettings, Settings
 from experiments import contracts
 from tests.fakes import NOTHING, FakeAvailability
-from traces.drift.label_mix import LabelMix, LabelMixParameters
+from traces.drift.label_mix import LabelMix, LabelMixSettings
 
 
 def test_a_part_without_a_docstring_is_refused():
@@ -36,25 +36,25 @@ def test_a_part_without_a_docstring_is_refused():
 
 
 def test_parameters_that_can_be_changed_are_refused():
-    class Soft(NoParameters, frozen=False):
+    class Soft(NoSettings, frozen=False):
         pass
 
     class Part(Single):
         """A part."""
 
-        Parameters = Soft
+        Settings = Soft
 
     with pytest.raises(AssertionError, match="not frozen"):
         contracts.check_part(Part, Soft())
 
 
-class Undescribed(Parameters):
+class Undescribed(Settings):
     """Parameters of which one says nothing."""
 
     weight: Share = 0.5
 
 
-class Careless(Parameters):
+class Careless(Settings):
     """Parameters whose validator counts on a text."""
 
     name: str = Field("a", description="a name")
@@ -65,7 +65,7 @@ class Careless(Parameters):
         return name.lower()
 
 
-class Broken(Parameters):
+class Broken(Settings):
     """Parameters that are written out as something else."""
 
     name: str = Field("a", description="a name")
@@ -75,7 +75,7 @@ class Broken(Parameters):
         return 2 * name
 
 
-class Lax(Parameters, extra="ignore"):
+class Lax(Settings, extra="ignore"):
     """Parameters that say nothing of unknown keys."""
 
     @model_validator(mode="before")
@@ -97,7 +97,7 @@ def test_parameters_that_break_a_rule_are_refused(declared, complaint):
     class Part(Single):
         """A part."""
 
-        Parameters = declared
+        Settings = declared
 
     with pytest.raises(AssertionError, match=complaint):
         contracts.check_part(Part, declared())
@@ -107,11 +107,11 @@ def test_parameters_that_break_a_rule_are_refused(declared, complaint):
     ("declared", "complaint"),
     [(None, "has no class Parameters"), (dict, "is no emulator.plugins.Parameters")],
 )
-def test_a_part_without_parameters_of_the_right_kind_is_refused(declared, complaint):
+def test_a_part_without_settings_of_the_right_kind_is_refused(declared, complaint):
     class Part(Single):
         """A part."""
 
-        Parameters = declared
+        Settings = declared
 
     with pytest.raises(AssertionError, match=complaint):
         contracts.check_part(Part, NOTHING)
@@ -159,7 +159,7 @@ class Rates(Schedule):
         self.decide = decide
         self.sets = sets
 
-    def settings(self, client, model, base, view):
+    def task_settings(self, client, model, base, view):
         return self.decide(base)
 
 
@@ -245,20 +245,20 @@ def the_base_rate(base):
 PEEKING = [
     pytest.param(contracts.check_selector, Peeking, NOTHING, id="selector"),
     pytest.param(contracts.check_clusterer, PeekingSingle, NOTHING, id="clusterer"),
-    pytest.param(contracts.check_memory, PeekingHeld, HeldParameters(), id="memory"),
-    pytest.param(contracts.check_aggregator, PeekingFedAvg, FedAvgParameters(), id="aggregator"),
+    pytest.param(contracts.check_memory, PeekingHeld, HeldSettings(), id="memory"),
+    pytest.param(contracts.check_aggregator, PeekingFedAvg, FedAvgSettings(), id="aggregator"),
     pytest.param(contracts.check_schedule, PeekingRates, the_base_rate, id="schedule"),
 ]
 
 
-@pytest.mark.parametrize(("check", "part", "parameters"), PEEKING)
-def test_parts_that_look_at_the_truth_must_say_so(check, part, parameters):
+@pytest.mark.parametrize(("check", "part", "settings"), PEEKING)
+def test_parts_that_look_at_the_truth_must_say_so(check, part, settings):
     class Oracle(part):
         oracle = True
 
     with pytest.raises(AssertionError, match=f"{part.__name__} looks at the true concepts"):
-        check(lambda: part(parameters))
-    check(lambda: Oracle(parameters))
+        check(lambda: part(settings))
+    check(lambda: Oracle(settings))
 
 
 class OneSpeed:
@@ -287,28 +287,28 @@ def drawing(part, method):
 
 
 @pytest.mark.parametrize(
-    ("check", "part", "method", "parameters"),
+    ("check", "part", "method", "settings"),
     [
-        (contracts.check_aggregator, FedAvg, "aggregate", FedAvgParameters()),
+        (contracts.check_aggregator, FedAvg, "aggregate", FedAvgSettings()),
         (contracts.check_clusterer, Single, "serve", NOTHING),
         (contracts.check_detector, Changed, "detect", NOTHING),
-        (contracts.check_drift, LabelMix, "shares", LabelMixParameters()),
-        (contracts.check_memory, Held, "rows", HeldParameters()),
+        (contracts.check_drift, LabelMix, "shares", LabelMixSettings()),
+        (contracts.check_memory, Held, "rows", HeldSettings()),
         (contracts.check_robust_aggregator, Median, "aggregate", NOTHING),
         (contracts.check_schedule, Rates, "observe", lambda base: {"learning_rate": base["learning_rate"]}),
         (contracts.check_selector, Random, "select", NOTHING),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_parts_that_draw_from_a_global_generator_are_refused(check, part, method, parameters):
+def test_parts_that_draw_from_a_global_generator_are_refused(check, part, method, settings):
     drawn = drawing(part, method)
     with pytest.raises(AssertionError, match="global generator of numpy was drawn from or seeded"):
-        check(lambda: drawn(parameters))
+        check(lambda: drawn(settings))
 
 
 def test_surroundings_that_draw_from_a_global_generator_are_refused():
     with pytest.raises(AssertionError, match="global generator of numpy"):
-        contracts.check_pacing(lambda cohort: drawing(Sync, "quota")(SyncParameters(), cohort))
+        contracts.check_pacing(lambda cohort: drawing(Sync, "quota")(SyncSettings(), cohort))
     with pytest.raises(AssertionError, match="global generator of numpy"):
         contracts.check_availability(drawing(FakeAvailability, "online")(), 2, [0.0, 1.0])
     with pytest.raises(AssertionError, match="global generator of numpy"):
@@ -345,7 +345,7 @@ def test_aggregators_that_touch_a_model_without_updates_are_refused():
             return super().aggregate(updates, view) * np.float32(0.9)
 
     with pytest.raises(AssertionError, match="must stay"):
-        contracts.check_aggregator(lambda: Drag(FedAvgParameters()))
+        contracts.check_aggregator(lambda: Drag(FedAvgSettings()))
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_aggregators_that_make_models_of_another_form_are_refused(turn, complain
             return turn(super().aggregate(updates, view))
 
     with pytest.raises(AssertionError, match=complaint):
-        contracts.check_aggregator(lambda: Turned(FedAvgParameters()))
+        contracts.check_aggregator(lambda: Turned(FedAvgSettings()))
 
 
 def test_aggregators_at_a_whim_are_refused():
@@ -375,7 +375,7 @@ def test_aggregators_at_a_whim_are_refused():
             return np.where(moved, models + np.float32(rng.random()), models)
 
     with pytest.raises(AssertionError, match="equal updates get different models"):
-        contracts.check_aggregator(lambda: AtAWhim(FedAvgParameters()))
+        contracts.check_aggregator(lambda: AtAWhim(FedAvgSettings()))
 
 
 def test_aggregators_that_do_something_when_nothing_came_back_are_refused():
@@ -384,7 +384,7 @@ def test_aggregators_that_do_something_when_nothing_came_back_are_refused():
             return super().aggregate(updates, view) if len(updates) else view.models + np.float32(1)
 
     with pytest.raises(AssertionError, match="nothing came back: nothing changes"):
-        contracts.check_aggregator(lambda: Restless(FedAvgParameters()))
+        contracts.check_aggregator(lambda: Restless(FedAvgSettings()))
 
 
 def test_aggregators_that_mix_otherwise_than_they_said_are_refused():
@@ -401,7 +401,7 @@ def test_aggregators_that_mix_otherwise_than_they_said_are_refused():
             return super().aggregate(updates, view)
 
     with pytest.raises(AssertionError, match="having said"):
-        contracts.check_aggregator(lambda: Fickle(FedAvgParameters()))
+        contracts.check_aggregator(lambda: Fickle(FedAvgSettings()))
 
 
 def test_aggregators_that_aggregate_in_place_are_refused():
@@ -411,7 +411,7 @@ def test_aggregators_that_aggregate_in_place_are_refused():
             return view.models
 
     with pytest.raises(AssertionError, match="writes to what it is shown"):
-        contracts.check_aggregator(lambda: InPlace(FedAvgParameters()))
+        contracts.check_aggregator(lambda: InPlace(FedAvgSettings()))
 
 
 def test_pacings_that_ask_an_empty_lane_are_refused():
@@ -420,7 +420,7 @@ def test_pacings_that_ask_an_empty_lane_are_refused():
             return np.full_like(sizes, 2)
 
     with pytest.raises(AssertionError, match="can give none"):
-        contracts.check_pacing(lambda cohort: Even(SyncParameters(), cohort))
+        contracts.check_pacing(lambda cohort: Even(SyncSettings(), cohort))
 
 
 def test_availability_that_answers_now_instead_of_later_is_refused():
@@ -455,7 +455,7 @@ def test_drifts_that_do_not_share_out_everything_are_refused():
             return (window * 0.99 for window in super().shares(*args, **kwargs))
 
     with pytest.raises(AssertionError):
-        contracts.check_drift(lambda: Lossy(LabelMixParameters()))
+        contracts.check_drift(lambda: Lossy(LabelMixSettings()))
 
 
 def test_the_cohort_a_pacing_is_made_for_is_handed_to_it():
@@ -463,7 +463,7 @@ def test_the_cohort_a_pacing_is_made_for_is_handed_to_it():
 
     def make(cohort: CohortSize) -> Sync:
         seen.append(cohort)
-        return Sync(SyncParameters(), cohort)
+        return Sync(SyncSettings(), cohort)
 
     contracts.check_pacing(make)
     assert {cohort.participants for cohort in seen} == {10}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coordinator.memories.held import Held, HeldParameters
+from coordinator.memories.held import Held, HeldSettings
 from emulator.messages import SampleRanges
 from emulator.storage.state_tree import as_tree, of_tree
 from experiments import contracts
@@ -21,7 +21,7 @@ class Telling(Held):
     """Held, whose rows `tell` turns into something else."""
 
     def __init__(self, tell) -> None:
-        super().__init__(HeldParameters())
+        super().__init__(HeldSettings())
         self.tell = tell
 
     def rows(self, clients, view):
@@ -108,7 +108,7 @@ def test_memories_that_keep_samples_by_who_else_is_asked_are_refused():
             return replace(samples, weight=samples.weight / max(len(clients), 1))
 
     with pytest.raises(AssertionError, match="depends on who else is asked"):
-        contracts.check_memory(lambda: Shared(HeldParameters()))
+        contracts.check_memory(lambda: Shared(HeldSettings()))
 
 
 def test_memories_that_keep_expired_samples_are_refused():
@@ -117,8 +117,8 @@ def test_memories_that_keep_expired_samples_are_refused():
 
         state_fields = ("_first",)
 
-        def __init__(self, parameters):
-            super().__init__(parameters)
+        def __init__(self, settings):
+            super().__init__(settings)
             self._first = None
 
         def _of(self, clients, view):
@@ -127,7 +127,7 @@ def test_memories_that_keep_expired_samples_are_refused():
             return of_tree(SampleRanges, self._first).take(clients)
 
     with pytest.raises(AssertionError, match="does not hold"):
-        contracts.check_memory(lambda: Hoard(HeldParameters()))
+        contracts.check_memory(lambda: Hoard(HeldSettings()))
 
 
 def test_memories_that_write_to_assignments_are_refused():
@@ -136,14 +136,14 @@ def test_memories_that_write_to_assignments_are_refused():
             assignment.heir[:] = -1
 
     with pytest.raises(AssertionError, match="writes to what it is shown"):
-        contracts.check_memory(lambda: Greedy(HeldParameters()))
+        contracts.check_memory(lambda: Greedy(HeldSettings()))
 
 
 def test_memories_that_answer_equal_histories_differently_are_refused():
     made = []
 
     def make():
-        made.append(Held(HeldParameters(window=1 + len(made))))
+        made.append(Held(HeldSettings(window=1 + len(made))))
         return made[-1]
 
     with pytest.raises(AssertionError, match="equal histories differently"):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from emulator.errors import ConfigurationError
 from emulator.messages import StateSpec
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 from executor.models import MODELS
 from executor.models.base import ModelSpec
 from executor.models.linear import Linear
@@ -50,28 +50,28 @@ def named(part: tuple[str, dict[str, object]]) -> str:
 @pytest.mark.parametrize("part", [*((name, {}) for name in MODELS.names()), *MORE_MODELS], ids=named)
 def test_models(part: tuple[str, dict[str, object]]) -> None:
     kind = MODELS.find(part[0])
-    parameters = kind.Parameters.model_validate(part[1])
-    contracts.check_model(lambda: kind(parameters))
+    settings = kind.Settings.model_validate(part[1])
+    contracts.check_model(lambda: kind(settings))
 
 
 @pytest.mark.parametrize("sample_shape", [(28, 28), (3, 32, 32)])
 @pytest.mark.parametrize("name", MODELS.names())
 def test_models_of_larger_images(name: str, sample_shape: tuple[int, ...]) -> None:
     kind = MODELS.find(name)
-    contracts.check_model(lambda: kind(kind.Parameters()), sample_shape)
+    contracts.check_model(lambda: kind(kind.Settings()), sample_shape)
 
 
 @pytest.mark.parametrize("part", [*((name, {}) for name in RULES.names()), *MORE_RULES], ids=named)
 def test_rules(part: tuple[str, dict[str, object]]) -> None:
     kind = RULES.find(part[0])
-    parameters = kind.Parameters.model_validate(part[1])
-    contracts.check_rule(lambda: kind(parameters))
+    settings = kind.Settings.model_validate(part[1])
+    contracts.check_rule(lambda: kind(settings))
 
 
 @pytest.mark.parametrize("name", RULES.names())
 def test_what_a_rule_remembers_is_named_after_it(name: str) -> None:
     kind = RULES.find(name)
-    assert all(key.startswith(f"{name}.") for key in kind(kind.Parameters()).state)
+    assert all(key.startswith(f"{name}.") for key in kind(kind.Settings()).state)
 
 
 def test_there_is_an_optimiser_to_end_a_chain_with() -> None:
@@ -275,7 +275,7 @@ def bad_models():
         pytest.param(lambda: Growing(NOTHING), "built in two ways", id="growing"),
         pytest.param(lambda: Unstacked(NOTHING), "stacks must be True", id="unstacked"),
         pytest.param(lambda: Vague(NOTHING), "stacks = None", id="vague"),
-        pytest.param(lambda: NoRelu(Mlp.Parameters()), "affine maps with ReLU", id="no ReLU"),
+        pytest.param(lambda: NoRelu(Mlp.Settings()), "affine maps with ReLU", id="no ReLU"),
         pytest.param(lambda: Of(Alone), "StackedStrategy trains otherwise", id="another side by side"),
         pytest.param(
             turned(lambda logits, samples: logits * torch.ones(4, 1)[: len(samples)]),
@@ -475,11 +475,9 @@ def bad_rules():
         pytest.param(link(grows), "otherwise than in the state it declares", id="remembers elsewhere"),
         pytest.param(link(draws), "global generator of torch", id="draws"),
         pytest.param(link(seeds), "global generator of numpy", id="seeds"),
-        pytest.param(lambda: Plain(Sgd.Parameters()), "does not answer with the gradient", id="no descent"),
-        pytest.param(lambda: PlainLink(FedProx.Parameters()), "an optimiser alone", id="a link of descent"),
-        pytest.param(
-            lambda: OneOfASide(NoParameters()), "Strategy trains otherwise", id="unequal strategies"
-        ),
+        pytest.param(lambda: Plain(Sgd.Settings()), "does not answer with the gradient", id="no descent"),
+        pytest.param(lambda: PlainLink(FedProx.Settings()), "an optimiser alone", id="a link of descent"),
+        pytest.param(lambda: OneOfASide(NoSettings()), "Strategy trains otherwise", id="unequal strategies"),
     ]
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_mode
 from device_profiles.mixture import MixtureProfile
 from emulator.errors import EmulatorError
 from emulator.numbers import MOST, Count, Number, PositiveShare, Share
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from experiments.config import Experiment, locator, parse_experiment
 from experiments.contracts import check_numbers
 from experiments.contracts.numbers import configured_numbers, extreme_tables
@@ -140,8 +140,8 @@ PARTS = [(kind, name) for kind, registry in REGISTRIES.items() for name in regis
 def extremes() -> Iterator[Any]:
     """(configuration, profile) with each number of each part and table at its lowest, and at its highest."""
     for kind, name in PARTS:
-        parameters = REGISTRIES[kind].find(name).Parameters
-        for path, value, table in extreme_tables(parameters, example_of(kind, name)):
+        settings = REGISTRIES[kind].find(name).Settings
+        for path, value, table in extreme_tables(settings, example_of(kind, name)):
             yield pytest.param(RUNS[kind]({"kind": name, **table}), None, id=f"{name}.{path}={value:g}")
     for path, value, table in extreme_tables(Experiment, EXPERIMENT):
         if not path.startswith("arm."):  # an arm's training is laid over [training]
@@ -183,12 +183,12 @@ def test_the_tables_that_are_taken_to_extremes_end_well_without(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    ("parameters", "example"),
+    ("settings", "example"),
     [(Experiment, PUBLISHED), (MixtureProfile, PROFILE)],
     ids=["tables", "profile"],
 )
-def test_numbers_of_tables_keep_to_the_contract(parameters: type[BaseModel], example: dict[str, Any]) -> None:
-    check_numbers(parameters, example)
+def test_numbers_of_tables_keep_to_the_contract(settings: type[BaseModel], example: dict[str, Any]) -> None:
+    check_numbers(settings, example)
 
 
 def test_every_table_and_every_kind_of_distribution_is_looked_into() -> None:
@@ -202,7 +202,7 @@ def test_every_table_and_every_kind_of_distribution_is_looked_into() -> None:
     assert "class.0.upload_bytes_per_s.lognormal.clip.1" in found
 
 
-class Careless(Parameters):
+class Careless(Settings):
     """What somebody might write."""
 
     endless: float = Field(1.0, ge=0)
@@ -226,7 +226,7 @@ class Careless(Parameters):
 )
 def test_numbers_that_break_the_contract_are_named(key: str, complaint: str) -> None:
     field = Careless.model_fields[key]
-    only = create_model("Careless", __base__=Parameters, **{key: (field.rebuild_annotation(), field)})
+    only = create_model("Careless", __base__=Settings, **{key: (field.rebuild_annotation(), field)})
     with pytest.raises(AssertionError, match=f"^{re.escape(complaint)}"):
         check_numbers(only, {})
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from coordinator.aggregators import AGGREGATORS
-from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from device_profiles import PROFILES, load_profile
 from emulator.errors import UnknownNameError
 from emulator.plugins import Registry
 from experiments import contracts
 from tests.contracts.registries import LEAST, REGISTRIES
 
-# Parameters that make a part decide otherwise than its defaults do.
+# Settings that make a part decide otherwise than its defaults do.
 OTHERS = {
     "aggregators": [
         ("fedavg", {"weighting": "uniform"}),
@@ -39,34 +39,34 @@ OTHERS = {
 
 
 def least(kind: str, name: str, part):
-    return part.Parameters(**LEAST.get((kind, name), {}))
+    return part.Settings(**LEAST.get((kind, name), {}))
 
 
 def parts(kind: str):
-    """Of one kind, a function that makes each part of its least parameters, and some of others."""
+    """Of one kind, a function that makes each part of its least settings, and some of others."""
     registry = REGISTRIES[kind]
 
-    def maker(part, parameters, id_: str):
-        return pytest.param(lambda *facts: part(parameters, *facts), id=id_)
+    def maker(part, settings, id_: str):
+        return pytest.param(lambda *facts: part(settings, *facts), id=id_)
 
     makers = [maker(part, least(kind, name, part), name) for name, part in registry]
     for name, others in OTHERS.get(kind, []):
         part = registry.find(name)
-        makers.append(maker(part, part.Parameters(**others), f"{name}-{'-'.join(map(str, others.values()))}"))
+        makers.append(maker(part, part.Settings(**others), f"{name}-{'-'.join(map(str, others.values()))}"))
     return pytest.mark.parametrize("make", makers)
 
 
 @pytest.mark.parametrize(
     ("kind", "name"), [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.names()]
 )
-def test_a_part_describes_itself_and_guards_its_parameters(kind, name):
+def test_a_part_describes_itself_and_guards_its_settings(kind, name):
     part = REGISTRIES[kind].find(name)
-    parameters = least(kind, name, part)
-    contracts.check_part(part, parameters)
+    settings = least(kind, name, part)
+    contracts.check_part(part, settings)
     with pytest.raises(ValueError, match=r"frozen|has no field"):
-        setattr(parameters, next(iter(type(parameters).model_fields), "anything"), None)
+        setattr(settings, next(iter(type(settings).model_fields), "anything"), None)
     if kind != "pacings":
-        assert part(parameters) is not part(parameters)
+        assert part(settings) is not part(settings)
 
 
 @pytest.mark.parametrize("registry", [*REGISTRIES.values(), PROFILES], ids=lambda registry: registry.group)
@@ -111,12 +111,12 @@ def test_aggregators(make):
 @pytest.mark.parametrize("name", ["krum", "median", "norm_clip", "trimmed_mean"])
 def test_robust_aggregators(name):
     part = AGGREGATORS.find(name)
-    contracts.check_robust_aggregator(lambda: part(part.Parameters()))
+    contracts.check_robust_aggregator(lambda: part(part.Settings()))
 
 
 def test_a_mean_is_no_robust_aggregator():
     with pytest.raises(AssertionError, match="one update of ten, of size 1000, moves its model by"):
-        contracts.check_robust_aggregator(lambda: FedAvg(FedAvgParameters()))
+        contracts.check_robust_aggregator(lambda: FedAvg(FedAvgSettings()))
 
 
 @parts("pacings")

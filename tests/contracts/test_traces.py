@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 from emulator.seeding import RandomStreams
 from experiments import contracts
 from tests.experiments.small import REPLAY, write_idx_folder, write_label_trace
@@ -64,17 +64,17 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("name", "parameters"), SMALL_SOURCES)
-def test_trace_sources(files: Path, name: str, parameters: dict[str, object]) -> None:
+@pytest.mark.parametrize(("name", "settings"), SMALL_SOURCES)
+def test_trace_sources(files: Path, name: str, settings: dict[str, object]) -> None:
     part = SOURCES.find(name)
-    settings = part.Parameters.model_validate(parameters)
+    settings = part.Settings.model_validate(settings)
     contracts.check_trace_source(lambda: part(settings), rounds=4, locate=files.joinpath)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize(("name", "parameters"), SMALL_CONCEPTS)
-def test_concept_sets(files: Path, name: str, parameters: dict[str, object]) -> None:
+@pytest.mark.parametrize(("name", "settings"), SMALL_CONCEPTS)
+def test_concept_sets(files: Path, name: str, settings: dict[str, object]) -> None:
     part = CONCEPT_SETS.find(name)
-    settings = part.Parameters.model_validate(parameters)
+    settings = part.Settings.model_validate(settings)
     contracts.check_concepts(lambda: part(settings), locate=files.joinpath)  # type: ignore[call-arg]
 
 
@@ -96,7 +96,7 @@ ROWS: list[Row] = [
 class Ready(TraceSource):
     """A source whose trace is what `make` makes of the context."""
 
-    Parameters = NoParameters
+    Settings = NoSettings
 
     def __init__(self, make) -> None:
         self.make = make
@@ -354,7 +354,7 @@ def test_concept_sets_of_no_number_of_concepts_are_refused(number: object, compl
 class FromFile(ConceptSet):
     """One concept, whose samples `read` reads."""
 
-    Parameters = NoParameters
+    Settings = NoSettings
     num_concepts = 1
 
     def __init__(self, read) -> None:

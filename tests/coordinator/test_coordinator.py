@@ -6,7 +6,7 @@ import pytest
 
 import emulator.ports as ports
 from coordinator.coordinator import Coordinator
-from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.pacing.sync import Sync, SyncSettings
 from emulator.arrays import Ints
 from emulator.emulation import Emulation
 from emulator.errors import RunError
@@ -213,7 +213,7 @@ def test_pooled_lanes_close_together_on_the_participants_in_all():
             clusterer=FakeClusterer({0: fresh([0, 0, 0, 1, 1, 1])}),
             participants=4,
             over_commit=1.5,
-            pacing=SyncParameters(close="pooled"),
+            pacing=SyncSettings(close="pooled"),
         )
         .play()
         .records[0]
@@ -317,4 +317,4 @@ def test_a_pacing_that_opens_no_visit_is_refused_by_name():
             return ints(0)
 
     with pytest.raises(RunError, match="round 0: the pacing Idle opens no visit"):
-        Population(FakeExecutor([1.0]), pacing=lambda cohort: Idle(SyncParameters(), cohort)).play()
+        Population(FakeExecutor([1.0]), pacing=lambda cohort: Idle(SyncSettings(), cohort)).play()

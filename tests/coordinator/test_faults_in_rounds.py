@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from coordinator.aggregators.median import Median
-from coordinator.clusterers.fielding import Fielding, FieldingParameters
-from coordinator.federation.faults import FaultParameters, Faults
-from coordinator.pacing.sync import SyncParameters
+from coordinator.clusterers.fielding import Fielding, FieldingSettings
+from coordinator.federation.faults import Faults, FaultSettings
+from coordinator.pacing.sync import SyncSettings
 from emulator.emulation import Emulation
 from emulator.messages import Work
 from emulator.seeding import RandomStreams
@@ -30,12 +30,12 @@ INF = float("inf")
 
 
 def population(num_clients: int = 4, **settings) -> Population:
-    faults = FaultParameters(**settings.pop("faults"))
+    faults = FaultSettings(**settings.pop("faults"))
     return Population(FakeExecutor([1.0] * num_clients), faults=faults, **settings)
 
 
 def crash_s(number: int, clients: int, crash: float, start_s: float = 0.0) -> list[float]:
-    faults = Faults(FaultParameters(crash=crash), clients, 1, RandomStreams(0))
+    faults = Faults(FaultSettings(crash=crash), clients, 1, RandomStreams(0))
     visits = faults.visits(number, np.arange(clients), Work.of(clients), ints(), ints())
     return visits.crash_s(start_s, np.full(clients, 9.0)).tolist()
 
@@ -88,7 +88,7 @@ def test_who_was_abandoned_before_has_not_crashed():
         population(
             10,
             faults={"crash": 0.6},
-            pacing=SyncParameters(deadline_s=4.0),
+            pacing=SyncSettings(deadline_s=4.0),
             fleet=a_fleet(10, 1.0, bytes_per_s, bytes_per_s),
         )
         .play()
@@ -144,7 +144,7 @@ def test_misreporters_are_heard_with_a_permutation_of_what_they_hold():
     clusterer = FakeClusterer({0: fresh([0] * clients)}, reports=True)
     faults = {"byzantine": [{"kind": "misreport", "share": 0.5}]}
     population(clients, faults=faults, stream=stream, clusterer=clusterer, rounds=3).play()
-    liars = Faults(FaultParameters(**faults), clients, labels, RandomStreams(0)).clients("misreport")
+    liars = Faults(FaultSettings(**faults), clients, labels, RandomStreams(0)).clients("misreport")
     honest = np.setdiff1d(np.arange(clients), liars)
     for step, view in enumerate(clusterer.views):
         said = view.reports.argmax(axis=1)
@@ -161,7 +161,7 @@ def test_misreporters_are_heard_with_a_permutation_of_what_they_hold():
 
 def test_what_is_lost_is_sent_again_and_costs_bytes_and_time_but_no_more_models():
     clients = 3
-    faults = Faults(FaultParameters(loss=0.6), clients, 1, RandomStreams(0))
+    faults = Faults(FaultSettings(loss=0.6), clients, 1, RandomStreams(0))
     record = population(clients, faults={"loss": 0.6}, rounds=1).play().records[0]
     sent = faults.sent(Work.of(clients, download_bytes=4, upload_bytes=4), np.arange(clients), 0, 0)
     assert sent.upload_bytes.sum() + sent.download_bytes.sum() > 4 * 2 * clients
@@ -201,7 +201,7 @@ def test_a_run_with_faults_that_was_stored_at_any_step_goes_on_as_if_it_had_not_
     faults = {"crash": 0.2, "corrupt": 0.2, "loss": 0.3, "byzantine": tables}
 
     def emulation(log: MemoryLog) -> Emulation:
-        clusterer = Fielding(FieldingParameters(max_clusters=2))
+        clusterer = Fielding(FieldingSettings(max_clusters=2))
         played = population(6, faults=faults, stream=FakeStream(turns), clusterer=clusterer, rounds=4)
         return Emulation(played.coordinator(), log)
 

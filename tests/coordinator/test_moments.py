@@ -10,19 +10,19 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from coordinator.assignment import Assignment
 from coordinator.candidates import Pool
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.single import Single
-from coordinator.memories.held import Held, HeldParameters
+from coordinator.memories.held import Held, HeldSettings
 from coordinator.schedules import Schedule
 from coordinator.selectors.random import Random
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import RunError
 from emulator.messages import InferencePlan, SampleRanges, StateSpec, Updates
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 from tests.fakes import FakeAvailability, FakeExecutor, FakeStream, Population, ints, one_hot
 
 Moment = Callable[[View], Assignment | None]
@@ -50,7 +50,7 @@ class Scripted(Clusterer):
     updates: Moment = lambda view: None
     seen: list[tuple[str, int, list[int]]] = field(default_factory=list)
 
-    Parameters = NoParameters
+    Settings = NoSettings
 
     def on_data(self, view: View) -> Assignment | None:
         self.seen.append(("data", view.round, view.changed.tolist()))
@@ -115,7 +115,7 @@ def test_whoever_does_not_watch_data_does_not_make_the_fleet_say_who_is_online()
         return availability.asked
 
     dispatch = 2 * 2  # two clients in each of two rounds
-    assert asked(Single(NoParameters())) == dispatch
+    assert asked(Single(NoSettings())) == dispatch
     assert asked(Scripted()) > dispatch
 
 
@@ -203,7 +203,7 @@ def test_several_models_can_answer_for_a_client() -> None:
 class Halving(Schedule):
     """Half the rate in each round, for client 1 only."""
 
-    Parameters = NoParameters
+    Settings = NoSettings
     sets: ClassVar[frozenset[str]] = frozenset({"learning_rate"})
 
     def __init__(self) -> None:
@@ -212,7 +212,7 @@ class Halving(Schedule):
     def observe(self, view: View) -> None:
         self.rounds.append(view.round)
 
-    def settings(
+    def task_settings(
         self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
     ) -> Mapping[str, Floats]:
         return {"learning_rate": base["learning_rate"] * np.where(client == 1, 0.5**view.round, 1.0)}
@@ -297,10 +297,10 @@ def peeking(kind: str, oracle_: bool, seen: list[Ints | None]) -> Population:
             super().observe(view)
 
     parts: dict[str, dict[str, Any]] = {
-        "clusterer": {"clusterer": Peeks(NoParameters())},
-        "selector": {"selector": PeeksSelecting(NoParameters())},
-        "memory": {"memory": PeeksRemembering(HeldParameters())},
-        "aggregator": {"aggregator": PeeksAggregating(FedAvgParameters())},
+        "clusterer": {"clusterer": Peeks(NoSettings())},
+        "selector": {"selector": PeeksSelecting(NoSettings())},
+        "memory": {"memory": PeeksRemembering(HeldSettings())},
+        "aggregator": {"aggregator": PeeksAggregating(FedAvgSettings())},
         "schedule": {"schedules": (PeeksScheduling(),)},
     }
     stream = FakeStream(np.ones((1, 2, 1)), concepts=[[0, 1], [0, 1]])
@@ -327,4 +327,4 @@ def test_an_oracle_is_told_nothing_where_the_trace_does_not_know_the_truth() -> 
             assert view.concepts is None
             return super().on_data(view)
 
-    assert Population(FakeExecutor([1.0]), clusterer=Looks(NoParameters())).play().records
+    assert Population(FakeExecutor([1.0]), clusterer=Looks(NoSettings())).play().records

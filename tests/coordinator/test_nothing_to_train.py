@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from coordinator.assignment import Assignment
-from coordinator.memories.claimed import Claimed, ClaimedParameters
-from coordinator.memories.held import Held, HeldParameters
+from coordinator.memories.claimed import Claimed, ClaimedSettings
+from coordinator.memories.held import Held, HeldSettings
 from coordinator.view import View
 from emulator.arrays import Bools, Ints
 from emulator.errors import RunError
@@ -125,15 +125,15 @@ def test_a_window_in_which_nothing_arrived_leaves_nothing_to_train() -> None:
             there = (first_step <= newest) & (newest <= last_step)
             return SampleRanges.one_each(ranges.first, np.where(there, ranges.last, ranges.first))
 
-    def kept(memory: HeldParameters) -> list[list[int]]:
+    def kept(memory: HeldSettings) -> list[list[int]]:
         population = Population(
             FakeExecutor([1.0, 1.0]), stream=Arriving(np.ones((3, 2, 1))), memory=Held(memory), rounds=3
         )
         return [record.kept for record in population.play().records]
 
-    assert kept(HeldParameters()) == [[0, 1]] * 3
-    assert kept(HeldParameters(window=2)) == [[0, 1], [0, 1], [0]]
-    assert kept(HeldParameters(window=1, weighting="linear")) == [[0, 1], [0], [0]]
+    assert kept(HeldSettings()) == [[0, 1]] * 3
+    assert kept(HeldSettings(window=2)) == [[0, 1], [0, 1], [0]]
+    assert kept(HeldSettings(window=1, weighting="linear")) == [[0, 1], [0], [0]]
 
 
 def test_claims_for_models_without_members_leave_nothing_to_train() -> None:
@@ -143,7 +143,7 @@ def test_claims_for_models_without_members_leave_nothing_to_train() -> None:
         2,
         {1: range(1, 9)},
         clusterer=FakeClusterer(script),
-        memory=Claimed(ClaimedParameters()),
+        memory=Claimed(ClaimedSettings()),
     )
     assert [record.kept for record in population.play().records] == [[0, 1], [0], [0]]
 
@@ -156,7 +156,7 @@ def test_a_memory_is_asked_once_for_an_assignment_and_a_data_step() -> None:
             self.asked += 1
             return super().trains(clients, view)
 
-    memory = Counting(HeldParameters())
+    memory = Counting(HeldSettings())
     still = FakeStream(np.ones((2, 2, 1)), rounds_per_step=3)
     Population(FakeExecutor([1.0, 1.0]), stream=still, memory=memory, rounds=6).play()
     assert memory.asked == 2

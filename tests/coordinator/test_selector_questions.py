@@ -10,12 +10,12 @@ import pytest
 from coordinator.candidates import Pool
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.single import Single
-from coordinator.pacing.sync import SyncParameters
+from coordinator.pacing.sync import SyncSettings
 from coordinator.selectors import Selector
 from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.emulation import Emulation
-from emulator.plugins import NoParameters, Parameters
+from emulator.plugins import NoSettings, Settings
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import from_bytes, to_bytes
 from experiments.contracts import check_selector
@@ -36,22 +36,22 @@ VISIT_S = 4 + 1 + 4
 HELD_VISIT_S = 1 + 4  # of a client that has the model already
 
 
-class PowerOfChoiceParameters(Parameters):
+class PowerOfChoiceSettings(Settings):
     candidates: int
 
 
 class PowerOfChoice(Selector):
     """Of `candidates` drawn clients, those that the model of their lane serves worst (Cho et al. 2020)."""
 
-    Parameters = PowerOfChoiceParameters
+    Settings = PowerOfChoiceSettings
 
-    def __init__(self, parameters: PowerOfChoiceParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: PowerOfChoiceSettings) -> None:
+        self.settings = settings
 
     def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
         chosen = []
         for lane, count in enumerate(wanted.tolist()):
-            drawn = np.sort(pool.draw(lane, self.parameters.candidates, view.rng("selection", lane)))
+            drawn = np.sort(pool.draw(lane, self.settings.candidates, view.rng("selection", lane)))
             answers = view.score(drawn, ints(lane), "arrived")
             assert answers.scores.correct is not None
             worst = np.argsort(answers.scores.correct[:, 0], kind="stable")[:count]
@@ -62,7 +62,7 @@ class PowerOfChoice(Selector):
 class AskingParticipants(Clusterer):
     """Asks participants to score their model."""
 
-    Parameters = NoParameters
+    Settings = NoSettings
 
     def on_data(self, view: View) -> Any:
         return Single(NOTHING).on_data(view)
@@ -75,7 +75,7 @@ def choosing(candidates: int, targets: list[float], **settings: Any) -> Populati
     """Client i is served the worse the further its target is from 0, where the model is at first."""
     return Population(
         FakeExecutor(targets),
-        selector=PowerOfChoice(PowerOfChoiceParameters(candidates=candidates)),
+        selector=PowerOfChoice(PowerOfChoiceSettings(candidates=candidates)),
         **{"participants": 1, **settings},
     )
 
@@ -142,9 +142,9 @@ def test_when_all_that_were_picked_have_gone_the_round_is_over_and_the_next_one_
 
 
 def test_the_deadline_counts_from_dispatch() -> None:
-    in_time = choosing(2, [0.0, 0.5], pacing=SyncParameters(deadline_s=HELD_VISIT_S))
+    in_time = choosing(2, [0.0, 0.5], pacing=SyncSettings(deadline_s=HELD_VISIT_S))
     assert first_record(in_time).kept == [1]
-    late = choosing(2, [0.0, 0.5], pacing=SyncParameters(deadline_s=HELD_VISIT_S - 0.5))
+    late = choosing(2, [0.0, 0.5], pacing=SyncSettings(deadline_s=HELD_VISIT_S - 0.5))
     record = first_record(late)
     assert record.kept == []
     assert record.closed_s == pytest.approx(ANSWER_S + HELD_VISIT_S - 0.5)
@@ -165,7 +165,7 @@ def test_while_too_few_are_online_nobody_is_asked() -> None:
 
 
 def test_it_keeps_to_the_contract_of_selectors() -> None:
-    check_selector(lambda: PowerOfChoice(PowerOfChoiceParameters(candidates=3)))
+    check_selector(lambda: PowerOfChoice(PowerOfChoiceSettings(candidates=3)))
 
 
 def test_a_run_stored_between_any_two_steps_goes_on_as_if_it_had_not_been() -> None:

@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.coordinator import Coordinator
-from coordinator.federation.faults import FaultParameters
-from coordinator.pacing.fixed import Fixed, FixedParameters
-from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.federation.faults import FaultSettings
+from coordinator.pacing.fixed import Fixed, FixedSettings
+from coordinator.pacing.sync import Sync, SyncSettings
 from emulator.emulation import Emulation
 from tests.fakes import INF, FakeAvailability, FakeExecutor, MemoryLog, Population, a_fleet
 
 PACINGS = {
-    "lane": lambda cohort: Sync(SyncParameters(), cohort),
-    "pooled": lambda cohort: Sync(SyncParameters(close="pooled"), cohort),
-    "deadline": lambda cohort: Sync(SyncParameters(deadline_s=12.0), cohort),
-    "fixed": lambda cohort: Fixed(FixedParameters(duration_s=12.0), cohort),
+    "lane": lambda cohort: Sync(SyncSettings(), cohort),
+    "pooled": lambda cohort: Sync(SyncSettings(close="pooled"), cohort),
+    "deadline": lambda cohort: Sync(SyncSettings(deadline_s=12.0), cohort),
+    "fixed": lambda cohort: Fixed(FixedSettings(duration_s=12.0), cohort),
 }
 
 
@@ -37,7 +37,7 @@ def test_visits_opened_are_completed_dropped_abandoned_or_out_after_each_step(da
         participants=data.draw(st.integers(1, clients)),
         over_commit=data.draw(st.sampled_from([1.0, 1.3, 2.0])),
         pacing=PACINGS[data.draw(st.sampled_from(sorted(PACINGS)))],
-        faults=FaultParameters(crash=data.draw(st.sampled_from([0.0, 0.3]))),
+        faults=FaultSettings(crash=data.draw(st.sampled_from([0.0, 0.3]))),
         rounds=rounds,
     )
     coordinator, log = population.coordinator(), MemoryLog()

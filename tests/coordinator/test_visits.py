@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from coordinator.federation import SentOut
 from coordinator.pacing import CohortSize, Pacing
-from coordinator.pacing.fixed import Fixed, FixedParameters
-from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.pacing.fixed import Fixed, FixedSettings
+from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.visits import Visits
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import RunError
@@ -27,13 +27,13 @@ class Told(Sync):
     """Synchronous rounds, some of whose answers are told."""
 
     def __init__(self, **answers: Callable[..., Any]) -> None:
-        super().__init__(SyncParameters(), CohortSize(3))
+        super().__init__(SyncSettings(), CohortSize(3))
         for name, answer in answers.items():
             setattr(self, name, answer)
 
 
-def sync(**parameters: Any) -> Sync:
-    return Sync(SyncParameters(**parameters), CohortSize(3))
+def sync(**settings: Any) -> Sync:
+    return Sync(SyncSettings(**settings), CohortSize(3))
 
 
 def visits_of(lanes: Ints, quota: Ints, pacing: Pacing, first: int = 0) -> Visits:
@@ -109,7 +109,7 @@ def test_a_deadline_abandons_all_that_is_out_and_what_arrives_with_it_has_arrive
 
 @pytest.mark.parametrize("duration_s", [600.0, 0.1, 1e-9])
 def test_a_round_of_a_fixed_duration_steps_then_and_not_when_all_are_back(duration_s):
-    visits = three(Fixed(FixedParameters(duration_s=duration_s), CohortSize(3)))
+    visits = three(Fixed(FixedSettings(duration_s=duration_s), CohortSize(3)))
     now_s = 100.0 + duration_s
     assert visits.end(ends((100.0, 10, False), (now_s, 11, False), (now_s, 12, False))) == (3, None)
     assert visits.deadline_passed(now_s)
@@ -117,7 +117,7 @@ def test_a_round_of_a_fixed_duration_steps_then_and_not_when_all_are_back(durati
 
 
 def test_a_round_of_a_fixed_duration_abandons_what_is_still_out():
-    visits = three(Fixed(FixedParameters(duration_s=600.0), CohortSize(3)))
+    visits = three(Fixed(FixedSettings(duration_s=600.0), CohortSize(3)))
     visits.end(ends((110.0, 10, True), (120.0, 11, False)))
     assert visits.deadline_passed(700.0)
     assert visits.close(700.0).outcome.tolist() == [DROPPED, BACK, ABANDONED]
@@ -159,7 +159,7 @@ def test_a_semi_synchronous_pacing_is_ten_lines():
 def test_a_pacing_is_not_asked_at_the_end_of_a_visit_that_was_abandoned() -> None:
     # Lane 0 has its quota at 101 s and abandons visit 1. When that would have ended, ten seconds have passed,
     # and lane 1 would have enough.
-    visits = visits_of(ints(0, 0, 1, 1), ints(1, 1), Patience(SyncParameters(), CohortSize(2)))
+    visits = visits_of(ints(0, 0, 1, 1), ints(1, 1), Patience(SyncSettings(), CohortSize(2)))
     all_ends = ends((101.0, 0, False), (111.0, 1, False), (190.0, 2, False), (195.0, 3, False))
     assert visits.end(all_ends) == (3, 190.0)
     assert visits.close(190.0).end_s.tolist() == [101.0, 101.0, 190.0, 190.0]
@@ -204,7 +204,7 @@ def test_a_pacing_that_cancels_nothing_is_not_asked_what_is_full():
         def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
             raise AssertionError
 
-    visits = three(Patient(SyncParameters(), CohortSize(3)), ints(1, 1, 0))
+    visits = three(Patient(SyncSettings(), CohortSize(3)), ints(1, 1, 0))
     assert visits.end(ends((104.0, 12, False), (106.0, 11, False), (109.0, 10, False))) == (3, 109.0)
     assert visits.close(109.0).outcome.tolist() == [BACK] * 3
 
@@ -217,11 +217,11 @@ class Patience(Sync):
 
 
 PACINGS = {
-    "patience": lambda size: Patience(SyncParameters(), size),
-    "lane": lambda size: Sync(SyncParameters(), size),
-    "pooled": lambda size: Sync(SyncParameters(close="pooled"), size),
-    "deadline": lambda size: Sync(SyncParameters(deadline_s=7.0), size),
-    "fixed": lambda size: Fixed(FixedParameters(duration_s=7.0), size),
+    "patience": lambda size: Patience(SyncSettings(), size),
+    "lane": lambda size: Sync(SyncSettings(), size),
+    "pooled": lambda size: Sync(SyncSettings(close="pooled"), size),
+    "deadline": lambda size: Sync(SyncSettings(deadline_s=7.0), size),
+    "fixed": lambda size: Fixed(FixedSettings(duration_s=7.0), size),
     "semi-synchronous": SemiSync,
 }
 

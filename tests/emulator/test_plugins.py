@@ -15,45 +15,45 @@ from emulator.plugins import (
     FIRST_LOOK,
     ChoiceOf,
     Chosen,
-    NoParameters,
-    Parameters,
+    NoSettings,
     Registry,
+    Settings,
     installed_entry_points,
 )
 
 GROUP = "driftscale.test_tool"
 
 
-class HammerParameters(Parameters):
+class HammerSettings(Settings):
     weight: float = Field(1.0, gt=0)
     since: date | None = None
     kind: str = "claw"
 
 
 class Hammer:
-    Parameters = HammerParameters
+    Settings = HammerSettings
 
-    def __init__(self, parameters: HammerParameters, owner: str = "") -> None:
-        self.parameters = parameters
+    def __init__(self, settings: HammerSettings, owner: str = "") -> None:
+        self.settings = settings
         self.owner = owner
 
 
 class Saw:
-    Parameters = NoParameters
+    Settings = NoSettings
 
-    def __init__(self, parameters: NoParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: NoSettings) -> None:
+        self.settings = settings
 
 
 def tools() -> Registry[Any]:
     return Registry("tool", GROUP, {"saw": Saw, "hammer": Hammer})
 
 
-class Bench(Parameters):
+class Bench(Settings):
     tool: Annotated[Chosen[Any], ChoiceOf(tools(), key="source")] = Field("saw", validate_default=True)
 
 
-class Shelf(Parameters):
+class Shelf(Settings):
     kit: tuple[Annotated[Chosen[Any], ChoiceOf(tools())], ...] = ()
 
 
@@ -144,7 +144,7 @@ LATE: Registry[Any] = Registry(
 )
 
 
-class Van(Parameters):
+class Van(Settings):
     tool: Annotated[
         Chosen[Any],
         ChoiceOf(LATE),
@@ -156,9 +156,9 @@ class Van(Parameters):
 def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The module of the tools of a van, not imported."""
     (tmp_path / "plugin_late.py").write_text(
-        "from emulator.plugins import Parameters\n"
+        "from emulator.plugins import Settings\n"
         "class Plane:\n"
-        "    class Parameters(Parameters):\n"
+        "    class Settings(Settings):\n"
         "        width: float = 1.0\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -203,14 +203,14 @@ def test_a_part_that_was_only_looked_at_cannot_be_built() -> None:
 def test_a_part_that_loads_late_is_the_class_that_was_named() -> None:
     tool = Van(tool="plane").tool  # type: ignore[arg-type]
     assert tool.part is sys.modules["plugin_late"].Plane
-    assert tool.parameters.model_dump() == {"width": 1.0}
+    assert tool.settings.model_dump() == {"width": 1.0}
 
 
 class Garage:
-    Parameters = Van
+    Settings = Van
 
 
-class Street(Parameters):
+class Street(Settings):
     house: Annotated[Chosen[Any], ChoiceOf(Registry("house", GROUP, {"garage": Garage}))]
 
 
@@ -227,41 +227,41 @@ def test_a_first_look_goes_through_the_settings_of_all_other_parts() -> None:
 
 def test_an_unknown_key_lists_the_choices_and_suggests_one() -> None:
     with pytest.raises(ValidationError, match=r"unknown key 'wieght'; choices: kind, since, weight; did you"):
-        HammerParameters.model_validate({"wieght": 2})
+        HammerSettings.model_validate({"wieght": 2})
     with pytest.raises(ValidationError, match=r"unknown key 'x'; choices: none"):
-        NoParameters.model_validate({"x": 2})
+        NoSettings.model_validate({"x": 2})
 
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), 0, "heavy"])
 def test_a_parameter_out_of_its_range_is_refused(weight: object) -> None:
     with pytest.raises(ValidationError, match="weight"):
-        HammerParameters.model_validate({"weight": weight})
+        HammerSettings.model_validate({"weight": weight})
 
 
 def test_parameters_are_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        HammerParameters().weight = 2.0  # type: ignore[misc]
+        HammerSettings().weight = 2.0  # type: ignore[misc]
 
 
 def test_a_part_is_named_by_its_name_alone() -> None:
     chosen = Bench(tool="hammer").tool  # type: ignore[arg-type]
-    assert chosen == Chosen("hammer", Hammer, HammerParameters())
+    assert chosen == Chosen("hammer", Hammer, HammerSettings())
 
 
 def test_a_part_is_named_by_a_table_with_its_parameters_beside_it() -> None:
     chosen = Bench.model_validate({"tool": {"source": "hammer", "weight": 3}}).tool
-    assert chosen.parameters == HammerParameters(weight=3)
+    assert chosen.settings == HammerSettings(weight=3)
 
 
 def test_a_default_part_is_validated_like_any_other() -> None:
-    assert Bench().tool == Chosen("saw", Saw, NoParameters())
+    assert Bench().tool == Chosen("saw", Saw, NoSettings())
 
 
 def test_a_chosen_part_is_built_with_its_parameters_and_what_its_kind_is_told() -> None:
-    chosen = Chosen[Hammer]("hammer", Hammer, HammerParameters(weight=3))
+    chosen = Chosen[Hammer]("hammer", Hammer, HammerSettings(weight=3))
     first, second = chosen.build("me"), chosen.build("me")
     assert first is not second
-    assert (first.parameters.weight, first.owner) == (3, "me")
+    assert (first.settings.weight, first.owner) == (3, "me")
 
 
 @pytest.mark.parametrize("value", [3, None, {"weight": 1}, {"source": 3}, ["hammer"]])
@@ -288,7 +288,7 @@ def test_an_error_inside_a_part_is_reported_under_the_whole_path_to_it() -> None
 
 @pytest.mark.parametrize("mode", ["python", "json"])
 def test_a_configuration_survives_the_way_through_its_dump(mode: str) -> None:
-    # `kind` is the name of a part in most tables, and here also one of its parameters.
+    # `kind` is the name of a part in most tables, and here also one of its settings.
     table = {"source": "hammer", "weight": 2.0, "since": date(2020, 5, 11), "kind": "sledge"}
     bench = Bench.model_validate({"tool": table})
     dumped = bench.model_dump(mode=mode)

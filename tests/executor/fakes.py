@@ -14,9 +14,9 @@ from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.models import MODELS
 from executor.models.base import ModelSpec
-from executor.parameters import ExecutorParameters
 from executor.rules import RULES
 from executor.rules.base import LocalRule
+from executor.settings import ExecutorSettings
 
 
 @dataclass
@@ -79,12 +79,12 @@ class Ready(ModelSpec):
 
 def model(kind: str, **parameters: object) -> ModelSpec:
     spec = MODELS.find(kind)
-    return spec(spec.Parameters(**parameters))
+    return spec(spec.Settings(**parameters))
 
 
 def rule(kind: str, **parameters: object) -> LocalRule:
     found = RULES.find(kind)
-    return found(found.Parameters(**parameters))
+    return found(found.Settings(**parameters))
 
 
 def executor(
@@ -99,7 +99,7 @@ def executor(
         spec or model("linear"),
         rules or [rule("sgd")],
         RandomStreams(seed),
-        ExecutorParameters.model_validate(settings),
+        ExecutorSettings.model_validate(settings),
     )
 
 

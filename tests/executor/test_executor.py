@@ -11,13 +11,13 @@ import torch
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError, ResumableError
 from emulator.messages import InferencePlan, SampleRanges
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 from emulator.ports import Executor, Segment
 from executor.executor import LocalExecutor
 from executor.inference.prediction import EVALUATION_BATCH
 from executor.models.base import ModelSpec
-from executor.parameters import ExecutorParameters
 from executor.rules.base import LocalRule
+from executor.settings import ExecutorSettings
 from tests.executor.fakes import FakeReader, executor, model, rule, wave
 
 UNEQUAL = wave(counts=[9, 3, 12], steps=[4, 1, 6])
@@ -70,7 +70,7 @@ def test_a_lack_of_memory_for_the_model_is_one_that_a_run_is_resumed_after() -> 
     with pytest.raises(
         ResumableError, match=r"^out of memory while building the model \(.*1152921504606846976"
     ):
-        executor(FakeReader(), Hungry(NoParameters()))
+        executor(FakeReader(), Hungry(NoSettings()))
 
 
 def test_updates_follow_the_tasks_whatever_order_they_were_trained_in() -> None:
@@ -238,7 +238,7 @@ def test_the_chunk_follows_the_size_of_the_model_unless_it_is_told(
 
 
 def test_one_thread_is_the_default() -> None:
-    assert ExecutorParameters().threads == 1
+    assert ExecutorSettings().threads == 1
 
 
 class TornReader(FakeReader):

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 from executor.flops import forward_flops
 from executor.models.base import ModelSpec
 from tests.executor.fakes import model
@@ -50,7 +50,7 @@ class Attending(nn.Module):
         (model("mlp", hidden=[30, 20]), (8, 8)),
         (model("masked", inner="mlp"), (8, 8)),
         (model("cnn"), (3, 32, 32)),
-        (Attention(NoParameters()), (10, 64)),
+        (Attention(NoSettings()), (10, 64)),
     ],
     ids=["linear", "mlp", "masked", "cnn", "attention"],
 )
@@ -70,7 +70,7 @@ def test_operations_are_counted_without_the_compiler_of_torch() -> None:
         "from executor.flops import forward_flops\n"
         "from executor.models import MODELS\n"
         "cnn = MODELS.find('cnn')\n"
-        "forward_flops(cnn(cnn.Parameters()), (28, 28), 10)\n"
+        "forward_flops(cnn(cnn.Settings()), (28, 28), 10)\n"
         "print('torch._dynamo' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -293,8 +293,8 @@ def test_a_setting_reaches_an_arm_by_its_name(config: Path) -> None:
     experiment = load_experiment(
         config, ["arm.fielding.clusterer.threshold=0.9", "arm.global.clusterer=static"]
     )
-    assert experiment.find_arm("fielding").clusterer.parameters.model_dump()["threshold"] == 0.9
-    assert experiment.find_arm("fielding").clusterer.parameters.model_dump()["max_clusters"] == 3
+    assert experiment.find_arm("fielding").clusterer.settings.model_dump()["threshold"] == 0.9
+    assert experiment.find_arm("fielding").clusterer.settings.model_dump()["max_clusters"] == 3
     assert experiment.find_arm("global").clusterer.kind == "static"
 
 
@@ -592,7 +592,7 @@ def test_a_date_is_the_same_as_toml_date_and_as_text(tmp_path: Path, written: st
     path = tmp_path / "c.toml"
     path.write_text(tomli_w.dumps(table))
     experiment = load_experiment(path, [f"trace.until={written}"])
-    assert experiment.trace.parameters.model_dump()["until"] == date(2021, 7, 1)
+    assert experiment.trace.settings.model_dump()["until"] == date(2021, 7, 1)
     assert experiment.resolved()["trace"]["until"] == "2021-07-01"
     with pytest.raises(ConfigurationError, match=r"trace\.until = '2021-7-40': input should be a valid date"):
         load_experiment(path, ["trace.until=2021-7-40"])
@@ -644,8 +644,8 @@ def test_an_arm_cannot_take_the_name_of_a_file_of_the_run_directory(name: str) -
         small(arm=[{"name": name}])
 
 
-def test_another_kind_by_set_leaves_the_parameters_of_the_last_one_behind(tmp_path: Path) -> None:
+def test_another_kind_by_set_leaves_the_settings_of_the_last_one_behind(tmp_path: Path) -> None:
     config = write_small(tmp_path)
     [_, fielding] = load_experiment(config, ["arm.fielding.clusterer.kind=static"]).arm
     assert fielding.clusterer.kind == "static"
-    assert fielding.clusterer.parameters.max_clusters == 10
+    assert fielding.clusterer.settings.max_clusters == 10

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from coordinator.pacing.sync import SyncParameters
+from coordinator.pacing.sync import SyncSettings
 from tests.fakes import FakeAvailability, FakeExecutor, Population, a_fleet
 
 VISIT_S = 9.0  # one parameter at 1 byte/s: 4 s down, one sample of 1 s, 4 s up
@@ -39,23 +39,23 @@ def test_a_dropped_client_is_charged_pro_rata():
 
 
 def test_an_upload_that_completes_at_the_deadline_has_arrived():
-    record = one_client(pacing=SyncParameters(deadline_s=VISIT_S)).play().records[0]
+    record = one_client(pacing=SyncSettings(deadline_s=VISIT_S)).play().records[0]
     assert (record.kept, record.closed_s) == ([0], VISIT_S)
 
 
 def test_a_deadline_the_instant_before_abandons_it():
-    record = one_client(pacing=SyncParameters(deadline_s=JUST_BEFORE)).play().records[0]
+    record = one_client(pacing=SyncSettings(deadline_s=JUST_BEFORE)).play().records[0]
     assert (record.kept, record.abandoned, record.closed_s) == ([], 1, JUST_BEFORE)
 
 
 def test_a_drop_out_at_the_deadline_is_a_drop_out():
-    record = one_client(offline_s=6.0, pacing=SyncParameters(deadline_s=6.0)).play().records[0]
+    record = one_client(offline_s=6.0, pacing=SyncSettings(deadline_s=6.0)).play().records[0]
     assert (record.dropped, record.abandoned) == ([0], 0)
 
 
 def test_a_deadline_that_comes_after_its_round_closed_means_nothing_to_the_next():
     # Rounds of 9 s; the first one's deadline, at 12 s, falls into the second.
-    records = one_client(rounds=3, pacing=SyncParameters(deadline_s=12.0)).play().records
+    records = one_client(rounds=3, pacing=SyncSettings(deadline_s=12.0)).play().records
     assert [record.closed_s for record in records] == [9.0, 18.0, 27.0]
     assert [record.kept for record in records] == [[0]] * 3
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from tests.fakes import FakeClusterer, FakeExecutor, FakeStream, Population, fresh
 
 
@@ -13,7 +13,7 @@ def two_clients(weighting: str) -> Population:
     return Population(
         FakeExecutor([[1.0, 2.0], [-3.0, 10.0]], num_parameters=2),
         stream=FakeStream([[[1.0], [1.0]]], train=[1, 3]),
-        aggregator=FedAvg(FedAvgParameters(weighting=weighting)),
+        aggregator=FedAvg(FedAvgSettings(weighting=weighting)),
     )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coordinator.assignment import Assignment
-from coordinator.clusterers.fielding import Fielding, FieldingParameters
+from coordinator.clusterers.fielding import Fielding, FieldingSettings
 from tests.fakes import FakeClusterer, FakeExecutor, FakeStream, Population, fresh, ints, one_hot
 
 # Eight clients, three labels. At first two clusters, A = {0, 1, 2} on label 0 and B = {3 .. 7} on label 1.
@@ -32,7 +32,7 @@ def fielding_run(threshold: float, rounds: int = 2):
     return Population(
         FakeExecutor(TARGETS),
         stream=FakeStream([BEFORE, AFTER]),
-        clusterer=Fielding(FieldingParameters(threshold=threshold)),
+        clusterer=Fielding(FieldingSettings(threshold=threshold)),
         rounds=rounds,
     ).play()
 
@@ -82,7 +82,7 @@ def test_the_old_models_are_those_of_the_clusters_clients_were_moved_to():
     played = Population(
         FakeExecutor([1, 1, -1, -1, -1, -1], pull=1.0),
         stream=FakeStream([before, after]),
-        clusterer=Fielding(FieldingParameters()),
+        clusterer=Fielding(FieldingSettings()),
         rounds=2,
     ).play()
     assert played.records[1].reclustered

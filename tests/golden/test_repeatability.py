@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coordinator.clusterers.fielding import Fielding, FieldingParameters
-from coordinator.pacing.sync import SyncParameters
+from coordinator.clusterers.fielding import Fielding, FieldingSettings
+from coordinator.pacing.sync import SyncSettings
 from emulator.emulation import Emulation
 from emulator.events import Event
 from emulator.in_flight import VisitEnds
@@ -29,10 +29,10 @@ def a_population(close: str = "lane") -> Population:
         stream=FakeStream(histograms, rounds_per_step=2),
         availability=FakeAvailability(dict.fromkeys(range(0, CLIENTS, 3), sessions)),
         fleet=a_fleet(CLIENTS, seconds_per_sample=np.where(np.arange(CLIENTS) % 4, 1.0, 8.0)),
-        clusterer=Fielding(FieldingParameters(max_clusters=4)),
+        clusterer=Fielding(FieldingSettings(max_clusters=4)),
         participants=8,
         over_commit=1.5,
-        pacing=SyncParameters(close=close, deadline_s=36.0),
+        pacing=SyncSettings(close=close, deadline_s=36.0),
         local_steps=2,
         rounds=2 * STEPS,
         seed=5,

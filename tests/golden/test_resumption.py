@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.clusterers.feddrift_eager import FedDriftEager
-from coordinator.memories.claimed import Claimed, ClaimedParameters
+from coordinator.memories.claimed import Claimed, ClaimedSettings
 from coordinator.schedules.adaptive_lr import AdaptiveLearningRate
 from emulator.emulation import Emulation
 from emulator.errors import DataFileError
@@ -20,9 +20,9 @@ HEADER = {"arm": "a", "seed": 5}
 def eager():
     """Questions, claims, and a rate that follows the models."""
     population = a_population()
-    population.clusterer = FedDriftEager(FedDriftEager.Parameters())
-    population.memory = Claimed(ClaimedParameters())
-    population.schedules = (AdaptiveLearningRate(AdaptiveLearningRate.Parameters()),)
+    population.clusterer = FedDriftEager(FedDriftEager.Settings())
+    population.memory = Claimed(ClaimedSettings())
+    population.schedules = (AdaptiveLearningRate(AdaptiveLearningRate.Settings()),)
     return population
 
 

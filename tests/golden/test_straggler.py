@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.pacing.sync import SyncParameters
+from coordinator.pacing.sync import SyncSettings
 from tests.fakes import FakeExecutor, Population, a_fleet
 
 # 250 parameters are 1000 bytes; one sample. Phases of the visits (download, compute, upload):
@@ -48,7 +48,7 @@ def test_a_straggler_is_never_trained_and_leaves_no_trace_in_the_model():
 def test_a_straggler_that_is_still_downloading_is_charged_for_that_share_alone():
     # The deadline of 4 s finds client 0 computing, client 1 just done with its download, and client 2
     # at half of it.
-    record = three_sent_two_kept(pacing=SyncParameters(deadline_s=4.0)).play().records[0]
+    record = three_sent_two_kept(pacing=SyncSettings(deadline_s=4.0)).play().records[0]
     assert record.kept == []
     assert record.abandoned == 3
     assert record.closed_s == 4.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.clusterers.fielding import Fielding, FieldingParameters
+from coordinator.clusterers.fielding import Fielding, FieldingSettings
 from tests.fakes import FakeExecutor, FakeStream, Population, one_hot
 
 HAIR = 2.0**-40
@@ -17,7 +17,7 @@ def second_round(drifted_to: list[float], threshold: float):
         Population(
             FakeExecutor([0.0] * 4),
             stream=FakeStream([before, after]),
-            clusterer=Fielding(FieldingParameters(threshold=threshold)),
+            clusterer=Fielding(FieldingSettings(threshold=threshold)),
             rounds=2,
         )
         .play()
@@ -53,7 +53,7 @@ def test_a_threshold_of_zero_reclusters_at_every_drift_even_if_no_centre_moved()
             Population(
                 FakeExecutor([0.0] * 4),
                 stream=FakeStream([before, after]),
-                clusterer=Fielding(FieldingParameters(threshold=threshold)),
+                clusterer=Fielding(FieldingSettings(threshold=threshold)),
                 rounds=2,
             )
             .play()

@@ -12,8 +12,8 @@ from coordinator.view import View
 from device_profiles import Fleet
 from emulator.arrays import Bools, Floats, Ints
 from emulator.numbers import Count, Duration
-from emulator.plugins import NoParameters, Parameters
-from traces.draw import StreamParameters, draw_trace, num_windows
+from emulator.plugins import NoSettings, Settings
+from traces.draw import StreamSettings, draw_trace, num_windows
 from traces.images import ImageSet
 from traces.sources import TraceContext, TraceSource
 from traces.trace import Trace
@@ -22,10 +22,10 @@ from traces.trace import Trace
 class EvenAndOdd(Clusterer):
     """Two models: one for clients of even ids, one for those of odd ids."""
 
-    Parameters = NoParameters
+    Settings = NoSettings
 
-    def __init__(self, parameters: NoParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: NoSettings) -> None:
+        self.settings = settings
 
     def on_data(self, view: View) -> Assignment | None:
         if view.assignment is not None:
@@ -33,19 +33,19 @@ class EvenAndOdd(Clusterer):
         return Assignment.fresh(np.arange(view.num_clients) % 2, 2, view.initial(0))
 
 
-class SemiSyncParameters(Parameters):
+class SemiSyncSettings(Settings):
     wait_s: Duration = Field(10.0, description="after this time, one client that is back is enough")
 
 
 class SemiSync(Pacing):
     """Waits for half of its participants, but only for some time, and abandons the others."""
 
-    Parameters = SemiSyncParameters
+    Settings = SemiSyncSettings
 
-    def __init__(self, parameters: SemiSyncParameters, cohort: CohortSize) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: SemiSyncSettings, cohort: CohortSize) -> None:
+        self.settings = settings
         self.cohort = cohort
-        self.deadline_s = parameters.wait_s
+        self.deadline_s = settings.wait_s
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         enough = np.where(elapsed_s >= self.deadline_s, 1, self.cohort.participants / 2)
@@ -58,17 +58,17 @@ class SemiSync(Pacing):
         return True
 
 
-class CloudsParameters(StreamParameters):
+class CloudsSettings(StreamSettings):
     clients: Count = Field(20, description="how many clients there are")
 
 
 class Clouds(TraceSource):
     """Two clouds of points, a label each; clients that see more of one see more of the other later."""
 
-    Parameters = CloudsParameters
+    Settings = CloudsSettings
 
-    def __init__(self, parameters: CloudsParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: CloudsSettings) -> None:
+        self.settings = settings
 
     def build(self, context: TraceContext) -> Trace:
         labels = np.arange(400) % 2
@@ -76,15 +76,15 @@ class Clouds(TraceSource):
         images = ImageSet(
             points.astype(np.float32), 1.0, labels, 2, train=np.arange(300), test=np.arange(300, 400)
         )
-        second = np.linspace(0.1, 0.9, self.parameters.clients)
+        second = np.linspace(0.1, 0.9, self.settings.clients)
         shares = np.stack([1 - second, second], axis=1)  # (clients, labels)
-        windows = num_windows(self.parameters, context.rounds)
+        windows = num_windows(self.settings, context.rounds)
         return draw_trace(
             images,
             (shares if 2 * window < windows else shares[::-1] for window in range(windows)),
-            num_clients=self.parameters.clients,
+            num_clients=self.settings.clients,
             num_windows=windows,
-            parameters=self.parameters,
+            settings=self.settings,
             streams=context.streams,
             scratch=context.scratch,
         )

@@ -26,10 +26,10 @@ import os, signal, time
 from pathlib import Path
 
 from coordinator.clusterers.single import Single
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 
-class ActingParameters(Parameters):
+class ActingSettings(Settings):
     acts: str
     round: int = 3
 
@@ -37,11 +37,11 @@ class ActingParameters(Parameters):
 class Acting(Single):
     """One model for everybody; from a round on it does what files in the folder ACTS/`acts` are called."""
 
-    Parameters = ActingParameters
+    Settings = ActingSettings
 
     def on_data(self, view):
-        if view.round >= self.parameters.round:
-            self._act(Path(os.environ["ACTS"], self.parameters.acts), view.round)
+        if view.round >= self.settings.round:
+            self._act(Path(os.environ["ACTS"], self.settings.acts), view.round)
         return super().on_data(view)
 
     def _act(self, acts, round):

@@ -340,7 +340,7 @@ def read_concept_table(folder: Path, file: Path, number: int) -> None:
     from traces.concepts import CONCEPT_SETS
 
     kind = CONCEPT_SETS.find("tables")
-    tables = kind(kind.Parameters.model_validate({"files": [file.name, "good.csv"]}))  # type: ignore[call-arg]
+    tables = kind(kind.Settings.model_validate({"files": [file.name, "good.csv"]}))  # type: ignore[call-arg]
     tables.draw(np.array([[0, 1], [1, 0]]), 2, RandomStreams(0), lambda path: folder / path)
 
 
@@ -350,12 +350,12 @@ def beside_the_concepts(folder: Path) -> None:
 
 def read_label_table(folder: Path, file: Path, number: int) -> None:
     from emulator.storage.tables import read_table
-    from traces.sources.label_replay import LabelReplayParameters, filled, read_label_counts
+    from traces.sources.label_replay import LabelReplaySettings, filled, read_label_counts
 
     about = {"table": "t", "images": "i", "group": "place", "time": "day", "label": "kind", "count": "seen"}
     if number % 2:
         about["window_days"] = 1.5
-    counts = filled(read_label_counts(read_table(file), LabelReplayParameters.model_validate(about)).counts)
+    counts = filled(read_label_counts(read_table(file), LabelReplaySettings.model_validate(about)).counts)
     shares = counts / counts.sum(axis=2, keepdims=True)
     np.random.default_rng(0).multinomial(5, shares[:, 0])
 

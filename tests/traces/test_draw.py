@@ -13,21 +13,19 @@ from emulator.errors import ConfigurationError, InputError, RunError
 from emulator.seeding import RandomStreams
 from tests.traces.tiny import some_images
 from traces.arrivals import DTYPES, SPLITS, Arrivals, num_noise_starts
-from traces.draw import MAX_SAMPLES, StreamParameters, draw_trace, num_windows, refuse_oversize
+from traces.draw import MAX_SAMPLES, StreamSettings, draw_trace, num_windows, refuse_oversize
 from traces.images import ImageSet
 from traces.tables.base import CHUNK_ROWS
 from traces.tables.columns import MAPPED_FROM_BYTES
 from traces.trace import Trace, TraceStream
 
-PARAMETERS = StreamParameters(
-    rounds_per_step=5, retain_rounds=15, samples_per_step=20, test_samples_per_step=10
-)
+SETTINGS = StreamSettings(rounds_per_step=5, retain_rounds=15, samples_per_step=20, test_samples_per_step=10)
 
 
 def drawn(
     shares: object,
     seed: int = 0,
-    parameters: StreamParameters = PARAMETERS,
+    settings: StreamSettings = SETTINGS,
     images: ImageSet | None = None,
     scratch: Path | None = None,
 ) -> Trace:
@@ -38,7 +36,7 @@ def drawn(
         by_client.swapaxes(0, 1),
         num_clients=len(by_client),
         num_windows=by_client.shape[1],
-        parameters=parameters,
+        settings=settings,
         streams=RandomStreams(seed),
         scratch=scratch,
     )
@@ -52,14 +50,14 @@ def uniform(clients: int, windows: int) -> np.ndarray:
     ("retain_rounds", "rounds_per_step", "steps"), [(50, 10, 5), (25, 10, 3), (3, 10, 1), (10, 10, 1)]
 )
 def test_retention_is_whole_steps_rounded_up(retain_rounds: int, rounds_per_step: int, steps: int) -> None:
-    parameters = StreamParameters(retain_rounds=retain_rounds, rounds_per_step=rounds_per_step)
-    assert parameters.retain_steps == steps
+    settings = StreamSettings(retain_rounds=retain_rounds, rounds_per_step=rounds_per_step)
+    assert settings.retain_steps == steps
 
 
 @pytest.mark.parametrize(("rounds", "steps"), [(1, 1), (5, 1), (6, 2), (250, 50)])
 def test_a_run_needs_a_window_for_each_step_and_those_owned_from_the_start(rounds: int, steps: int) -> None:
-    assert PARAMETERS.num_steps(rounds) == steps
-    assert num_windows(PARAMETERS, rounds) == steps + 2
+    assert SETTINGS.num_steps(rounds) == steps
+    assert num_windows(SETTINGS, rounds) == steps + 2
 
 
 def test_every_client_receives_its_number_of_samples_in_every_window() -> None:
@@ -74,9 +72,9 @@ def test_every_client_receives_its_number_of_samples_in_every_window() -> None:
 
 def test_at_every_step_of_a_run_a_client_holds_what_it_retains() -> None:
     rounds = 17
-    trace = drawn(uniform(2, num_windows(PARAMETERS, rounds)))
+    trace = drawn(uniform(2, num_windows(SETTINGS, rounds)))
     for round_ in range(rounds):
-        step = round_ // PARAMETERS.rounds_per_step
+        step = round_ // SETTINGS.rounds_per_step
         assert trace.held(np.arange(2), "train", step).counts().tolist() == [60, 60]
         assert trace.held(np.arange(2), "test", step).counts().tolist() == [30, 30]
 
@@ -92,8 +90,8 @@ def test_labels_follow_their_window_and_client_and_a_share_of_zero_is_never_draw
 
 
 def test_labels_are_drawn_in_their_shares() -> None:
-    parameters = StreamParameters(retain_rounds=10, samples_per_step=40_000, test_samples_per_step=40_000)
-    trace = drawn([[[0.6, 0.3, 0.1]]], parameters=parameters)
+    settings = StreamSettings(retain_rounds=10, samples_per_step=40_000, test_samples_per_step=40_000)
+    trace = drawn([[[0.6, 0.3, 0.1]]], settings=settings)
     table = trace.columns()
     for split in (0, 1):
         found = np.bincount(table.label[table.split == split], minlength=3) / 40_000
@@ -119,8 +117,8 @@ def test_the_same_seed_draws_the_same_trace_and_another_seed_another_one() -> No
 
 
 def test_how_many_test_samples_are_drawn_changes_no_training_sample() -> None:
-    more = PARAMETERS.model_copy(update={"test_samples_per_step": 11})
-    few, many = (drawn(uniform(2, 3), parameters=parameters) for parameters in (PARAMETERS, more))
+    more = SETTINGS.model_copy(update={"test_samples_per_step": 11})
+    few, many = (drawn(uniform(2, 3), settings=settings) for settings in (SETTINGS, more))
     few_train, many_train = (table.image[table.split == 0] for table in (few.columns(), many.columns()))
     assert few_train.tolist() == many_train.tolist()
 
@@ -136,10 +134,10 @@ def test_a_label_without_images_is_refused_only_where_it_is_drawn() -> None:
 
 
 def test_a_trace_that_nobody_could_hold_is_refused_with_its_three_factors() -> None:
-    absurd = StreamParameters(samples_per_step=10**9)
+    absurd = StreamSettings(samples_per_step=10**9)
     with pytest.raises(ConfigurationError, match=r"200 clients x 54 steps of data x 1000000010 samples are"):
         refuse_oversize(absurd, 200, 54)
-    just = StreamParameters(samples_per_step=15, test_samples_per_step=1)
+    just = StreamSettings(samples_per_step=15, test_samples_per_step=1)
     refuse_oversize(just, MAX_SAMPLES // 16, 1)
     with pytest.raises(ConfigurationError, match=r"lower samples_per_step, clients or round\.rounds"):
         refuse_oversize(just, MAX_SAMPLES // 16 + 1, 1)
@@ -156,14 +154,14 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one() -> None:
 
 
 def plainly_drawn(
-    images: ImageSet, shares: np.ndarray, parameters: StreamParameters, streams: RandomStreams
+    images: ImageSet, shares: np.ndarray, settings: StreamSettings, streams: RandomStreams
 ) -> Arrivals:
     """The reference: every window of a split drawn at once, all rows in hand, sorted.
 
     `shares` (clients, windows, num_labels).
     """
     parts = []
-    for split, size in enumerate((parameters.samples_per_step, parameters.test_samples_per_step)):
+    for split, size in enumerate((settings.samples_per_step, settings.test_samples_per_step)):
         pool, start = images.by_label(SPLITS[split])
         for window in range(shares.shape[1]):
             generator = streams.generator("data", split, window)
@@ -171,7 +169,7 @@ def plainly_drawn(
             client, label = np.divmod(np.repeat(np.arange(counts.size), counts.ravel()), counts.shape[1])
             number = (generator.random(len(label)) * np.diff(start)[label]).astype(np.int64)
             noise_start = generator.integers(0, num_noise_starts(images), size=len(label), dtype=np.int32)
-            arrival = np.full(len(label), window - parameters.retain_steps + 1)
+            arrival = np.full(len(label), window - settings.retain_steps + 1)
             parts.append(
                 (client, np.full(len(label), split), arrival, label, pool[start[label] + number], noise_start)
             )
@@ -188,7 +186,7 @@ def test_drawn_in_chunks_and_in_place_a_trace_has_the_bits_it_would_have_at_once
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chunk_rows: int, mapped_from: int
 ) -> None:
     shares = np.random.default_rng(1).dirichlet([0.5] * 3, size=(11, 5))
-    expected = plainly_drawn(some_images(3), shares, PARAMETERS, RandomStreams(2))
+    expected = plainly_drawn(some_images(3), shares, SETTINGS, RandomStreams(2))
     monkeypatch.setattr("traces.draw.CHUNK_ROWS", chunk_rows)
     monkeypatch.setattr("traces.trace.CHUNK_ROWS", chunk_rows)
     monkeypatch.setattr("traces.tables.columns.MAPPED_FROM_BYTES", mapped_from)
@@ -209,9 +207,7 @@ def test_the_memory_of_a_mapped_trace_does_not_grow_with_its_length(
 ) -> None:
     monkeypatch.setattr("traces.tables.columns.MAPPED_FROM_BYTES", 1)
     monkeypatch.setattr("traces.trace.NOISE_NUMBERS", 2**10)
-    parameters = StreamParameters(
-        rounds_per_step=1, retain_rounds=4, samples_per_step=3, test_samples_per_step=2
-    )
+    settings = StreamSettings(rounds_per_step=1, retain_rounds=4, samples_per_step=3, test_samples_per_step=2)
     clients = 5000
 
     def peak_bytes(windows: int) -> int:
@@ -221,7 +217,7 @@ def test_the_memory_of_a_mapped_trace_does_not_grow_with_its_length(
             (np.full((clients, 3), 1 / 3) for _ in range(windows)),
             num_clients=clients,
             num_windows=windows,
-            parameters=parameters,
+            settings=settings,
             streams=RandomStreams(0),
             scratch=tmp_path,
         )
@@ -253,7 +249,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_drawn(
             never(),
             num_clients=2,
             num_windows=3,
-            parameters=PARAMETERS,
+            settings=SETTINGS,
             streams=RandomStreams(0),
             scratch=tmp_path,
         )

@@ -20,12 +20,12 @@ Locate = Callable[[str], Path]
 
 
 class AvailabilitySource(ABC):
-    """One way to say who is online when; `Parameters` is the class of what a configuration may set."""
+    """One way to say who is online when; `Settings` is the class of what a configuration may set."""
 
-    Parameters: ClassVar[type[plugins.Parameters]] = plugins.NoParameters
+    Settings: ClassVar[type[plugins.Settings]] = plugins.NoSettings
 
-    def __init__(self, parameters: plugins.Parameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: plugins.Settings) -> None:
+        self.settings = settings
 
     @abstractmethod
     def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> Availability:

@@ -32,7 +32,7 @@ SESSIONS_SIGMA = 1.0  # of the logarithm; ours: known is only that the tail is h
 DECONVOLUTION_STEPS = 500
 
 
-class DiurnalParameters(plugins.Parameters):
+class DiurnalSettings(plugins.Settings):
     """Parameters of the source `diurnal`."""
 
     num_devices: Count = 107_749
@@ -44,19 +44,19 @@ class Diurnal(AvailabilitySource):
     """Phones on a charger, with FedScale's rhythm of the day; every client gets a generated device.
 
     >>> from pathlib import Path
-    >>> source = Diurnal(DiurnalParameters(num_devices=100))
+    >>> source = Diurnal(DiurnalSettings(num_devices=100))
     >>> phones = source.build(1000, np.random.default_rng(0), locate=Path)
     >>> phones.online(np.arange(8), 6 * 3600.0).astype(int)
     array([0, 1, 0, 0, 1, 0, 0, 1])
     """
 
-    Parameters = DiurnalParameters
+    Settings = DiurnalSettings
 
-    def __init__(self, parameters: DiurnalParameters) -> None:
-        self.parameters: DiurnalParameters = parameters
+    def __init__(self, settings: DiurnalSettings) -> None:
+        self.settings: DiurnalSettings = settings
 
     def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> IntervalAvailability:
-        num_devices = min(num_clients, self.parameters.num_devices)
+        num_devices = min(num_clients, self.settings.num_devices)
         intervals = generate(num_devices, generator)
         return IntervalAvailability(intervals, deal(num_clients, num_devices, generator))
 

@@ -26,7 +26,7 @@ UNREAD_IN_WINDOWS = ("interval",)
 UNREAD_IN_DEVICES = ("phone_model", "available_s", "n_intervals", "n_windows", "ok")
 
 
-class IntervalsParameters(plugins.Parameters):
+class IntervalsSettings(plugins.Settings):
     """Parameters of the source `intervals`."""
 
     windows: str
@@ -48,17 +48,17 @@ class IntervalsParameters(plugins.Parameters):
 class Intervals(AvailabilitySource):
     """A user's tables of intervals; each client gets a device of them, by a seeded draw."""
 
-    Parameters = IntervalsParameters
+    Settings = IntervalsSettings
 
-    def __init__(self, parameters: IntervalsParameters) -> None:
-        self.parameters: IntervalsParameters = parameters
+    def __init__(self, settings: IntervalsSettings) -> None:
+        self.settings: IntervalsSettings = settings
 
     def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> IntervalAvailability:
-        parameters = self.parameters
-        devices = None if parameters.devices is None else locate(parameters.devices)
-        windows = locate(parameters.windows)
-        intervals = read_intervals(windows, devices, parameters.align)
-        if parameters.drop_never_online:
+        settings = self.settings
+        devices = None if settings.devices is None else locate(settings.devices)
+        windows = locate(settings.windows)
+        intervals = read_intervals(windows, devices, settings.align)
+        if settings.drop_never_online:
             intervals = intervals.without_never_online()
         if not intervals.num_devices:
             raise DataFileError(windows, "no device is ever online: every interval has length 0")
@@ -68,7 +68,7 @@ class Intervals(AvailabilitySource):
 def read_intervals(
     windows: Path, devices: Path | None = None, align: Literal["origin", "time_of_day"] = "origin"
 ) -> DeviceIntervals:
-    """The intervals of the tables, device by device in the order of their ids; see IntervalsParameters.
+    """The intervals of the tables, device by device in the order of their ids; see IntervalsSettings.
 
     A device may lack its origin and period only if it has no row in `windows`: it was not traced, and is
     never online. Raises DataFileError, naming file and row, for whatever breaks a rule.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from emulator.arrays import Ints
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from emulator.seeding import RandomStreams
 from traces.images import ImageSet
 
@@ -29,9 +29,9 @@ class ConceptSamples:
 
 
 class ConceptSet(ABC):
-    """Base of concept sets; built with its own frozen parameters. Concepts are 0 .. num_concepts - 1."""
+    """Base of concept sets; built with its own frozen settings. Concepts are 0 .. num_concepts - 1."""
 
-    Parameters: ClassVar[type[Parameters]]
+    Settings: ClassVar[type[Settings]]
 
     @property
     @abstractmethod

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 from emulator.arrays import Ints
 from emulator.errors import DataFileError
 from emulator.numbers import Number
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from emulator.seeding import RandomStreams
 from traces.concepts.base import ConceptSamples, ConceptSet, Locate
 from traces.idx import read_idx_folder
@@ -26,13 +26,13 @@ STANDARDISE_FLOOR = 1e-3
 Label = Annotated[int, Number(ge=0, le=255)]  # what an idx file can hold
 
 
-class FolderParameters(Parameters):
+class FolderSettings(Settings):
     """Where the images are."""
 
     folder: str = Field(description="folder of the four idx files, plain or gzipped; only train-* is used")
 
 
-class LabelSwapsParameters(FolderParameters):
+class LabelSwapsSettings(FolderSettings):
     """Which labels change places."""
 
     swaps: tuple[tuple[Label, Label], ...] = Field(
@@ -57,19 +57,19 @@ class LabelSwaps(ConceptSet):
     Each pixel is standardised over the pool: (x - mean) / (standard deviation + 0.001).
     """
 
-    Parameters = LabelSwapsParameters
+    Settings = LabelSwapsSettings
 
-    def __init__(self, parameters: LabelSwapsParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: LabelSwapsSettings) -> None:
+        self.settings = settings
 
     @property
     def num_concepts(self) -> int:
-        return 1 + len(self.parameters.swaps)
+        return 1 + len(self.settings.swaps)
 
     def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
-        folder = locate(self.parameters.folder)
+        folder = locate(self.settings.folder)
         pool = standardised(read_idx_folder(folder))
-        for swap in self.parameters.swaps:
+        for swap in self.settings.swaps:
             if max(swap) >= pool.num_labels:
                 raise DataFileError(
                     folder,
@@ -91,12 +91,12 @@ class LabelSwaps(ConceptSet):
 
     def _names(self, num_labels: int) -> Ints:
         names = np.tile(np.arange(num_labels), (self.num_concepts, 1))
-        for concept, (one, other) in enumerate(self.parameters.swaps, start=1):
+        for concept, (one, other) in enumerate(self.settings.swaps, start=1):
             names[concept, [one, other]] = other, one
         return names
 
 
-class LabelSubsetsParameters(FolderParameters):
+class LabelSubsetsSettings(FolderSettings):
     """Which labels there are in each concept."""
 
     subsets: tuple[tuple[Label, ...], ...] = Field(
@@ -121,21 +121,21 @@ class LabelSubsets(ConceptSet):
     Standardised as in `label_swaps`.
     """
 
-    Parameters = LabelSubsetsParameters
+    Settings = LabelSubsetsSettings
 
-    def __init__(self, parameters: LabelSubsetsParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: LabelSubsetsSettings) -> None:
+        self.settings = settings
 
     @property
     def num_concepts(self) -> int:
-        return len(self.parameters.subsets)
+        return len(self.settings.subsets)
 
     def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
-        folder = locate(self.parameters.folder)
+        folder = locate(self.settings.folder)
         pool = standardised(read_idx_folder(folder))
         image = np.empty((*pattern.shape, samples), dtype=np.int64)
         for concept in np.unique(pattern).tolist():
-            labels = self.parameters.subsets[concept]
+            labels = self.settings.subsets[concept]
             deck = np.flatnonzero(np.isin(pool.labels, labels))
             if len(deck) == 0:
                 raise DataFileError(

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.numbers import Share
-from emulator.plugins import NoParameters, Parameters
+from emulator.plugins import NoSettings, Settings
 from emulator.seeding import RandomStreams
 from traces.concepts.base import ConceptSamples, ConceptSet, Locate
 from traces.images import ImageSet
@@ -62,12 +62,12 @@ class Points(ConceptSet):
 class Sine(Points):
     """Two concepts over [0, 1)^2: below a sine curve is 1, and the other way round. No noise."""
 
-    Parameters = NoParameters
+    Settings = NoSettings
     num_concepts = 2
     num_features = 2
     width = 1.0
 
-    def __init__(self, parameters: NoParameters) -> None:
+    def __init__(self, settings: NoSettings) -> None:
         pass
 
     def positive(self, points: Floats, concept: int) -> Bools:
@@ -82,7 +82,7 @@ class Circle(Points):
     80.4 % of the second's.
     """
 
-    Parameters = NoParameters
+    Settings = NoSettings
     num_concepts = 2
     num_features = 2
     width = 1.0
@@ -90,7 +90,7 @@ class Circle(Points):
     CENTRES = ((0.2, 0.5), (0.6, 0.5))
     RADII = (0.15, 0.25)
 
-    def __init__(self, parameters: NoParameters) -> None:
+    def __init__(self, settings: NoSettings) -> None:
         pass
 
     def positive(self, points: Floats, concept: int) -> Bools:
@@ -99,7 +99,7 @@ class Circle(Points):
         return outside
 
 
-class SeaParameters(Parameters):
+class SeaSettings(Settings):
     """How noisy labels are, and whether the paper or the authors' files are followed."""
 
     noise: Share = Field(0.1, description="a label's chance to be flipped, in training and test")
@@ -116,7 +116,7 @@ class Sea(Points):
     Features are not scaled. With `noise` = 0.1 no model can be right for more than 90 %.
     """
 
-    Parameters = SeaParameters
+    Settings = SeaSettings
     num_concepts = 4
     num_features = 3
     width = 10.0
@@ -124,17 +124,17 @@ class Sea(Points):
     THRESHOLDS = (9.0, 8.0, 7.0, 9.5)
     THRESHOLDS_IN_FILES = (8.0, 9.0, 7.0, 9.0)
 
-    def __init__(self, parameters: SeaParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: SeaSettings) -> None:
+        self.settings = settings
 
     def positive(self, points: Floats, concept: int) -> Bools:
         x1, x2, x3 = points.T
-        if self.parameters.feddrift_files:
+        if self.settings.feddrift_files:
             positive: Bools = x2 + x3 > self.THRESHOLDS_IN_FILES[concept]
         else:
             positive = x1 + x2 <= self.THRESHOLDS[concept]
         return positive
 
     def labels(self, points: Floats, concept: int, generator: np.random.Generator) -> Ints:
-        flipped = generator.random(len(points)) < self.parameters.noise
+        flipped = generator.random(len(points)) < self.settings.noise
         return (self.positive(points, concept) ^ flipped).astype(np.int64)

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from emulator.arrays import Floats32, Ints
 from emulator.errors import DataFileError
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from emulator.seeding import RandomStreams
 from emulator.storage.tables import TableFile, read_table
 from traces.concepts.base import ConceptSamples, ConceptSet, Locate
@@ -24,7 +24,7 @@ MAX_CELLS = 2**29
 """Features (rows x columns) that all tables together may have: two gibibytes in single precision."""
 
 
-class TablesParameters(Parameters):
+class TablesSettings(Settings):
     """Which files, and which of their columns."""
 
     files: tuple[str, ...] = Field(
@@ -44,7 +44,7 @@ class TablesParameters(Parameters):
         return features
 
     @model_validator(mode="after")
-    def _label_is_no_feature(self) -> TablesParameters:
+    def _label_is_no_feature(self) -> TablesSettings:
         if self.label is not None and self.label in (self.features or ()):
             raise ValueError(f"column {self.label!r} is the label, and cannot be a feature too")
         return self
@@ -57,17 +57,17 @@ class Tables(ConceptSet):
     Labels may be any values: over all files, the k-th smallest is class k.
     """
 
-    Parameters = TablesParameters
+    Settings = TablesSettings
 
-    def __init__(self, parameters: TablesParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: TablesSettings) -> None:
+        self.settings = settings
 
     @property
     def num_concepts(self) -> int:
-        return len(self.parameters.files)
+        return len(self.settings.files)
 
     def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
-        tables = [read_table(locate(file)) for file in self.parameters.files]
+        tables = [read_table(locate(file)) for file in self.settings.files]
         for table in tables[1:]:
             _refuse_other_columns(table, tables[0])
         for concept in np.unique(pattern).tolist():
@@ -91,8 +91,8 @@ class Tables(ConceptSet):
 
     def _columns(self, table: TableFile) -> tuple[str, list[str]]:
         """The names of the label's column and of the features'."""
-        label = table.columns[-1] if self.parameters.label is None else self.parameters.label
-        named = self.parameters.features
+        label = table.columns[-1] if self.settings.label is None else self.settings.label
+        named = self.settings.features
         features = [name for name in table.columns if name != label] if named is None else list(named)
         table.require(label, *features)
         if label in features:

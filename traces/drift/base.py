@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from emulator.arrays import Floats
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 
 class Drift(ABC):
-    """Base of drifts; built with its own frozen parameters."""
+    """Base of drifts; built with its own frozen settings."""
 
-    Parameters: ClassVar[type[Parameters]]
+    Settings: ClassVar[type[Settings]]
 
     @abstractmethod
     def shares(

@@ -11,13 +11,13 @@ from pydantic import Field
 from emulator.arrays import Floats, Ints
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Number, PositiveShare, Share
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from traces.drift.base import Drift
 
 MixCount = Annotated[int, Number(ge=1, le=10**4)]
 
 
-class MassEvent(Parameters):
+class MassEvent(Settings):
     """At `round`, `share` of all clients move to `mixes` mixes that nobody has seen before.
 
     Data arrives every `rounds_per_step` rounds: the first arrivals at `round` or later are of the new mixes.
@@ -29,7 +29,7 @@ class MassEvent(Parameters):
     mixes: MixCount = Field(4, description="how many unseen mixes they move to")
 
 
-class MixShape(Parameters):
+class MixShape(Settings):
     """What one latent mix looks like, and how far its clients stray from it."""
 
     mixes: MixCount = Field(4, description="latent label mixes at the start")
@@ -40,7 +40,7 @@ class MixShape(Parameters):
     )
 
 
-class LabelMixParameters(MixShape):
+class LabelMixSettings(MixShape):
     """How clients move between mixes."""
 
     move_probability: Share = Field(
@@ -61,10 +61,10 @@ class LabelMix(Drift):
     single moves go to, are the new ones.
     """
 
-    Parameters: ClassVar[type[Parameters]] = LabelMixParameters
+    Settings: ClassVar[type[Settings]] = LabelMixSettings
 
-    def __init__(self, parameters: LabelMixParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: LabelMixSettings) -> None:
+        self.settings = settings
 
     def shares(
         self,
@@ -75,17 +75,17 @@ class LabelMix(Drift):
         rounds_per_step: int,
         generator: np.random.Generator,
     ) -> Iterator[Floats]:
-        parameters = self.parameters
-        deck = _Deck(parameters, num_labels, generator)
-        in_use = deck.deal(parameters.mixes)
+        settings = self.settings
+        deck = _Deck(settings, num_labels, generator)
+        in_use = deck.deal(settings.mixes)
         mix = in_use[generator.integers(len(in_use), size=num_clients)]
         own = deck.own_shares(mix)
-        events = _by_step(parameters.events, rounds_per_step, first_step + num_windows - 1)
+        events = _by_step(settings.events, rounds_per_step, first_step + num_windows - 1)
         for window in range(num_windows):
             step = first_step + window
             moving = np.zeros(num_clients, dtype=bool)
             if step > 0:
-                moving = generator.random(num_clients) < parameters.move_probability
+                moving = generator.random(num_clients) < settings.move_probability
                 mix = np.where(moving, _another(mix, in_use, generator), mix)
             if step in events:
                 event = events[step]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from emulator.plugins import Parameters
-from traces.drift.label_mix import LabelMix, LabelMixParameters, MixShape
+from emulator.plugins import Settings
+from traces.drift.label_mix import LabelMix, LabelMixSettings, MixShape
 
 
 class NoDrift(LabelMix):
     """No drift: the clients of `label_mix`, none of which ever moves."""
 
-    Parameters: ClassVar[type[Parameters]] = MixShape
+    Settings: ClassVar[type[Settings]] = MixShape
 
-    def __init__(self, parameters: MixShape) -> None:
-        super().__init__(LabelMixParameters(**parameters.model_dump(), move_probability=0.0))
+    def __init__(self, settings: MixShape) -> None:
+        super().__init__(LabelMixSettings(**settings.model_dump(), move_probability=0.0))

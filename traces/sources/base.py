@@ -1,4 +1,4 @@
-"""What a trace source is: parameters in, a `Trace` out."""
+"""What a trace source is: settings in, a `Trace` out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 from emulator.seeding import RandomStreams
 from traces.trace import Trace
 
 
 @dataclass(frozen=True)
 class TraceContext:
-    """What a source is told besides its own parameters."""
+    """What a source is told besides its own settings."""
 
     rounds: int
     streams: RandomStreams
@@ -24,9 +24,9 @@ class TraceContext:
 
 
 class TraceSource(ABC):
-    """Base of trace sources; built with its own frozen parameters."""
+    """Base of trace sources; built with its own frozen settings."""
 
-    Parameters: ClassVar[type[Parameters]]
+    Settings: ClassVar[type[Settings]]
 
     @abstractmethod
     def build(self, context: TraceContext) -> Trace:

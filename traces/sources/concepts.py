@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Seed
-from emulator.plugins import ChoiceOf, Chosen, Parameters
+from emulator.plugins import ChoiceOf, Chosen, Settings
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.concepts import CONCEPT_SETS, ConceptSamples, ConceptSet
@@ -22,7 +22,7 @@ from traces.tables.even import EvenTable
 from traces.trace import Trace
 
 
-class ConceptsParameters(Parameters):
+class ConceptsSettings(Settings):
     """Which concepts, who is in which one when, and how much data there is of it."""
 
     concepts: Annotated[Chosen[ConceptSet], ChoiceOf(CONCEPT_SETS)] = Field(
@@ -58,7 +58,7 @@ class ConceptsParameters(Parameters):
         return seed
 
     @model_validator(mode="after")
-    def _has_its_concepts(self) -> ConceptsParameters:
+    def _has_its_concepts(self) -> ConceptsSettings:
         highest, available = int(self.matrix(0).max()), self.concepts.build().num_concepts
         if highest >= available:
             raise ValueError(
@@ -96,45 +96,43 @@ class Concepts(TraceSource):
     seed.
     """
 
-    Parameters = ConceptsParameters
+    Settings = ConceptsSettings
 
-    def __init__(self, parameters: ConceptsParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: ConceptsSettings) -> None:
+        self.settings = settings
 
     def build(self, context: TraceContext) -> Trace:
-        parameters = self.parameters
-        pattern = parameters.matrix(context.streams.seed)
+        settings = self.settings
+        pattern = settings.matrix(context.streams.seed)
         steps = len(pattern) - 1
-        if context.rounds > steps * parameters.rounds_per_step:
+        if context.rounds > steps * settings.rounds_per_step:
             raise ConfigurationError(
                 f"round.rounds = {context.rounds}: trace.pattern has {steps} steps of data, which at "
-                f"trace.rounds_per_step = {parameters.rounds_per_step} last for "
-                f"{steps * parameters.rounds_per_step} rounds"
+                f"trace.rounds_per_step = {settings.rounds_per_step} last for "
+                f"{steps * settings.rounds_per_step} rounds"
             )
         last_change = int(np.flatnonzero(drift_cells(pattern).any(axis=1)).max(initial=-1))
-        if context.rounds <= last_change * parameters.rounds_per_step:
+        if context.rounds <= last_change * settings.rounds_per_step:
             raise ConfigurationError(
-                f"round.rounds = {context.rounds}: at trace.rounds_per_step = {parameters.rounds_per_step} "
+                f"round.rounds = {context.rounds}: at trace.rounds_per_step = {settings.rounds_per_step} "
                 f"the run ends before data step {last_change}, at which trace.pattern still changes: "
-                f"set round.rounds above {last_change * parameters.rounds_per_step}, or lower "
+                f"set round.rounds above {last_change * settings.rounds_per_step}, or lower "
                 f"trace.rounds_per_step, or shorten the pattern"
             )
-        if 2 * pattern.size * parameters.samples_per_step > MAX_SAMPLES:
+        if 2 * pattern.size * settings.samples_per_step > MAX_SAMPLES:
             raise ConfigurationError(
-                f"trace.samples_per_step = {parameters.samples_per_step}: twice so many for each of the "
+                f"trace.samples_per_step = {settings.samples_per_step}: twice so many for each of the "
                 f"pattern's {pattern.size} cells are more than the {MAX_SAMPLES} samples a trace may hold"
             )
-        seed = context.streams.seed if parameters.data_seed == "run" else parameters.data_seed
+        seed = context.streams.seed if settings.data_seed == "run" else settings.data_seed
         streams = RandomStreams(seed)
-        samples = parameters.concepts.build().draw(
-            pattern, parameters.samples_per_step, streams, context.locate
-        )
+        samples = settings.concepts.build().draw(pattern, settings.samples_per_step, streams, context.locate)
         return Trace(
             samples.pool,
             _table(samples, context.scratch),
             retain_steps=steps,
             test_retain_steps=1,
-            rounds_per_step=parameters.rounds_per_step,
+            rounds_per_step=settings.rounds_per_step,
             noise=0.0,
             generator=streams.generator("noise"),
             concepts=pattern,

@@ -20,7 +20,7 @@ from emulator.arrays import Floats, Ints
 from emulator.errors import DataFileError
 from emulator.numbers import Count, PositiveFactor
 from emulator.storage.tables import TableFile, read_table
-from traces.draw import StreamParameters, draw_trace, num_windows, refuse_oversize
+from traces.draw import StreamSettings, draw_trace, num_windows, refuse_oversize
 from traces.idx import read_idx_folder
 from traces.sources.base import TraceContext, TraceSource
 from traces.trace import Trace
@@ -32,7 +32,7 @@ MAX_CELLS = 2**24
 country and week: 128 MiB, of which there are a few copies while the empty ones are filled."""
 
 
-class LabelReplayParameters(StreamParameters):
+class LabelReplaySettings(StreamSettings):
     """Which table, which of its columns, and what of it is replayed."""
 
     table: str = Field(description="a .csv or .parquet of observed labels")
@@ -64,48 +64,48 @@ class LabelReplay(TraceSource):
     clients still hold some: a step for each window.
     """
 
-    Parameters = LabelReplayParameters
+    Settings = LabelReplaySettings
 
-    def __init__(self, parameters: LabelReplayParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: LabelReplaySettings) -> None:
+        self.settings = settings
 
     def build(self, context: TraceContext) -> Trace:
-        parameters = self.parameters
-        table = read_table(context.locate(parameters.table))
-        images = read_idx_folder(context.locate(parameters.images))
-        counts, names = read_label_counts(table, parameters)
+        settings = self.settings
+        table = read_table(context.locate(settings.table))
+        images = read_idx_folder(context.locate(settings.images))
+        counts, names = read_label_counts(table, settings)
         if counts.shape[2] > images.num_labels:
             raise DataFileError(
                 table.path,
-                f"has {counts.shape[2]} labels in column {parameters.label!r}, but the images of "
-                f"{parameters.images} have {images.num_labels} classes; set most_common or exclude",
+                f"has {counts.shape[2]} labels in column {settings.label!r}, but the images of "
+                f"{settings.images} have {images.num_labels} classes; set most_common or exclude",
             )
         windows = counts.shape[1]
-        if windows < parameters.retain_steps:
+        if windows < settings.retain_steps:
             raise DataFileError(
                 table.path,
                 f"has {windows} windows, but clients start out with retain_rounds / rounds_per_step = "
-                f"{parameters.retain_steps} of them; lower trace.retain_rounds",
+                f"{settings.retain_steps} of them; lower trace.retain_rounds",
             )
-        if windows < parameters.num_steps(context.rounds):
+        if windows < settings.num_steps(context.rounds):
             raise DataFileError(
                 table.path,
-                f"has {windows} windows, data for {windows * parameters.rounds_per_step} rounds at "
-                f"rounds_per_step = {parameters.rounds_per_step}, but round.rounds = {context.rounds}: its "
+                f"has {windows} windows, data for {windows * settings.rounds_per_step} rounds at "
+                f"rounds_per_step = {settings.rounds_per_step}, but round.rounds = {context.rounds}: its "
                 f"clients would be without data",
             )
-        replayed = min(num_windows(parameters, context.rounds), windows)
-        refuse_oversize(parameters, len(counts) * parameters.clients_per_group, replayed)
+        replayed = min(num_windows(settings, context.rounds), windows)
+        refuse_oversize(settings, len(counts) * settings.clients_per_group, replayed)
         # Filled before it is cut, so that a shorter run replays the beginning of a longer one.
         counts = filled(counts)[:, :replayed]
         shares = counts / counts.sum(axis=2, keepdims=True)
-        each = parameters.clients_per_group
+        each = settings.clients_per_group
         return draw_trace(
             replace(images, label_names=names),
             (np.repeat(shares[:, window], each, axis=0) for window in range(replayed)),
             num_clients=len(counts) * each,
             num_windows=replayed,
-            parameters=parameters,
+            settings=settings,
             streams=context.streams,
             scratch=context.scratch,
         )
@@ -119,31 +119,31 @@ class LabelCounts(NamedTuple):
     names: tuple[str, ...]
 
 
-def read_label_counts(table: TableFile, parameters: LabelReplayParameters) -> LabelCounts:
+def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelCounts:
     """What the table says was observed; the order of its rows does not matter."""
-    table.require(parameters.group, parameters.time, parameters.label)
+    table.require(settings.group, settings.time, settings.label)
     weight = np.ones(len(table))
-    if parameters.count is not None:
-        weight = table.numbers(parameters.count, at_least=0)
+    if settings.count is not None:
+        weight = table.numbers(settings.count, at_least=0)
         with np.errstate(over="ignore"):
             total = float(weight.sum())
         if not math.isfinite(total):
-            raise DataFileError(table.path, f"the sum of {parameters.count} is larger than any number")
-    days = _days(table, parameters.time)
-    labels = np.array(table.texts(parameters.label, may_be_empty="" in parameters.exclude))
-    used = _used_rows(table, parameters, labels, days)
+            raise DataFileError(table.path, f"the sum of {settings.count} is larger than any number")
+    days = _days(table, settings.time)
+    labels = np.array(table.texts(settings.label, may_be_empty="" in settings.exclude))
+    used = _used_rows(table, settings, labels, days)
     # Summed from the smallest weight up: the order of the rows shows in no digit of a sum.
     used = used[np.argsort(weight[used], kind="stable")]
     names, label = np.unique(labels[used], return_inverse=True)
     frequency = np.bincount(label, weights=weight[used])
-    order = np.lexsort((names, -frequency))[: parameters.most_common]
+    order = np.lexsort((names, -frequency))[: settings.most_common]
     order = order[frequency[order] > 0]
     rank = np.full(len(names), -1)
     rank[order] = np.arange(len(order))
     kept = rank[label] >= 0
 
-    group = table.ids(parameters.group)[used][kept]
-    window = _windows(table, days[used], parameters.window_days)
+    group = table.ids(settings.group)[used][kept]
+    window = _windows(table, days[used], settings.window_days)
     shape = (int(group.max(initial=-1)) + 1, int(window.max(initial=-1)) + 1, len(order))
     if math.prod(shape) > MAX_CELLS:
         raise DataFileError(
@@ -154,11 +154,11 @@ def read_label_counts(table: TableFile, parameters: LabelReplayParameters) -> La
     counts = np.zeros(shape)
     np.add.at(counts, (group, window[kept], rank[label][kept]), weight[used][kept])
     observed = (counts.sum(axis=2) > 0).sum(axis=1)
-    kept_groups: Floats = counts[observed >= parameters.min_windows]
+    kept_groups: Floats = counts[observed >= settings.min_windows]
     if len(kept_groups) == 0:
         raise DataFileError(
             table.path,
-            f"no {parameters.group} was observed in min_windows = {parameters.min_windows} windows or more; "
+            f"no {settings.group} was observed in min_windows = {settings.min_windows} windows or more; "
             f"the most is {observed.max(initial=0)}: its clients would be without data",
         )
     return LabelCounts(kept_groups, tuple(names[order].tolist()))
@@ -191,16 +191,14 @@ def _days(table: TableFile, name: str) -> Floats:
     raise DataFileError(table.path, f"column {name!r} is {kind}; a time is a date, a timestamp or a number")
 
 
-def _used_rows(table: TableFile, parameters: LabelReplayParameters, labels: np.ndarray, days: Floats) -> Ints:
+def _used_rows(table: TableFile, settings: LabelReplaySettings, labels: np.ndarray, days: Floats) -> Ints:
     """Rows of a label that is not excluded, between since and until."""
     known = set(labels.tolist())
-    for name in parameters.exclude:
+    for name in settings.exclude:
         if name not in known:
-            raise DataFileError(
-                table.path, f"exclude = {name!r}: no such label in column {parameters.label!r}"
-            )
-    used = ~np.isin(labels, parameters.exclude)
-    for bound, keep in ((parameters.since, np.greater_equal), (parameters.until, np.less)):
+            raise DataFileError(table.path, f"exclude = {name!r}: no such label in column {settings.label!r}")
+    used = ~np.isin(labels, settings.exclude)
+    for bound, keep in ((settings.since, np.greater_equal), (settings.until, np.less)):
         if bound is not None:
             used &= keep(days, np.datetime64(bound, "D").astype(np.int64))
     if not used.any():

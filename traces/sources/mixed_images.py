@@ -10,7 +10,7 @@ from pydantic import Field
 
 from emulator.numbers import Count
 from emulator.plugins import ChoiceOf, Chosen
-from traces.draw import StreamParameters, draw_trace, num_windows, refuse_oversize
+from traces.draw import StreamSettings, draw_trace, num_windows, refuse_oversize
 from traces.drift import DRIFTS, Drift
 from traces.idx import read_idx_folder
 from traces.images import ImageSet, stratified_split
@@ -20,7 +20,7 @@ from traces.trace import Trace
 DIGITS_TEST_SHARE = 0.3
 
 
-class MixedImagesParameters(StreamParameters):
+class MixedImagesSettings(StreamSettings):
     """Clients whose label shares follow `drift`."""
 
     clients: Count = Field(200, description="how many clients there are")
@@ -29,7 +29,7 @@ class MixedImagesParameters(StreamParameters):
     )
 
 
-class IdxParameters(MixedImagesParameters):
+class IdxSettings(MixedImagesSettings):
     """Where the images are."""
 
     folder: str = Field(description="folder of the four idx files, plain or gzipped")
@@ -38,32 +38,32 @@ class IdxParameters(MixedImagesParameters):
 class MixedImages(TraceSource):
     """A source that pairs an image set with a drift."""
 
-    def __init__(self, parameters: MixedImagesParameters) -> None:
-        self.parameters = parameters
+    def __init__(self, settings: MixedImagesSettings) -> None:
+        self.settings = settings
 
     @abstractmethod
     def images(self, context: TraceContext) -> ImageSet:
         """The pool, already split into train and test."""
 
     def build(self, context: TraceContext) -> Trace:
-        parameters = self.parameters
-        windows = num_windows(parameters, context.rounds)
-        refuse_oversize(parameters, parameters.clients, windows)
+        settings = self.settings
+        windows = num_windows(settings, context.rounds)
+        refuse_oversize(settings, settings.clients, windows)
         images = self.images(context)
-        shares = parameters.drift.build().shares(
-            parameters.clients,
+        shares = settings.drift.build().shares(
+            settings.clients,
             windows,
             images.num_labels,
-            first_step=1 - parameters.retain_steps,
-            rounds_per_step=parameters.rounds_per_step,
+            first_step=1 - settings.retain_steps,
+            rounds_per_step=settings.rounds_per_step,
             generator=context.streams.generator("drift"),
         )
         return draw_trace(
             images,
             shares,
-            num_clients=parameters.clients,
+            num_clients=settings.clients,
             num_windows=windows,
-            parameters=parameters,
+            settings=settings,
             streams=context.streams,
             scratch=context.scratch,
         )
@@ -75,7 +75,7 @@ class Digits(MixedImages):
     UCI Optical Recognition: 1,797 images of 8x8 in 17 levels of grey.
     """
 
-    Parameters = MixedImagesParameters
+    Settings = MixedImagesSettings
 
     def images(self, context: TraceContext) -> ImageSet:
         from sklearn.datasets import load_digits
@@ -90,7 +90,7 @@ class Digits(MixedImages):
 class IdxFolder(MixedImages):
     """MNIST, Fashion-MNIST or EMNIST in the published files and split, whose labels drift."""
 
-    Parameters = IdxParameters
+    Settings = IdxSettings
 
     def images(self, context: TraceContext) -> ImageSet:
-        return read_idx_folder(context.locate(cast(IdxParameters, self.parameters).folder))
+        return read_idx_folder(context.locate(cast(IdxSettings, self.settings).folder))

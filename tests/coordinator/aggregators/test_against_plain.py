@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.aggregators.krum import Krum, KrumParameters
+from coordinator.aggregators.krum import Krum, KrumSettings
 from coordinator.aggregators.median import Median
-from coordinator.aggregators.norm_clip import NormClip, NormClipParameters
-from coordinator.aggregators.trimmed_mean import TrimmedMean, TrimmedMeanParameters
+from coordinator.aggregators.norm_clip import NormClip, NormClipSettings
+from coordinator.aggregators.trimmed_mean import TrimmedMean, TrimmedMeanSettings
 from tests.coordinator.aggregators.arrived import arrived, zero_models
 from tests.fakes import NOTHING
 
@@ -44,7 +44,7 @@ def test_the_median(count, seed):
 def test_the_trimmed_mean(count, seed, hundredths):
     delta, cut = a_delta(count, seed), hundredths * count // 100
     plain = [np.mean(sorted(column)[cut : count - cut]) for column in delta.astype(np.float64).T.tolist()]
-    part = TrimmedMean(TrimmedMeanParameters(trim=hundredths / 100))
+    part = TrimmedMean(TrimmedMeanSettings(trim=hundredths / 100))
     assert moved(part, delta) == pytest.approx(plain, rel=1e-6, abs=1e-6)
 
 
@@ -62,7 +62,7 @@ def test_krum(count, seed, tenths, keep):
         )
         scores.append((round(sum(far[: max(0, count - byzantine - 2)]), 6), own))
     best = [own for _, own in sorted(scores)[: min(keep, count - byzantine)]]
-    part = Krum(KrumParameters(byzantine=tenths / 10, keep=keep))
+    part = Krum(KrumSettings(byzantine=tenths / 10, keep=keep))
     assert moved(part, delta) == pytest.approx(
         delta[best].astype(np.float64).mean(axis=0), rel=1e-4, abs=1e-4
     )
@@ -75,5 +75,5 @@ def test_norm_clip(count, seed, max_norm):
     norms = [math.sqrt(sum(number**2 for number in row)) for row in delta.astype(np.float64).tolist()]
     longest = float(np.median(norms)) if max_norm is None else max_norm
     shorter = [min(1.0, longest / norm) * row for norm, row in zip(norms, delta.astype(float), strict=True)]
-    part = NormClip(NormClipParameters(max_norm=max_norm))
+    part = NormClip(NormClipSettings(max_norm=max_norm))
     assert moved(part, delta) == pytest.approx(np.mean(shorter, axis=0), rel=1e-5, abs=1e-6)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from coordinator.aggregators.fedavg import FedAvg, FedAvgParameters
+from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from emulator.messages import ArrayUpdates
 from tests.fakes import a_view, ints
 
@@ -18,7 +18,7 @@ def updates(model, delta, num_samples) -> ArrayUpdates:
 
 
 def fedavg(weighting: str = "samples") -> FedAvg:
-    return FedAvg(FedAvgParameters(weighting=weighting))
+    return FedAvg(FedAvgSettings(weighting=weighting))
 
 
 # Bank rows 0, 1, 2 have ids 4, 9, 5.
@@ -74,4 +74,4 @@ def test_nothing_came_back_nothing_changes():
 
 def test_unknown_weightings_are_refused():
     with pytest.raises(ValueError, match="'samples' or 'uniform'"):
-        FedAvgParameters(weighting="loss")
+        FedAvgSettings(weighting="loss")

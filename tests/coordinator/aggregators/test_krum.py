@@ -1,12 +1,12 @@
 import pytest
 
-from coordinator.aggregators.krum import Krum, KrumParameters
+from coordinator.aggregators.krum import Krum, KrumSettings
 from tests.coordinator.aggregators.arrived import arrived, zero_models
 
 
 def moved(delta, byzantine: float = 0.2, keep: int = 1, **more) -> list[list[float]]:
     updates = arrived(delta, **more)
-    part = Krum(KrumParameters(byzantine=byzantine, keep=keep))
+    part = Krum(KrumSettings(byzantine=byzantine, keep=keep))
     view = zero_models(int(updates.model.max()) + 1, updates.delta.shape[1])
     return part.aggregate(updates, view).tolist()
 
@@ -59,4 +59,4 @@ def test_distances_are_over_all_parameters():
 @pytest.mark.parametrize(("key", "value"), [("byzantine", 0.5), ("keep", 0)])
 def test_what_no_krum_can_withstand_is_refused(key, value):
     with pytest.raises(ValueError, match=key):
-        KrumParameters(**{key: value})
+        KrumSettings(**{key: value})

@@ -1,12 +1,12 @@
 import pytest
 
-from coordinator.aggregators.norm_clip import NormClip, NormClipParameters
+from coordinator.aggregators.norm_clip import NormClip, NormClipSettings
 from tests.coordinator.aggregators.arrived import arrived, zero_models
 
 
 def moved(delta, max_norm=None, weighting="samples", **more) -> list[list[float]]:
     updates = arrived(delta, **more)
-    part = NormClip(NormClipParameters(max_norm=max_norm, weighting=weighting))
+    part = NormClip(NormClipSettings(max_norm=max_norm, weighting=weighting))
     view = zero_models(int(updates.model.max()) + 1, updates.delta.shape[1])
     return part.aggregate(updates, view).tolist()
 
@@ -41,4 +41,4 @@ def test_updates_of_nothing_are_nothing():
 
 def test_a_norm_of_zero_is_refused():
     with pytest.raises(ValueError, match="greater than 0"):
-        NormClipParameters(max_norm=0)
+        NormClipSettings(max_norm=0)

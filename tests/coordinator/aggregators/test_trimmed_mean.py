@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from coordinator.aggregators.trimmed_mean import TrimmedMean, TrimmedMeanParameters
+from coordinator.aggregators.trimmed_mean import TrimmedMean, TrimmedMeanSettings
 from tests.coordinator.aggregators.arrived import arrived, zero_models
 
 
 def moved(delta, trim: float, **more) -> list[list[float]]:
     updates = arrived(delta, **more)
-    part = TrimmedMean(TrimmedMeanParameters(trim=trim))
+    part = TrimmedMean(TrimmedMeanSettings(trim=trim))
     return part.aggregate(updates, zero_models(1, updates.delta.shape[1])).tolist()
 
 
@@ -46,4 +46,4 @@ def test_samples_do_not_weigh_but_who_has_none_is_not_heard():
 
 def test_half_of_all_cannot_be_left_out():
     with pytest.raises(ValueError, match=r"less than 0\.5"):
-        TrimmedMeanParameters(trim=0.5)
+        TrimmedMeanSettings(trim=0.5)

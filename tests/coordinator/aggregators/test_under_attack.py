@@ -13,7 +13,7 @@ TARGET = np.array([1.0, -2.0, 3.0], dtype=np.float32)
 def distance_after(name: str, rounds: int = 12) -> float:
     """How far from the target a model is which begins at zero, and goes half of the way in each round."""
     part = AGGREGATORS.find(name)
-    aggregator = part(part.Parameters())
+    aggregator = part(part.Settings())
     models = np.zeros((1, 3), dtype=np.float32)
     for round_ in range(rounds):
         noise = np.random.default_rng(round_).normal(0, 0.01, (10, 3))
@@ -37,10 +37,10 @@ def test_a_trimmed_mean_arrives_where_as_many_are_cut_as_lie():
     delta = np.full((10, 3), 0.5)
     delta[[2, 7]] *= -10
     view = a_view(models=np.zeros((1, 3)), model_ids=[0])
-    cut = part(part.Parameters(trim=0.2)).aggregate(arrived(delta), view)
+    cut = part(part.Settings(trim=0.2)).aggregate(arrived(delta), view)
     assert cut.tolist() == [[0.5] * 3]
     # With one cut at each end the second liar stays among eight: (7 x 0.5 - 5) / 8.
-    assert part(part.Parameters(trim=0.1)).aggregate(arrived(delta), view).tolist() == [[-0.1875] * 3]
+    assert part(part.Settings(trim=0.1)).aggregate(arrived(delta), view).tolist() == [[-0.1875] * 3]
 
 
 def test_clipped_liars_slow_a_mean_but_do_not_carry_it_away():

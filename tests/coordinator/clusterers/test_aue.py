@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from coordinator.clusterers.aue import Aue, AueParameters, AuePerClient
-from coordinator.memories.claimed import Claimed, ClaimedParameters
+from coordinator.clusterers.aue import Aue, AuePerClient, AueSettings
+from coordinator.memories.claimed import Claimed, ClaimedSettings
 from coordinator.view import Answers
 from emulator.messages import SampleRanges, Scores
 from tests.fakes import a_view
@@ -47,7 +47,7 @@ def grown(aue, steps, errors=None):
 
 
 def test_it_starts_with_one_model_which_serves_alone():
-    aue = Aue(AueParameters())
+    aue = Aue(AueSettings())
     assignment = grown(aue, 1)
     assert assignment.members.tolist() == [[0], [0]]
     plan = aue.serve(view_of(assignment, 0))
@@ -56,7 +56,7 @@ def test_it_starts_with_one_model_which_serves_alone():
 
 
 def test_every_data_step_brings_a_new_model_and_shifts_the_others():
-    aue = Aue(AueParameters(num_models=3))
+    aue = Aue(AueSettings(num_models=3))
     assignment = grown(aue, 2)
     view = view_of(assignment, 2, Clients(np.full((2, 2), 0.25)))
     new = aue.on_data(view)
@@ -67,7 +67,7 @@ def test_every_data_step_brings_a_new_model_and_shifts_the_others():
 
 
 def test_the_oldest_model_goes_when_the_ensemble_is_full_and_is_not_asked_about():
-    aue = Aue(AueParameters(num_models=3))
+    aue = Aue(AueSettings(num_models=3))
     assignment = grown(aue, 3)
     clients = Clients(np.full((2, 3), 0.25))
     view = view_of(assignment, 3, clients)
@@ -81,7 +81,7 @@ def test_the_weights_by_hand():
     # Two labels: MSE_r = 1/4. Over the fleet the errors are (30 x 0.1 + 10 x 0.7) / 40 = 1/4 and
     # (30 x 0.7 + 10 x 0.9) / 40 = 3/4. So the weights are as 1 / (1/4) = 4, 1 / (1/4 + 1/4) = 2 and
     # 1 / (1/4 + 3/4) = 1.
-    aue = Aue(AueParameters())
+    aue = Aue(AueSettings())
     assignment = grown(aue, 2)
     new = aue.on_data(view_of(assignment, 2, Clients([[0.1, 0.7], [0.7, 0.9]])))
     plan = aue.serve(view_of(new, 2))
@@ -91,7 +91,7 @@ def test_the_weights_by_hand():
 
 def test_per_client_each_weighs_by_its_own_errors():
     # Client 0 has errors of 1/4 and 3/4, as above; client 1 has 3/4 and 1/4.
-    aue = AuePerClient(AueParameters())
+    aue = AuePerClient(AueSettings())
     assignment = grown(aue, 2)
     new = aue.on_data(view_of(assignment, 2, Clients([[0.25, 0.75], [0.75, 0.25]])))
     assert aue.serve(view_of(new, 2)).weights == pytest.approx(np.array([[4, 2, 1], [4, 1, 2]]) / 7)
@@ -99,14 +99,14 @@ def test_per_client_each_weighs_by_its_own_errors():
 
 @pytest.mark.parametrize("missing", [{"offline": [1]}, {"counts": (30, 0)}])
 def test_per_client_whoever_cannot_tell_weighs_as_the_fleet_does(missing):
-    aue = AuePerClient(AueParameters())
+    aue = AuePerClient(AueSettings())
     assignment = grown(aue, 2)
     new = aue.on_data(view_of(assignment, 2, Clients([[0.25, 0.75], [0.75, 0.25]], **missing)))
     assert aue.serve(view_of(new, 2)).weights == pytest.approx(np.array([[4, 2, 1], [4, 2, 1]]) / 7)
 
 
 def test_errors_that_nobody_measured_are_those_of_a_random_guess():
-    aue = Aue(AueParameters())
+    aue = Aue(AueSettings())
     assignment = grown(aue, 2)
     new = aue.on_data(view_of(assignment, 2, Clients([[0, 0], [0, 0]], counts=(0, 0))))
     assert aue.serve(view_of(new, 2)).weights == pytest.approx(np.array([[2, 1, 1]] * 2) / 4)
@@ -114,7 +114,7 @@ def test_errors_that_nobody_measured_are_those_of_a_random_guess():
 
 def test_off_by_one_each_model_counts_by_the_next_older_error_and_the_oldest_by_nothing():
     # The weights above, 4, 2 and 1, become 4, 1 and 0.
-    aue = Aue(AueParameters(feddrift_aue_offbyone=True))
+    aue = Aue(AueSettings(feddrift_aue_offbyone=True))
     assignment = grown(aue, 2)
     assert aue.serve(view_of(assignment, 1)).weights.tolist() == [[1, 0], [1, 0]]
     new = aue.on_data(view_of(assignment, 2, Clients([[0.25, 0.75], [0.25, 0.75]])))
@@ -123,7 +123,7 @@ def test_off_by_one_each_model_counts_by_the_next_older_error_and_the_oldest_by_
 
 def test_errors_may_be_measured_again_after_every_aggregation():
     updates = Clients([[9.0, 0.25, 0.75], [9.0, 0.25, 0.75]])
-    by_data, by_updates = Aue(AueParameters()), Aue(AueParameters(weigh="updates"))
+    by_data, by_updates = Aue(AueSettings()), Aue(AueSettings(weigh="updates"))
     for aue in (by_data, by_updates):
         assignment = grown(aue, 3, errors=np.zeros((2, 9)))
         assert aue.on_updates(view_of(assignment, 2, updates)) is None
@@ -134,7 +134,7 @@ def test_errors_may_be_measured_again_after_every_aggregation():
 
 
 def test_between_data_steps_nothing_changes():
-    aue = Aue(AueParameters())
+    aue = Aue(AueSettings())
     assignment = grown(aue, 2)
     assert aue.on_data(view_of(assignment, 2, changed=())) is None
     # Client 1 comes online, and with it the data of a step that the ensemble has a model for.
@@ -142,7 +142,7 @@ def test_between_data_steps_nothing_changes():
 
 
 def test_with_claims_a_model_trains_on_all_steps_since_it_was_made():
-    aue, memory = Aue(AueParameters(num_models=3)), Claimed(ClaimedParameters())
+    aue, memory = Aue(AueSettings(num_models=3)), Claimed(ClaimedSettings())
     assignment = None
     for step in range(5):
         assignment = aue.on_data(view_of(assignment, step, Clients(np.full((2, 9), 0.25))))

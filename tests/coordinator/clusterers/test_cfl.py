@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from coordinator.assignment import Assignment
-from coordinator.clusterers.cfl import Cfl, CflParameters, bipartition
+from coordinator.clusterers.cfl import Cfl, CflSettings, bipartition
 from emulator.messages import ArrayUpdates
 from tests.fakes import a_view
 
@@ -36,9 +36,9 @@ def view_of(members, updates, round_=0, ids=None):
     )
 
 
-def after_early(**parameters) -> Cfl:
+def after_early(**settings) -> Cfl:
     """A clusterer that saw EARLY of four clients."""
-    cfl = Cfl(CflParameters(**parameters))
+    cfl = Cfl(CflSettings(**settings))
     assert cfl.on_updates(view_of([0] * 4, updates_of(EARLY))) is None
     return cfl
 
@@ -49,13 +49,13 @@ def models_after(split: Assignment, view) -> list[list[float]]:
 
 
 def test_everybody_starts_in_one_cluster():
-    assignment = Cfl(CflParameters()).on_data(a_view(num_clients=3))
+    assignment = Cfl(CflSettings()).on_data(a_view(num_clients=3))
     assert assignment.members.tolist() == [[0]] * 3
     assert assignment.num_models == 1
 
 
 def test_new_data_move_nobody():
-    assert Cfl(CflParameters()).on_data(view_of([0] * 4, None)) is None
+    assert Cfl(CflSettings()).on_data(view_of([0] * 4, None)) is None
 
 
 def test_a_cluster_that_settled_while_its_clients_pull_apart_is_split():
@@ -77,7 +77,7 @@ def test_children_may_both_start_from_the_common_initialisation():
 
 def test_a_cluster_whose_mean_update_is_the_longest_yet_is_not_tested():
     # In the first round every mean is.
-    cfl = Cfl(CflParameters())
+    cfl = Cfl(CflSettings())
     assert cfl.on_updates(view_of([0] * 4, updates_of(TORN))) is None
 
 
@@ -93,7 +93,7 @@ def test_a_cluster_within_the_thresholds_stays_whole(deltas):
 
 
 def test_given_thresholds_hold_from_the_first_round():
-    cfl = Cfl(CflParameters(eps1=0.6, eps2=7))
+    cfl = Cfl(CflSettings(eps1=0.6, eps2=7))
     assert cfl.on_updates(view_of([0] * 4, updates_of(TORN))).members.tolist() == [[0], [1], [0], [1]]
 
 

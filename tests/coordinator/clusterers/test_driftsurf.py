@@ -1,8 +1,8 @@
 import numpy as np
 
 from coordinator.assignment import Assignment
-from coordinator.clusterers.driftsurf import DriftSurf, DriftSurfParameters
-from coordinator.memories.claimed import Claimed, ClaimedParameters
+from coordinator.clusterers.driftsurf import DriftSurf, DriftSurfSettings
+from coordinator.memories.claimed import Claimed, ClaimedSettings
 from coordinator.view import Answers
 from emulator.messages import SampleRanges, Scores
 from tests.fakes import a_view
@@ -15,9 +15,9 @@ class Story:
     Models are told by their numbers, in the order in which they were made.
     """
 
-    def __init__(self, **parameters) -> None:
-        self.clusterer = DriftSurf(DriftSurfParameters(**parameters))
-        self.memory = Claimed(ClaimedParameters(window=10))
+    def __init__(self, **settings) -> None:
+        self.clusterer = DriftSurf(DriftSurfSettings(**settings))
+        self.memory = Claimed(ClaimedSettings(window=10))
         self.step = 0
         self.assignment = None
         self.models: list[int] = []
@@ -66,7 +66,7 @@ class Story:
 
 
 def test_everybody_trains_two_models_of_the_common_initialisation():
-    assignment = DriftSurf(DriftSurfParameters()).on_data(a_view(num_clients=3))
+    assignment = DriftSurf(DriftSurfSettings()).on_data(a_view(num_clients=3))
     assert assignment.members.tolist() == [[0, 1]] * 3
     assert assignment.lane.tolist() == [0] * 3
     assert (assignment.mixing @ assignment.extra).tolist() == [[0, 0], [0, 0]]

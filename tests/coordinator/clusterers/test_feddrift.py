@@ -1,19 +1,19 @@
 import numpy as np
 
-from coordinator.clusterers.feddrift import FedDrift, FedDriftParameters
+from coordinator.clusterers.feddrift import FedDrift, FedDriftSettings
 from coordinator.view import ClaimedBy
 from tests.coordinator.clusterers.scored import Story
 
 ALIKE = [[0.9, 0.9], [0.9, 0.9]]
 
 
-def a_story(clients: int, *, window: bool = False, **parameters) -> Story:
-    return Story(FedDrift(FedDriftParameters(**parameters)), clients, window=window).start()
+def a_story(clients: int, *, window: bool = False, **settings) -> Story:
+    return Story(FedDrift(FedDriftSettings(**settings)), clients, window=window).start()
 
 
-def two_isolated(clients: int = 4, **parameters) -> Story:
+def two_isolated(clients: int = 4, **settings) -> Story:
     """The last two clients drifted at data step 2, each to a model of its own: rows 1 and 2."""
-    story = a_story(clients, **parameters)
+    story = a_story(clients, **settings)
     story.step([[0.9]] * clients)
     story.step([[0.9]] * (clients - 2) + [[0.2], [0.3]])
     assert story.rows == [0] * (clients - 2) + [1, 2]

@@ -1,13 +1,13 @@
 import numpy as np
 
-from coordinator.clusterers.feddrift import FedDriftParameters
+from coordinator.clusterers.feddrift import FedDriftSettings
 from coordinator.clusterers.feddrift_c import FedDriftC
 from tests.coordinator.clusterers.scored import Story
 
 
 def isolated(count: int, seed: int = 0, clients: int = 4) -> Story:
     """The last `count` clients drifted at data step 2; their models were trained to their row's number."""
-    story = Story(FedDriftC(FedDriftParameters()), clients, seed=seed).start()
+    story = Story(FedDriftC(FedDriftSettings()), clients, seed=seed).start()
     story.step([[0.9]] * clients)
     story.step([[0.9]] * (clients - count) + [[0.2]] * count)
     assert story.rows == [0] * (clients - count) + list(range(1, count + 1))
@@ -104,7 +104,7 @@ def test_the_client_of_the_model_that_is_kept_is_measured_against_its_accuracy_a
 def test_without_a_model_to_choose_from_a_late_client_stays_where_it_is_until_the_next_data_step():
     def drifted_again(seed: int) -> Story:
         """Both of two clients are isolated; then client 1 is offline while client 0 drifts again."""
-        story = Story(FedDriftC(FedDriftParameters()), 2, window=True, seed=seed).start()
+        story = Story(FedDriftC(FedDriftSettings()), 2, window=True, seed=seed).start()
         story.step([[0.9], [0.9]])
         story.step([[0.2], [0.2]])
         assert story.rows == [1, 2]

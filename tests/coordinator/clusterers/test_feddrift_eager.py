@@ -1,12 +1,12 @@
 import pytest
 
-from coordinator.clusterers.accuracy_drift import AccuracyDriftParameters
+from coordinator.clusterers.accuracy_drift import AccuracyDriftSettings
 from coordinator.clusterers.feddrift_eager import FedDriftEager
 from tests.coordinator.clusterers.scored import Story
 
 
-def a_story(clients: int, seed: int = 0, window: bool = False, **parameters) -> Story:
-    part = FedDriftEager(AccuracyDriftParameters(**parameters))
+def a_story(clients: int, seed: int = 0, window: bool = False, **settings) -> Story:
+    part = FedDriftEager(AccuracyDriftSettings(**settings))
     return Story(part, clients, seed=seed, window=window).start()
 
 
@@ -46,9 +46,9 @@ def test_slow_falls_are_compared_step_by_step_and_are_no_drift():
     assert answers == [None] * 4
 
 
-def two_models(**parameters) -> Story:
+def two_models(**settings) -> Story:
     """Of three clients, the last is on a second model."""
-    story = a_story(3, **parameters)
+    story = a_story(3, **settings)
     story.step([[0.9], [0.9], [0.9]])
     story.step([[0.9], [0.9], [0.2]])
     assert story.rows == [0, 0, 1]
@@ -179,4 +179,4 @@ def test_while_all_models_are_used_drifted_clients_stay_with_their_best():
 @pytest.mark.parametrize("delta", [0.0, -0.1, 1.5])
 def test_delta_is_a_share_above_zero(delta):
     with pytest.raises(ValueError, match="delta"):
-        AccuracyDriftParameters(delta=delta)
+        AccuracyDriftSettings(delta=delta)

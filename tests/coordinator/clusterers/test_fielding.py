@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from coordinator.assignment import Assignment, Fit
-from coordinator.clusterers.fielding import Fielding, FieldingParameters
+from coordinator.clusterers.fielding import Fielding, FieldingSettings
 from emulator.messages import Trigger
 from tests.fakes import FakeExecutor, FakeStream, Population, a_view, one_hot
 
@@ -12,9 +12,9 @@ NEVER = 1e9  # a threshold that no shift reaches
 class Story:
     """A Fielding clusterer that is told of one drift after another."""
 
-    def __init__(self, reports, **parameters) -> None:
+    def __init__(self, reports, **settings) -> None:
         self.reports = np.array(reports, dtype=np.float64)
-        self.clusterer = Fielding(FieldingParameters(**parameters))
+        self.clusterer = Fielding(FieldingSettings(**settings))
         self.assignment: Assignment | None = None
         self.round = 0
         self.triggers: list[Trigger] = []
@@ -42,9 +42,9 @@ class Story:
         return self.assignment.lane.tolist()
 
 
-def two_clusters(**parameters) -> Story:
+def two_clusters(**settings) -> Story:
     """{0, 1, 2} on label 0 and {3, 4, 5} on label 1, of three labels."""
-    return Story(one_hot(0, 0, 0, 1, 1, 1, of=3), **parameters)
+    return Story(one_hot(0, 0, 0, 1, 1, 1, of=3), **settings)
 
 
 def test_it_clusters_everybody_at_first():
@@ -122,7 +122,7 @@ def test_an_empty_cluster_gets_no_participants():
     played = Population(
         FakeExecutor([1, 1, 0.5, 0.5], pull=1.0),
         stream=FakeStream([before, after]),
-        clusterer=Fielding(FieldingParameters(threshold=NEVER)),
+        clusterer=Fielding(FieldingSettings(threshold=NEVER)),
         participants=2,
         rounds=2,
     ).play()
@@ -215,7 +215,7 @@ def test_the_log_of_a_run_says_why_nobody_was_clustered_anew():
         Population(
             FakeExecutor([1.0] * 4),
             stream=FakeStream([quiet, quiet, slight, large]),
-            clusterer=Fielding(FieldingParameters(max_clusters=3)),
+            clusterer=Fielding(FieldingSettings(max_clusters=3)),
             rounds=4,
         )
         .play()
@@ -300,7 +300,7 @@ def test_a_threshold_of_zero_reclusters_at_every_drift_even_of_a_report_that_is_
 )
 def test_a_threshold_is_a_number_or_never(threshold, problem):
     with pytest.raises(ValueError, match=problem):
-        FieldingParameters(threshold=threshold)
+        FieldingSettings(threshold=threshold)
 
 
 def test_clients_can_begin_in_more_clusters_than_stand_out():
@@ -367,7 +367,7 @@ def test_a_global_clustering_says_on_how_many_clients_it_rests_and_a_move_does_n
 
 
 def test_the_reports_it_sees_are_not_written_to():
-    clusterer = Fielding(FieldingParameters())
+    clusterer = Fielding(FieldingSettings())
     reports = one_hot(0, 0, 1, 1, of=2)
     reports.flags.writeable = False
     first = clusterer.on_data(a_view(reports))
@@ -378,7 +378,7 @@ def test_the_reports_it_sees_are_not_written_to():
 
 
 def test_a_first_assignment_starts_from_the_initialisation_that_all_methods_share():
-    assignment = Fielding(FieldingParameters()).on_data(a_view(one_hot(0, 1, 0, of=2)))
+    assignment = Fielding(FieldingSettings()).on_data(a_view(one_hot(0, 1, 0, of=2)))
     assert assignment is not None
     assert (assignment.mixing @ assignment.extra).tolist() == [[0, 0], [0, 0]]
     assert assignment.members.tolist() == [[0], [1], [0]]

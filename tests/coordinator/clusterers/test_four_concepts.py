@@ -18,7 +18,7 @@ class Game:
 
     def __init__(self, name: str) -> None:
         part = CLUSTERERS.find(name)
-        self.story = Story(part(part.Parameters()), NUM_CLIENTS)
+        self.story = Story(part(part.Settings()), NUM_CLIENTS)
         self.claims = np.zeros((1, 4))  # (M, concepts) client steps claimed
         self.used: list[list[int]] = []
         self.num_models: list[int] = []

@@ -1,6 +1,6 @@
 import numpy as np
 
-from coordinator.clusterers.ifca import Ifca, IfcaParameters
+from coordinator.clusterers.ifca import Ifca, IfcaSettings
 from coordinator.view import Answers
 from emulator.messages import Scores
 from tests.fakes import a_view, ints
@@ -22,9 +22,9 @@ class Clients:
         return Answers(online, Scores(self.counts[online], **{metric: self.scores[np.ix_(online, models)]}))
 
 
-def started(num_clients=4, **parameters):
+def started(num_clients=4, **settings):
     """A clusterer and its first assignment."""
-    ifca = Ifca(IfcaParameters(**parameters))
+    ifca = Ifca(IfcaSettings(**settings))
     return ifca, ifca.on_data(a_view(num_clients=num_clients))
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coordinator.clusterers.kue import Kue, KueParameters, kappas
+from coordinator.clusterers.kue import Kue, KueSettings, kappas
 from coordinator.view import Answers
 from emulator.errors import ConfigurationError
 from emulator.messages import ArrayUpdates, Scores
@@ -55,7 +55,7 @@ def heard(*correct):
 
 
 def started(num_models=4, **view):
-    kue = Kue(KueParameters(num_models=num_models))
+    kue = Kue(KueSettings(num_models=num_models))
     return kue, kue.on_data(view_of(**view))
 
 
@@ -97,7 +97,7 @@ def test_masks_are_those_of_the_seed():
 
 
 def test_a_model_without_a_mask_is_refused_in_one_clear_line():
-    kue = Kue(KueParameters())
+    kue = Kue(KueSettings())
     kue.check(LAYOUT, knows_concepts=False)
     with pytest.raises(ConfigurationError, match=r"no tensor 'mask', only weight: .* kind = \"masked\""):
         kue.check({"weight": Segment(0, 7, (7,))}, knows_concepts=True)

@@ -4,14 +4,14 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from coordinator.clusterers import partition as partition_module
-from coordinator.clusterers.partition import PartitionParameters, first_distinct, means, nearest, partition
+from coordinator.clusterers.partition import PartitionSettings, first_distinct, means, nearest, partition
 from tests.fakes import ints, one_hot
 
-DEFAULTS = PartitionParameters()
+DEFAULTS = PartitionSettings()
 
 
-def found(reports, parameters: PartitionParameters = DEFAULTS, seed: int = 0):
-    return partition(np.array(reports, dtype=np.float64), parameters, np.random.default_rng(seed))
+def found(reports, settings: PartitionSettings = DEFAULTS, seed: int = 0):
+    return partition(np.array(reports, dtype=np.float64), settings, np.random.default_rng(seed))
 
 
 def groups(centers: int, each: int, seed: int = 0, labels: int = 6, spread: float = 300.0):
@@ -78,7 +78,7 @@ def test_k_is_the_one_of_the_largest_silhouette():
     # No clear groups, many k come close; for the last three seeds, L2 silhouettes would choose another.
     for seed in (0, 1, 15, 21, 35):
         reports = np.random.default_rng(seed).dirichlet(np.full(8, 0.3), size=40)
-        answer = found(reports, PartitionParameters(max_clusters=7), seed)
+        answer = found(reports, PartitionSettings(max_clusters=7), seed)
         generator = np.random.default_rng(seed)
         scored = []
         for k in range(2, 8):
@@ -92,7 +92,7 @@ def test_k_is_the_one_of_the_largest_silhouette():
 
 def test_no_more_clusters_are_tried_than_allowed():
     reports, _ = groups(5, each=6)
-    assert found(reports, PartitionParameters(max_clusters=3)).members.max() + 1 <= 3
+    assert found(reports, PartitionSettings(max_clusters=3)).members.max() + 1 <= 3
 
 
 def test_identical_reports_are_one_cluster():
@@ -118,14 +118,14 @@ def test_a_handful_of_clients(reports, members):
 
 def test_of_many_clients_a_subsample_is_enough_to_choose_k():
     reports, members = groups(4, each=60)
-    answer = found(reports, PartitionParameters(silhouette_clients=40))
+    answer = found(reports, PartitionSettings(silhouette_clients=40))
     assert same_grouping(answer.members, members)
     assert len(answer.centers) == 4
 
 
 def test_of_many_clients_centres_are_fitted_to_a_subsample_and_everybody_joins_the_nearest():
     reports, members = groups(4, each=60)
-    answer = found(reports, PartitionParameters(kmeans_clients=50, silhouette_clients=30))
+    answer = found(reports, PartitionSettings(kmeans_clients=50, silhouette_clients=30))
     assert same_grouping(answer.members, members)
     for cluster, center in enumerate(answer.centers):  # the means of everybody, not of the subsample
         assert center == pytest.approx(reports[answer.members == cluster].mean(axis=0), abs=1e-15)
@@ -137,13 +137,13 @@ def test_of_many_clients_centres_are_fitted_to_a_subsample_and_everybody_joins_t
 )
 def test_it_says_how_many_clients_it_looked_at(bounds, fitted):
     reports, _ = groups(4, each=60)
-    answer = found(reports, PartitionParameters(**bounds)).fitted
+    answer = found(reports, PartitionSettings(**bounds)).fitted
     assert (answer.kmeans_clients, answer.silhouette_clients) == fitted
 
 
 def test_a_bound_that_all_clients_are_within_changes_no_bit():
     reports = np.random.default_rng(8).dirichlet(np.full(8, 0.3), size=60)
-    within = PartitionParameters(kmeans_clients=60, silhouette_clients=60)
+    within = PartitionSettings(kmeans_clients=60, silhouette_clients=60)
     one, other = np.random.default_rng(3), np.random.default_rng(3)
     answers = [partition(reports, DEFAULTS, one), partition(reports, within, other)]
     assert answers[0].members.tobytes() == answers[1].members.tobytes()
@@ -159,8 +159,8 @@ def test_a_bound_on_k_means_alone_leaves_the_clients_that_are_scored_as_they_wer
     monkeypatch.setattr(
         partition_module, "silhouettes", lambda of, parts: seen.append(of.copy()) or scored(of, parts)
     )
-    found(reports, PartitionParameters(silhouette_clients=40))
-    found(reports, PartitionParameters(silhouette_clients=40, kmeans_clients=100))
+    found(reports, PartitionSettings(silhouette_clients=40))
+    found(reports, PartitionSettings(silhouette_clients=40, kmeans_clients=100))
     assert seen[0].tolist() == seen[1].tolist()
 
 
@@ -168,7 +168,7 @@ def test_of_equal_silhouettes_the_smallest_k_is_taken_whatever_the_last_digits(m
     reports, _ = groups(4, each=10)
     for scores, k in (([0.1, 0.5 - 1e-12, 0.5], 3), ([0.1, 0.5 - 1e-6, 0.5], 4), ([np.nan, 0.2, 0.2], 3)):
         monkeypatch.setattr(partition_module, "silhouettes", lambda *_, scores=scores: np.array(scores))
-        assert len(found(reports, PartitionParameters(max_clusters=4)).centers) == k
+        assert len(found(reports, PartitionSettings(max_clusters=4)).centers) == k
 
 
 def test_a_subsample_of_identical_reports_leaves_everybody_in_one_cluster():
@@ -176,7 +176,7 @@ def test_a_subsample_of_identical_reports_leaves_everybody_in_one_cluster():
     reports[7] = [0.0, 1.0]
     sizes = set()
     for seed in range(20):
-        answer = found(reports, PartitionParameters(kmeans_clients=100), seed)
+        answer = found(reports, PartitionSettings(kmeans_clients=100), seed)
         sizes.add(tuple(np.bincount(answer.members).tolist()))
     assert sizes == {(200,), (199, 1)}  # the odd one out is in half of the subsamples
 
@@ -186,7 +186,7 @@ def test_a_subsample_that_meets_one_cluster_alone_decides_nothing():
     reports = np.tile([1.0, 0.0], (200, 1))
     reports[7], reports[90] = [0.0, 1.0], [0.1, 0.9]
     for seed in range(5):
-        answer = found(reports, PartitionParameters(silhouette_clients=10), seed)
+        answer = found(reports, PartitionSettings(silhouette_clients=10), seed)
         assert answer.members.min() == 0
         assert np.bincount(answer.members).all()
 
@@ -194,7 +194,7 @@ def test_a_subsample_that_meets_one_cluster_alone_decides_nothing():
 def test_a_subsample_of_one_client_from_each_cluster_decides_nothing():
     # Eleven clients that share nothing, at most ten clusters: the sample of ten can miss the one pair.
     for seed in range(20):
-        answer = found(np.eye(11), PartitionParameters(silhouette_clients=10), seed)
+        answer = found(np.eye(11), PartitionSettings(silhouette_clients=10), seed)
         assert np.bincount(answer.members).all()
 
 
@@ -202,8 +202,8 @@ def test_a_subsample_of_one_client_from_each_cluster_decides_nothing():
 def test_the_number_of_threads_changes_no_bit(threads):
     reports = np.random.default_rng(8).dirichlet(np.full(10, 0.5), size=600)
     with threadpool_limits(threads):
-        answer = found(reports, PartitionParameters(max_clusters=5, starts=2))
-    alone = found(reports, PartitionParameters(max_clusters=5, starts=2))
+        answer = found(reports, PartitionSettings(max_clusters=5, starts=2))
+    alone = found(reports, PartitionSettings(max_clusters=5, starts=2))
     assert answer.members.tobytes() == alone.members.tobytes()
     assert answer.centers.tobytes() == alone.centers.tobytes()
 
@@ -259,19 +259,19 @@ def test_an_empty_cluster_keeps_the_centre_it_had():
 
 def test_it_says_the_silhouette_of_each_k_that_was_tried():
     reports, _ = groups(3, each=8)
-    silhouettes = found(reports, PartitionParameters(max_clusters=5)).fitted.silhouettes
+    silhouettes = found(reports, PartitionSettings(max_clusters=5)).fitted.silhouettes
     assert list(silhouettes) == [2, 3, 4, 5]
     assert max(silhouettes, key=silhouettes.get) == 3
     members = found(reports).members
     assert silhouettes[3] == pytest.approx(naive_silhouette(reports, members), abs=1e-12)
-    narrow = PartitionParameters(min_clusters=4, max_clusters=5)
+    narrow = PartitionSettings(min_clusters=4, max_clusters=5)
     assert list(found(reports, narrow).fitted.silhouettes) == [4, 5]
     assert found(one_hot(0, 1, 1, of=2)).fitted.silhouettes == {}
 
 
 def test_a_silhouette_that_is_not_defined_is_none():
     reports = np.concatenate([np.tile([1.0, 0, 0, 0], (400, 1)), np.eye(4)[1:]])
-    fitted = found(reports, PartitionParameters(silhouette_clients=10), seed=0).fitted
+    fitted = found(reports, PartitionSettings(silhouette_clients=10), seed=0).fitted
     assert fitted.silhouettes == {2: None, 3: None, 4: None}
 
 
@@ -284,27 +284,27 @@ def test_parameters_have_bounds():
         {"kmeans_clients": 9},
     ):
         with pytest.raises(ValueError, match="greater than or equal"):
-            PartitionParameters(**bad)
+            PartitionSettings(**bad)
 
 
 def test_no_k_below_the_fewest_is_tried():
     reports, _ = groups(3, each=8)
     for fewest in (1, 2, 3):
-        assert len(found(reports, PartitionParameters(min_clusters=fewest)).centers) == 3
-    assert len(found(reports, PartitionParameters(min_clusters=5, max_clusters=5)).centers) == 5
+        assert len(found(reports, PartitionSettings(min_clusters=fewest)).centers) == 3
+    assert len(found(reports, PartitionSettings(min_clusters=5, max_clusters=5)).centers) == 5
 
 
 @pytest.mark.parametrize("fewest", [2, 3, 4, 10])
 def test_with_no_more_different_reports_than_the_fewest_each_is_a_cluster(fewest):
     reports = one_hot(2, 0, 2, 0, 0, of=3)
-    assert found(reports, PartitionParameters(min_clusters=fewest)).members.tolist() == [0, 1, 0, 1, 1]
-    assert found(reports[:1], PartitionParameters(min_clusters=fewest)).members.tolist() == [0]
+    assert found(reports, PartitionSettings(min_clusters=fewest)).members.tolist() == [0, 1, 0, 1, 1]
+    assert found(reports[:1], PartitionSettings(min_clusters=fewest)).members.tolist() == [0]
 
 
 def test_as_many_clusters_as_clients_is_one_each():
     reports = np.eye(5)
     for most in (5, 9):
-        answer = found(reports, PartitionParameters(min_clusters=5, max_clusters=most))
+        answer = found(reports, PartitionSettings(min_clusters=5, max_clusters=most))
         assert answer.members.tolist() == [0, 1, 2, 3, 4]
 
 
@@ -312,12 +312,12 @@ def test_a_subsample_that_cannot_tell_leaves_the_fewest_clusters():
     # 400 clients that are alike, and three that are in no subsample of ten with these seeds.
     reports = np.concatenate([np.tile([1.0, 0, 0, 0], (400, 1)), np.eye(4)[1:]])
     for seed in range(4):
-        assert len(found(reports, PartitionParameters(silhouette_clients=10), seed).centers) == 1
-        few = PartitionParameters(silhouette_clients=10, min_clusters=3)
+        assert len(found(reports, PartitionSettings(silhouette_clients=10), seed).centers) == 1
+        few = PartitionSettings(silhouette_clients=10, min_clusters=3)
         assert len(found(reports, few, seed).centers) == 3
 
 
 def test_the_fewest_clusters_may_not_be_above_the_most():
-    assert PartitionParameters(min_clusters=3, max_clusters=3).min_clusters == 3
+    assert PartitionSettings(min_clusters=3, max_clusters=3).min_clusters == 3
     with pytest.raises(ValueError, match="min_clusters = 4 must not be above max_clusters = 3"):
-        PartitionParameters(min_clusters=4, max_clusters=3)
+        PartitionSettings(min_clusters=4, max_clusters=3)

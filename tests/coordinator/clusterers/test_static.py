@@ -1,7 +1,7 @@
 import numpy as np
 
 from coordinator.assignment import Fit
-from coordinator.clusterers.partition import PartitionParameters
+from coordinator.clusterers.partition import PartitionSettings
 from coordinator.clusterers.static import Static
 from tests.fakes import FakeExecutor, FakeStream, Population, a_view, one_hot
 
@@ -9,7 +9,7 @@ from tests.fakes import FakeExecutor, FakeStream, Population, a_view, one_hot
 def test_it_clusters_once_and_asks_nothing_more():
     # Everything is turned round in round 1, and clients stay where they were.
     steps = np.stack([one_hot(0, 0, 1, 1, of=2), one_hot(1, 0, 1, 0, of=2), one_hot(1, 1, 0, 0, of=2)])
-    static = Static(PartitionParameters())
+    static = Static(PartitionSettings())
     assert static.representation == "label"
     played = Population(
         FakeExecutor([1, 1, -1, -1]), stream=FakeStream(steps), clusterer=static, rounds=3
@@ -26,7 +26,7 @@ def test_it_clusters_once_and_asks_nothing_more():
 
 
 def test_it_says_on_how_many_clients_its_clustering_rests():
-    static = Static(PartitionParameters(kmeans_clients=10, silhouette_clients=11))
+    static = Static(PartitionSettings(kmeans_clients=10, silhouette_clients=11))
     assignment = static.on_data(a_view(one_hot(*[0, 1] * 6, of=2)))
     assert assignment is not None
     # Two different reports: there was no k to choose.

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from coordinator.federation.faults import PACKET_BYTES, FaultParameters, Faults
+from coordinator.federation.faults import PACKET_BYTES, Faults, FaultSettings
 from emulator.arrays import Floats, Ints
 from emulator.messages import Work
 from emulator.seeding import RandomStreams
@@ -12,8 +12,8 @@ from tests.fakes import ints
 INF = float("inf")
 
 
-def faults(num_clients: int = 100, report_size: int = 6, seed: int = 0, **parameters) -> Faults:
-    return Faults(FaultParameters(**parameters), num_clients, report_size, RandomStreams(seed))
+def faults(num_clients: int = 100, report_size: int = 6, seed: int = 0, **settings) -> Faults:
+    return Faults(FaultSettings(**settings), num_clients, report_size, RandomStreams(seed))
 
 
 # -- liars ----------------------------------------------------------------------------------------------
@@ -66,11 +66,11 @@ def test_clients_of_one_kind_are_joined_over_tables():
 )
 def test_faults_that_cannot_be_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
-        FaultParameters(**wrong)
+        FaultSettings(**wrong)
 
 
 def test_a_table_alone_needs_no_list():
-    assert FaultParameters(byzantine=byzantine(0.1)[0]) == FaultParameters(byzantine=byzantine(0.1))
+    assert FaultSettings(byzantine=byzantine(0.1)[0]) == FaultSettings(byzantine=byzantine(0.1))
 
 
 def crash_s(population: Faults, number: int, clients: Ints, start_s: float, busy_s: Floats) -> Floats:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from coordinator.assignment import Assignment
-from coordinator.clusterers.fielding import Fielding, FieldingParameters
+from coordinator.clusterers.fielding import Fielding, FieldingSettings
 from coordinator.detectors.changed import Changed
-from coordinator.memories.claimed import Claimed, ClaimedParameters
-from coordinator.memories.held import Held, HeldParameters
+from coordinator.memories.claimed import Claimed, ClaimedSettings
+from coordinator.memories.held import Held, HeldSettings
 from coordinator.selectors import Pool
 from coordinator.selectors.random import Random
 from coordinator.view import View
@@ -221,7 +221,7 @@ def test_a_client_of_two_models_makes_one_visit_that_costs_both():
         members=np.array([[0, -1], [0, 1]]),
     )
     played = Population(
-        FakeExecutor([1.0, -1.0], pull=1.0), clusterer=FakeClusterer({0: wide}), memory=Held(HeldParameters())
+        FakeExecutor([1.0, -1.0], pull=1.0), clusterer=FakeClusterer({0: wide}), memory=Held(HeldSettings())
     ).play()
     record = played.records[0]
     assert record.participants == [0, 1]
@@ -417,7 +417,7 @@ def test_a_record_is_plain_json():
         Population(
             FakeExecutor([1.0, -1.0]),
             stream=FakeStream(turns),
-            clusterer=Fielding(FieldingParameters()),
+            clusterer=Fielding(FieldingSettings()),
             rounds=2,
         )
         .play()
@@ -444,7 +444,7 @@ def test_a_selector_that_does_not_choose_distinct_clients_in_order_is_refused_by
         Population(FakeExecutor([1.0] * 3), selector=Careless(NOTHING)).play()
 
 
-@pytest.mark.parametrize("memory", [Held(HeldParameters()), Claimed(ClaimedParameters())])
+@pytest.mark.parametrize("memory", [Held(HeldSettings()), Claimed(ClaimedSettings())])
 def test_a_clusterer_without_a_first_assignment_is_refused(memory):
     with pytest.raises(RunError, match="the clusterer answered its first call with no assignment"):
         Population(FakeExecutor([1.0]), clusterer=FakeClusterer(script={}), memory=memory).play()

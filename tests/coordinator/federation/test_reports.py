@@ -7,9 +7,9 @@ import numpy as np
 from coordinator.detectors.changed import Changed
 from coordinator.federation.reports import Reports
 from emulator.arrays import Bools, Floats, Ints
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 
-CHANGED = {"changed": Changed(NoParameters())}
+CHANGED = {"changed": Changed(NoSettings())}
 A, B = [1.0, 0.0], [0.5, 0.5]
 
 
@@ -95,7 +95,7 @@ def test_a_detector_is_shown_clients_that_have_reported_and_no_others() -> None:
             return super().detect(signal, last)
 
     shown: list[tuple[list[list[float]], list[list[float]]]] = []
-    reports, detectors = Reports(3, 2), {"changed": Watching(NoParameters())}
+    reports, detectors = Reports(3, 2), {"changed": Watching(NoSettings())}
     assert reports.hear(np.array([0]), np.array([A]), detectors)[0].tolist() == [0]
     heard, drift = reports.hear(np.array([0, 2]), np.array([B, B]), detectors)
     assert heard.tolist() == [0, 2]

@@ -14,7 +14,7 @@ class Counter(Stateful):
     state_fields = ("_seen",)
 
     def __init__(self):
-        self.parameters = object()
+        self.settings = object()
         self.limits = np.array([1, 2])
         self.calls = 0
         self._seen = 0
@@ -68,7 +68,7 @@ def test_another_part_that_is_stored_itself_may_change():
     [
         (lambda part: setattr(part, "calls", 1), "the selector cannot be stored: its attribute calls has"),
         (lambda part: part.limits.__setitem__(0, 5), "its attribute limits has changed since it was made"),
-        (lambda part: setattr(part, "parameters", object()), "its attribute parameters has changed"),
+        (lambda part: setattr(part, "settings", object()), "its attribute settings has changed"),
         (lambda part: setattr(part, "_late", 1), "its attribute _late has changed since it was made, and is"),
         (lambda part: setattr(part, "_cached", [2]), "its attribute _cached has changed"),
         (lambda part: delattr(part, "_seen"), "Counter has no attribute '_seen', one of its state_fields"),

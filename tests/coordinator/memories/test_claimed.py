@@ -1,7 +1,7 @@
 import numpy as np
 
 from coordinator.assignment import Assignment
-from coordinator.memories.claimed import Claimed, ClaimedParameters
+from coordinator.memories.claimed import Claimed, ClaimedSettings
 from emulator.messages import SampleRanges
 from tests.fakes import a_view, ints
 
@@ -27,7 +27,7 @@ def view_of(members: list, step: int, num_models: int = 2, expired: int = -1):
 
 def claimed_over(steps: list, num_models: int = 2, window: int | None = None):
     """A memory that saw these members, step by step, and its last view."""
-    memory = Claimed(ClaimedParameters(window=window))
+    memory = Claimed(ClaimedSettings(window=window))
     for step, members in enumerate(steps):
         view = view_of(members, step, num_models)
         memory.claim(view)
@@ -119,5 +119,5 @@ def test_claims_whose_samples_all_expired_train_nothing():
 
 
 def test_without_claims_nobody_trains():
-    memory = Claimed(ClaimedParameters())
+    memory = Claimed(ClaimedSettings())
     assert trained(memory, ints(0, 1), view_of([0, 1], step=0)) == []

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from coordinator.assignment import Assignment
-from coordinator.memories.held import Held, HeldParameters
+from coordinator.memories.held import Held, HeldSettings
 from emulator.messages import SampleRanges
 from tests.fakes import a_view, ints
 
@@ -34,7 +34,7 @@ def rows_of(samples: SampleRanges) -> list[list[int]]:
 
 
 def test_a_client_trains_its_model_on_all_that_it_holds():
-    held = Held(HeldParameters())
+    held = Held(HeldSettings())
     client, model, samples = held.rows(ints(1, 3), view_with(np.array([[0], [2], [1], [1]])))
     assert client.tolist() == [1, 3]
     assert model.tolist() == [2, 1]
@@ -44,26 +44,26 @@ def test_a_client_trains_its_model_on_all_that_it_holds():
 
 def test_a_client_of_several_models_trains_each_in_ascending_order():
     members = np.array([[3, 0, -1], [1, -1, -1], [2, 1, 3]])
-    client, model, samples = Held(HeldParameters()).rows(ints(0, 1, 2), view_with(members))
+    client, model, samples = Held(HeldSettings()).rows(ints(0, 1, 2), view_with(members))
     assert client.tolist() == [0, 0, 1, 2, 2, 2]
     assert model.tolist() == [0, 3, 1, 1, 2, 3]
     assert samples.counts().tolist() == [1, 1, 2, 3, 3, 3]
 
 
 def test_a_client_of_no_model_trains_nothing():
-    client, model, samples = Held(HeldParameters()).rows(ints(0, 1), view_with(np.array([[-1, -1], [-1, 2]])))
+    client, model, samples = Held(HeldSettings()).rows(ints(0, 1), view_with(np.array([[-1, -1], [-1, 2]])))
     assert (client.tolist(), model.tolist(), len(samples)) == ([1], [2], 1)
 
 
 def test_a_model_is_held_samples_of_by_its_members_alone():
     view = view_with(np.array([[3, 0], [1, -1], [2, 3]]))
-    held = Held(HeldParameters())
+    held = Held(HeldSettings())
     assert rows_of(held.samples(ints(0, 1, 2), 3, view)) == [[0], [], [20, 21, 22]]
     assert rows_of(held.samples(ints(1, 2), 1, view)) == [[10, 11], []]
 
 
 def test_a_window_mixes_the_samples_of_its_steps():
-    held = Held(HeldParameters(window=2))
+    held = Held(HeldSettings(window=2))
     view = by_step(np.array([[0], [0]]), step=3)
     samples = held.rows(ints(0, 1), view)[2]
     assert rows_of(samples) == [[4, 5, 6, 7], [104, 105, 106, 107]]
@@ -71,13 +71,13 @@ def test_a_window_mixes_the_samples_of_its_steps():
 
 
 def test_a_window_longer_than_the_trace_so_far_starts_with_it():
-    samples = Held(HeldParameters(window=5)).rows(ints(0), by_step(np.array([[0]]), step=1))[2]
+    samples = Held(HeldSettings(window=5)).rows(ints(0), by_step(np.array([[0]]), step=1))[2]
     assert rows_of(samples) == [[0, 1, 2, 3]]
 
 
 @pytest.mark.parametrize(("weighting", "weights"), [("linear", [1, 2, 3]), ("exponential", [0.25, 0.5, 1.0])])
 def test_weighting_by_age_gives_each_step_a_range_of_its_own(weighting, weights):
-    held = Held(HeldParameters(weighting=weighting))
+    held = Held(HeldSettings(weighting=weighting))
     samples = held.rows(ints(0, 1), by_step(np.array([[0], [0]]), step=2))[2]
     assert samples.offsets.tolist() == [0, 3, 6]
     assert samples.first.tolist() == [0, 2, 4, 100, 102, 104]
@@ -85,19 +85,19 @@ def test_weighting_by_age_gives_each_step_a_range_of_its_own(weighting, weights)
 
 
 def test_weighting_keeps_to_the_window():
-    held = Held(HeldParameters(window=2, weighting="linear"))
+    held = Held(HeldSettings(window=2, weighting="linear"))
     samples = held.rows(ints(0), by_step(np.array([[0]]), step=4))[2]
     assert (samples.first.tolist(), samples.weight.tolist()) == ([6, 8], [4, 5])
 
 
 def test_no_sample_is_so_old_that_it_counts_nothing():
-    held = Held(HeldParameters(weighting="exponential"))
+    held = Held(HeldSettings(weighting="exponential"))
     samples = held.rows(ints(0), by_step(np.array([[0]]), step=2000))[2]
     assert (samples.weight > 0).all()
 
 
 def test_a_bootstrap_is_asked_for_with_the_samples():
     view = view_with(np.array([[0], [0]]))
-    held = Held(HeldParameters(bootstrap=True))
+    held = Held(HeldSettings(bootstrap=True))
     assert held.rows(ints(0, 1), view)[2].bootstrap
     assert held.samples(ints(0, 1), 0, view).bootstrap

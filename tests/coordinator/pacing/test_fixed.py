@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 from coordinator.pacing import CohortSize
-from coordinator.pacing.fixed import Fixed, FixedParameters
+from coordinator.pacing.fixed import Fixed, FixedSettings
 from tests.fakes import INF, FakeAvailability, FakeExecutor, Population, a_fleet, ints
 
 
 def fixed(duration_s: float = 600.0) -> Fixed:
-    return Fixed(FixedParameters(duration_s=duration_s), CohortSize(10))
+    return Fixed(FixedSettings(duration_s=duration_s), CohortSize(10))
 
 
 def test_a_duration_has_to_be_given_and_above_zero():
     with pytest.raises(ValueError, match="greater than 0"):
-        FixedParameters(duration_s=0)
+        FixedSettings(duration_s=0)
     with pytest.raises(ValueError, match="Field required"):
-        FixedParameters()
+        FixedSettings()
 
 
 def test_the_time_alone_fills_absorbs_and_closes():
@@ -33,7 +33,7 @@ def a_population(**more) -> Population:
     return Population(
         FakeExecutor([1.0] * 4),
         fleet=a_fleet(4, seconds_per_sample=[1.0, 2.0, 3.0, 692.0]),
-        pacing=lambda cohort: Fixed(FixedParameters(duration_s=600.0), cohort),
+        pacing=lambda cohort: Fixed(FixedSettings(duration_s=600.0), cohort),
         rounds=3,
         **more,
     )

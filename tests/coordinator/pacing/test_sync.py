@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from coordinator.pacing import CohortSize
-from coordinator.pacing.sync import Sync, SyncParameters
+from coordinator.pacing.sync import Sync, SyncSettings
 from emulator.arrays import Ints
 from tests.fakes import ints
 
 
-def sync(participants: int = 10, over_commit: float = 1.3, **parameters) -> Sync:
-    return Sync(SyncParameters(**parameters), CohortSize(participants, over_commit))
+def sync(participants: int = 10, over_commit: float = 1.3, **settings) -> Sync:
+    return Sync(SyncSettings(**settings), CohortSize(participants, over_commit))
 
 
 def full(pacing: Sync, quota: Ints, back: Ints, elapsed_s: float = 0.0) -> list[bool]:

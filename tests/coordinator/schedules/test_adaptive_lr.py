@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from coordinator.schedules.adaptive_lr import AdaptiveLearningRate, AdaptiveLearningRateParameters
+from coordinator.schedules.adaptive_lr import AdaptiveLearningRate, AdaptiveLearningRateSettings
 from tests.fakes import a_view
 
 # One model of one parameter, which is 4, 4, 0 and 0 after the first four aggregations. By hand, b = 0.5:
@@ -14,8 +14,8 @@ PARAMETERS = [4.0, 4.0, 0.0]
 FACTORS = [1.0, 5 / 18, 215 / 441]
 
 
-def schedule(**parameters) -> AdaptiveLearningRate:
-    return AdaptiveLearningRate(AdaptiveLearningRateParameters(**parameters))
+def schedule(**settings) -> AdaptiveLearningRate:
+    return AdaptiveLearningRate(AdaptiveLearningRateSettings(**settings))
 
 
 def observed(adaptive, *values, ids=None, round_=0, step=0):
@@ -32,7 +32,8 @@ def observed(adaptive, *values, ids=None, round_=0, step=0):
 
 def rates(adaptive, view, *models, base=0.1) -> list[float]:
     rows = np.array(models)
-    settings = adaptive.settings(np.zeros_like(rows), rows, {"learning_rate": np.full(len(rows), base)}, view)
+    bases = {"learning_rate": np.full(len(rows), base)}
+    settings = adaptive.task_settings(np.zeros_like(rows), rows, bases, view)
     return settings["learning_rate"].tolist()
 
 
@@ -96,6 +97,6 @@ def test_tasks_keep_their_own_starting_rates():
     for parameter in [9.0, 4.0, 4.0]:
         view = observed(adaptive, parameter)
     base = {"learning_rate": np.array([0.1, 0.2])}
-    settings = adaptive.settings(np.array([0, 1]), np.array([0, 0]), base, view)
+    settings = adaptive.task_settings(np.array([0, 1]), np.array([0, 0]), base, view)
     assert settings["learning_rate"].tolist() == pytest.approx([0.1 * 5 / 18, 0.2 * 5 / 18])
     assert set(settings) == adaptive.sets

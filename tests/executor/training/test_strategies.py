@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from emulator.arrays import Floats
 from emulator.messages import TrainTasks
-from emulator.plugins import NoParameters
+from emulator.plugins import NoSettings
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
 from executor.models import MODELS as REGISTERED
@@ -191,7 +191,7 @@ class HalfFrozen(ModelSpec):
 
 @pytest.mark.parametrize("kind", [StackedStrategy, DenseStrategy])
 def test_a_layer_that_is_frozen_stays_where_it_is(kind: Kind) -> None:
-    spec = HalfFrozen(NoParameters())
+    spec = HalfFrozen(NoSettings())
     apart = train(ReferenceLoop, UNEQUAL, spec, CHAINS[0], chunk=1)
     ours = train(kind, UNEQUAL, spec, CHAINS[0], chunk=3)
     assert not ours[0][:, : 64 * 5 + 5].any()
@@ -206,7 +206,7 @@ class Clipped(Sgd):
 
 
 def test_a_rule_derived_from_sgd_is_asked() -> None:
-    rules: list[LocalRule] = [Clipped(Sgd.Parameters())]
+    rules: list[LocalRule] = [Clipped(Sgd.Settings())]
     by_loop = train(ReferenceLoop, UNEQUAL, MODELS[1], rules, chunk=1)
     assert_same(train(DenseStrategy, UNEQUAL, MODELS[1], rules, chunk=3), by_loop, rel=1e-12)
     assert np.abs(by_loop[0]).max() < np.abs(train(ReferenceLoop, UNEQUAL, MODELS[1], CHAINS[0], 1)[0]).max()

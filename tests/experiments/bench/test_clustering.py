@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coordinator.clusterers.partition import PartitionParameters, nearest, partition
+from coordinator.clusterers.partition import PartitionSettings, nearest, partition
 from emulator.arrays import Ints
 from experiments.bench.clustering import (
     cluster_naively,
@@ -28,7 +28,7 @@ def same_partition(one: Ints, other: Ints) -> bool:
 def test_naive_silhouettes_choose_the_partition_that_ours_choose(labels: int, mixes: int) -> None:
     reports = label_histograms(200, labels, mixes)
     naive = cluster_naively(reports, 4, starts=10)
-    ours = partition(reports, PartitionParameters(max_clusters=4), np.random.default_rng(0))
+    ours = partition(reports, PartitionSettings(max_clusters=4), np.random.default_rng(0))
     assert same_partition(naive.members, ours.members)
     assert 0 < naive.silhouettes_s < naive.wall_s
 

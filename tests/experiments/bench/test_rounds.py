@@ -8,7 +8,7 @@ from experiments.bench.population import SEED, Population
 from experiments.bench.rivals.rounds_by_scan import ScannedRounds, registry
 from experiments.bench.rivals.rounds_by_simpy import SimpyRounds, play_visits
 from experiments.bench.rounds import RoundSizes, fleet_size_figures, play, round_figures, short
-from traces.availability.diurnal import Diurnal, DiurnalParameters
+from traces.availability.diurnal import Diurnal, DiurnalSettings
 
 CLIENTS = 400
 SIZES = RoundSizes(participants=10, rounds=6)
@@ -76,7 +76,7 @@ def test_a_scanned_round_keeps_the_first_that_are_back(population: Population) -
 
 def test_the_population_is_that_of_a_run() -> None:
     phones = Population.of(50)
-    run = Diurnal(DiurnalParameters()).build(50, RandomStreams(SEED).generator("availability"), locate=None)  # type: ignore[arg-type]
+    run = Diurnal(DiurnalSettings()).build(50, RandomStreams(SEED).generator("availability"), locate=None)  # type: ignore[arg-type]
     assert (phones.availability.device_of == run.device_of).all()
     everyone = np.arange(50)
     assert (phones.availability.next_online_s(everyone, 5e4) == run.next_online_s(everyone, 5e4)).all()

@@ -271,7 +271,7 @@ def test_a_check_of_a_folder_has_a_row_for_each_configuration(driftscale: Drifts
 # -- parts and profiles -------------------------------------------------------------------------------------
 
 
-def test_parts_in_json_have_a_kind_a_name_a_description_and_their_parameters(driftscale: Driftscale) -> None:
+def test_parts_in_json_have_a_kind_a_name_a_description_and_their_settings(driftscale: Driftscale) -> None:
     parts = json.loads(driftscale("parts", "--format", "json").out)
     assert all(set(part) == {"kind", "name", "about", "parameters"} for part in parts)
     assert all(part["about"] for part in parts)

@@ -13,12 +13,10 @@ HOURS = 96
 DAY_S = 86_400
 
 
-def built(num_clients: int, kind: str = "diurnal", **parameters):
+def built(num_clients: int, kind: str = "diurnal", **settings):
     source = AVAILABILITIES.find(kind)
     generator = RandomStreams(0).generator("availability")
-    return source(source.Parameters(**parameters)).build(
-        num_clients, generator, lambda path: pytest.fail(path)
-    )
+    return source(source.Settings(**settings)).build(num_clients, generator, lambda path: pytest.fail(path))
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def source_built(folder: Path, num_clients: int = 50, **parameters) -> IntervalAvailability:
+def source_built(folder: Path, num_clients: int = 50, **settings) -> IntervalAvailability:
     source = AVAILABILITIES.find("intervals")
-    built = source(source.Parameters(**parameters)).build(
+    built = source(source.Settings(**settings)).build(
         num_clients, np.random.default_rng(3), lambda path: folder / path
     )
     assert isinstance(built, IntervalAvailability)

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 def draw(name: str, folder: Path, pattern: list[list[int]], samples: int = 5, **more: Any) -> ConceptSamples:
     part = CONCEPT_SETS.find(name)
-    made = part(part.Parameters.model_validate({"folder": "set", **more}))  # type: ignore[call-arg]
+    made = part(part.Settings.model_validate({"folder": "set", **more}))  # type: ignore[call-arg]
     return made.draw(np.array(pattern), samples, RandomStreams(0), lambda path: folder)
 
 

@@ -12,9 +12,9 @@ from traces.concepts import CONCEPT_SETS, ConceptSamples
 from traces.concepts.points import Points
 
 
-def points_of(name: str, **parameters: Any) -> Points:
+def points_of(name: str, **settings: Any) -> Points:
     part = CONCEPT_SETS.find(name)
-    made = part(part.Parameters(**parameters))  # type: ignore[call-arg]
+    made = part(part.Settings(**settings))  # type: ignore[call-arg]
     assert isinstance(made, Points)
     return made
 
@@ -24,9 +24,9 @@ def nowhere(path: str) -> Path:
 
 
 def draw(
-    name: str, pattern: list[list[int]], samples: int = 4000, seed: int = 0, **parameters: Any
+    name: str, pattern: list[list[int]], samples: int = 4000, seed: int = 0, **settings: Any
 ) -> ConceptSamples:
-    return points_of(name, **parameters).draw(np.array(pattern), samples, RandomStreams(seed), nowhere)
+    return points_of(name, **settings).draw(np.array(pattern), samples, RandomStreams(seed), nowhere)
 
 
 def test_a_point_below_the_sine_curve_is_1_and_in_the_other_concept_0() -> None:

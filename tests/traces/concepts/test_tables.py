@@ -17,8 +17,8 @@ from emulator.errors import DataFileError
 from emulator.seeding import RandomStreams
 from tests.traces.tiny import context
 from traces.concepts import ConceptSamples, tables
-from traces.concepts.tables import Tables, TablesParameters
-from traces.sources.concepts import Concepts, ConceptsParameters
+from traces.concepts.tables import Tables, TablesSettings
+from traces.sources.concepts import Concepts, ConceptsSettings
 
 # Five rows of concept 0 and four of concept 1. The first feature tells which row it is.
 ONE = "x,y,label\n0,0.5,1\n1,1.5,0\n2,2.5,1\n3,3.5,0\n4,4.5,0\n"
@@ -40,13 +40,13 @@ def draw(
     samples: int = 3,
     seed: int = 0,
     suffix: str = ".csv",
-    **parameters: Any,
+    **settings: Any,
 ) -> ConceptSamples:
     """What is drawn when the file of concept k, named 0, 1 and so on, has `contents[k]`."""
     files = [f"{concept}{suffix}" for concept in range(len(contents))]
     for file, content in zip(files, contents, strict=True):
         write(folder / file, content)
-    made = Tables(TablesParameters.model_validate({"files": files, **parameters}))
+    made = Tables(TablesSettings.model_validate({"files": files, **settings}))
     return made.draw(np.array(pattern), samples, RandomStreams(seed), lambda path: folder / path)
 
 
@@ -140,7 +140,7 @@ def test_a_label_that_only_an_unused_concept_has_is_counted(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("other", "parameters", "problem"),
+    ("other", "settings", "problem"),
     [
         ("x,y,label\n", {}, "1.csv: has no rows"),
         ("", {}, "1.csv: is empty"),
@@ -171,9 +171,9 @@ def test_a_label_that_only_an_unused_concept_has_is_counted(tmp_path: Path) -> N
     ],
 )
 def test_what_is_wrong_with_a_table_is_one_clear_line(
-    tmp_path: Path, other: str, parameters: dict[str, Any], problem: str
+    tmp_path: Path, other: str, settings: dict[str, Any], problem: str
 ) -> None:
-    assert refusal(tmp_path, [ONE, other], [[0, 1]], **parameters).startswith(problem)
+    assert refusal(tmp_path, [ONE, other], [[0, 1]], **settings).startswith(problem)
 
 
 def test_a_table_of_labels_alone_has_no_features(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_table_of_labels_alone_has_no_features(tmp_path: Path) -> None:
 def test_a_missing_label_of_a_parquet_file_is_named_with_its_row(tmp_path: Path) -> None:
     for labels in ([1.0, float("nan")], [1.0, None]):
         pq.write_table(pa.table({"x": [0, 1], "label": labels}), tmp_path / "0.parquet")
-        made = Tables(TablesParameters(files=("0.parquet",)))
+        made = Tables(TablesSettings(files=("0.parquet",)))
         with pytest.raises(DataFileError, match=r"0\.parquet, row 2: label is missing"):
             made.draw(np.array([[0]]), 1, RandomStreams(0), lambda path: tmp_path / path)
 
@@ -214,7 +214,7 @@ def test_tables_that_are_too_large_are_refused_before_they_are_put_together(
 
 
 @pytest.mark.parametrize(
-    ("parameters", "problem"),
+    ("settings", "problem"),
     [
         ({"files": []}, "at least 1 item"),
         ({"files": ["a.csv"], "features": []}, "at least 1 item"),
@@ -223,29 +223,29 @@ def test_tables_that_are_too_large_are_refused_before_they_are_put_together(
     ],
 )
 def test_parameters_that_break_a_rule_are_refused_before_a_file_is_read(
-    parameters: dict[str, Any], problem: str
+    settings: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(ValidationError, match=problem):
-        TablesParameters.model_validate(parameters)
+        TablesSettings.model_validate(settings)
 
 
 def test_a_pattern_may_use_as_many_concepts_as_there_are_files() -> None:
     chosen = {"kind": "tables", "files": ["a.csv", "b.csv"]}
-    ConceptsParameters.model_validate({"concepts": chosen, "pattern": "Y"})
+    ConceptsSettings.model_validate({"concepts": chosen, "pattern": "Y"})
     with pytest.raises(ValidationError, match="the concepts of 'tables' are 0 to 1"):
-        ConceptsParameters.model_validate({"concepts": chosen, "pattern": "F"})
+        ConceptsSettings.model_validate({"concepts": chosen, "pattern": "F"})
 
 
 def test_a_trace_of_tables_is_found_where_its_paths_say(tmp_path: Path) -> None:
     write(tmp_path / "one.csv.gz", ONE)
     write(tmp_path / "other.csv", OTHER)
-    parameters = {
+    settings = {
         "concepts": {"kind": "tables", "files": ["one.csv.gz", "other.csv"]},
         "pattern": ["00", "01", "11"],
         "samples_per_step": 3,
         "rounds_per_step": 1,
     }
-    trace = Concepts(ConceptsParameters.model_validate(parameters)).build(
+    trace = Concepts(ConceptsSettings.model_validate(settings)).build(
         context(2, 0, lambda path: tmp_path / path)
     )
     table = trace.columns()
@@ -257,7 +257,7 @@ def test_a_trace_of_tables_is_found_where_its_paths_say(tmp_path: Path) -> None:
 
 def test_the_authors_files_of_sea_label_by_the_last_two_features(published: Path) -> None:
     files = tuple(f"tabular/feddrift_sea_concept{concept}.csv.gz" for concept in (1, 2, 3, 4))
-    drawn = Tables(TablesParameters(files=files)).draw(
+    drawn = Tables(TablesSettings(files=files)).draw(
         np.array([[0, 1, 2, 3]]), 500, RandomStreams(0), lambda path: published / path
     )
     pool = drawn.pool

@@ -9,7 +9,7 @@ import pytest
 
 from emulator.arrays import Floats
 from emulator.errors import ConfigurationError
-from traces.drift.label_mix import LabelMix, LabelMixParameters
+from traces.drift.label_mix import LabelMix, LabelMixSettings
 
 CLIENTS = 300
 SHARP: dict[str, Any] = {"background": 0.0, "concentration": 1e6, "move_probability": 0.0}
@@ -23,9 +23,9 @@ def shares_of(
     num_labels: int = 10,
     first_step: int = -2,
     rounds_per_step: int = 5,
-    **parameters: Any,
+    **settings: Any,
 ) -> Floats:
-    drift = LabelMix(LabelMixParameters.model_validate(parameters))
+    drift = LabelMix(LabelMixSettings.model_validate(settings))
     generator = np.random.default_rng(seed)
     drawn = drift.shares(clients, windows, num_labels, first_step, rounds_per_step, generator)
     return np.stack(list(drawn), axis=1)
@@ -43,7 +43,7 @@ def moved(shares: Floats, step: int) -> int:
 
 
 @pytest.mark.parametrize(
-    "parameters",
+    "settings",
     [
         {},
         {"concentration": 1e-3},
@@ -53,8 +53,8 @@ def moved(shares: Floats, step: int) -> int:
         {"move_probability": 1.0, "events": [{"round": 10, "share": 0.5}]},
     ],
 )
-def test_shares_are_shares(parameters: dict[str, Any]) -> None:
-    shares = shares_of(**parameters)
+def test_shares_are_shares(settings: dict[str, Any]) -> None:
+    shares = shares_of(**settings)
     assert shares.shape == (CLIENTS, 12, 10)
     assert (shares >= 0).all()
     assert np.allclose(shares.sum(axis=2), 1, rtol=0, atol=1e-12)
@@ -82,7 +82,7 @@ def test_no_two_mixes_are_the_same_even_when_all_there_are_are_dealt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "problem"),
+    ("settings", "problem"),
     [
         ({"mixes": 11, "labels_per_mix": 2}, "10 mixes of 2 of 5 labels are all there are to deal"),
         ({"mixes": 2, "labels_per_mix": 5}, "1 mixes of 5 of 5 labels are all"),
@@ -93,9 +93,9 @@ def test_no_two_mixes_are_the_same_even_when_all_there_are_are_dealt() -> None:
         ),
     ],
 )
-def test_more_mixes_than_there_are_is_a_clear_error(parameters: dict[str, Any], problem: str) -> None:
+def test_more_mixes_than_there_are_is_a_clear_error(settings: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
-        shares_of(num_labels=5, **parameters)
+        shares_of(num_labels=5, **settings)
 
 
 def test_shares_lie_around_the_mix_with_the_background_everywhere() -> None:
@@ -206,4 +206,4 @@ def test_two_events_in_the_same_arrivals_are_refused_with_both_rounds() -> None:
 @pytest.mark.parametrize("round_", [0, -5])
 def test_an_event_before_the_first_round_is_refused(round_: int) -> None:
     with pytest.raises(ValueError, match="greater than or equal to 1"):
-        LabelMixParameters.model_validate({"events": [{"round": round_, "share": 0.5}]})
+        LabelMixSettings.model_validate({"events": [{"round": round_, "share": 0.5}]})

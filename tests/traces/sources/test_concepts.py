@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from emulator.errors import ConfigurationError
 from tests.traces.tiny import context, write_idx_folder
 from traces.patterns import drift_cells, named_pattern
-from traces.sources.concepts import Concepts, ConceptsParameters
+from traces.sources.concepts import Concepts, ConceptsSettings
 from traces.trace import Trace, TraceStream
 
 
-def build(rounds: int = 6, seed: int = 0, folder: Path = Path(), **parameters: Any) -> Trace:
+def build(rounds: int = 6, seed: int = 0, folder: Path = Path(), **settings: Any) -> Trace:
     """Without anything else, two clients in three steps, of two rounds and with four samples each."""
     small = {
         "concepts": "sine",
@@ -22,7 +22,7 @@ def build(rounds: int = 6, seed: int = 0, folder: Path = Path(), **parameters: A
         "samples_per_step": 4,
         "rounds_per_step": 2,
     }
-    source = Concepts(ConceptsParameters.model_validate({**small, **parameters}))
+    source = Concepts(ConceptsSettings.model_validate({**small, **settings}))
     return source.build(context(rounds, seed, lambda path: folder / path))
 
 
@@ -120,8 +120,8 @@ def test_runs_of_all_seeds_see_the_same_data_unless_they_are_to_draw_their_own(
 ) -> None:
     write_idx_folder(tmp_path / "set", num_labels=8, each=6)
 
-    def digest(seed: int, **parameters: Any) -> str:
-        return build(seed=seed, folder=tmp_path, concepts=concepts, **parameters).digest()
+    def digest(seed: int, **settings: Any) -> str:
+        return build(seed=seed, folder=tmp_path, concepts=concepts, **settings).digest()
 
     assert digest(0) == digest(1)
     assert digest(0, data_seed=5) == digest(1, data_seed=5) != digest(0)
@@ -178,7 +178,7 @@ def test_a_trace_that_nobody_could_hold_is_refused_before_it_is_drawn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "where", "problem"),
+    ("settings", "where", "problem"),
     [
         ({"pattern": "F"}, (), "pattern 'F' uses concept 3, but the concepts of 'sine' are 0 to 1"),
         ({"pattern": "R"}, (), "pattern 'R' uses concept 3, but the concepts of 'sine' are 0 to 1"),
@@ -203,15 +203,15 @@ def test_a_trace_that_nobody_could_hold_is_refused_before_it_is_drawn() -> None:
     ],
 )
 def test_a_parameter_that_breaks_a_rule_is_named_by_its_path(
-    parameters: dict[str, Any], where: tuple[str, ...], problem: str
+    settings: dict[str, Any], where: tuple[str, ...], problem: str
 ) -> None:
     with pytest.raises(ValidationError, match=problem) as caught:
-        build(**parameters)
+        build(**settings)
     assert caught.value.errors()[0]["loc"][: len(where) or None] == where  # then the choice of a union
 
 
 def test_a_pattern_may_use_as_many_concepts_as_there_are_swaps() -> None:
     folder = {"kind": "label_swaps", "folder": "set", "swaps": [[1, 2]]}
-    ConceptsParameters.model_validate({"concepts": folder, "pattern": "Y"})
+    ConceptsSettings.model_validate({"concepts": folder, "pattern": "Y"})
     with pytest.raises(ValidationError, match="the concepts of 'label_swaps' are 0 to 1"):
-        ConceptsParameters.model_validate({"concepts": folder, "pattern": "F"})
+        ConceptsSettings.model_validate({"concepts": folder, "pattern": "F"})

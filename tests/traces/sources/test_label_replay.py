@@ -13,7 +13,7 @@ from emulator.arrays import Floats
 from emulator.errors import DataFileError, InputError
 from emulator.storage.tables import read_table
 from tests.traces.tiny import context, write_idx_folder
-from traces.sources.label_replay import LabelReplay, LabelReplayParameters, filled, read_label_counts
+from traces.sources.label_replay import LabelReplay, LabelReplaySettings, filled, read_label_counts
 from traces.trace import Trace
 
 COLUMNS = ("group", "time", "label", "count")
@@ -42,8 +42,8 @@ def table(folder: Path, rows: list[Row], columns: tuple[str, ...] = COLUMNS) -> 
     return path
 
 
-def parameters_of(**parameters: Any) -> LabelReplayParameters:
-    return LabelReplayParameters.model_validate(
+def settings_of(**settings: Any) -> LabelReplaySettings:
+    return LabelReplaySettings.model_validate(
         {
             "table": "labels.parquet",
             "images": "images",
@@ -54,20 +54,20 @@ def parameters_of(**parameters: Any) -> LabelReplayParameters:
             "clients_per_group": 2,
             "rounds_per_step": 1,
             "retain_rounds": 1,
-            **parameters,
+            **settings,
         }
     )
 
 
-def counts_of(folder: Path, rows: list[Row], **parameters: Any) -> list[Any]:
-    read = read_label_counts(read_table(table(folder, rows)), parameters_of(**parameters))
+def counts_of(folder: Path, rows: list[Row], **settings: Any) -> list[Any]:
+    read = read_label_counts(read_table(table(folder, rows)), settings_of(**settings))
     counts: list[Any] = read.counts.tolist()
     return counts
 
 
-def build(folder: Path, rows: list[Row], rounds: int = 2, **parameters: Any) -> Trace:
+def build(folder: Path, rows: list[Row], rounds: int = 2, **settings: Any) -> Trace:
     table(folder, rows)
-    source = LabelReplay(parameters_of(**parameters))
+    source = LabelReplay(settings_of(**settings))
     return source.build(context(rounds, locate=lambda path: folder / path))
 
 
@@ -198,13 +198,13 @@ def test_a_csv_replays_as_its_parquet_does(folder: Path) -> None:
     digest = build(folder, BASE).digest()
     lines = [",".join(map(str, row)) for row in [COLUMNS, *BASE]]
     (folder / "labels.csv").write_text("\n".join(lines))
-    source = LabelReplay(parameters_of(table="labels.csv"))
+    source = LabelReplay(settings_of(table="labels.csv"))
     assert source.build(context(2, locate=lambda path: folder / path)).digest() == digest
 
 
-def refusal(folder: Path, rows: list[Row], rounds: int = 2, **parameters: Any) -> str:
+def refusal(folder: Path, rows: list[Row], rounds: int = 2, **settings: Any) -> str:
     with pytest.raises(DataFileError) as caught:
-        build(folder, rows, rounds, **parameters)
+        build(folder, rows, rounds, **settings)
     assert "\n" not in str(caught.value)
     return str(caught.value).replace(f"{folder}/", "")
 
@@ -218,7 +218,7 @@ def test_more_labels_than_classes_says_how_many_and_what_to_do(folder: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "parameters", "problem"),
+    ("change", "settings", "problem"),
     [
         (("north", 1, "a", -1.0), {}, "labels.parquet, row 7: count = -1 must be at least 0"),
         (("north", 1, "a", float("nan")), {}, "labels.parquet, row 7: count = nan must be a finite number"),
@@ -244,10 +244,10 @@ def test_more_labels_than_classes_says_how_many_and_what_to_do(folder: Path) -> 
     ],
 )
 def test_a_table_that_cannot_be_replayed_is_one_clear_line(
-    folder: Path, change: Row | None, parameters: dict[str, Any], problem: str
+    folder: Path, change: Row | None, settings: dict[str, Any], problem: str
 ) -> None:
     rows: list[Row] = [(*row[:3], float(row[3])) for row in BASE]
-    assert refusal(folder, [*rows, change] if change else rows, **parameters).startswith(problem)
+    assert refusal(folder, [*rows, change] if change else rows, **settings).startswith(problem)
 
 
 def test_a_table_of_counts_larger_than_its_bound_is_refused_before_it_is_made(folder: Path) -> None:
@@ -270,11 +270,11 @@ def test_clients_beyond_what_a_trace_may_hold_are_refused(folder: Path) -> None:
 def test_a_run_lasts_no_longer_than_its_clients_hold_data(
     folder: Path, rounds_per_step: int, enough: int
 ) -> None:
-    parameters = {"rounds_per_step": rounds_per_step, "retain_rounds": rounds_per_step}
-    trace = build(folder, BASE, enough, **parameters)
+    settings = {"rounds_per_step": rounds_per_step, "retain_rounds": rounds_per_step}
+    trace = build(folder, BASE, enough, **settings)
     last = (enough - 1) // rounds_per_step
     assert (trace.held(np.arange(4), "train", last).counts() > 0).all()
-    assert refusal(folder, BASE, enough + 1, **parameters) == (
+    assert refusal(folder, BASE, enough + 1, **settings) == (
         f"labels.parquet: has 2 windows, data for {enough} rounds at rounds_per_step = {rounds_per_step}, "
         f"but round.rounds = {enough + 1}: its clients would be without data"
     )
@@ -309,9 +309,9 @@ def test_variants_of_the_virus_by_country_replay_onto_digits(published: Path) ->
         "count": "num_sequences",
     }
     counted = read_table(published / covid["table"])
-    everything = read_label_counts(counted, parameters_of(**covid)).counts
+    everything = read_label_counts(counted, settings_of(**covid)).counts
     assert everything.shape == (117, 43, 23)
-    ten = parameters_of(**covid, exclude=["others"], most_common=10, min_windows=20, clients_per_group=1)
+    ten = settings_of(**covid, exclude=["others"], most_common=10, min_windows=20, clients_per_group=1)
     counts = read_label_counts(counted, ten).counts
     assert counts.shape[1:] == (43, 10)
     frequency = counts.sum(axis=(0, 1))

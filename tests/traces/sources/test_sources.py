@@ -19,16 +19,16 @@ def nowhere(path: str) -> Path:
     raise AssertionError(f"{path} was looked for")
 
 
-def digits(rounds: int = 20, seed: int = 0, **parameters: Any) -> Trace:
+def digits(rounds: int = 20, seed: int = 0, **settings: Any) -> Trace:
     source = SOURCES.find("digits")
-    built = source(source.Parameters.model_validate({**SMALL, **parameters}))  # type: ignore[call-arg]
+    built = source(source.Settings.model_validate({**SMALL, **settings}))  # type: ignore[call-arg]
     return built.build(context(rounds, seed, nowhere))
 
 
-def idx(folder: Path, **parameters: Any) -> Trace:
+def idx(folder: Path, **settings: Any) -> Trace:
     source = SOURCES.find("idx")
     built = source(  # type: ignore[call-arg]
-        source.Parameters.model_validate({**SMALL, "folder": "set", **parameters})
+        source.Settings.model_validate({**SMALL, "folder": "set", **settings})
     )
     return built.build(context(20, locate=lambda path: folder / path))
 
@@ -130,7 +130,7 @@ def test_a_run_of_more_rounds_than_a_trace_may_hold_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "where"),
+    ("settings", "where"),
     [
         ({"drift": "drfit"}, ("drift",)),
         ({"drift": {"kind": "label_mix", "mixes": 0}}, ("drift", "mixes")),
@@ -144,10 +144,10 @@ def test_a_run_of_more_rounds_than_a_trace_may_hold_is_refused() -> None:
     ],
 )
 def test_a_parameter_that_breaks_a_rule_is_named_by_its_path(
-    parameters: dict[str, Any], where: tuple[str | int, ...]
+    settings: dict[str, Any], where: tuple[str | int, ...]
 ) -> None:
     with pytest.raises(ValidationError) as caught:
-        digits(**parameters)
+        digits(**settings)
     assert [error["loc"] for error in caught.value.errors()] == [where]
 
 
@@ -166,6 +166,6 @@ def test_every_sources_parameters_survive_their_dump() -> None:
         },
     }
     for name, source in SOURCES:
-        parameters = source.Parameters.model_validate(needed[name])
+        settings = source.Settings.model_validate(needed[name])
         for mode in ("python", "json"):
-            assert source.Parameters.model_validate(parameters.model_dump(mode=mode)) == parameters
+            assert source.Settings.model_validate(settings.model_dump(mode=mode)) == settings

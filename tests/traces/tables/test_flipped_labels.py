@@ -6,7 +6,7 @@ import pytest
 from emulator.seeding import RandomStreams
 from tests.traces.tiny import some_images, trace_of
 from traces.arrivals import DTYPES, SPLITS
-from traces.draw import StreamParameters, draw_trace
+from traces.draw import StreamSettings, draw_trace
 from traces.trace import Trace, TraceStream
 
 # Three clients: (client, split, arrival, label), labels 0 to 2.
@@ -81,7 +81,7 @@ def test_a_drawn_trace_turns_the_same_samples() -> None:
         shares,
         num_clients=4,
         num_windows=5,
-        parameters=StreamParameters(
+        settings=StreamSettings(
             rounds_per_step=1, retain_rounds=3, samples_per_step=6, test_samples_per_step=2
         ),
         streams=RandomStreams(0),

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from emulator.numbers import Count, Number
-from emulator.plugins import Parameters
+from emulator.plugins import Settings
 
 MOST_THREADS = 1024
 
 
-class ExecutorParameters(Parameters):
+class ExecutorSettings(Settings):
     """It changes the speed, and results by rounding only."""
 
     strategy: Literal["auto", "stacked", "dense", "loop"] = Field(
