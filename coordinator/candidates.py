@@ -18,10 +18,10 @@ SCANNED_SHARE = 1 / 8
 FIRST_BLOCK = 256
 
 ASKED_AT_ONCE = 4096
-"""All clients of a pool of no more than so many are asked together, once: by lanes it costs more."""
+"""Up to this many candidates are looked up together, once: lane by lane costs more."""
 
 
-class Pool:
+class Candidates:
     """The clients that could take part now.
 
     `lanes` has the ids of each lane, ascending; `available` says which of some ids are there (online), and is

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from coordinator.assignment import Assignment
-from coordinator.candidates import Pool
+from coordinator.candidates import Candidates
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.cohort import Cohort, EndedVisits, Picked, SentOut
 from coordinator.federation.divergence import Divergence
@@ -211,14 +211,14 @@ class Federation:
         RunError if nobody can be selected.
         """
         # Step 1: candidates are the clients of these lanes that have something to train and are online.
-        candidates = self._candidates(round_, quota)
-        pool = Pool(candidates, lambda ids: self._availability.online(ids, now_s))
-        if not pool.holds(self._needed(candidates)):
+        lanes = self._trainable(round_, quota)
+        candidates = Candidates(lanes, lambda ids: self._availability.online(ids, now_s))
+        if not candidates.holds(self._needed(lanes)):
             return None
         # Step 2: the selector picks participants among them.
         self._questions.open_moment(now_s)
         selector = self.parts.selector
-        clients = selector.select(pool, wanted, self._view(selector, round_))
+        clients = selector.select(candidates, wanted, self._view(selector, round_))
         if len(clients) == 0:
             raise RunError(f"round {round_}: the selector chose none of the clients online")
         lane = self._lanes(round_).lane[clients]
@@ -232,8 +232,8 @@ class Federation:
     def enough_online_s(self, round_: int, quota: Ints, opened_s: float, now_s: float) -> float:
         """The next instant at which enough clients could be online, after `select` answered None; RunError if
         that is too long after `opened_s`."""
-        candidates = self._candidates(round_, quota)
-        ids, needed = np.concatenate([NO_IDS, *candidates]), self._needed(candidates)
+        lanes = self._trainable(round_, quota)
+        ids, needed = np.concatenate([NO_IDS, *lanes]), self._needed(lanes)
         online = int(self._availability.online(ids, now_s).sum())
         upcoming = np.sort(self._availability.next_online_s(ids, now_s))
         next_s = float(np.append(upcoming, math.inf)[min(needed - online - 1, len(upcoming))])
@@ -404,22 +404,22 @@ class Federation:
         memory = self.parts.memory
         return self._membership.lanes(lambda ids: memory.trains(ids, self._view(memory, round_)))
 
-    def _candidates(self, round_: int, quota: Ints) -> list[Ints]:
+    def _trainable(self, round_: int, quota: Ints) -> list[Ints]:
         """Of each lane its clients, ascending, none where it has no `quota`; RunError if there are none."""
-        lanes = self._lanes(round_).ids
-        candidates = [ids if count > 0 else NO_IDS for ids, count in zip(lanes, quota.tolist(), strict=True)]
-        if not any(map(len, candidates)):
+        every = self._lanes(round_).ids
+        lanes = [ids if count > 0 else NO_IDS for ids, count in zip(every, quota.tolist(), strict=True)]
+        if not any(map(len, lanes)):
             in_lanes = int((self._membership.in_force.lane >= 0).sum())
             raise RunError(
                 f"round {round_}: nobody can be selected: of {self._stream.num_clients} clients "
                 f"{in_lanes} are in a selection lane, and none of these has samples to train on at data step "
                 f"{self._stream.step}; a trace must last as long as round.rounds = {self.settings.rounds}"
             )
-        return candidates
+        return lanes
 
-    def _needed(self, candidates: list[Ints]) -> int:
+    def _needed(self, lanes: list[Ints]) -> int:
         """How many must be online: all, where lanes without a quota leave fewer than min_online."""
-        return min(self.settings.min_online, sum(map(len, candidates)))
+        return min(self.settings.min_online, sum(map(len, lanes)))
 
     def _view(self, part: Part, round_: int, **news: Any) -> View:
         """What `part` may see now; `news` is as `Window.view` has it."""

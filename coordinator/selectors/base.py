@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from coordinator.candidates import Pool
+from coordinator.candidates import Candidates
 from coordinator.view import Part, View
 from emulator.arrays import Ints
 
@@ -13,7 +13,7 @@ class Selector(Part):
     """Base of selectors; built with its own frozen settings."""
 
     @abstractmethod
-    def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
+    def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
         """Ids, ascending and distinct: of each lane, `wanted` (lanes,) clients, or all there are.
 
         What it asks clients through `view` delays the visits until the slowest answer.

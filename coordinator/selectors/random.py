@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coordinator.candidates import Pool
+from coordinator.candidates import Candidates
 from coordinator.selectors.base import Selector
 from coordinator.view import View
 from emulator.arrays import NO_IDS, Ints
@@ -19,9 +19,9 @@ class Random(Selector):
     def __init__(self, settings: NoSettings) -> None:
         self.settings = settings
 
-    def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
+    def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
         chosen = [NO_IDS]
         streams = view.rngs("selection", np.arange(len(wanted)))
         for lane, (count, generator) in enumerate(zip(wanted.tolist(), streams, strict=True)):
-            chosen.append(pool.draw(lane, count, generator))
+            chosen.append(candidates.draw(lane, count, generator))
         return np.sort(np.concatenate(chosen))

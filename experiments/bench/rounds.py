@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
-from coordinator.candidates import Pool
+from coordinator.candidates import Candidates
 from coordinator.clusterers.single import Single
 from coordinator.coordinator import Coordinator
 from coordinator.federation import Federation
@@ -92,9 +92,9 @@ class TimedRandom(Random):
         super().__init__(NoSettings())
         self.stopwatch = stopwatch
 
-    def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
+    def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
         with self.stopwatch.measure("select_s"):
-            return super().select(pool, wanted, view)
+            return super().select(candidates, wanted, view)
 
 
 def play(population: Population, sizes: RoundSizes) -> RoundTimes:

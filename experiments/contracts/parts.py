@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from coordinator.aggregators import Aggregator
 from coordinator.assignment import Assignment
-from coordinator.candidates import Pool
+from coordinator.candidates import Candidates
 from coordinator.detectors import Detector
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncSettings
@@ -117,7 +117,7 @@ def check_detector(make: Callable[[], Detector]) -> None:
 @and_no_global_generator
 def check_selector(make: Callable[[], Selector]) -> None:
     """Ascending, distinct, of each lane those it has, and not more than are wanted; equal views get equal
-    answers, and the pool stays as it is."""
+    answers, and the candidates stay as they are."""
     lane = np.full(13, -1)
     for number, ids in enumerate(LANES):
         lane[ids] = number
@@ -149,14 +149,14 @@ class _WatchedSelector(Selector):
         self.watch = Watch(selector)
         self.chosen: Ints | None = None
 
-    def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
-        lanes = [pool.ids(lane) for lane in range(len(pool))]
+    def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
+        lanes = [candidates.ids(lane) for lane in range(len(candidates))]
         with left_alone(lanes, wanted, view):
-            self.chosen = chosen = self.selector.select(pool, wanted, self.watch.over(view))
+            self.chosen = chosen = self.selector.select(candidates, wanted, self.watch.over(view))
         assert 5 not in chosen, "client 5 is not available"
         assert chosen.tolist() == sorted(set(chosen.tolist())), f"{chosen}: not ascending and distinct"
         taken = [int(np.isin(chosen, ids).sum()) for ids in lanes]
-        assert sum(taken) == len(chosen), f"{chosen}: not all of these are in the pool"
+        assert sum(taken) == len(chosen), f"{chosen}: not all of these are candidates"
         most = [min(count, len(ids)) for count, ids in zip(wanted.tolist(), LANES, strict=True)]
         assert all(got <= limit for got, limit in zip(taken, most, strict=True)), f"{taken} of {most}"
         return chosen

@@ -10,7 +10,7 @@ from pydantic import Field, field_serializer, field_validator, model_validator
 
 from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from coordinator.aggregators.median import Median
-from coordinator.candidates import Pool
+from coordinator.candidates import Candidates
 from coordinator.clusterers.single import Single
 from coordinator.detectors.changed import Changed
 from coordinator.memories.held import Held, HeldSettings
@@ -117,17 +117,20 @@ def test_a_part_without_settings_of_the_right_kind_is_refused(declared, complain
         contracts.check_part(Part, NOTHING)
 
 
-def _all_of(pool: Pool) -> Ints:
-    return np.concatenate([pool.ids(lane) for lane in range(len(pool))])
+def _all_of(candidates: Candidates) -> Ints:
+    return np.concatenate([candidates.ids(lane) for lane in range(len(candidates))])
 
 
 @pytest.mark.parametrize(
     ("pick", "complaint"),
     [
-        (lambda pool, wanted, rng: _all_of(pool), "not ascending"),
-        (lambda pool, wanted, rng: np.sort(_all_of(pool)), "of"),
-        (lambda pool, wanted, rng: np.arange(20, 20 + wanted.sum()), "not all of these"),
-        (lambda pool, wanted, rng: np.sort(rng.choice(pool.ids(0), size=wanted[0] and 1)), "differently"),
+        (lambda candidates, wanted, rng: _all_of(candidates), "not ascending"),
+        (lambda candidates, wanted, rng: np.sort(_all_of(candidates)), "of"),
+        (lambda candidates, wanted, rng: np.arange(20, 20 + wanted.sum()), "not all of these"),
+        (
+            lambda candidates, wanted, rng: np.sort(rng.choice(candidates.ids(0), size=wanted[0] and 1)),
+            "differently",
+        ),
     ],
     ids=["unsorted", "too many", "strangers", "at a whim"],
 )
@@ -135,8 +138,8 @@ def test_selectors_that_break_a_rule_are_refused(pick, complaint):
     rng = np.random.default_rng(5)
 
     class Picky(Random):
-        def select(self, pool, wanted, view):
-            return pick(pool, wanted, rng)
+        def select(self, candidates, wanted, view):
+            return pick(candidates, wanted, rng)
 
     with pytest.raises(AssertionError, match=complaint):
         contracts.check_selector(lambda: Picky(NOTHING))
@@ -203,9 +206,9 @@ def test_schedules_that_break_a_rule_are_refused(decide, sets, complaint):
 class Peeking(Random):
     """Looks at the truth."""
 
-    def select(self, pool, wanted, view):
+    def select(self, candidates, wanted, view):
         assert view.concepts is not None
-        return super().select(pool, wanted, view)
+        return super().select(candidates, wanted, view)
 
 
 class PeekingSingle(Single):

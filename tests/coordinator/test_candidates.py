@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from coordinator.candidates import FIRST_BLOCK, Pool
+from coordinator.candidates import FIRST_BLOCK, Candidates
 from emulator.arrays import Bools, Ints
 
 
@@ -30,7 +30,7 @@ def test_a_draw_is_distinct_and_of_those_that_are_there(online_share: float, cou
     members = np.arange(10_000, 20_000)
     online = Online(members[rng(1).random(len(members)) < online_share])
     for seed in range(5):
-        drawn = Pool([members], online).draw(0, count, rng(seed))
+        drawn = Candidates([members], online).draw(0, count, rng(seed))
         assert len(drawn) == len(set(drawn.tolist())) == count
         assert np.isin(drawn, online.ids).all()
 
@@ -38,22 +38,22 @@ def test_a_draw_is_distinct_and_of_those_that_are_there(online_share: float, cou
 def test_a_draw_from_a_large_lane_looks_at_few_of_its_clients() -> None:
     members = np.arange(1_000_000)
     online = Online(members[::5])
-    Pool([members], online).draw(0, 130, rng(0))
+    Candidates([members], online).draw(0, 130, rng(0))
     assert online.asked < 5000
 
 
 def test_where_fewer_are_there_than_wanted_all_are_drawn() -> None:
     members = np.arange(5000)
     online = Online(np.array([3, 77, 4999]))
-    assert sorted(Pool([members], online).draw(0, 10, rng(0)).tolist()) == [3, 77, 4999]
-    assert Pool([members[:0]], online).draw(0, 10, rng(0)).tolist() == []
+    assert sorted(Candidates([members], online).draw(0, 10, rng(0)).tolist()) == [3, 77, 4999]
+    assert Candidates([members[:0]], online).draw(0, 10, rng(0)).tolist() == []
 
 
 @pytest.mark.parametrize(("size", "online"), [(6, [0, 2, 3, 5]), (5000, [5, 900, 901, 4998])])
 def test_every_pair_of_those_that_are_there_is_equally_likely(size: int, online: list[int]) -> None:
     # 6 pairs of 4 clients, each expected 300 times; of the large lane some are tried and rejected first.
-    pool = Pool([np.arange(size)], Online(np.array(online)))
-    pairs = [tuple(sorted(pool.draw(0, 2, rng(seed)).tolist())) for seed in range(1800)]
+    candidates = Candidates([np.arange(size)], Online(np.array(online)))
+    pairs = [tuple(sorted(candidates.draw(0, 2, rng(seed)).tolist())) for seed in range(1800)]
     counts = np.unique(np.array(pairs), axis=0, return_counts=True)[1]
     assert len(counts) == 6
     assert chisquare(counts).pvalue > 1e-3
@@ -61,35 +61,35 @@ def test_every_pair_of_those_that_are_there_is_equally_likely(size: int, online:
 
 def test_drawing_by_rejection_is_uniform_over_all_that_are_there() -> None:
     online = np.arange(0, 8000, 2)
-    pool = Pool([np.arange(8000)], Online(online))
+    candidates = Candidates([np.arange(8000)], Online(online))
     hits = np.zeros(10)
     for seed in range(800):
-        hits += np.bincount(pool.draw(0, 10, rng(seed)) // 800, minlength=10)
+        hits += np.bincount(candidates.draw(0, 10, rng(seed)) // 800, minlength=10)
     assert chisquare(hits).pvalue > 1e-3
 
 
 def test_a_lane_is_told_by_all_of_its_clients_that_are_there() -> None:
-    pool = Pool([np.array([2, 3, 5]), np.array([4, 6])], lambda ids: ids % 2 == 0)
-    assert pool.ids(0).tolist() == [2]
-    assert pool.ids(1).tolist() == [4, 6]
-    assert len(pool) == 2
+    candidates = Candidates([np.array([2, 3, 5]), np.array([4, 6])], lambda ids: ids % 2 == 0)
+    assert candidates.ids(0).tolist() == [2]
+    assert candidates.ids(1).tolist() == [4, 6]
+    assert len(candidates) == 2
 
 
 def test_whether_enough_are_there_is_known_without_asking_more_than_needed() -> None:
     lanes = [np.arange(0, 100_000), np.arange(100_000, 200_000)]
     online = Online(np.array([3, 5, 50_000, 150_000]))
-    assert Pool(lanes, online).holds(2)
+    assert Candidates(lanes, online).holds(2)
     assert online.asked == FIRST_BLOCK
-    assert Pool(lanes, online).holds(4)
-    assert not Pool(lanes, online).holds(5)
-    assert Pool([], online).holds(0)
+    assert Candidates(lanes, online).holds(4)
+    assert not Candidates(lanes, online).holds(5)
+    assert Candidates([], online).holds(0)
 
 
-def test_a_small_pool_is_asked_once_for_all_its_lanes() -> None:
+def test_few_candidates_are_looked_up_once_for_all_its_lanes() -> None:
     online = Online(np.array([1, 4, 5]))
-    pool = Pool([np.array([1, 2, 3]), np.zeros(0, dtype=np.int64), np.array([4, 5])], online)
-    assert pool.holds(3)
-    assert not pool.holds(4)
-    assert [pool.ids(lane).tolist() for lane in range(3)] == [[1], [], [4, 5]]
-    assert sorted(pool.draw(2, 2, rng(0)).tolist()) == [4, 5]
+    candidates = Candidates([np.array([1, 2, 3]), np.zeros(0, dtype=np.int64), np.array([4, 5])], online)
+    assert candidates.holds(3)
+    assert not candidates.holds(4)
+    assert [candidates.ids(lane).tolist() for lane in range(3)] == [[1], [], [4, 5]]
+    assert sorted(candidates.draw(2, 2, rng(0)).tolist()) == [4, 5]
     assert online.asked == 5

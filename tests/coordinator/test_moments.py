@@ -12,7 +12,7 @@ import pytest
 
 from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from coordinator.assignment import Assignment
-from coordinator.candidates import Pool
+from coordinator.candidates import Candidates
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.single import Single
 from coordinator.memories.held import Held, HeldSettings
@@ -277,9 +277,9 @@ def peeking(kind: str, oracle_: bool, seen: list[Ints | None]) -> Population:
             return super().on_data(view)
 
     class PeeksSelecting(Truthful, Random):
-        def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
+        def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
             seen.append(view.concepts)
-            return super().select(pool, wanted, view)
+            return super().select(candidates, wanted, view)
 
     class PeeksRemembering(Truthful, Held):
         def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coordinator.candidates import Pool
+from coordinator.candidates import Candidates
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.single import Single
 from coordinator.pacing.sync import SyncSettings
@@ -48,10 +48,10 @@ class PowerOfChoice(Selector):
     def __init__(self, settings: PowerOfChoiceSettings) -> None:
         self.settings = settings
 
-    def select(self, pool: Pool, wanted: Ints, view: View) -> Ints:
+    def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
         chosen = []
         for lane, count in enumerate(wanted.tolist()):
-            drawn = np.sort(pool.draw(lane, self.settings.candidates, view.rng("selection", lane)))
+            drawn = np.sort(candidates.draw(lane, self.settings.candidates, view.rng("selection", lane)))
             answers = view.score(drawn, ints(lane), "arrived")
             assert answers.scores.correct is not None
             worst = np.argsort(answers.scores.correct[:, 0], kind="stable")[:count]

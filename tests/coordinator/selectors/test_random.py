@@ -1,23 +1,23 @@
 import numpy as np
 from scipy.stats import chisquare
 
-from coordinator.candidates import Pool
+from coordinator.candidates import Candidates
 from coordinator.selectors.random import Random
 from tests.fakes import NOTHING, a_view, ints
 
 SELECTOR = Random(NOTHING)
 
 
-def selected(pool: list[np.ndarray], wanted: list[int], round_: int = 0, seed: int = 0) -> list[int]:
+def selected(candidates: list[np.ndarray], wanted: list[int], round_: int = 0, seed: int = 0) -> list[int]:
     view = a_view(num_clients=1, round_=round_, seed=seed)
-    available = Pool(pool, lambda ids: np.ones(len(ids), dtype=bool))
+    available = Candidates(candidates, lambda ids: np.ones(len(ids), dtype=bool))
     return SELECTOR.select(available, np.array(wanted), view).tolist()
 
 
 def test_a_selection_is_ascending_distinct_and_from_the_pool():
-    pool = [ints(2, 3, 5, 7, 11, 13), ints(0, 1, 4)]
+    candidates = [ints(2, 3, 5, 7, 11, 13), ints(0, 1, 4)]
     for round_ in range(50):
-        chosen = selected(pool, [3, 2], round_)
+        chosen = selected(candidates, [3, 2], round_)
         assert chosen == sorted(set(chosen))
         assert len(set(chosen) & {2, 3, 5, 7, 11, 13}) == 3
         assert len(set(chosen) & {0, 1, 4}) == 2
@@ -41,10 +41,10 @@ def test_every_candidate_is_equally_likely_and_so_is_every_pair():
 
 
 def test_a_selection_depends_on_seed_round_and_lane_alone():
-    pool = [np.arange(100)]
-    assert selected(pool, [10]) == selected(pool, [10])
-    assert selected(pool, [10]) != selected(pool, [10], round_=1)
-    assert selected(pool, [10]) != selected(pool, [10], seed=1)
+    candidates = [np.arange(100)]
+    assert selected(candidates, [10]) == selected(candidates, [10])
+    assert selected(candidates, [10]) != selected(candidates, [10], round_=1)
+    assert selected(candidates, [10]) != selected(candidates, [10], seed=1)
     # Lane 1 draws the same whether or not lane 0 drew before.
     lanes = [np.arange(100, 200), np.arange(100)]
     alone, both = selected(lanes, [0, 10]), selected(lanes, [10, 10])
