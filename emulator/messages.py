@@ -187,7 +187,7 @@ class Updates(Protocol):
         """Those of `rows`, ascending."""
         ...
 
-    def mix(self, weights: Floats) -> Floats:
+    def weighted_sum(self, weights: Floats) -> Floats:
         """`weights` (k, n) times the updates (deltas): (k, P), summed in ascending row order within each
         group, and then over the groups."""
         ...
@@ -240,7 +240,7 @@ class ArrayUpdates:
             None if self.group is None else self.group[rows],
         )
 
-    def mix(self, weights: Floats) -> Floats:
+    def weighted_sum(self, weights: Floats) -> Floats:
         if self.group is None:
             return weighted_sums(weights, self.delta)
         sums = np.zeros((len(weights), self.delta.shape[1]))

@@ -161,7 +161,8 @@ class Executor(Protocol):
     ) -> Updates:
         """Train every task from its row, `start` (n,), of `models` (M, P).
 
-        `weights` (k, n), where they are known, is what the updates will be mixed by.
+        `weights` (k, n), where they are known, is the weights that `Updates.weighted_sum` will be called
+        with.
         """
         ...
 

@@ -119,7 +119,7 @@ class LocalExecutor:
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
     ) -> ArrayUpdates:
         """The update of each task, trained from its row, `start` (n,), of `models` (M, P), as it arrives.
-        They are all here, so what they will be mixed by makes no difference.
+        They are all here, so `weights` makes no difference.
 
         `metrics["loss"]` is the mean of the loss over the task's batches, each before its step. A task
         without samples takes no step: its update is zero and its loss NaN. A task whose training diverges

@@ -12,7 +12,7 @@ from emulator.arrays import Floats, Floats32, Ints, weighted_sums
 
 @dataclass(frozen=True)
 class GroupWeights:
-    """What the updates of a wave are mixed by.
+    """What the updates of a wave are weighed by in their sums.
 
     `weights` (k, n); of each group the rows of these that count in it, `models`, and where there are any,
     its part of them, `of_group`.

@@ -67,8 +67,8 @@ class ReplicatedExecutor:
     def train(
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
     ) -> ReplicatedUpdates:
-        """The update of each task, as `LocalExecutor.train` has it. Where `weights` say what they will be
-        mixed by, their sums come with the same exchange."""
+        """The update of each task, as `LocalExecutor.train` has it. Where `weights` are known, their sums by
+        these come with the same exchange."""
         groups, steps = self._local.cut(tasks, models, start)
         owner = share(np.array([steps[members].sum() for members in groups]), self._ranks.size)
         halved = self._local.halved_groups
@@ -96,7 +96,7 @@ class ReplicatedExecutor:
             self.halved_groups += answer["halved"]
             if expected is not None:
                 sums |= wave.sums_of(rank, expected, answer["sums"])
-        mixed = None if expected is None else (expected.weights, expected.total(sums, self.num_parameters))
+        known = None if expected is None else (expected.weights, expected.total(sums, self.num_parameters))
         return ReplicatedUpdates(
             tasks.client,
             tasks.model,
@@ -107,7 +107,7 @@ class ReplicatedExecutor:
             finite,
             wave,
             np.arange(len(tasks)),
-            mixed,
+            known,
         )
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
@@ -216,7 +216,7 @@ class TrainedWave:
 class ReplicatedUpdates:
     """Updates whose rows are with the ranks that trained them; `emulator.messages.Updates`.
 
-    Row i of these is row `kept[i]` of the wave. `mixed` are the weights that were known beforehand, over the
+    Row i of these is row `kept[i]` of the wave. `known` are the weights that were known beforehand, over the
     whole wave, and the sums by them.
     """
 
@@ -229,7 +229,7 @@ class ReplicatedUpdates:
     finite: Bools
     wave: TrainedWave
     kept: Ints
-    mixed: tuple[Floats, Floats] | None = None
+    known: tuple[Floats, Floats] | None = None
     _rows: list[Floats32] = field(default_factory=list, repr=False)  # of the whole wave, once asked for
 
     def __len__(self) -> int:
@@ -248,13 +248,13 @@ class ReplicatedUpdates:
             kept=self.kept[rows],
         )
 
-    def mix(self, weights: Floats) -> Floats:
+    def weighted_sum(self, weights: Floats) -> Floats:
         spread = np.zeros((len(weights), len(self.wave.trained)))
         spread[:, self.kept] = weights
-        if self.mixed is not None and np.array_equal(spread, self.mixed[0]):
-            return self.mixed[1].copy()
+        if self.known is not None and np.array_equal(spread, self.known[0]):
+            return self.known[1].copy()
         if self._rows:
-            return self._here().mix(weights)
+            return self._here().weighted_sum(weights)
         return self.wave.total(GroupWeights.over(spread, self.wave.groups))
 
     def gram(self) -> Floats:

@@ -13,7 +13,7 @@ class Aggregator(Part):
     """Base of aggregators; built with its own frozen settings."""
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
-        """(M, n) what `aggregate` will mix the updates of n tasks by, once, if all of them are finite; None
+        """(M, n) what `aggregate` will weigh the updates of n tasks by, once, if all of them are finite; None
         where it does otherwise, or cannot say before they are trained.
 
         Said beforehand, since executors elsewhere then send sums instead of updates, at once.

@@ -39,7 +39,7 @@ class FedAvg(Aggregator):
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         weights = self.weights(updates.model, updates.num_samples, view)
-        return (view.models + updates.mix(weights)).astype(np.float32)
+        return (view.models + updates.weighted_sum(weights)).astype(np.float32)
 
 
 def mean_weights(

@@ -54,7 +54,7 @@ class Krum(Aggregator):
             if len(own) > 0:
                 chosen = own[self._chosen(updates.take(own).gram(), updates.client[own])]
                 weights[row, chosen] = 1 / len(chosen)
-        return (view.models + updates.mix(weights)).astype(np.float32)
+        return (view.models + updates.weighted_sum(weights)).astype(np.float32)
 
     def _chosen(self, inner: Floats, clients: Ints) -> Ints:
         """Which of n updates, with inner products `inner` (n, n), are kept."""

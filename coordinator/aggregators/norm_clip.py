@@ -46,7 +46,9 @@ class NormClip(Aggregator):
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         weights = mean_weights(updates.model, updates.num_samples, view, self.settings.weighting)
-        return (view.models + updates.mix(weights * self._kept_share(updates, view))).astype(np.float32)
+        return (view.models + updates.weighted_sum(weights * self._kept_share(updates, view))).astype(
+            np.float32
+        )
 
     def _kept_share(self, updates: Updates, view: View) -> Floats:
         """(n,) what each update is multiplied by."""

@@ -159,7 +159,7 @@ class Contest:
         models, start = self.start[None, :], np.zeros(clients, dtype=np.int64)
         mean = np.full((1, clients), 1 / clients)
         ready = [wave(clients, self.schedule, round_) for round_ in rounds]
-        return lambda: [executor.train(tasks, models, start, mean).mix(mean) for tasks in ready]
+        return lambda: [executor.train(tasks, models, start, mean).weighted_sum(mean) for tasks in ready]
 
     def plain(self, clients: int) -> Measured:
         """Seconds for one wave of the plain loop, its batches at hand."""

@@ -165,7 +165,7 @@ class _WatchedSelector(Selector):
 @and_no_global_generator
 def check_aggregator(make: Callable[[], Aggregator]) -> None:
     """Models without updates stay as they are; nothing handed in is changed; equal updates give equal
-    models; if it says beforehand what it will mix them by, it keeps its word."""
+    models; if it says beforehand which weights it will use, it uses them."""
     twins = [_aggregating(aggregator, [2, 0, 2, 0], 3, rounds=3) for aggregator in (make(), resumed(make))]
     assert same(*(watched.made for watched in twins)), "equal updates get different models"
     view = twins[0].view
@@ -198,21 +198,21 @@ class _WatchedAggregator(Aggregator):
         self.watch = Watch(aggregator)
         self.made: list[Floats32] = []
         self.view: View
-        self._said: Floats | None = None
+        self._declared: Floats | None = None
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
         with left_alone(model, num_samples, view):
-            self._said = self.aggregator.weights(model, num_samples, self.watch.over(view))
-        return self._said
+            self._declared = self.aggregator.weights(model, num_samples, self.watch.over(view))
+        return self._declared
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         assert isinstance(updates, ArrayUpdates)
-        self.view, said, mixed = self.watch.over(view), self._said, []
+        self.view, declared, used = self.watch.over(view), self._declared, []
 
         class Listening(ArrayUpdates):
-            def mix(self, weights: Floats) -> Floats:
-                mixed.append(weights)
-                return super().mix(weights)
+            def weighted_sum(self, weights: Floats) -> Floats:
+                used.append(weights)
+                return super().weighted_sum(weights)
 
         with left_alone(updates, view):
             models = self.aggregator.aggregate(Listening(**vars(updates)), self.view)
@@ -222,11 +222,11 @@ class _WatchedAggregator(Aggregator):
         assert np.array_equal(models[untouched], view.models[untouched]), (
             "a model without updates must stay as it is"
         )
-        if said is not None:
-            assert len(mixed) == 1, (
-                "it says what it will mix the updates by, and mixes them otherwise than once"
+        if declared is not None:
+            assert len(used) == 1, (
+                f"it declares its weights, and calls weighted_sum {len(used)} times, not once"
             )
-            assert same(mixed[0], said), f"it mixes by {mixed[0]}, having said {said}"
+            assert same(used[0], declared), f"it weighs by {used[0]}, having declared {declared}"
         self.made.append(models)
         return models
 

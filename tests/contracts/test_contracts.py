@@ -390,7 +390,7 @@ def test_aggregators_that_do_something_when_nothing_came_back_are_refused():
         contracts.check_aggregator(lambda: Restless(FedAvgSettings()))
 
 
-def test_aggregators_that_mix_otherwise_than_they_said_are_refused():
+def test_aggregators_that_weigh_otherwise_than_they_declared_are_refused():
     class Fickle(FedAvg):
         state_fields = ("_asked",)
         _asked = 0
@@ -403,7 +403,7 @@ def test_aggregators_that_mix_otherwise_than_they_said_are_refused():
             self.weights(updates.model, updates.num_samples, view)
             return super().aggregate(updates, view)
 
-    with pytest.raises(AssertionError, match="having said"):
+    with pytest.raises(AssertionError, match="having declared"):
         contracts.check_aggregator(lambda: Fickle(FedAvgSettings()))
 
 

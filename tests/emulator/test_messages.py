@@ -91,4 +91,4 @@ def test_updates_are_mixed_row_by_row() -> None:
         delta=np.float32([[4.0, 0.0], [0.0, 8.0]]),
     )
     assert len(updates) == 2
-    assert updates.mix(np.array([[0.75, 0.25], [0.0, 1.0]])).tolist() == [[3.0, 2.0], [0.0, 8.0]]
+    assert updates.weighted_sum(np.array([[0.75, 0.25], [0.0, 1.0]])).tolist() == [[3.0, 2.0], [0.0, 8.0]]

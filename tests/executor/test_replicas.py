@@ -109,14 +109,17 @@ def test_training_is_the_same_by_any_number_of_ranks(case: str, size: int) -> No
             same_columns(ours, expected)
             chosen = np.array([1, 3, 4])
             some, others = ours.take(chosen), expected.take(chosen)
-            assert ours.mix(weights()).tobytes() == expected.mix(weights()).tobytes()
-            assert some.mix(weights()[:, :3]).tobytes() == others.mix(weights()[:, :3]).tobytes()
+            assert ours.weighted_sum(weights()).tobytes() == expected.weighted_sum(weights()).tobytes()
+            assert (
+                some.weighted_sum(weights()[:, :3]).tobytes()
+                == others.weighted_sum(weights()[:, :3]).tobytes()
+            )
             assert ours.norms().tobytes() == expected.norms().tobytes()
             assert some.norms().tobytes() == others.norms().tobytes()
             assert some.gram().tobytes() == others.gram().tobytes()
             told = ranks.exchanges
             assert ours.rows(slice(3, 9)).tobytes() == expected.rows(slice(3, 9)).tobytes()
-            assert ours.mix(weights()).tobytes() == expected.mix(weights()).tobytes()
+            assert ours.weighted_sum(weights()).tobytes() == expected.weighted_sum(weights()).tobytes()
             assert ours.norms().tobytes() == expected.norms().tobytes()
             assert ranks.exchanges == told  # the rows are here by now
             tasks = replace(tasks, state=expected.state)
@@ -143,13 +146,13 @@ def test_sums_that_are_expected_come_with_the_training_and_are_the_same(case: st
 
     def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
         ours = replicated.train(TASKS, models, start, weights())
-        assert ours.mix(weights()).tobytes() == theirs.mix(weights()).tobytes()
+        assert ours.weighted_sum(weights()).tobytes() == theirs.weighted_sum(weights()).tobytes()
         assert ranks.exchanges == 1
         others = weights() / 3
-        assert ours.mix(others).tobytes() == theirs.mix(others).tobytes()
+        assert ours.weighted_sum(others).tobytes() == theirs.weighted_sum(others).tobytes()
         assert ranks.exchanges == 2
         some = weights()[:, kept]
-        assert ours.take(kept).mix(some).tobytes() == theirs.take(kept).mix(some).tobytes()
+        assert ours.take(kept).weighted_sum(some).tobytes() == theirs.take(kept).weighted_sum(some).tobytes()
 
     no_error(by_ranks(size, case, play))
 
@@ -193,9 +196,9 @@ def test_updates_that_are_not_finite_are_told_apart_and_need_not_be_used() -> No
         ours = replicated.train(tasks, models, start, weights())
         assert ours.finite.tolist() == theirs.finite.tolist() == (~diverges).tolist()
         kept = np.flatnonzero(ours.finite)
-        mixed = ours.take(kept).mix(weights()[:, kept])
+        mixed = ours.take(kept).weighted_sum(weights()[:, kept])
         assert np.isfinite(mixed).all()
-        assert mixed.tobytes() == theirs.take(kept).mix(weights()[:, kept]).tobytes()
+        assert mixed.tobytes() == theirs.take(kept).weighted_sum(weights()[:, kept]).tobytes()
 
     no_error(by_ranks(2, "mlp-sgd", play))
 
@@ -204,7 +207,7 @@ def test_an_empty_wave_is_no_special_case() -> None:
     def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
         models = start_of(build("mlp-sgd"))[0]
         updates = replicated.train(wave([], []), models, np.zeros(0, dtype=np.int64))
-        mixed = updates.mix(np.zeros((2, 0)))
+        mixed = updates.weighted_sum(np.zeros((2, 0)))
         assert (len(updates), mixed.shape) == (0, (2, replicated.num_parameters))
 
     no_error(by_ranks(2, "mlp-sgd", play))
