@@ -82,7 +82,7 @@ class Emulation:
         self.clock.advance_to(state["now_s"])
         self._started = state["started"]
         self.queue.restore(state["queue"])
-        self.in_flight = InFlight.of_state(state["in_flight"])
+        self.in_flight = InFlight.from_state(state["in_flight"])
         self.coordinator.restore(state["coordinator"])
 
     def _take(self, reaction: Reaction) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
-from emulator.storage.state_tree import Tree, as_tree, of_tree
+from emulator.storage.state_tree import Tree, as_tree, from_tree
 
 SORTED_AT_ONCE = 4096
 """Visits that are sorted together when those kept sorted have run out; an eighth of all, if that is more."""
@@ -117,9 +117,9 @@ class InFlight:
         return as_tree(VisitEnds.joined([self._soon.part(self._done), *self._later]).in_order())
 
     @classmethod
-    def of_state(cls, state: Tree) -> InFlight:
+    def from_state(cls, state: Tree) -> InFlight:
         """Those that were out in `state`."""
-        return cls(of_tree(VisitEnds, state))
+        return cls(from_tree(VisitEnds, state))
 
     def _sort_some(self) -> None:
         """Put the next ones in order, if none is left that is."""

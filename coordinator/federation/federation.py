@@ -50,7 +50,7 @@ from emulator.messages import (
 from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
-from emulator.storage.state_tree import Tree, as_tree, of_tree
+from emulator.storage.state_tree import Tree, as_tree, from_tree
 
 SECONDS_PER_DAY = 86_400.0
 
@@ -141,13 +141,13 @@ class Federation:
 
     def restore(self, state: Mapping[str, Tree], round_: int) -> None:
         """Resume from `state`, in which round `round_` was opened last."""
-        self._progress = of_tree(RoundProgress, state["progress"])
+        self._progress = from_tree(RoundProgress, state["progress"])
         if state["assignment"] is not None:
-            self._membership.assignment = of_tree(Assignment, state["assignment"])
+            self._membership.assignment = from_tree(Assignment, state["assignment"])
             # What a stream has counted follows from where it is.
             self._stream.advance_to_round(round_)
-        self._picked = None if state["picked"] is None else of_tree(Picked, state["picked"])
-        self._cohort = None if state["cohort"] is None else of_tree(Cohort, state["cohort"])
+        self._picked = None if state["picked"] is None else from_tree(Picked, state["picked"])
+        self._cohort = None if state["cohort"] is None else from_tree(Cohort, state["cohort"])
         self._stored.restore(state["parts"])
 
     # -- open a round: data arrived ------------------------------------------------------------------------

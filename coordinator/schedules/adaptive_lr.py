@@ -17,7 +17,7 @@ from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.numbers import ShareBelowOne
 from emulator.plugins import Settings
-from emulator.storage.state_tree import Tree, as_tree, of_tree
+from emulator.storage.state_tree import Tree, as_tree, from_tree
 
 
 class AdaptiveLearningRateSettings(Settings):
@@ -68,7 +68,7 @@ class AdaptiveLearningRate(Schedule):
 
     def restore(self, state: Mapping[str, Tree]) -> None:
         super().restore(state)
-        self._averages = {model: of_tree(_Averages, tree) for model, tree in state["_averages"].items()}
+        self._averages = {model: from_tree(_Averages, tree) for model, tree in state["_averages"].items()}
 
     def observe(self, view: View) -> None:
         due = self.settings.every == "round" or view.step != self._step

@@ -75,7 +75,7 @@ def as_tree(value: Any) -> Tree:
     return value
 
 
-def of_tree(kind: type[T], tree: Tree) -> T:
+def from_tree(kind: type[T], tree: Tree) -> T:
     """The dataclass `kind` that `as_tree` made `tree` of; ValueError where that cannot be."""
     names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
     if not isinstance(tree, Mapping) or set(tree) != names:
@@ -89,7 +89,7 @@ def _field(hint: Any, tree: Tree) -> Any:
     kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     for kind in kinds:
         if isinstance(kind, type) and is_dataclass(kind) and tree is not None:
-            return of_tree(kind, tree)
+            return from_tree(kind, tree)
     return tree
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.memories.held import Held, HeldSettings
 from emulator.messages import SampleRanges
-from emulator.storage.state_tree import as_tree, of_tree
+from emulator.storage.state_tree import as_tree, from_tree
 from experiments import contracts
 
 
@@ -124,7 +124,7 @@ def test_memories_that_keep_expired_samples_are_refused():
         def _of(self, clients, view):
             if self._first is None:
                 self._first = as_tree(view.held(np.arange(view.num_clients)))
-            return of_tree(SampleRanges, self._first).take(clients)
+            return from_tree(SampleRanges, self._first).take(clients)
 
     with pytest.raises(AssertionError, match="does not hold"):
         contracts.check_memory(lambda: Hoard(HeldSettings()))

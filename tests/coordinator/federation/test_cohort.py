@@ -7,7 +7,7 @@ import numpy as np
 from coordinator.federation.cohort import Cohort, EndedVisits
 from emulator.latency import Phases
 from emulator.messages import Outcome, SampleRanges, TrainTasks, Work
-from emulator.storage.state_tree import as_tree, from_bytes, of_tree, to_bytes
+from emulator.storage.state_tree import as_tree, from_bytes, from_tree, to_bytes
 from tests.fakes import INF, ints
 
 
@@ -90,6 +90,6 @@ def test_the_tasks_of_completed_visits_are_trained_and_no_others():
 
 def test_a_cohort_is_stored_and_put_back():
     tree = as_tree(a_cohort())
-    again = of_tree(Cohort, from_bytes(to_bytes(tree)))
+    again = from_tree(Cohort, from_bytes(to_bytes(tree)))
     assert to_bytes(as_tree(again)) == to_bytes(tree)
     assert again.tasks.samples.rows(1).tolist() == [10, 11, 12, 13, 14]

@@ -3,7 +3,7 @@ import pytest
 from coordinator.assignment import Fit
 from coordinator.federation.progress import RoundProgress
 from emulator.messages import Trigger
-from emulator.storage.state_tree import as_tree, from_bytes, of_tree, to_bytes
+from emulator.storage.state_tree import as_tree, from_bytes, from_tree, to_bytes
 
 SILENT, LATER, FIRED, AGAIN = (
     Trigger(shift, 2.0, 0.25, 3, fired)
@@ -31,4 +31,4 @@ def test_of_several_triggers_in_a_round_that_waited_the_last_that_fired_is_logge
 
 def test_what_a_round_has_come_to_is_stored_and_put_back():
     progress = RoundProgress(reclustered=True, fitted=Fit(20, 10, {2: 0.5, 3: None}), trigger=FIRED)
-    assert of_tree(RoundProgress, from_bytes(to_bytes(as_tree(progress)))) == progress
+    assert from_tree(RoundProgress, from_bytes(to_bytes(as_tree(progress)))) == progress

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as arrays
 
 from emulator.errors import RunError
 from emulator.messages import SampleRanges, TrainTasks
-from emulator.storage.state_tree import ROOT, as_tree, from_bytes, of_tree, to_bytes
+from emulator.storage.state_tree import ROOT, as_tree, from_bytes, from_tree, to_bytes
 
 NUMBERS = st.sampled_from(["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"])
 SHAPES = arrays.array_shapes(min_dims=0, min_side=0, max_side=4)
@@ -160,14 +160,14 @@ def test_dataclasses_become_trees_and_trees_become_dataclasses():
     assert bits(tree) == bits(
         {"inner": {"values": np.arange(2)}, "maybe": None, "rest": {3: {"values": np.arange(3)}}}
     )
-    again = of_tree(Outer, from_bytes(to_bytes({**tree, "maybe": tree["inner"]})))
+    again = from_tree(Outer, from_bytes(to_bytes({**tree, "maybe": tree["inner"]})))
     assert again.maybe.values.tolist() == again.inner.values.tolist() == [0, 1]
 
 
 def test_tasks_travel_as_trees():
     ones = np.ones(1, dtype=np.int64)
     tasks = TrainTasks(ones, ones, ones, SampleRanges.one_each(ones, ones), {"rate": np.ones(1)}, round=4)
-    read = of_tree(TrainTasks, from_bytes(to_bytes(as_tree(tasks))))
+    read = from_tree(TrainTasks, from_bytes(to_bytes(as_tree(tasks))))
     assert bits(as_tree(read)) == bits(as_tree(tasks))
     assert isinstance(read.samples, SampleRanges)
 
@@ -175,4 +175,4 @@ def test_tasks_travel_as_trees():
 @pytest.mark.parametrize("tree", [None, {}, {"values": 1, "more": 2}, [1]])
 def test_a_tree_of_other_fields_is_refused(tree):
     with pytest.raises(ValueError, match="no Inner: must have values"):
-        of_tree(Inner, tree)
+        from_tree(Inner, tree)
