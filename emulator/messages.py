@@ -65,7 +65,7 @@ class SampleRanges:
         return cls(np.arange(len(first) + 1, dtype=np.int64), first, last, np.ones(len(first)))
 
     @classmethod
-    def side_by_side(cls, parts: Sequence[SampleRanges], weights: Floats | None = None) -> SampleRanges:
+    def joined(cls, parts: Sequence[SampleRanges], weights: Floats | None = None) -> SampleRanges:
         """Each row with the ranges it has in every part, part after part, without the empty ones.
 
         All `parts` have the same rows, with one range each. `weights` (parts,) replaces their weights.

@@ -84,4 +84,4 @@ class Claimed(Memory):
             first, last = arrived.first[which], arrived.last[which]
             last = np.where(claims[clients[which], model], last, first)
             parts.append(SampleRanges.one_each(first, last))
-        return SampleRanges.side_by_side(parts)
+        return SampleRanges.joined(parts)

@@ -71,7 +71,7 @@ class Held(Memory):
         if weighting != "none":
             steps = np.arange(first, view.step + 1)
             parts = [view.arrived(clients, step, step) for step in steps.tolist()]
-            ranges = SampleRanges.side_by_side(parts, _weights_by_age(steps, view.step, weighting))
+            ranges = SampleRanges.joined(parts, _weights_by_age(steps, view.step, weighting))
         elif window is None:
             ranges = view.held(clients)
         else:
