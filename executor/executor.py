@@ -30,12 +30,12 @@ from executor.inference import evaluation, scoring
 from executor.inference.prediction import Predictor
 from executor.malloc import keep_freed_memory
 from executor.models.base import ModelSpec
-from executor.parallel import SideBySide
+from executor.parallel import Threads
 from executor.rules.base import Chain, LocalRule, build_chain
 from executor.settings import ExecutorSettings
 from executor.training.dense import DenseStrategy
 from executor.training.groups import Strategy, Wave
-from executor.training.out_of_memory import Fitting, out_of_memory_named
+from executor.training.out_of_memory import OutOfMemory, out_of_memory_named
 from executor.training.reference import ReferenceLoop
 from executor.training.stacked import StackedStrategy
 from executor.training.tampering import tamper
@@ -67,13 +67,13 @@ class LocalExecutor:
         self._streams = streams
         with out_of_memory_named("building the model"):
             self._model = FlatModel(model, reader.sample_shape, reader.num_labels)
-        self._threads = SideBySide(settings.threads)
+        self._threads = Threads(settings.threads)
         self._predictor = Predictor(reader, self._model, model.dense)
         self._chain = build_chain(rules)
         self.strategy = _strategy(settings, model)  # what `auto` came to, for the log
         self._strategy = _build(self.strategy, self._model, self._chain)
         self.chunk = 1 if self.strategy == "loop" else settings.chunk or _chunk(self.num_parameters)
-        self._fitting = Fitting(settings.on_out_of_memory, self.chunk)
+        self._out_of_memory = OutOfMemory(settings.on_out_of_memory, self.chunk)
 
     @property
     def layout(self) -> Mapping[str, Segment]:
@@ -92,7 +92,7 @@ class LocalExecutor:
     @property
     def halved_groups(self) -> int:
         """How many groups were trained in halves so far, for want of memory."""
-        return self._fitting.halved
+        return self._out_of_memory.halved
 
     @property
     def num_labels(self) -> int:
@@ -158,7 +158,7 @@ class LocalExecutor:
         for number, members in enumerate(groups):
             group_of[members] = number
         wanted = groups if numbers is None else [groups[number] for number in numbers]
-        self._threads.run(lambda members: self._fitting.run(train_group, members), wanted)
+        self._threads.run(lambda members: self._out_of_memory.run(train_group, members), wanted)
         counts = tasks.samples.counts()
         return ArrayUpdates(
             tasks.client, tasks.model, counts, wave.steps, delta, {"loss": loss}, state, group_of

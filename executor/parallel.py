@@ -28,7 +28,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-class SideBySide:
+class Threads:
     """Does up to `threads` jobs at once: one in the caller's thread, the others in threads of its own."""
 
     def __init__(self, threads: int) -> None:

@@ -14,7 +14,7 @@ from torch.nn import functional
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.messages import Evaluation, InferencePlan, SampleRanges
 from executor.inference.prediction import EVALUATION_BATCH, Predictor
-from executor.parallel import SideBySide
+from executor.parallel import Threads
 from executor.ranges import rows_of, slabs
 
 SLAB = 4 * EVALUATION_BATCH  # samples of one model; fewer cost time, more are too few for many to share
@@ -23,7 +23,7 @@ AT_ONCE = 200_000  # samples times labels, where a client is served by several m
 
 def evaluate(
     predictor: Predictor,
-    threads: SideBySide,
+    threads: Threads,
     models: Floats32,
     plan: InferencePlan,
     samples: SampleRanges,

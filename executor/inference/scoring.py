@@ -12,7 +12,7 @@ from torch import Tensor
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Metric, SampleRanges, Scores
 from executor.inference.prediction import EVALUATION_BATCH, Predictor
-from executor.parallel import SideBySide
+from executor.parallel import Threads
 from executor.ranges import rows_of, slabs
 
 SLAB = 4 * EVALUATION_BATCH  # samples, or more where a batch of many models holds more
@@ -20,7 +20,7 @@ SLAB = 4 * EVALUATION_BATCH  # samples, or more where a batch of many models hol
 
 def score(
     predictor: Predictor,
-    threads: SideBySide,
+    threads: Threads,
     models: Floats32,
     samples: SampleRanges,
     metrics: frozenset[Metric],

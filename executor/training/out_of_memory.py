@@ -17,7 +17,7 @@ CPU_ALLOCATOR = "can't allocate memory"  # torch has a kind of its own only for 
 Policy = Literal["stop", "halve"]
 
 
-class Fitting:
+class OutOfMemory:
     """Does jobs on the members of a group. One for which there is no memory ends as a ResumableError, or is
     done on two halves, as `policy` says; `halved` counts these."""
 

@@ -18,7 +18,7 @@ from experiments.cli.runs import RunCommand
 from experiments.cli.signals import EXIT_CODE, stop_on_signals
 from experiments.cli.workers import scaled_out
 from experiments.config import Experiment, locator
-from experiments.jobs.command import run_side_by_side
+from experiments.jobs.command import run_in_parallel
 from experiments.running.folder import plan_folder, refuse_failed, run_folder
 from experiments.running.locking import locked
 from experiments.running.members import Member
@@ -54,7 +54,7 @@ def play_one(asked: RunCommand, experiment: Experiment, job: Job | None) -> None
             if crew is None:
                 run_plan(plan, progress, stop, ranks)
             else:
-                outcome = run_side_by_side([plan], crew, progress, stop)[experiment.name]
+                outcome = run_in_parallel([plan], crew, progress, stop)[experiment.name]
                 if outcome is not None:
                     raise outcome
 
@@ -96,9 +96,7 @@ def play_folder(asked: RunCommand, members: Sequence[Member]) -> None:
             if crew is None:
                 run_folder(plans, progress, _report_finished, stop)
             else:
-                refuse_failed(
-                    plans, run_side_by_side(plans, crew, progress, stop, _report_finished), progress
-                )
+                refuse_failed(plans, run_in_parallel(plans, crew, progress, stop, _report_finished), progress)
 
 
 def _earlier_s(plans: Sequence[Plan]) -> dict[PlannedRun, float]:

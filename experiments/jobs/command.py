@@ -33,7 +33,7 @@ COME_S = 30.0
 """Wall seconds that it may take at least: processes start slowly on a machine that is at work."""
 
 
-def run_side_by_side(
+def run_in_parallel(
     plans: Sequence[Plan],
     crew: Crew,
     progress: Progress,

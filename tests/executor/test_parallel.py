@@ -5,13 +5,13 @@ import threading
 import pytest
 import torch
 
-from executor.parallel import SideBySide
+from executor.parallel import Threads
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_every_item_is_done_once(threads: int) -> None:
     done: list[int] = []
-    SideBySide(threads).run(done.append, range(20))
+    Threads(threads).run(done.append, range(20))
     assert sorted(done) == list(range(20))
 
 
@@ -28,7 +28,7 @@ def test_no_more_jobs_than_threads_are_under_way_and_they_are_at_once() -> None:
         with lock:
             under_way -= 1
 
-    SideBySide(2).run(job, range(8))
+    Threads(2).run(job, range(8))
     assert most == 2
 
 
@@ -41,11 +41,11 @@ def test_the_first_error_in_order_is_raised_and_what_has_not_begun_is_left_out(t
             raise ValueError(f"item {item}")
         done.append(item)
 
-    side_by_side = SideBySide(threads)
+    parallel = Threads(threads)
     with pytest.raises(ValueError, match="item 1"):
-        side_by_side.run(job, range(100_000))
+        parallel.run(job, range(100_000))
     assert len(done) < 99_998
-    side_by_side.run(done.append, [7000, 8000])
+    parallel.run(done.append, [7000, 8000])
     assert sorted(done)[-2:] == [7000, 8000]
 
 
@@ -58,15 +58,15 @@ def test_what_ends_a_helping_thread_is_not_lost() -> None:
             raise SystemExit(4)
 
     with pytest.raises(SystemExit):
-        SideBySide(2).run(job, range(2))
+        Threads(2).run(job, range(2))
 
 
 def test_torch_itself_computes_with_one_thread_in_all_of_them() -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        side_by_side, found = SideBySide(2), []
-        side_by_side.run(lambda _: found.append(torch.get_num_threads()), range(4))
+        parallel, found = Threads(2), []
+        parallel.run(lambda _: found.append(torch.get_num_threads()), range(4))
         assert found == [1] * 4
         assert torch.get_num_threads() == 1
     finally:

@@ -8,7 +8,7 @@ import torch
 
 from emulator.arrays import Ints
 from emulator.errors import ResumableError
-from executor.training.out_of_memory import Fitting, out_of_memory_named, ran_out_of_memory
+from executor.training.out_of_memory import OutOfMemory, out_of_memory_named, ran_out_of_memory
 
 CPU = RuntimeError(
     "[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory: you tried 1"
@@ -33,28 +33,28 @@ class Job:
 
 @pytest.mark.parametrize("error", KINDS)
 def test_a_group_that_does_not_fit_is_done_in_halves_as_often_as_it_takes(error: Exception) -> None:
-    job, fitting = Job(3, error), Fitting("halve", chunk=10)
-    fitting.run(job, np.arange(10, 20))
+    job, out_of_memory = Job(3, error), OutOfMemory("halve", chunk=10)
+    out_of_memory.run(job, np.arange(10, 20))
     assert job.done == list(range(10, 20))
     assert job.tried == [10, 5, 2, 3, 5, 2, 3]
-    assert fitting.halved == 3
+    assert out_of_memory.halved == 3
 
 
 @pytest.mark.parametrize("error", KINDS)
 def test_without_leave_it_stops_and_says_what_may_help(error: Exception) -> None:
-    fitting = Fitting("stop", chunk=10)
+    out_of_memory = OutOfMemory("stop", chunk=10)
     with pytest.raises(
         ResumableError, match=r"training 10 clients side by side, executor\.chunk = 10"
     ) as stopped:
-        fitting.run(Job(3, error), np.arange(10))
+        out_of_memory.run(Job(3, error), np.arange(10))
     assert 'executor.on_out_of_memory = "halve"' in str(stopped.value)
     assert "\n" not in str(stopped.value)
-    assert fitting.halved == 0
+    assert out_of_memory.halved == 0
 
 
 def test_a_client_that_does_not_fit_alone_stops() -> None:
     with pytest.raises(ResumableError, match="training a client alone"):
-        Fitting("halve", chunk=4).run(Job(0, CPU), np.arange(4))
+        OutOfMemory("halve", chunk=4).run(Job(0, CPU), np.arange(4))
 
 
 @pytest.mark.parametrize("policy", ["stop", "halve"])
@@ -62,7 +62,7 @@ def test_any_other_error_is_passed_on(policy: Any) -> None:
     error = RuntimeError("shapes cannot be multiplied")
     assert not ran_out_of_memory(error)
     with pytest.raises(RuntimeError, match="shapes"):
-        Fitting(policy, chunk=4).run(Job(0, error), np.arange(4))
+        OutOfMemory(policy, chunk=4).run(Job(0, error), np.arange(4))
     with pytest.raises(RuntimeError, match="shapes"), out_of_memory_named("evaluating"):
         raise error
 

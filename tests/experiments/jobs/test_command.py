@@ -20,7 +20,7 @@ from emulator.errors import (
     ResumableError,
 )
 from executor.failures import PeerFaultError
-from experiments.jobs.command import MEET_AGAIN_S, MET_S, run_side_by_side
+from experiments.jobs.command import MEET_AGAIN_S, MET_S, run_in_parallel
 from experiments.jobs.crew import Ended, Facts, Met, Told
 from experiments.jobs.order import world_of
 from experiments.jobs.workplace import Job
@@ -47,7 +47,7 @@ from tests.experiments.small import Story
 
 
 def play(crew: FakeCrew, *plans: Plan, story: Story | None = None, stop: Stop | None = None) -> Outcomes:
-    return run_side_by_side(plans, crew, story or Story(), stop or Stop(), clock=crew.clock)
+    return run_in_parallel(plans, crew, story or Story(), stop or Stop(), clock=crew.clock)
 
 
 def plays(crew: FakeCrew) -> list[str]:
@@ -103,7 +103,7 @@ def test_experiments_of_a_folder_share_the_workers_and_each_is_finished_after_it
     def finish(plan: Plan) -> None:
         finished.append((plan.experiment.name, len(plays(crew))))
 
-    outcomes = run_side_by_side(plans, crew, Story(), Stop(), finish, crew.clock)
+    outcomes = run_in_parallel(plans, crew, Story(), Stop(), finish, crew.clock)
     assert outcomes == {"one": None, "two": None}
     assert crew.log[2:4] == ["draw a0 at w0", "draw c0 at w1"]  # as each is another experiment's first
     assert finished == [("two", 2), ("one", 3)]
@@ -404,7 +404,7 @@ def test_a_stop_reaches_every_worker_once_and_no_run_begins_after_it(tmp_path: P
     crew, story, stop, finished = FakeCrew(script=script), Story(), Stop(), list[Plan]()
     crew.when_begun = lambda job: stop.leave_word() if (job.run.seed, job.is_draw) == (1, False) else None
     with pytest.raises(KeyboardInterrupt):
-        run_side_by_side([a_plan(tmp_path, "ab")], crew, story, stop, finished.append, crew.clock)
+        run_in_parallel([a_plan(tmp_path, "ab")], crew, story, stop, finished.append, crew.clock)
     assert plays(crew) == ["a0 at w0", "a1 at w1"]
     assert crew.log[-2:] == ["stop w0", "stop w1"]
     assert sorted(story.ends) == [("left", "a", 0), ("left", "a", 1)]
@@ -493,7 +493,7 @@ def test_what_ends_one_experiment_leaves_the_others(tmp_path: Path, error: Emula
         ("c", 7): [evaluates(1.0), *[waits] * 9, done()],
     }
     crew, story, finished = FakeCrew(["w0", "w1", "w2"], script), Story(), list[Plan]()
-    outcomes = run_side_by_side([bad, good], crew, story, Stop(), finished.append, crew.clock)
+    outcomes = run_in_parallel([bad, good], crew, story, Stop(), finished.append, crew.clock)
     assert outcomes["good"] is None
     assert (type(outcomes["bad"]), str(outcomes["bad"])) == (type(error), str(error))
     assert sorted(entry.split()[0] for entry in plays(crew)) == ["a0", "a1", "c7"]
@@ -519,7 +519,7 @@ def test_however_the_last_run_of_an_experiment_that_ended_leaves_it_is_finished_
         crew.script["a", 1] = deque(steps[last])
     crew.stop = lambda addresses: None  # type: ignore[method-assign]  # it ends before it hears of that
     story = Story()
-    outcomes = run_side_by_side([a_plan(tmp_path)], crew, story, Stop(), finished.append, crew.clock)
+    outcomes = run_in_parallel([a_plan(tmp_path)], crew, story, Stop(), finished.append, crew.clock)
     assert isinstance(outcomes["small"], CheckpointError)
     assert not [note for note in notes(story) if "begun again" in str(note)]
     assert sorted(plays(crew)) == (["a0 at w0"] if last == "drawn" else ["a0 at w0", "a1 at w1"])
@@ -542,7 +542,7 @@ def test_results_that_cannot_be_written_do_not_hide_why_the_command_ended(tmp_pa
 
     crew = FakeCrew(script={("a", 0): [fails_by(ResumableError("the disk is full"))]})
     with pytest.raises(ResumableError, match="the disk is full"):
-        run_side_by_side([a_plan(tmp_path)], crew, Story(), Stop(), finish, crew.clock)
+        run_in_parallel([a_plan(tmp_path)], crew, Story(), Stop(), finish, crew.clock)
 
 
 # -- any order ----------------------------------------------------------------------------------------------
@@ -590,7 +590,7 @@ def test_whatever_happens_in_whatever_order_every_run_ends_once(
         worlds.append(world_of(job.run))
 
     crew.when_begun = look
-    outcomes = run_side_by_side(plans, crew, story, Stop(), finished.append, crew.clock)
+    outcomes = run_in_parallel(plans, crew, story, Stop(), finished.append, crew.clock)
     ended = [end[1:] for end in story.ends if end[0] == "done"]
     ended += [told[1:3] for told in story.told if told[0] == "failed"]
     assert sorted(ended) == sorted(runs * len(plans))
