@@ -29,7 +29,7 @@ class Assignment:
 
     mixing: Floats  # (M_new, M_old + E), rows sum to 1
     extra: Floats32  # (E, P)
-    heir: Ints  # (M_old,) row that carries on the old model's identity, -1 = none
+    successor: Ints  # (M_old,) row that carries on the old model's identity, -1 = none
     members: Ints  # (N, width) models the client's newest data belong to, -1 pads
     lanes: Ints | None = (
         None  # (N,) selection lane of each client, -1 = not selectable; None: its first model
@@ -61,7 +61,7 @@ class Assignment:
         return cls(
             mixing=np.ones((num_models, 1)) if alike else np.eye(num_models),
             extra=start[None, :] if alike else start,
-            heir=np.zeros(0, dtype=np.int64),
+            successor=np.zeros(0, dtype=np.int64),
             members=_in_columns(members),
             lanes=lanes,
             fitted=fitted,
@@ -76,7 +76,7 @@ class Assignment:
         return cls(
             mixing=np.eye(num_models + len(new)),
             extra=new,
-            heir=np.arange(num_models),
+            successor=np.arange(num_models),
             members=_in_columns(members),
             lanes=lanes,
         )
@@ -85,7 +85,7 @@ class Assignment:
     def changes_models(self) -> bool:
         """Whether it does more than move clients between the models there are."""
         models, sources = self.mixing.shape
-        same = models == sources == len(self.heir)
+        same = models == sources == len(self.successor)
         return not (same and np.array_equal(self.mixing, np.eye(models)))
 
     @classmethod
@@ -103,7 +103,7 @@ class Assignment:
         return cls(
             mixing=overlap / overlap.sum(axis=1, keepdims=True),
             extra=np.zeros((0, 0), dtype=np.float32),
-            heir=_matched(overlap),
+            successor=_matched(overlap),
             members=new[:, None],
             reclustered=True,
             fitted=fitted,
@@ -119,8 +119,8 @@ def _matched(overlap: Floats) -> Ints:
     """(num_old,) the new cluster matched with each old one by largest total overlap, -1 where none is."""
     from scipy.optimize import linear_sum_assignment
 
-    heir = np.full(overlap.shape[1], -1, dtype=np.int64)
+    successor = np.full(overlap.shape[1], -1, dtype=np.int64)
     new, old = linear_sum_assignment(overlap, maximize=True)
     shared = overlap[new, old] > 0
-    heir[old[shared]] = new[shared]
-    return heir
+    successor[old[shared]] = new[shared]
+    return successor

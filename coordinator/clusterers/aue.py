@@ -71,7 +71,7 @@ class Aue(Clusterer):
         return Assignment(
             mixing=mixing,
             extra=view.initial(0)[None, :],
-            heir=np.where(np.arange(old) < kept, np.arange(old) + 1, -1),
+            successor=np.where(np.arange(old) < kept, np.arange(old) + 1, -1),
             members=np.tile(np.arange(kept + 1), (view.num_clients, 1)),
             lanes=everyone,
         )

@@ -112,7 +112,7 @@ class Cfl(Clusterer):
         return Assignment(
             mixing=mixing,
             extra=view.initial(0)[None, :] if anew else np.zeros((0, 0), dtype=np.float32),
-            heir=np.arange(old),
+            successor=np.arange(old),
             members=members[:, None],
         )
 

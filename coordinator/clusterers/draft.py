@@ -28,7 +28,7 @@ class Draft:
         # (rows, M + 1): what each is mixed from; the last column is the shared initialisation.
         self._sources: Floats = np.eye(self._num_old, self._num_old + 1)
         self._kept = np.ones(self._num_old, dtype=bool)  # (rows,)
-        self._heir = np.arange(self._num_old)  # (M,)
+        self._successor = np.arange(self._num_old)  # (M,)
 
     @property
     def rows(self) -> Ints:
@@ -62,7 +62,7 @@ class Draft:
         return len(self._kept) - 1
 
     def drop(self, rows: Ints) -> None:
-        """These models of the bank end, without an heir; nobody may be left in them when all is decided."""
+        """These models of the bank end without a successor; no client may be left in them at the end."""
         self._kept[rows] = False
 
     def merge(self, rows: Ints, weights: Floats) -> None:
@@ -71,7 +71,7 @@ class Draft:
         self._sources[lowest] = 0.0
         self._sources[lowest, rows] = weights
         self._kept[rows[1:]] = False
-        self._heir[rows] = lowest
+        self._successor[rows] = lowest
         self._last_used[lowest] = self._last_used[rows].max()
         self.members[np.isin(self.members, rows)] = lowest
 
@@ -82,7 +82,7 @@ class Draft:
     def assignment(self, initial: Callable[[int], Floats32]) -> Assignment | None:
         """What was drafted, with the kept rows numbered anew; None when it is all as before."""
         rows = self.rows
-        number = np.full(len(self._kept), -1)  # of a dropped row, as a heir and as its own
+        number = np.full(len(self._kept), -1)  # of a dropped row, as a successor and as its own
         number[rows] = np.arange(len(rows))
         mixing = self._sources[rows]
         extra = initial(0)[None, :] if mixing[:, -1].any() else np.zeros((0, 0), dtype=np.float32)
@@ -91,7 +91,7 @@ class Draft:
         assignment = Assignment(
             mixing=mixing if len(extra) else mixing[:, :-1],
             extra=extra,
-            heir=number[self._heir],
+            successor=number[self._successor],
             members=members[:, None],
         )
         same = not assignment.changes_models and np.array_equal(members, self._before)

@@ -127,12 +127,12 @@ def _with_new_other(predictive: int, view: View) -> Assignment:
     mixing = np.zeros((2, 3))
     mixing[PREDICTIVE, predictive] = 1.0
     mixing[OTHER, 2] = 1.0
-    heir = np.full(2, -1, dtype=np.int64)
-    heir[predictive] = PREDICTIVE
+    successor = np.full(2, -1, dtype=np.int64)
+    successor[predictive] = PREDICTIVE
     return Assignment(
         mixing=mixing,
         extra=view.initial(0)[None, :],
-        heir=heir,
+        successor=successor,
         members=view.members,
         lanes=view.assignment.lanes if view.assignment else None,
     )

@@ -73,10 +73,12 @@ class Kue(Clusterer):
         self._kappas[worst] = 0.0
         mixing = np.eye(count, count + 1)
         mixing[worst, [worst, count]] = [0.0, 1.0]
-        heir = np.arange(count)
-        heir[worst] = -1
+        successor = np.arange(count)
+        successor[worst] = -1
         extra = _masked_model(view, worst)[None, :]
-        return Assignment(mixing=mixing, extra=extra, heir=heir, members=view.members, lanes=everyone)
+        return Assignment(
+            mixing=mixing, extra=extra, successor=successor, members=view.members, lanes=everyone
+        )
 
     def on_updates(self, view: View) -> Assignment | None:
         assert view.updates is not None

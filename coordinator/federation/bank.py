@@ -13,7 +13,7 @@ class ModelBank(Stateful):
     """Rows of parameters with their names; it starts empty.
 
     `ids` (M,) name a model until its content is replaced from elsewhere, and (id, version) names one content
-    for ever. `labels` (M,) name a cluster for its readers: they follow heirs, so that a plot keeps its
+    for ever. `labels` (M,) name a cluster for its readers: they follow successors, so that a plot keeps its
     colours across a re-clustering. Neither is ever used twice.
     """
 
@@ -34,10 +34,10 @@ class ModelBank(Stateful):
         """Replace the models by `assignment.mixing` of themselves and `assignment.extra`."""
         old = len(self)
         predecessor = np.full(assignment.num_models, -1, dtype=np.int64)
-        # Of several old models with one heir, the lowest row passes on its name.
+        # Of several old models with one successor, the lowest row passes on its name.
         for row in range(old - 1, -1, -1):
-            if assignment.heir[row] >= 0:
-                predecessor[assignment.heir[row]] = row
+            if assignment.successor[row] >= 0:
+                predecessor[assignment.successor[row]] = row
         inherits = predecessor >= 0
         unchanged = inherits & (assignment.mixing[np.arange(len(inherits)), predecessor] == 1.0)
 

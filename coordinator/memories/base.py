@@ -16,7 +16,7 @@ class Memory(Part):
     """Base of memories; built with its own frozen settings."""
 
     def models_changed(self, assignment: Assignment) -> None:
-        """The models change: what belongs to an old one passes to its heir."""
+        """The models change: what belongs to an old one passes to its successor."""
 
     def claim(self, view: View) -> None:
         """The newest arrivals of every client belong to its members of now."""

@@ -41,12 +41,12 @@ class Claimed(Memory):
         self._claims: dict[int, Bools] = {}
 
     def models_changed(self, assignment: Assignment) -> None:
-        """Claims of an old model pass to its heir (of several, their union); a new model has none."""
+        """Claims of an old model pass to its successor (of several, their union); a new model has none."""
         for step, old in self._claims.items():
             new = np.zeros((len(old), assignment.num_models), dtype=bool)
-            for row, heir in enumerate(assignment.heir.tolist()):
-                if heir >= 0:
-                    new[:, heir] |= old[:, row]
+            for row, successor in enumerate(assignment.successor.tolist()):
+                if successor >= 0:
+                    new[:, successor] |= old[:, row]
             self._claims[step] = new
 
     def claim(self, view: View) -> None:

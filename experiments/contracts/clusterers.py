@@ -38,7 +38,7 @@ def check_clusterer(make: Callable[[], Clusterer]) -> None:
 
 
 def check_assignment(assignment: Assignment, num_clients: int, num_old: int) -> None:
-    """Rows of `mixing` sum to 1; members, lanes and heirs are models that exist; shapes are as declared."""
+    """Rows of `mixing` sum to 1; members, lanes and successors name existing models; shapes are as declared."""
     num_models = assignment.num_models
     assert num_models >= 1, "an assignment without models"
     num_extra = len(assignment.extra)
@@ -62,7 +62,7 @@ def check_assignment(assignment: Assignment, num_clients: int, num_old: int) -> 
     twice = (ordered[:, :-1] == ordered[:, 1:]) & (ordered[:, 1:] >= 0)
     assert not twice.any(), "a client is a member of a model once, not twice"
     _check_lanes(assignment, num_clients)
-    _check_heirs(assignment, num_old)
+    _check_successors(assignment, num_old)
 
 
 def _check_lanes(assignment: Assignment, num_clients: int) -> None:
@@ -73,13 +73,17 @@ def _check_lanes(assignment: Assignment, num_clients: int) -> None:
     assert (lanes >= 0).any(), "nobody can be selected: every client's lane is -1"
 
 
-def _check_heirs(assignment: Assignment, num_old: int) -> None:
-    heir = assignment.heir
-    assert heir.shape == (num_old,), "heir must have a row for each old model"
-    assert heir.dtype == np.int64, f"heir is {heir.dtype}, not int64"
-    assert ((heir >= -1) & (heir < assignment.num_models)).all(), "heir must be rows of the new models, or -1"
+def _check_successors(assignment: Assignment, num_old: int) -> None:
+    successor = assignment.successor
+    assert successor.shape == (num_old,), "successor must have a row for each old model"
+    assert successor.dtype == np.int64, f"successor is {successor.dtype}, not int64"
+    assert ((successor >= -1) & (successor < assignment.num_models)).all(), (
+        "successor must be rows of the new models, or -1"
+    )
     if not assignment.changes_models:
-        assert (heir == np.arange(num_old)).all(), "models that all stay as they are are their own heirs"
+        assert (successor == np.arange(num_old)).all(), (
+            "models that all stay as they are are their own successors"
+        )
 
 
 def check_plan(plan: InferencePlan, num_clients: int, num_models: int) -> None:

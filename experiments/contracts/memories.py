@@ -70,7 +70,7 @@ def _history() -> list[Assignment]:
         Assignment(
             mixing=np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]),
             extra=initial(0)[None, :],
-            heir=np.array([0, 0, -1]),
+            successor=np.array([0, 0, -1]),
             members=second,
         ),
         Assignment.moved(third, 2),

@@ -120,8 +120,8 @@ def spoils():
         view.changed[0] += 1
         return answer
 
-    def heirs(view, answer):
-        return replace(answer, heir=ints(0))
+    def successors(view, answer):
+        return replace(answer, successor=ints(0))
 
     rng = np.random.default_rng(0)
 
@@ -144,7 +144,7 @@ def spoils():
         (barred, "nobody can be selected"),
         (nothing, "must answer"),
         (vandal, "writes to what it is shown"),
-        (heirs, "a row for each old model"),
+        (successors, "a row for each old model"),
         (whim, "answer equal views differently"),
     ]
 
@@ -169,10 +169,10 @@ def test_later_answers_are_held_to_the_same_rules(moment):
         def again(self, view):
             first = Single.on_data(self, view)
             # All models stay, and yet nobody carries on their names.
-            return first or replace(Assignment.moved(view.members, 1), heir=ints(-1))
+            return first or replace(Assignment.moved(view.members, 1), successor=ints(-1))
 
     setattr(Late, moment, Late.again)
-    with pytest.raises(AssertionError, match="their own heirs"):
+    with pytest.raises(AssertionError, match="their own successors"):
         contracts.check_clusterer(lambda: Late(NOTHING))
 
 

@@ -133,7 +133,7 @@ def test_memories_that_keep_expired_samples_are_refused():
 def test_memories_that_write_to_assignments_are_refused():
     class Greedy(Held):
         def models_changed(self, assignment):
-            assignment.heir[:] = -1
+            assignment.successor[:] = -1
 
     with pytest.raises(AssertionError, match="writes to what it is shown"):
         contracts.check_memory(lambda: Greedy(HeldSettings()))

@@ -14,14 +14,14 @@ def test_a_fresh_assignment_starts_every_model_from_the_one_vector():
     assert (assignment.mixing @ assignment.extra).tolist() == [[5, 6]] * 3
     assert assignment.lane.tolist() == [0, 2, 1, 0]
     assert assignment.members.shape == (4, 1)
-    assert len(assignment.heir) == 0
+    assert len(assignment.successor) == 0
     assert not assignment.reclustered
 
 
-def test_moving_members_leaves_every_model_its_own_heir():
+def test_moving_members_leaves_every_model_its_own_successor():
     assignment = Assignment.moved(ints(1, 1), 3)
     assert assignment.mixing.tolist() == np.eye(3).tolist()
-    assert assignment.heir.tolist() == [0, 1, 2]
+    assert assignment.successor.tolist() == [0, 1, 2]
     assert not assignment.reclustered
 
 
@@ -37,14 +37,14 @@ def test_a_warm_start_by_hand():
     # Of the first cluster's three, two had model 0 and one had model 2; the second's one had model 2.
     assignment = Assignment.reclustered_from(ints(2, 0, 0, 2), ints(0, 0, 0, 1), 3, 2)
     assert assignment.mixing.tolist() == [[2 / 3, 0, 1 / 3], [0, 0, 1]]
-    assert assignment.heir.tolist() == [0, -1, 1]
+    assert assignment.successor.tolist() == [0, -1, 1]
 
 
 def test_a_clients_lane_is_its_first_model():
     assignment = Assignment(
         mixing=np.eye(2),
         extra=np.zeros((0, 1), dtype=np.float32),
-        heir=ints(0, 1),
+        successor=ints(0, 1),
         members=np.array([[1, 0], [0, -1], [-1, -1]]),
     )
     assert assignment.lane.tolist() == [1, 0, -1]
@@ -74,14 +74,14 @@ def test_a_warm_start_is_the_mean_over_members_of_the_model_each_one_had(case):
 def test_an_identity_passes_one_to_one_and_only_along_shared_members(case):
     old, new, num_old = case
     num_new = int(new.max()) + 1
-    heir = Assignment.reclustered_from(old, new, num_old, num_new).heir
-    passed = heir[heir >= 0]
+    successor = Assignment.reclustered_from(old, new, num_old, num_new).successor
+    passed = successor[successor >= 0]
     assert len(set(passed.tolist())) == len(passed)
     for row in range(num_old):
-        if heir[row] >= 0:
-            assert ((old == row) & (new == heir[row])).any()
+        if successor[row] >= 0:
+            assert ((old == row) & (new == successor[row])).any()
     overlap = np.zeros((num_new, num_old))
     np.add.at(overlap, (new, old), 1)
     if num_old == num_new == 2:
-        kept = sum(overlap[heir[row], row] for row in range(2) if heir[row] >= 0)
+        kept = sum(overlap[successor[row], row] for row in range(2) if successor[row] >= 0)
         assert kept == max(np.trace(overlap), np.trace(overlap[::-1]))

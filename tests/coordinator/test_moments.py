@@ -176,7 +176,7 @@ def test_what_updates_lead_to_holds_from_the_evaluation_on() -> None:
         return Assignment(
             mixing=np.array([[0.0, 1.0]]),
             extra=np.zeros((0, 1), dtype=np.float32),
-            heir=ints(-1, 0),
+            successor=ints(-1, 0),
             members=np.zeros((2, 1), dtype=np.int64),
         )
 

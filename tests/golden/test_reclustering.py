@@ -16,7 +16,7 @@ from tests.fakes import FakeClusterer, FakeExecutor, FakeStream, Population, fre
 #   distance of the new centres: 3/4 + 17/20 + 1/10 = 1.7; a third of that is 0.5667 > 1/2: no re-clustering
 #   with threshold 1/4, 0.425 <= 1/2: re-clustering, into {0, 1}, {2, 5}, {3, 4, 6, 7}
 #
-# overlap (new x old)          mixing                 heir
+# overlap (new x old)          mixing                 successor
 #   {0, 1}         2  0          1    0              A -> {0, 1}
 #   {2, 5}         1  1          1/2  1/2
 #   {3, 4, 6, 7}   0  4          0    1              B -> {3, 4, 6, 7}
@@ -41,7 +41,7 @@ def test_the_mixing_is_the_overlap_of_members_and_the_largest_overlap_inherits()
     old, new = ints(0, 0, 0, 1, 1, 1, 1, 1), ints(0, 0, 1, 2, 2, 1, 2, 2)
     assignment = Assignment.reclustered_from(old, new, num_old=2, num_new=3)
     assert assignment.mixing.tolist() == [[1, 0], [0.5, 0.5], [0, 1]]
-    assert assignment.heir.tolist() == [0, 2]
+    assert assignment.successor.tolist() == [0, 2]
     assert assignment.lane.tolist() == new.tolist()
     assert assignment.reclustered
 
@@ -95,14 +95,14 @@ def test_labels_follow_the_largest_total_overlap_one_to_one():
     #          [3 3]    A -> 1, B -> 0: 3 + 0 = 3, though A's largest part is in 1
     old, new = ints(0, 0, 0, 0, 0, 1, 1, 1), ints(0, 0, 1, 1, 1, 1, 1, 1)
     assignment = Assignment.reclustered_from(old, new, 2, 2)
-    assert assignment.heir.tolist() == [0, 1]
+    assert assignment.successor.tolist() == [0, 1]
     assert assignment.mixing.tolist() == [[1, 0], [0.5, 0.5]]
 
 
-def test_a_cluster_that_shares_no_member_with_an_old_one_is_not_its_heir():
+def test_a_cluster_that_shares_no_member_with_an_old_one_is_not_its_successor():
     # Old 1 is empty, its model has nobody to go to.
     assignment = Assignment.reclustered_from(ints(0, 0, 0), ints(0, 1, 1), 2, 2)
-    assert assignment.heir.tolist() == [1, -1]
+    assert assignment.successor.tolist() == [1, -1]
     assert assignment.mixing.tolist() == [[1, 0], [1, 0]]
 
 
@@ -111,7 +111,7 @@ def test_an_assignment_reaches_the_bank_as_one_matrix_product():
     merge = Assignment(
         mixing=np.array([[0.25, 0.75, 0], [0, 0, 1]]),
         extra=np.zeros((0, 0), dtype=np.float32),
-        heir=ints(0, 0, 1),
+        successor=ints(0, 0, 1),
         members=ints(0, 0, 1)[:, None],
     )
     played = Population(

@@ -105,8 +105,8 @@ class Story:
             assert np.allclose(answer.mixing.sum(axis=1), 1.0)
             self.bank.apply(answer)
             inherited = np.zeros(answer.num_models, dtype=np.int64)
-            kept = answer.heir >= 0
-            np.add.at(inherited, answer.heir[kept], older[kept])
+            kept = answer.successor >= 0
+            np.add.at(inherited, answer.successor[kept], older[kept])
             older, self.assignment = inherited, answer
         if self.window:
             older = np.zeros_like(older)

@@ -61,7 +61,7 @@ def test_every_data_step_brings_a_new_model_and_shifts_the_others():
     view = view_of(assignment, 2, Clients(np.full((2, 2), 0.25)))
     new = aue.on_data(view)
     assert (new.mixing @ np.concatenate([view.models, new.extra])).tolist() == [[0, 0], [10, 11], [12, 13]]
-    assert new.heir.tolist() == [1, 2]
+    assert new.successor.tolist() == [1, 2]
     assert new.members.tolist() == [[0, 1, 2]] * 2
     assert new.lane.tolist() == [0, 0]
 
@@ -73,7 +73,7 @@ def test_the_oldest_model_goes_when_the_ensemble_is_full_and_is_not_asked_about(
     view = view_of(assignment, 3, clients)
     new = aue.on_data(view)
     assert (new.mixing @ np.concatenate([view.models, new.extra])).tolist() == [[0, 0], [10, 11], [12, 13]]
-    assert new.heir.tolist() == [1, 2, -1]
+    assert new.successor.tolist() == [1, 2, -1]
     assert clients.asked == [[0, 1]]
 
 

@@ -64,7 +64,7 @@ def test_a_cluster_that_settled_while_its_clients_pull_apart_is_split():
     assert split.members.tolist() == [[0], [1], [0], [1]]
     # Both start from the parent's model as it is now, and the first carries it on.
     assert models_after(split, view) == [[10, 11], [10, 11]]
-    assert split.heir.tolist() == [0]
+    assert split.successor.tolist() == [0]
 
 
 def test_children_may_both_start_from_the_common_initialisation():
@@ -72,7 +72,7 @@ def test_children_may_both_start_from_the_common_initialisation():
     split = after_early(child_init="initial").on_updates(view)
     assert split.members.tolist() == [[0], [1], [0], [1]]
     assert models_after(split, view) == [[0, 0], [0, 0]]
-    assert split.heir.tolist() == [0]
+    assert split.successor.tolist() == [0]
 
 
 def test_a_cluster_whose_mean_update_is_the_longest_yet_is_not_tested():
@@ -118,7 +118,7 @@ def test_two_clusters_can_be_split_in_one_round():
     split = after_early().on_updates(view)
     assert split.members[:, 0].tolist() == [0, 2, 0, 2, 1, 3, 1, 3]
     assert models_after(split, view) == [[10, 11], [12, 13], [10, 11], [12, 13]]
-    assert split.heir.tolist() == [0, 1]
+    assert split.successor.tolist() == [0, 1]
 
 
 def test_members_that_sent_no_update_stay_with_the_larger_half():

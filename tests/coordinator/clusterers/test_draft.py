@@ -36,7 +36,7 @@ def test_a_merge_a_drop_and_new_models_are_one_assignment():
         [0, 1, 0, 0, 0],
     ]
     assert assignment.extra.tolist() == [[0, 0]]
-    assert assignment.heir.tolist() == [0, 1, 0, -1]
+    assert assignment.successor.tolist() == [0, 1, 0, -1]
     assert assignment.members.tolist() == [[0], [1], [3], [2]]
 
 

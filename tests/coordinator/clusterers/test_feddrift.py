@@ -48,7 +48,7 @@ def test_models_that_are_alike_are_merged_a_step_later_by_their_samples():
         across=[[0.9, 0, 0], [0, 0.9, 0.85], [0, 0.85, 0.9]],
     )
     assert answer is not None
-    assert answer.heir.tolist() == [0, 1, 1]
+    assert answer.successor.tolist() == [0, 1, 1]
     assert answer.mixing.tolist() == [[1, 0, 0], [0, 0.5, 0.5]]
     assert story.models == [[1, 1], [7.5, 10]]
     assert story.rows == [1, 0, 1, 1]
@@ -125,7 +125,7 @@ def test_with_a_window_a_model_that_nobody_used_ends_a_step_later():
     story.questions.clear()
     answer = story.step([[0.9, 0], [0.9, 0]])
     assert answer is not None
-    assert answer.heir.tolist() == [0, -1]
+    assert answer.successor.tolist() == [0, -1]
     assert len(story.bank) == 1
     assert story.questions == [([0, 1], [0], "arrived")]
 
@@ -207,7 +207,7 @@ def test_a_model_that_is_given_up_for_a_new_one_is_not_merged():
     story.step([[0.9, 0], [0.9, 0]])
     answer = story.step([[0.9, 0], [0.2, 0]], across=ALIKE)
     assert answer is not None
-    assert answer.heir.tolist() == [0, -1]
+    assert answer.successor.tolist() == [0, -1]
     assert answer.mixing.tolist() == [[1, 0, 0], [0, 0, 1]]
     assert story.rows == [0, 1]
     assert story.claimed[1] == 100

@@ -21,8 +21,8 @@ def test_exactly_one_of_the_isolated_models_survives_and_the_claims_of_the_other
     answer = story.step(arrived)
     assert answer is not None
     assert len(story.bank) == 2
-    assert sorted(answer.heir.tolist()) == [-1, -1, 0, 1]
-    survivor = int(np.flatnonzero(answer.heir == 1)[0])
+    assert sorted(answer.successor.tolist()) == [-1, -1, 0, 1]
+    survivor = int(np.flatnonzero(answer.successor == 1)[0])
     assert story.models == [[0, 0], [survivor, survivor]]
     # Their clients find the survivor good enough.
     assert story.rows == [0, 1, 1, 1]
@@ -74,7 +74,7 @@ def test_a_client_offline_stays_in_its_ended_model_until_it_answers_and_nobody_j
     answer = story.step(arrived)
     assert answer is not None
     assert story.rows == [0, 0, 1, 1]
-    assert answer.heir.tolist() == [0, 1, -1]
+    assert answer.successor.tolist() == [0, 1, -1]
     story.questions.clear()
     story.step([[0.9, 0]] * 2 + [[0, 0.9]] * 2)
     assert story.questions[0] == ([0, 1, 2, 3], [0, 1], "arrived")
@@ -87,7 +87,7 @@ def test_a_client_that_was_offline_when_its_model_ended_may_find_its_drift_again
     # 0.15 is near the 0.2 of its drift, but far below the 0.9 from before.
     answer = story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0], [0.1, 0.15, 0.9]])
     assert answer is not None
-    assert answer.heir.tolist() == [0, 1, -1]
+    assert answer.successor.tolist() == [0, 1, -1]
     assert story.rows == [0, 0, 1, 2]
     assert story.models[2] == [0, 0]
 
@@ -123,10 +123,10 @@ def test_without_a_model_to_choose_from_a_late_client_stays_where_it_is_until_th
     assert story.questions == []
     answer = story.step([[0.9, 0.9, 0.9]] * 2)
     assert answer is not None
-    assert answer.heir.tolist() == [-1, -1, 0]
+    assert answer.successor.tolist() == [-1, -1, 0]
     assert story.rows == [0, 0]
 
 
 def survives(story: Story, row: int) -> bool:
     answer = story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0.9]] * 2)
-    return answer is not None and bool(answer.heir[row] >= 0)
+    return answer is not None and bool(answer.successor[row] >= 0)

@@ -25,7 +25,7 @@ def test_two_clients_that_drift_share_one_new_model():
     assert answer is not None
     assert story.rows == [0, 1, 0, 1]
     assert story.models == [[5, 5], [0, 0]]
-    assert answer.heir.tolist() == [0]
+    assert answer.successor.tolist() == [0]
 
 
 def test_a_fall_of_exactly_delta_is_no_drift():
@@ -86,7 +86,7 @@ def test_with_a_window_a_model_without_members_and_claims_is_not_offered_and_end
     answer = story.step([[0.8, 0.9]] * 3)
     assert story.questions[-1] == ([0, 1, 2], [0], "arrived")
     assert answer is not None
-    assert answer.heir.tolist() == [0, -1]
+    assert answer.successor.tolist() == [0, -1]
     assert story.rows == [0, 0, 0]
 
 
@@ -142,7 +142,7 @@ def test_without_room_the_model_unused_for_longest_is_given_up_and_its_claims_wi
     story.step([[0.9, 0, 0], [0.9, 0, 0], [0.9, 0, 0.1]])
     answer = story.step([[0.9, 0, 0], [0.3, 0.1, 0.1], [0.9, 0, 0]])
     assert answer is not None
-    assert answer.heir.tolist() == [0, -1, 1]
+    assert answer.successor.tolist() == [0, -1, 1]
     assert story.models == [[5, 5], [7, 7], [0, 0]]
     assert story.rows == [0, 2, 0]
     # All that row 2 claims, it claims since it was made.
@@ -150,7 +150,7 @@ def test_without_room_the_model_unused_for_longest_is_given_up_and_its_claims_wi
 
 
 def recycled(seed: int) -> list[int]:
-    """The heirs when one of two models that were left in the same step has to go."""
+    """The successors when one of two models that were left in the same step has to go."""
     story = a_story(3, seed=seed, max_models=3)
     story.step([[0.9], [0.9], [0.9]])
     story.step([[0.9], [0.9], [0.2]])
@@ -160,7 +160,7 @@ def recycled(seed: int) -> list[int]:
     story.step([[0.9, 0, 0], [0.9, 0, 0], [0.9, 0, 0]])
     answer = story.step([[0.9, 0, 0], [0.2, 0, 0], [0.9, 0, 0]])
     assert answer is not None
-    return answer.heir.tolist()
+    return answer.successor.tolist()
 
 
 def test_among_models_left_in_the_same_step_chance_decides_and_the_seed_repeats_it():

@@ -66,7 +66,7 @@ def test_a_drifted_client_moves_to_the_nearest_centre():
     assert answer is not None
     assert not answer.reclustered
     assert answer.mixing.tolist() == [[1, 0], [0, 1]]
-    assert answer.heir.tolist() == [0, 1]
+    assert answer.successor.tolist() == [0, 1]
     assert story.lanes == [0, 1, 0, 1, 1, 1]
 
 
@@ -160,7 +160,7 @@ def test_one_centre_is_enough_to_recluster_everybody():
     # Client 0 was equally far from both, moved to (stayed in) the first cluster, and comes from there.
     assert answer.lane.tolist() == [0, 1, 1, 2, 2, 2]
     assert answer.mixing.tolist() == [[1, 0], [1, 0], [0, 1]]
-    assert answer.heir.tolist() == [1, 2]
+    assert answer.successor.tolist() == [1, 2]
 
 
 # -- what it says of its trigger ------------------------------------------------------------------------
@@ -382,4 +382,4 @@ def test_a_first_assignment_starts_from_the_initialisation_that_all_methods_shar
     assert assignment is not None
     assert (assignment.mixing @ assignment.extra).tolist() == [[0, 0], [0, 0]]
     assert assignment.members.tolist() == [[0], [1], [0]]
-    assert assignment.heir.tolist() == []
+    assert assignment.successor.tolist() == []

@@ -33,7 +33,7 @@ class Game:
         )
         if answer is not None and step:
             claims = np.zeros((answer.num_models, 4))
-            np.add.at(claims, answer.heir[answer.heir >= 0], self.claims[answer.heir >= 0])
+            np.add.at(claims, answer.successor[answer.successor >= 0], self.claims[answer.successor >= 0])
             self.claims = claims
         elif answer is not None:
             self.claims = np.zeros((answer.num_models, 4))

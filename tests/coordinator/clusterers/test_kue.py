@@ -149,7 +149,7 @@ def test_each_new_data_step_replaces_the_worst_model():
     assert np.array_equal(models[[0, 2, 3]], before[[0, 2, 3]])
     assert models[1, 0] == 0.5
     assert np.isin(models[1, 1:], [0, 1]).all()
-    assert new.heir.tolist() == [0, -1, 2, 3]
+    assert new.successor.tolist() == [0, -1, 2, 3]
     assert new.members.tolist() == assignment.members.tolist()
     # It answers when it is measured, and is the worst until then.
     assert kue.serve(view_of(new)).weights[0] == pytest.approx(np.array([4, 0, 1, 2]) / 7)

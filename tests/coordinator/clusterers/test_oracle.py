@@ -23,7 +23,7 @@ def test_a_concept_that_appears_gets_a_fresh_model_and_the_others_stay():
     assert answer is not None
     assert story.rows == [0, 1, 0]
     assert story.models == [[7, 7], [0, 0]]
-    assert answer.heir.tolist() == [0]
+    assert answer.successor.tolist() == [0]
 
 
 def test_a_concept_that_returns_finds_its_old_model():

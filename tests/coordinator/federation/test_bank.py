@@ -6,14 +6,14 @@ from coordinator.federation.bank import ModelBank
 from tests.fakes import ints
 
 
-def applied(bank: ModelBank, mixing, heir, extra=()) -> None:
+def applied(bank: ModelBank, mixing, successor, extra=()) -> None:
     """Apply an assignment by its matrix; members do not matter to the bank."""
     mixing = np.array(mixing, dtype=np.float64)
     bank.apply(
         Assignment(
             mixing=mixing,
             extra=np.array(extra, dtype=np.float32).reshape(-1, bank.parameters.shape[1]),
-            heir=np.array(heir, dtype=np.int64),
+            successor=np.array(successor, dtype=np.int64),
             members=np.zeros((1, 1), dtype=np.int64),
         )
     )
@@ -42,47 +42,47 @@ def test_publishing_replaces_what_was_updated_and_counts_its_version():
     assert names(bank) == ([0, 1], [0, 1], [0, 1])
 
 
-def test_an_heir_by_a_unit_row_is_the_same_model_in_another_place():
+def test_a_successor_by_a_unit_row_is_the_same_model_in_another_place():
     bank = bank_of(1, 2)
     bank.publish(bank.parameters, updated=np.array([True, False]))
-    applied(bank, [[0, 1], [1, 0]], heir=[1, 0])
+    applied(bank, [[0, 1], [1, 0]], successor=[1, 0])
     assert bank.parameters.tolist() == [[2], [1]]
     assert names(bank) == ([1, 0], [0, 1], [1, 0])
 
 
-def test_a_copy_that_is_nobodys_heir_has_a_name_of_its_own():
+def test_a_copy_that_is_nobodys_successor_has_a_name_of_its_own():
     # A split: both new models are copies of the one old, the second inherits.
     bank = bank_of(7)
     bank.publish(bank.parameters, updated=np.array([True]))
-    applied(bank, [[1], [1]], heir=[1])
+    applied(bank, [[1], [1]], successor=[1])
     assert bank.parameters.tolist() == [[7], [7]]
     assert names(bank) == ([1, 0], [0, 1], [1, 0])
 
 
-def test_a_mixed_heir_keeps_the_label_but_is_a_new_model():
+def test_a_mixed_successor_keeps_the_label_but_is_a_new_model():
     bank = bank_of(1, 3)
     bank.publish(bank.parameters, updated=np.array([True, True]))
-    applied(bank, [[0.5, 0.5]], heir=[0, -1])
+    applied(bank, [[0.5, 0.5]], successor=[0, -1])
     assert bank.parameters.tolist() == [[2]]
     assert names(bank) == ([2], [0], [0])
 
 
 def test_of_two_models_that_merge_the_lowest_row_passes_on_its_label():
     bank = bank_of(1, 2, 5)
-    applied(bank, [[0, 0, 1], [0.75, 0.25, 0]], heir=[1, 1, 0])
+    applied(bank, [[0, 0, 1], [0.75, 0.25, 0]], successor=[1, 1, 0])
     assert bank.parameters.tolist() == [[5], [1.25]]
     assert names(bank) == ([2, 3], [0, 0], [2, 0])
 
 
 def test_a_merge_whose_content_is_that_of_the_lowest_row_is_that_model():
     bank = bank_of(1, 2)
-    applied(bank, [[1, 0]], heir=[0, 0])
+    applied(bank, [[1, 0]], successor=[0, 0])
     assert names(bank) == ([0], [0], [0])
 
 
 def test_fresh_models_come_from_outside_with_new_names():
     bank = bank_of(1)
-    applied(bank, [[1, 0, 0], [0, 0.5, 0.5]], heir=[0], extra=[[4], [8]])
+    applied(bank, [[1, 0, 0], [0, 0.5, 0.5]], successor=[0], extra=[[4], [8]])
     assert bank.parameters.tolist() == [[1], [6]]
     assert names(bank) == ([0, 1], [0, 0], [0, 1])
 
@@ -91,7 +91,7 @@ def test_no_id_and_no_label_is_ever_used_twice():
     bank = bank_of(1, 2)
     seen_ids, seen_labels = [set(bank.ids.tolist())], [set(bank.labels.tolist())]
     for _ in range(4):  # everything dies, two new ones come
-        applied(bank, [[0, 0, 1], [0, 0, 1]], heir=[-1, -1], extra=[[9]])
+        applied(bank, [[0, 0, 1], [0, 0, 1]], successor=[-1, -1], extra=[[9]])
         seen_ids.append(set(bank.ids.tolist()))
         seen_labels.append(set(bank.labels.tolist()))
     assert len(set.union(*seen_ids)) == 10
@@ -120,13 +120,13 @@ def test_id_and_version_name_one_content_for_ever():
 
 def test_a_unit_row_copies_even_beside_a_model_that_is_not_finite():
     bank = bank_of(1, np.nan)
-    applied(bank, [[1, 0]], heir=[0, -1])
+    applied(bank, [[1, 0]], successor=[0, -1])
     assert bank.parameters.tolist() == [[1]]
 
 
 def test_parameters_stay_float32():
     bank = bank_of(1, 2)
-    applied(bank, [[0.5, 0.5]], heir=[-1, -1])
+    applied(bank, [[0.5, 0.5]], successor=[-1, -1])
     assert bank.parameters.dtype == np.float32
     bank.publish(np.array([[3]], dtype=np.float32), updated=np.array([True]))
     assert bank.parameters.dtype == np.float32
@@ -136,11 +136,11 @@ def test_an_old_array_of_parameters_is_left_as_it_was():
     bank = bank_of(1, 2)
     before = bank.parameters
     bank.publish(np.array([[8], [9]], dtype=np.float32), updated=np.array([True, True]))
-    applied(bank, [[0.5, 0.5]], heir=[0, 0])
+    applied(bank, [[0.5, 0.5]], successor=[0, 0])
     assert before.tolist() == [[1], [2]]
 
 
-@pytest.mark.parametrize("heir", [[], ints(0)])
-def test_an_assignment_for_another_number_of_models_is_an_error(heir):
+@pytest.mark.parametrize("successor", [[], ints(0)])
+def test_an_assignment_for_another_number_of_models_is_an_error(successor):
     with pytest.raises(IndexError):
-        applied(bank_of(1, 2), np.eye(2), heir)
+        applied(bank_of(1, 2), np.eye(2), successor)

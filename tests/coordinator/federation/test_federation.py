@@ -217,7 +217,7 @@ def test_a_client_of_two_models_makes_one_visit_that_costs_both():
     wide = Assignment(
         mixing=np.ones((2, 1)),
         extra=np.zeros((1, 1), dtype=np.float32),
-        heir=ints(),
+        successor=ints(),
         members=np.array([[0, -1], [0, 1]]),
     )
     played = Population(
@@ -336,7 +336,7 @@ def test_rows_that_trade_places_are_no_change_of_members():
     swap = Assignment(
         mixing=np.eye(2)[::-1],
         extra=np.zeros((0, 1), dtype=np.float32),
-        heir=ints(1, 0),
+        successor=ints(1, 0),
         members=ints(1, 0)[:, None],
     )
     records = (

@@ -90,13 +90,13 @@ def test_claims_out_of_the_window_are_forgotten():
     assert memory.samples(ints(0), 1, view).rows(0).tolist() == [4, 5]
 
 
-def test_claims_pass_to_heirs_and_die_with_a_model_that_has_none():
+def test_claims_pass_to_successors_and_die_with_a_model_that_has_none():
     memory, _ = claimed_over([[0, 1, 2, 3]], num_models=4)
     # Models 0 and 2 merge into row 0, model 1 dies, model 3 becomes row 2; row 1 is new.
     merge = Assignment(
         mixing=np.array([[0.5, 0, 0.5, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 1, 0]]),
         extra=np.zeros((1, 2), dtype=np.float32),
-        heir=ints(0, -1, 0, 2),
+        successor=ints(0, -1, 0, 2),
         members=ints(0, 1, 0, 2)[:, None],
     )
     memory.models_changed(merge)

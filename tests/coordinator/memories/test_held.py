@@ -9,7 +9,7 @@ from tests.fakes import a_view, ints
 
 def assigned(members: np.ndarray) -> Assignment:
     return Assignment(
-        mixing=np.eye(4), extra=np.zeros((0, 2), dtype=np.float32), heir=np.arange(4), members=members
+        mixing=np.eye(4), extra=np.zeros((0, 2), dtype=np.float32), successor=np.arange(4), members=members
     )
 
 
