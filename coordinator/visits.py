@@ -19,7 +19,7 @@ from emulator.messages import Outcome
 from emulator.storage.stateful import Stateful
 
 OUT, COMPLETED, ABANDONED, DROPPED = (
-    int(outcome) for outcome in (Outcome.OUT, Outcome.ABSORBED, Outcome.ABANDONED, Outcome.DROPPED)
+    int(outcome) for outcome in (Outcome.OUT, Outcome.COMPLETED, Outcome.ABANDONED, Outcome.DROPPED)
 )
 OUTCOMES = len(Outcome)
 

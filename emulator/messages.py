@@ -38,7 +38,7 @@ class Outcome(IntEnum):
     """How a visit ended; OUT while it has not."""
 
     OUT = 0
-    ABSORBED = 1
+    COMPLETED = 1
     ABANDONED = 2  # over-commitment or deadline
     DROPPED = 3  # went offline
 

@@ -99,11 +99,11 @@ class Cohort:
 
     def _moved(self, work: Work, ended: EndedVisits) -> tuple[Floats, Floats]:
         down, up = self.phases.moved(work, ended.end_s - self.start_s - self.asked_s)
-        completed = ended.outcome == Outcome.ABSORBED
+        completed = ended.outcome == Outcome.COMPLETED
         # Not left to the elapsed time, whose rounding can make a whole upload a hair short.
         return np.where(completed, work.download_bytes, down), np.where(completed, work.upload_bytes, up)
 
     def completed_tasks(self, ended: EndedVisits) -> tuple[TrainTasks, Ints]:
         """The tasks of the visits that completed, and the row (n,) of `models` that each starts from."""
-        completed = ended.outcome[self.tasks.visit - self.first_visit] == Outcome.ABSORBED
+        completed = ended.outcome[self.tasks.visit - self.first_visit] == Outcome.COMPLETED
         return self.tasks.take(np.flatnonzero(completed)), self.start[completed]

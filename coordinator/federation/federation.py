@@ -318,7 +318,7 @@ class Federation:
         # Step 1: what crossed the wire is charged.
         down, up, payload = cohort.moved_bytes(ended)
         self.ledger.charge_training(down, up, payload / self._model_bytes)
-        progress.kept = ended.clients_with(Outcome.ABSORBED).tolist()
+        progress.completed = ended.clients_with(Outcome.COMPLETED).tolist()
         progress.dropped = ended.clients_with(Outcome.DROPPED).tolist()
         progress.crashed = cohort.crashed(ended).tolist()
         # Step 2: the tasks of completed visits are trained, as one wave.

@@ -25,7 +25,7 @@ class RoundProgress:
     members_changed: bool = False
     dispatched_s: float = 0.0
     participants: list[int] = field(default_factory=list)
-    kept: list[int] = field(default_factory=list)
+    completed: list[int] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
     rejected: list[int] = field(default_factory=list)
     crashed: list[int] = field(default_factory=list)
@@ -66,7 +66,7 @@ class RoundProgress:
             dispatched_s=self.dispatched_s,
             closed_s=closed_s,
             participants=self.participants,
-            kept=self.kept,
+            completed=self.completed,
             dropped=self.dropped,
             changed=self.changed,
             reported=self.reported,

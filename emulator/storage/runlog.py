@@ -60,7 +60,7 @@ class RoundRecord:
     dispatched_s: float
     closed_s: float
     participants: list[int]
-    kept: list[int]
+    completed: list[int]
     dropped: list[int]
     changed: int  # clients that were online and looked at new data; 0 where nobody is asked for reports
     reported: int  # of these, how many had drifted and reported it
@@ -85,7 +85,9 @@ class RoundRecord:
     # Of a global clustering: on how many clients' reports its centres, and the number of them, rest.
     kmeans_clients: int | None = None
     silhouette_clients: int | None = None
-    rejected: list[int] = field(default_factory=list)  # of the kept, those of whom an update was not finite
+    rejected: list[int] = field(
+        default_factory=list
+    )  # of the completed, those with a non-finite update
     crashed: list[int] = field(default_factory=list)  # of the dropped, those whose device crashed
     # (scored clients of the header,) each one's own, NaN without test samples; only where asked for
     client_accuracy: Floats32 | None = None
@@ -104,7 +106,7 @@ class RoundRecord:
     @property
     def abandoned(self) -> int:
         """Visits that were out when their lane closed or the deadline passed."""
-        return len(self.participants) - len(self.kept) - len(self.dropped)
+        return len(self.participants) - len(self.completed) - len(self.dropped)
 
 
 PER_CLIENT: dict[str, type[np.int64] | type[np.float32]] = {
@@ -156,12 +158,17 @@ KINDS: dict[str, Kind] = {
     "trigger": or_none(object_of("Trigger", TRIGGER)),
     "silhouettes": or_none(by_number(or_none(NUMBER))),
 }
-"""What each of the other fields may be in a line; a test compares both tables with the declarations."""
+"""What each of the others may be, by its name in a line; a test compares both tables with the class."""
+
+IN_A_LINE = {"completed": "kept"}
+"""Fields whose name in a line is another one: names in a log are data, and stay."""
 
 NEEDED = {
-    item.name for item in fields(RoundRecord) if item.default is MISSING and item.default_factory is MISSING
+    IN_A_LINE.get(item.name, item.name)
+    for item in fields(RoundRecord)
+    if item.default is MISSING and item.default_factory is MISSING
 }
-"""The fields that records of all versions have; the others came later."""
+"""The names that the lines of all versions have; the others came later."""
 
 READ_AT_ONCE = 2**24  # bytes
 
@@ -195,7 +202,7 @@ class RunLog:
         return {"bytes": self._bytes, "sha256": self._sha256.hexdigest(), "members": self._members}
 
     def append(self, record: RoundRecord) -> None:
-        line = {"kind": "round", **vars(record)}
+        line = {"kind": "round", **{IN_A_LINE.get(name, name): item for name, item in vars(record).items()}}
         for name in PER_CLIENT:
             values = line[name]
             if values is not None:
@@ -305,6 +312,7 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
             line["trigger"] = Trigger(**line["trigger"])
         if line.get("silhouettes") is not None:
             line["silhouettes"] = {int(k): value for k, value in line["silhouettes"].items()}
+        line |= {name: line.pop(in_a_line) for name, in_a_line in IN_A_LINE.items()}
         records.append(RoundRecord(**line))
     return about, records
 

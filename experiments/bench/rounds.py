@@ -1,8 +1,8 @@
 """Workload E1: an emulated round of the real `Emulation` and coordinator, with training faked.
 
 Smartphones with diurnal availability; of those online 130 are sent out, and the first 100 that come back are
-kept. A round is everything between two lines of the log: selection, visits, drop-outs, ledger, record. The
-first round, in which everybody registers, and the last, in which everybody is evaluated, do not count.
+completed. A round is everything between two lines of the log: selection, visits, drop-outs, ledger, record.
+The first round, in which everybody registers, and the last, in which everybody is evaluated, do not count.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OBJECTS = "one Python object per client, all asked each round"
 
 @dataclass(frozen=True)
 class RoundSizes:
-    """How many are kept of how many sent out, and the rounds of one repeat."""
+    """How many are completed of how many sent out, and the rounds of one repeat."""
 
     participants: int = 100
     over_commit: float = 1.3

@@ -38,7 +38,7 @@ def check_clusterer(make: Callable[[], Clusterer]) -> None:
 
 
 def check_assignment(assignment: Assignment, num_clients: int, num_old: int) -> None:
-    """Rows of `mixing` sum to 1; members, lanes and successors name existing models; shapes are as declared."""
+    """Rows of `mixing` sum to 1; members, lanes and successors are existing models; shapes are declared."""
     num_models = assignment.num_models
     assert num_models >= 1, "an assignment without models"
     num_extra = len(assignment.extra)

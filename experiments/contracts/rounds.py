@@ -86,7 +86,7 @@ class Rounds:
         sent = federation.dispatch(self.round, self._visits, self._at(start_s + SLOT_S))
         self._visits += len(sent.clients)
         ends = sent.ends
-        outcome = np.where(ends.dropped, Outcome.DROPPED, Outcome.ABSORBED).astype(np.int64)
+        outcome = np.where(ends.dropped, Outcome.DROPPED, Outcome.COMPLETED).astype(np.int64)
         ended = EndedVisits(ends.visit, ends.client, ends.time_s, outcome)
         now_s = self._at(max(start_s + 2 * SLOT_S, float(ends.time_s.max())))
         federation.aggregate(self.round, ended, now_s)

@@ -49,7 +49,15 @@ TRIGGER = {
 }
 """The fields of `RoundRecord.trigger`: null where it was not asked."""
 
-COUNTS = ("participants", "kept", "dropped", "crashed", "rejected", "clusters")
+COUNTS = {
+    "participants": "participants",
+    "kept": "completed",
+    "dropped": "dropped",
+    "crashed": "crashed",
+    "rejected": "rejected",
+    "clusters": "clusters",
+}
+"""Columns, after `num_`, and the lists of RoundRecord whose lengths they have."""
 
 
 def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
@@ -70,8 +78,8 @@ def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
         columns[f"trigger_{name}"] = pa.array(values, kind)
     silhouettes = [record.silhouettes and list(record.silhouettes.items()) for _, record in rows]
     columns["silhouettes"] = pa.array(silhouettes, pa.map_(pa.int64(), pa.float64()))
-    for name in COUNTS:
-        columns[f"num_{name}"] = pa.array([len(getattr(record, name)) for _, record in rows], pa.int64())
+    for name, listed in COUNTS.items():
+        columns[f"num_{name}"] = pa.array([len(getattr(record, listed)) for _, record in rows], pa.int64())
     columns["num_abandoned"] = pa.array([record.abandoned for _, record in rows], pa.int64())
     return pa.table(columns)
 

@@ -66,7 +66,7 @@ def test_enough_must_be_online_at_once_not_one_after_the_other():
         .play()
         .records[0]
     )
-    assert (record.dispatched_s, record.kept) == (60.0, [0, 1])
+    assert (record.dispatched_s, record.completed) == (60.0, [0, 1])
 
 
 def test_a_fleet_that_is_never_online_again_ends_the_run_with_the_reason():
@@ -119,7 +119,7 @@ def test_fewer_online_than_wanted_are_all_sent_out():
         .play()
         .records[0]
     )
-    assert record.kept == [1, 2, 4]
+    assert record.completed == [1, 2, 4]
 
 
 def test_a_lane_with_nobody_online_does_not_hold_up_the_others():
@@ -128,7 +128,7 @@ def test_a_lane_with_nobody_online_does_not_hold_up_the_others():
         availability=FakeAvailability({2: [], 3: []}),
         clusterer=FakeClusterer({0: fresh([0, 0, 1, 1])}),
     ).play()
-    assert played.records[0].kept == [0, 1]
+    assert played.records[0].completed == [0, 1]
     assert played.models == [[1.0], [0.0]]
 
 
@@ -145,7 +145,7 @@ def test_a_lane_without_quota_is_not_waited_for_nor_asked():
         .records[0]
     )
     assert record.dispatched_s == 40.0
-    assert set(record.kept) < {0, 1, 2}
+    assert set(record.completed) < {0, 1, 2}
 
 
 def test_min_online_asks_for_no_more_than_there_are_in_the_lanes_that_are_asked():
@@ -160,7 +160,7 @@ def test_min_online_asks_for_no_more_than_there_are_in_the_lanes_that_are_asked(
         .records[0]
     )
     assert record.dispatched_s == 0.0
-    assert len(record.kept) == 1
+    assert len(record.completed) == 1
 
 
 def test_clients_in_no_lane_are_not_asked_and_have_no_label():
@@ -175,7 +175,7 @@ def test_clients_in_no_lane_are_not_asked_and_have_no_label():
         .play()
         .records[0]
     )
-    assert record.kept == [0, 2]
+    assert record.completed == [0, 2]
     assert record.members.tolist() == [0, -1, 0]
 
 
@@ -198,7 +198,7 @@ def test_each_lane_keeps_its_own_quota_and_the_round_ends_with_the_slowest_lane(
         over_commit=1.5,
     ).play()
     record = played.records[0]
-    assert record.kept == [0, 1, 3, 4]
+    assert record.completed == [0, 1, 3, 4]
     assert record.closed_s == 29.0
     assert record.abandoned == 2
     # Client 2 was abandoned at 10 s, not at 29 s: after 4 s down and 3 s of compute, 3 s of 4 s up.
@@ -218,7 +218,7 @@ def test_pooled_lanes_close_together_on_the_participants_in_all():
         .play()
         .records[0]
     )
-    assert record.kept == [0, 1, 2, 3]
+    assert record.completed == [0, 1, 2, 3]
     assert record.closed_s == 11.0
 
 
@@ -282,7 +282,7 @@ def test_ends_of_visits_that_are_over_and_deadlines_of_rounds_that_are_count_for
     assert coordinator.visits_ended(one_end(VISIT_S, 0, 0, dropped=True))[1].record is None  # it is back
     _, closed = coordinator.visits_ended(one_end(VISIT_S, 1, 1))
     assert closed.record is not None
-    assert closed.record.kept == [0, 1]
+    assert closed.record.completed == [0, 1]
     assert coordinator.handle(RoundDeadline(0), VISIT_S) == Reaction()
     assert coordinator.visits_ended(one_end(VISIT_S, 1, 1)) == (1, Reaction())
     coordinator.handle(RoundOpened(1), VISIT_S)

@@ -49,7 +49,7 @@ def test_a_client_that_crashes_is_dropped_then_and_what_it_had_moved_is_charged(
     crashed = [client for client, at_s in enumerate(instants) if at_s < INF]
     assert 0 < len(crashed) < 4
     assert record.crashed == record.dropped == crashed
-    assert record.kept == [client for client in range(4) if client not in crashed]
+    assert record.completed == [client for client in range(4) if client not in crashed]
     down = sum(min(at_s, 4) for at_s in instants)
     up = sum(min(max(at_s - 5, 0), 4) for at_s in instants)
     assert record.download_bytes == pytest.approx(down)
@@ -94,7 +94,7 @@ def test_who_was_abandoned_before_has_not_crashed():
         .play()
         .records[0]
     )
-    assert record.kept == [fast]
+    assert record.completed == [fast]
     early = [client for client in range(10) if instants[client] < 4]
     assert record.crashed == early
     assert 0 < len(early) < sum(at_s < INF for at_s in instants)
@@ -103,7 +103,7 @@ def test_who_was_abandoned_before_has_not_crashed():
 
 def test_a_client_that_crashed_can_be_chosen_again():
     records = population(1, faults={"crash": 0.5}, rounds=8).play().records
-    outcomes = [(record.crashed, record.kept) for record in records]
+    outcomes = [(record.crashed, record.completed) for record in records]
     assert ([0], []) in outcomes
     assert ([], [0]) in outcomes
 
@@ -125,7 +125,7 @@ def test_updates_that_are_no_numbers_are_dropped_and_counted():
     hit = played.executor.waves[0].tampering["nan"]
     assert record.rejected == np.flatnonzero(hit).tolist()
     assert 0 < len(record.rejected) < 8
-    assert record.kept == list(range(8))
+    assert record.completed == list(range(8))
     assert played.models == [[0.5]]  # of those that arrived
 
 

@@ -137,7 +137,7 @@ def test_questions_to_participants_lengthen_their_own_visits_alone() -> None:
     record = population.play().records[1]
     assert record.dispatched_s == VISIT_S
     assert record.closed_s == VISIT_S + (4 + 1 / 3 + 8) + VISIT_S
-    assert record.kept == [0, 1]
+    assert record.completed == [0, 1]
 
 
 def test_questions_about_updates_delay_the_next_round() -> None:

@@ -60,14 +60,14 @@ def drying(num_clients: int, dry: Mapping[int, range], rounds: int = 3, **settin
 def test_a_client_that_has_run_dry_fills_no_quota() -> None:
     records = drying(2, {1: range(1, 9)}, participants=1, over_commit=2).play().records
     assert [record.participants for record in records] == [[0, 1], [0], [0]]
-    assert [record.kept for record in records][1:] == [[0], [0]]
+    assert [record.completed for record in records][1:] == [[0], [0]]
     assert all(record.train_loss is not None for record in records)
     assert records[-1].closed_s == 3 * VISIT_S
 
 
 def test_a_client_that_receives_samples_again_is_a_candidate_again() -> None:
     records = drying(2, {1: range(1, 2)}).play().records
-    assert [record.kept for record in records] == [[0, 1], [0], [0, 1]]
+    assert [record.completed for record in records] == [[0, 1], [0], [0, 1]]
 
 
 def test_quotas_are_shared_over_the_clients_that_can_train() -> None:
@@ -83,8 +83,8 @@ def test_quotas_are_shared_over_the_clients_that_can_train() -> None:
         .play()
         .records
     )
-    assert set(records[0].kept) < {0, 1, 2, 3}
-    assert set(records[1].kept) < {4, 5}
+    assert set(records[0].completed) < {0, 1, 2, 3}
+    assert set(records[1].completed) < {4, 5}
 
 
 def test_a_round_waits_for_enough_clients_that_can_train() -> None:
@@ -97,7 +97,7 @@ def test_a_round_waits_for_enough_clients_that_can_train() -> None:
 def test_min_online_asks_for_no_more_than_can_train() -> None:
     records = drying(3, {1: range(1, 9)}, rounds=2, min_online=3).play().records
     assert records[1].dispatched_s == VISIT_S
-    assert records[1].kept == [0, 2]
+    assert records[1].completed == [0, 2]
 
 
 def test_those_that_can_train_and_never_come_back_are_not_waited_for_without_end() -> None:
@@ -129,7 +129,7 @@ def test_a_window_in_which_nothing_arrived_leaves_nothing_to_train() -> None:
         population = Population(
             FakeExecutor([1.0, 1.0]), stream=Arriving(np.ones((3, 2, 1))), memory=Held(memory), rounds=3
         )
-        return [record.kept for record in population.play().records]
+        return [record.completed for record in population.play().records]
 
     assert kept(HeldSettings()) == [[0, 1]] * 3
     assert kept(HeldSettings(window=2)) == [[0, 1], [0, 1], [0]]
@@ -145,7 +145,7 @@ def test_claims_for_models_without_members_leave_nothing_to_train() -> None:
         clusterer=FakeClusterer(script),
         memory=Claimed(ClaimedSettings()),
     )
-    assert [record.kept for record in population.play().records] == [[0, 1], [0], [0]]
+    assert [record.completed for record in population.play().records] == [[0, 1], [0], [0]]
 
 
 def test_a_memory_is_asked_once_for_an_assignment_and_a_data_step() -> None:

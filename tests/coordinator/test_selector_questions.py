@@ -90,7 +90,7 @@ def test_visits_begin_when_the_slowest_answer_is_in() -> None:
     record = first_record(choosing(2, [0.0, 0.5], fleet=fleet))
     assert record.opened_s == 0
     assert record.dispatched_s == pytest.approx(ANSWER_S + 8)
-    assert record.participants == record.kept == [1]
+    assert record.participants == record.completed == [1]
     assert record.closed_s == pytest.approx(ANSWER_S + 8 + HELD_VISIT_S)
 
 
@@ -120,7 +120,7 @@ def test_whoever_goes_offline_while_others_answer_drops_out_as_its_visit_begins(
     away = FakeAvailability({1: [(0.0, 10.0), (20.0, INF)]})
     record = first_record(choosing(2, [0.0, 0.5], participants=2, availability=away))
     assert record.participants == [0, 1]
-    assert (record.kept, record.dropped) == ([0], [1])
+    assert (record.completed, record.dropped) == ([0], [1])
     assert record.closed_s == pytest.approx(ANSWER_S + HELD_VISIT_S)
     assert record.upload_bytes == 4
 
@@ -128,25 +128,25 @@ def test_whoever_goes_offline_while_others_answer_drops_out_as_its_visit_begins(
 def test_whoever_is_back_by_then_takes_part() -> None:
     away = FakeAvailability({1: [(0.0, 10.0), (11.0, INF)]})
     record = first_record(choosing(2, [0.0, 0.5], participants=2, availability=away))
-    assert record.kept == [0, 1]
+    assert record.completed == [0, 1]
 
 
 def test_when_all_that_were_picked_have_gone_the_round_is_over_and_the_next_one_waits() -> None:
     away = FakeAvailability({client: [(0.0, 10.0), (50.0, INF)] for client in range(2)})
     records = choosing(2, [0.0, 0.5], availability=away, rounds=2).play().records
-    assert (records[0].kept, records[0].dropped) == ([], [1])
+    assert (records[0].completed, records[0].dropped) == ([], [1])
     assert records[0].closed_s == records[0].dispatched_s == pytest.approx(ANSWER_S)
     assert records[0].train_loss is None
     assert records[1].dispatched_s == pytest.approx(50 + ANSWER_S)
-    assert records[1].kept == [1]
+    assert records[1].completed == [1]
 
 
 def test_the_deadline_counts_from_dispatch() -> None:
     in_time = choosing(2, [0.0, 0.5], pacing=SyncSettings(deadline_s=HELD_VISIT_S))
-    assert first_record(in_time).kept == [1]
+    assert first_record(in_time).completed == [1]
     late = choosing(2, [0.0, 0.5], pacing=SyncSettings(deadline_s=HELD_VISIT_S - 0.5))
     record = first_record(late)
-    assert record.kept == []
+    assert record.completed == []
     assert record.closed_s == pytest.approx(ANSWER_S + HELD_VISIT_S - 0.5)
 
 

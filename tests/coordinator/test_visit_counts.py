@@ -46,7 +46,7 @@ def test_visits_opened_are_completed_dropped_abandoned_or_out_after_each_step(da
         counts = coordinator.visits
         assert counts.opened == counts.completed + counts.dropped + counts.abandoned + counts.out
         assert counts.out <= len(emulation.in_flight)
-        recorded = [(len(r.participants), len(r.kept), len(r.dropped), r.abandoned) for r in log.records]
+        recorded = [(len(r.participants), len(r.completed), len(r.dropped), r.abandoned) for r in log.records]
         sent, kept, dropped, abandoned = np.array(recorded, dtype=int).reshape(-1, 4).sum(axis=0)
         assert_at_least(coordinator, sent, kept, dropped, abandoned)
     assert len(log.records) == rounds

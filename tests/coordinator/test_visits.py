@@ -20,7 +20,7 @@ from emulator.messages import Outcome
 from emulator.storage.state_tree import from_bytes, to_bytes
 from tests.fakes import ints
 
-OUT, BACK, ABANDONED, DROPPED = Outcome.OUT, Outcome.ABSORBED, Outcome.ABANDONED, Outcome.DROPPED
+OUT, BACK, ABANDONED, DROPPED = Outcome.OUT, Outcome.COMPLETED, Outcome.ABANDONED, Outcome.DROPPED
 
 
 class Told(Sync):

@@ -17,7 +17,7 @@ TIMING = Timing(wall_s=2.0, train_s=1.0, evaluate_s=0.5, cluster_s=0.1, peak_mem
 
 
 def a_record(number: int, **changes: Any) -> RoundRecord:
-    """Round `number` of ten seconds: four participants, three kept, one dropped; `changes` override."""
+    """Round `number` of ten seconds: four participants, three completed, one dropped; `changes` override."""
     fields: dict[str, Any] = {
         "round": number,
         "step": number // 10,
@@ -25,7 +25,7 @@ def a_record(number: int, **changes: Any) -> RoundRecord:
         "dispatched_s": 10.0 * number + 1,
         "closed_s": 10.0 * (number + 1),
         "participants": [0, 1, 2, 3],
-        "kept": [0, 1, 2],
+        "completed": [0, 1, 2],
         "dropped": [3],
         "changed": 0,
         "reported": 0,
@@ -188,7 +188,7 @@ def _drifting_run(arm: str, seed: int, rounds: int, clients: int) -> FinishedRun
                 dispatched_s=dispatched_s,
                 closed_s=now_s,
                 participants=participants.tolist(),
-                kept=participants[:20].tolist(),
+                completed=participants[:20].tolist(),
                 dropped=participants[20 : 20 + dropped].tolist(),
                 changed=int(drifted.sum()),
                 reported=int(drifted.sum()),

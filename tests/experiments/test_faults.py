@@ -121,7 +121,7 @@ def test_a_faulty_run_is_repeatable_and_says_what_happened() -> None:
     assert any(record.rejected for record in first)
     for record in first:
         assert set(record.crashed) <= set(record.dropped)
-        assert set(record.rejected) <= set(record.kept)
+        assert set(record.rejected) <= set(record.completed)
 
 
 def test_arms_of_a_seed_share_their_faults() -> None:

@@ -21,13 +21,13 @@ def one_client(offline_s: float = math.inf, **settings) -> Population:
 
 def test_a_client_that_goes_offline_at_the_very_instant_of_arrival_has_arrived():
     record = one_client(offline_s=VISIT_S).play().records[0]
-    assert (record.kept, record.dropped, record.closed_s) == ([0], [], VISIT_S)
+    assert (record.completed, record.dropped, record.closed_s) == ([0], [], VISIT_S)
 
 
 def test_a_client_that_goes_offline_the_instant_before_is_dropped_then():
     played = one_client(offline_s=JUST_BEFORE).play()
     record = played.records[0]
-    assert (record.kept, record.dropped, record.closed_s) == ([], [0], JUST_BEFORE)
+    assert (record.completed, record.dropped, record.closed_s) == ([], [0], JUST_BEFORE)
     assert played.executor.trained == []
 
 
@@ -40,12 +40,12 @@ def test_a_dropped_client_is_charged_pro_rata():
 
 def test_an_upload_that_completes_at_the_deadline_has_arrived():
     record = one_client(pacing=SyncSettings(deadline_s=VISIT_S)).play().records[0]
-    assert (record.kept, record.closed_s) == ([0], VISIT_S)
+    assert (record.completed, record.closed_s) == ([0], VISIT_S)
 
 
 def test_a_deadline_the_instant_before_abandons_it():
     record = one_client(pacing=SyncSettings(deadline_s=JUST_BEFORE)).play().records[0]
-    assert (record.kept, record.abandoned, record.closed_s) == ([], 1, JUST_BEFORE)
+    assert (record.completed, record.abandoned, record.closed_s) == ([], 1, JUST_BEFORE)
 
 
 def test_a_drop_out_at_the_deadline_is_a_drop_out():
@@ -57,13 +57,13 @@ def test_a_deadline_that_comes_after_its_round_closed_means_nothing_to_the_next(
     # Rounds of 9 s; the first one's deadline, at 12 s, falls into the second.
     records = one_client(rounds=3, pacing=SyncSettings(deadline_s=12.0)).play().records
     assert [record.closed_s for record in records] == [9.0, 18.0, 27.0]
-    assert [record.kept for record in records] == [[0]] * 3
+    assert [record.completed for record in records] == [[0]] * 3
 
 
 def test_of_uploads_at_the_same_instant_those_of_the_lowest_clients_are_kept():
     record = Population(FakeExecutor([1.0] * 4), participants=2, over_commit=2.0).play().records[0]
     assert record.participants == [0, 1, 2, 3]
-    assert record.kept == [0, 1]
+    assert record.completed == [0, 1]
     # The others' bytes had crossed the wire all the same.
     assert record.upload_bytes == 16.0
 
@@ -77,7 +77,7 @@ def test_a_round_where_everybody_drops_leaves_the_models_and_opens_the_next_at_t
         rounds=rounds,
     ).play()
     first, second, third = played.records
-    assert (first.kept, first.dropped, first.closed_s) == ([], [0, 1], 8.0)
+    assert (first.completed, first.dropped, first.closed_s) == ([], [0, 1], 8.0)
     assert (first.train_loss, first.accuracy) == (None, 0.0)
     assert (second.opened_s, second.dispatched_s, second.closed_s) == (8.0, 100.0, 109.0)
     assert (second.accuracy, third.accuracy) == (0.5, 0.75)
@@ -90,5 +90,5 @@ def test_when_the_last_ones_out_drop_the_round_goes_on_with_what_came_back():
         FakeExecutor([1.0, -1.0]), fleet=fleet, availability=FakeAvailability({1: [(0.0, 20.0)]})
     ).play()
     record = played.records[0]
-    assert (record.kept, record.dropped, record.closed_s) == ([0], [1], 20.0)
+    assert (record.completed, record.dropped, record.closed_s) == ([0], [1], 20.0)
     assert played.models == [[0.5]]

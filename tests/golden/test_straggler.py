@@ -25,7 +25,7 @@ def three_sent_two_kept(**settings) -> Population:
 def test_the_round_closes_with_the_second_upload_and_the_straggler_is_abandoned():
     record = three_sent_two_kept().play().records[0]
     assert record.participants == [0, 1, 2]
-    assert record.kept == [0, 1]
+    assert record.completed == [0, 1]
     assert record.dropped == []
     assert record.abandoned == 1
     assert record.closed_s == 20.0
@@ -49,7 +49,7 @@ def test_a_straggler_that_is_still_downloading_is_charged_for_that_share_alone()
     # The deadline of 4 s finds client 0 computing, client 1 just done with its download, and client 2
     # at half of it.
     record = three_sent_two_kept(pacing=SyncSettings(deadline_s=4.0)).play().records[0]
-    assert record.kept == []
+    assert record.completed == []
     assert record.abandoned == 3
     assert record.closed_s == 4.0
     assert record.download_bytes == 1000 + 1000 + 500
@@ -60,7 +60,7 @@ def test_the_events_of_abandoned_visits_change_nothing_in_later_rounds():
     records = three_sent_two_kept(rounds=4).play().records
     # Client 2's first visit would have been due at 52 s, in the third round.
     assert [record.closed_s for record in records] == [20.0, 40.0, 60.0, 80.0]
-    assert [record.kept for record in records] == [[0, 1]] * 4
+    assert [record.completed for record in records] == [[0, 1]] * 4
     assert [record.upload_bytes for record in records] == pytest.approx([2200, 4400, 6600, 8800], rel=1e-12)
 
 
@@ -68,5 +68,5 @@ def test_without_over_commitment_the_round_waits_for_its_slowest():
     population = three_sent_two_kept()
     population.participants, population.over_commit = 3, 1.0
     record = population.play().records[0]
-    assert record.kept == [0, 1, 2]
+    assert record.completed == [0, 1, 2]
     assert record.closed_s == 52.0

@@ -57,13 +57,13 @@ class ScannedRounds:
         self._random = random.Random(SEED)
 
     def play_round(self) -> list[int]:
-        """The clients that are kept."""
+        """The clients that are completed."""
         online = [client for client in self.clients if client.is_online(self.now_s)]
         chosen = self._random.sample(online, self.wanted)
         back = sorted((self.now_s + client.visit_s(), client.id) for client in chosen)
-        kept = back[: self.participants]
-        self.now_s = kept[-1][0]
-        return [client for _, client in kept]
+        completed = back[: self.participants]
+        self.now_s = completed[-1][0]
+        return [client for _, client in completed]
 
 
 def registry(population: Population) -> list[Client]:

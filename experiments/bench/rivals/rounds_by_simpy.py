@@ -14,9 +14,9 @@ from experiments.bench.population import SEED, Population
 
 @dataclass(frozen=True)
 class Closed:
-    """How a round ended: who was kept, in order of return, and when."""
+    """How a round ended: who completed, in order of return, and when."""
 
-    kept: list[int]
+    completed: list[int]
     end_s: float
 
 
@@ -52,14 +52,14 @@ class SimpyRounds:
 def play_visits(clients: Ints, due_s: Floats, offline_s: Floats, participants: int, start_s: float) -> Closed:
     """The first `participants` of `clients` that are back before they go offline; columns of shape (n,)."""
     environment = simpy.Environment(initial_time=start_s)
-    kept: list[int] = []
+    completed: list[int] = []
     enough = environment.event()
 
     def visit(client: int, length_s: float, drops: bool) -> Generator[simpy.Event, None, None]:
         yield environment.timeout(length_s)
-        if not drops and len(kept) < participants:
-            kept.append(client)
-            if len(kept) == participants:
+        if not drops and len(completed) < participants:
+            completed.append(client)
+            if len(completed) == participants:
                 enough.succeed()
 
     ends_s = np.minimum(due_s, offline_s) - start_s
@@ -70,4 +70,4 @@ def play_visits(clients: Ints, due_s: Floats, offline_s: Floats, participants: i
         )
     ]
     environment.run(until=enough | environment.all_of(visits))
-    return Closed(kept, float(environment.now))
+    return Closed(completed, float(environment.now))

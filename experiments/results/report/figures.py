@@ -36,7 +36,7 @@ CLUSTER_COLOURS = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#332288"),
     *("#999933", "#882255", "#44AA99", "#AA4499", "#117733", "#DDCC77", "#661100", "#BBBBBB"),
 )
-OUTCOME_COLOURS = {"kept": "#009E73", "abandoned": "#B8C4CC", "dropped out": "#D55E00"}
+OUTCOME_COLOURS = {"completed": "#009E73", "abandoned": "#B8C4CC", "dropped out": "#D55E00"}
 INK = "#1f2933"
 GRID = "#e4e7eb"
 EVENT_COLOUR = "#E69F00"
@@ -268,7 +268,7 @@ def durations_figure(arms: Sequence[Arm]) -> go.Figure:
 
 
 def outcomes_figure(arms: Sequence[Arm]) -> go.Figure:
-    """What became of a round's participants: how many were kept, abandoned or dropped out, on average."""
+    """How many of a round's participants completed, were abandoned or dropped out, on average."""
     figure = _figure(130 + 48 * len(arms), x_title="participants per round (mean)", y_title="")
     for outcome, colour in OUTCOME_COLOURS.items():
         figure.add_bar(
@@ -460,7 +460,7 @@ def _durations(runs: Sequence[FinishedRun]) -> Floats:
 def _per_round(runs: Sequence[FinishedRun]) -> dict[str, float]:
     records = [record for run in runs for record in run.records]
     totals = {
-        "kept": sum(len(record.kept) for record in records),
+        "completed": sum(len(record.completed) for record in records),
         "abandoned": sum(record.abandoned for record in records),
         "dropped out": sum(len(record.dropped) for record in records),
     }

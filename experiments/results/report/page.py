@@ -200,15 +200,15 @@ def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Pl
             "durations",
             "How long rounds took",
             "The spread of round durations in virtual time over all rounds and seeds, from opening to the "
-            "new models: waiting for reports and for the slowest participant that was kept is included. The "
+            "new models: waiting for reports and for the slowest participant that completed is included. The "
             "box is the middle half with the median, the dashed line the mean.",
             figures.durations_figure(arms),
         ),
         Plot(
             "outcomes",
             "What became of the participants",
-            "Kept: the update was absorbed. Abandoned: still out when enough others had arrived, or at the "
-            "deadline. Dropped out: went offline, or crashed, before its exchange was complete.",
+            "Completed: the update was absorbed. Abandoned: still out when enough others had arrived, or at "
+            "the deadline. Dropped out: went offline, or crashed, before its exchange was complete.",
             figures.outcomes_figure(arms),
         ),
     ]

@@ -45,7 +45,7 @@ def ended(*rows: tuple[float, Outcome]) -> EndedVisits:
     return EndedVisits(ints(10, 11, 12), ints(3, 5, 8), np.array(end_s), ints(*outcome))
 
 
-THREE_ENDS = ended((110.0, Outcome.ABSORBED), (101.0, Outcome.DROPPED), (109.0, Outcome.ABANDONED))
+THREE_ENDS = ended((110.0, Outcome.COMPLETED), (101.0, Outcome.DROPPED), (109.0, Outcome.ABANDONED))
 
 
 def test_a_visit_ends_when_it_is_due_or_its_client_is_offline_or_crashes_before_that():
@@ -71,14 +71,14 @@ def test_on_links_that_lose_nothing_what_moves_is_the_payload():
 
 def test_who_dropped_out_at_the_instant_of_its_crash_has_crashed():
     assert a_cohort().crashed(THREE_ENDS).tolist() == [5]
-    earlier = ended((110.0, Outcome.ABSORBED), (100.5, Outcome.DROPPED), (109.0, Outcome.ABANDONED))
+    earlier = ended((110.0, Outcome.COMPLETED), (100.5, Outcome.DROPPED), (109.0, Outcome.ABANDONED))
     assert a_cohort().crashed(earlier).tolist() == []
 
 
 def test_the_tasks_of_completed_visits_are_trained_and_no_others():
     cohort = a_cohort()
     tasks, start = cohort.completed_tasks(
-        ended((101.0, Outcome.DROPPED), (110.0, Outcome.ABSORBED), (110.0, Outcome.ABANDONED))
+        ended((101.0, Outcome.DROPPED), (110.0, Outcome.COMPLETED), (110.0, Outcome.ABANDONED))
     )
     assert tasks.client.tolist() == [5, 5]
     assert tasks.model.tolist() == [1, 2]

@@ -258,7 +258,7 @@ NOT_FINITE = [(math.nan, 1.0), (-math.inf, 1.0), (0.5, math.inf), (0.5, math.nan
 def test_an_update_that_is_not_finite_is_left_out_and_recorded(delta, loss):
     played = Population(Faulty(delta, loss), rounds=2).play()
     assert [record.rejected for record in played.records] == [[1], [1]]
-    assert played.records[0].kept == [0, 1, 2]
+    assert played.records[0].completed == [0, 1, 2]
     assert played.records[0].train_loss == 1.0
     # Half of the way to 1, twice, as with the other two alone.
     assert played.models == [[0.75]]
@@ -308,7 +308,7 @@ def test_participants_that_are_left_with_nothing_to_train_leave_the_models():
             return InferencePlan.alike(np.zeros((view.num_clients, 1), dtype=np.int64))
 
     played = Population(FakeExecutor([1.0, 1.0]), clusterer=TakesAway()).play()
-    assert played.records[0].kept == [0, 1]
+    assert played.records[0].completed == [0, 1]
     assert played.records[0].train_loss is None
     assert played.models == [[0.0]]
 

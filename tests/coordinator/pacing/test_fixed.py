@@ -42,7 +42,7 @@ def a_population(**more) -> Population:
 def test_rounds_of_600_seconds_take_600_seconds_and_not_as_long_as_their_visits():
     records = a_population().play().records
     assert [record.closed_s for record in records] == [600.0, 1200.0, 1800.0]
-    assert [record.kept for record in records] == [[0, 1, 2]] * 3
+    assert [record.completed for record in records] == [[0, 1, 2]] * 3
     assert [record.abandoned for record in records] == [1] * 3
 
 
@@ -50,6 +50,6 @@ def test_a_round_whose_visits_all_drop_out_lasts_as_long_and_changes_no_model():
     away = FakeAvailability({client: [(-INF, 5.0), (700.0, INF)] for client in range(4)})
     played = a_population(availability=away).play()
     first, second, _ = played.records
-    assert (first.closed_s, first.kept, first.dropped) == (600.0, [], [0, 1, 2, 3])
+    assert (first.closed_s, first.completed, first.dropped) == (600.0, [], [0, 1, 2, 3])
     assert first.train_loss is None
     assert (second.dispatched_s, second.closed_s) == (700.0, 1300.0)

@@ -11,7 +11,7 @@ import pytest
 from emulator.errors import DataFileError, ForeignFileError
 from emulator.messages import Trigger
 from emulator.storage.packed import PLAIN
-from emulator.storage.runlog import KINDS, PER_CLIENT, TRIGGER, RoundRecord, RunLog, read_log
+from emulator.storage.runlog import IN_A_LINE, KINDS, PER_CLIENT, TRIGGER, RoundRecord, RunLog, read_log
 
 RECORD = RoundRecord(
     round=3,
@@ -20,7 +20,7 @@ RECORD = RoundRecord(
     dispatched_s=10.75,
     closed_s=20.0,
     participants=[1, 4, 5, 7],
-    kept=[1, 7],
+    completed=[1, 7],
     dropped=[4],
     changed=6,
     reported=2,
@@ -179,7 +179,7 @@ def test_records_differ_when_what_they_say_of_a_client_does() -> None:
 
 
 def test_every_field_of_a_record_is_checked_as_what_it_is_declared() -> None:
-    declared = {item.name: item.type for item in fields(RoundRecord)}
+    declared = {IN_A_LINE.get(item.name, item.name): item.type for item in fields(RoundRecord)}
     arrays = {np.int64: "Ints | None", np.float32: "Floats32 | None"}
     assert declared == {
         **{name: arrays[kind] for name, kind in PER_CLIENT.items()},

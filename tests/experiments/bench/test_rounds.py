@@ -34,24 +34,24 @@ def test_simpy_keeps_the_clients_that_we_keep_and_ends_when_we_end(population: P
         due_s = record.dispatched_s + population.visit_s(clients, bytes_each_way=4.0)
         offline_s = population.availability.next_offline_s(clients, record.dispatched_s)
         closed = play_visits(clients, due_s, offline_s, SIZES.participants, record.dispatched_s)
-        assert sorted(closed.kept) == sorted(record.kept)
+        assert sorted(closed.completed) == sorted(record.completed)
         assert closed.end_s == pytest.approx(record.closed_s)
-        closed_together += len(closed.kept) == SIZES.participants
+        closed_together += len(closed.completed) == SIZES.participants
     assert closed_together > 0
 
 
 def test_a_round_of_simpy_ends_with_its_last_visit_when_too_many_drop_out() -> None:
     clients = np.array([3, 5, 8])
     closed = play_visits(clients, np.array([14.0, 12.0, 16.0]), np.array([99.0, 11.0, 99.0]), 3, 10.0)
-    assert closed.kept == [3, 8]
+    assert closed.completed == [3, 8]
     assert closed.end_s == 16.0
 
 
 def test_simpy_draws_clients_that_are_online_and_goes_on_from_round_to_round(population: Population) -> None:
     rounds = SimpyRounds(population, SIZES.participants, SIZES.wanted)
     first, second = rounds.play_round(), rounds.play_round()
-    assert len(set(first.kept)) == len(first.kept) <= SIZES.participants
-    assert population.availability.online(np.array(first.kept), 0.0).all()
+    assert len(set(first.completed)) == len(first.completed) <= SIZES.participants
+    assert population.availability.online(np.array(first.completed), 0.0).all()
     assert 0 < first.end_s < second.end_s
 
 

@@ -5,7 +5,7 @@ from emulator.messages import Trigger
 from experiments.results.rounds_table import write_rounds_table
 from tests.experiments.synthetic_runs import a_run
 
-FAULTY = {"kept": [0], "crashed": [3], "rejected": [0, 1]}
+FAULTY = {"completed": [0], "crashed": [3], "rejected": [0, 1]}
 
 
 def test_every_round_of_every_run_is_a_row(tmp_path):

@@ -363,7 +363,7 @@ def test_a_run_whose_clients_train_several_models_has_learnt_if_any_of_their_upd
     play(small(faults={"corrupt": 0.5}, arm=arms, round={"rounds": 3}), tmp_path / "out")
     records = RunDirectory(tmp_path / "out").read_run("kue", 0).records
     # Each client has an update that is not finite, and others that are.
-    assert all(record.rejected == record.kept for record in records)
+    assert all(record.rejected == record.completed for record in records)
     assert all(record.train_loss is not None for record in records)
 
 

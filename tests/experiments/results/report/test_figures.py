@@ -186,10 +186,10 @@ def test_an_arm_of_one_cluster_has_no_map():
 
 def test_outcomes_are_means_per_round():
     run = a_run("global", 0, [0.5, 0.5])
-    run.records[1] = a_record(1, kept=[0], dropped=[])
+    run.records[1] = a_record(1, completed=[0], dropped=[])
     bars = traces(figures.outcomes_figure(drawn_arms(a_summary([run]))), "bar")
     assert {bar.name: list(bar.x) for bar in bars} == {
-        "kept": [2.0],
+        "completed": [2.0],
         "abandoned": [1.5],
         "dropped out": [0.5],
     }
