@@ -1,5 +1,5 @@
 """The base of all parts of a method, and the one window through which a part sees facts and asks clients
-questions.
+requests.
 
 A part holds no clock, and never meets the executor. Facts are free; whatever is asked of clients is
 charged in virtual time and bytes.
@@ -46,18 +46,18 @@ class ClaimedBy:
 
 
 Samples = Literal["arrived"] | ClaimedBy
-"""What a question is about: a client's newest arrivals, or what it trains a model on."""
+"""What a request is about: a client's newest arrivals, or what it trains a model on."""
 
 
 @dataclass(frozen=True)
-class Answers:
-    """What came back of a question: a row of `scores` for each of `clients`, which are those online."""
+class ScoreResponse:
+    """What came back of a request: a row of `scores` for each of `clients`, which are those online."""
 
     clients: Ints
     scores: Scores
 
 
-class Ask(Protocol):
+class ScoreRequest(Protocol):
     """How clients are asked to score models."""
 
     def __call__(
@@ -67,7 +67,7 @@ class Ask(Protocol):
         samples: Samples,
         metrics: frozenset[Metric] = ...,
         limit: int | None = ...,
-    ) -> Answers:
+    ) -> ScoreResponse:
         """Each client of `clients` (ascending) scores every row of `models` on its own `samples`.
 
         At most `limit` samples over all clients, shared in proportion to what each holds, and drawn. Offline
@@ -100,7 +100,7 @@ class View:
     held: Callable[[Ints], SampleRanges]  # training samples each client holds now
     arrived: Callable[[Ints, int, int], SampleRanges]  # of these, what arrived in data steps [first, last]
     claimed: Callable[[], Ints]  # (M,) samples that the memory holds for each model, over all clients
-    score: Ask  # a question to clients
+    score: ScoreRequest  # a request to clients
     log_trigger: Callable[[Trigger], None]  # says in the log why everybody was, or was not, clustered anew
 
     @property

@@ -44,7 +44,7 @@ class DispatchDue(Event):
 
 @dataclass(frozen=True)
 class CohortDue(Event):
-    """The questions of `round`'s selector are answered: the visits of those picked begin."""
+    """The requests of `round`'s selector are answered: the visits of those picked begin."""
 
     priority: ClassVar[int] = 3
     round: int

@@ -31,7 +31,7 @@ from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from coordinator.selectors.random import Random
-from coordinator.view import Ask, View
+from coordinator.view import ScoreRequest, View
 from device_profiles import Fleet
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.emulation import Emulation, Log
@@ -380,7 +380,7 @@ def a_view(
     updates: Updates | None = None,
     concepts: Sequence[int] | None = None,
     claimed: Sequence[int] = (),
-    score: Ask | None = None,
+    score: ScoreRequest | None = None,
     layout: Mapping[str, Segment] | None = None,
     arrived: Callable[[Ints, int, int], SampleRanges] | None = None,
     triggers: list[Trigger] | None = None,
@@ -416,5 +416,5 @@ def a_view(
     )
 
 
-def _nobody_answers(*question: object, **more: object) -> NoReturn:
-    raise AssertionError("a part asked clients a question")
+def _nobody_answers(*request: object, **more: object) -> NoReturn:
+    raise AssertionError("a part asked clients a request")

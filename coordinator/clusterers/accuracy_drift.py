@@ -49,14 +49,14 @@ class AccuracyDriftSettings(Settings):
 class Best:
     """The best of k models for each of n clients that answered, `clients` ascending; (n,) where not said.
 
-    `asked` (k,) are the rows they chose from, `counts` how many samples arrived, `correct` (n, k) how many
+    `offered` (k,) are the rows they chose from, `counts` how many samples arrived, `correct` (n, k) how many
     of these each model gets right.
     """
 
     clients: Ints
     rows: Ints
     accuracy: Floats
-    asked: Ints
+    offered: Ints
     counts: Ints
     correct: Floats
 
@@ -66,7 +66,7 @@ class Best:
         (r,) samples that belong to each of `rows`, which were asked about, and (r, r) how many each model
         (axis 0) gets right of those of each (axis 1).
         """
-        correct = self.correct[:, np.searchsorted(self.asked, rows)]
+        correct = self.correct[:, np.searchsorted(self.offered, rows)]
         belongs = members[self.clients, None] == rows  # (n, r)
         counts: Ints = (self.counts[:, None] * belongs).sum(axis=0)
         return counts, np.stack([correct[own].sum(axis=0) for own in belongs.T], axis=1)
@@ -75,9 +75,9 @@ class Best:
 class AccuracyDrift(Clusterer):
     """Base: everybody starts on one model; when data arrive, `_recluster` drafts what becomes of that.
 
-    State: the accuracy that each client's best model had before (N,), NaN while there was no question. After
+    State: the accuracy that each client's best model had before (N,), NaN while there was no request. After
     a drift that is the low one it fell to, so that a client which stays bad does not drift again. The
-    published code starts from the accuracy of the untrained model; nothing is known before the first question
+    published code starts from the accuracy of the untrained model; nothing is known before the first request
     here, so no drift is found at the first arrivals after the start.
 
     A model is in use while it has members or claims. Others can never get samples again: they are not
@@ -113,16 +113,16 @@ class AccuracyDrift(Clusterer):
 
     def _best(self, view: View, rows: Ints) -> Best:
         """Of models `rows`, the best on what arrived at each changed client; ties go to the lowest row."""
-        answers = view.score(view.changed, rows, "arrived", CORRECT)
-        scores = answers.scores
+        response = view.score(view.changed, rows, "arrived", CORRECT)
+        scores = response.scores
         assert scores.correct is not None
         judged = np.flatnonzero(scores.counts > 0)
         accuracy = scores.accuracy()[judged]
         return Best(
-            clients=answers.clients[judged],
+            clients=response.clients[judged],
             rows=rows[accuracy.argmax(axis=1)],
             accuracy=accuracy.max(axis=1),
-            asked=rows,
+            offered=rows,
             counts=scores.counts[judged],
             correct=scores.correct[judged],
         )

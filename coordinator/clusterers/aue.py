@@ -87,14 +87,14 @@ class Aue(Clusterer):
         errors = np.full((view.num_clients if self.by_client else 1, len(older)), guess)
         if len(older) > 0:
             everyone = np.arange(view.num_clients)
-            answers = view.score(everyone, older, "arrived", frozenset({"true_class_error"}))
-            sums, counts = answers.scores.true_class_error, answers.scores.counts
+            response = view.score(everyone, older, "arrived", frozenset({"true_class_error"}))
+            sums, counts = response.scores.true_class_error, response.scores.counts
             assert sums is not None
             if counts.sum() > 0:
                 errors[:] = sums.sum(axis=0) / counts.sum()
             if self.by_client:
                 measured = counts > 0
-                errors[answers.clients[measured]] = sums[measured] / counts[measured, None]
+                errors[response.clients[measured]] = sums[measured] / counts[measured, None]
         newest = np.full((len(errors), 1), 1 / guess)
         weights = np.hstack([newest, 1 / (guess + errors + 1e-20)])
         if self.settings.feddrift_aue_offbyone:

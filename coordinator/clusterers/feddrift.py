@@ -112,7 +112,7 @@ class FedDrift(AccuracyDrift):
 
     def _merge(self, view: View, draft: Draft, best: Best, claimed: Ints) -> None:
         """Step 5: offered models that are alike become one; those without any data cannot be compared."""
-        rows = np.intersect1d(best.asked, draft.rows)
+        rows = np.intersect1d(best.offered, draft.rows)
         num_newest, newest = best.by_model(draft.members, rows)
         if self._arrivals_claimed:
             num_newest, newest = np.zeros_like(num_newest), np.zeros_like(newest)

@@ -70,17 +70,17 @@ class Ifca(Clusterer):
         """`clients` choose; None if all stay."""
         by_loss = self.settings.metric == "loss"
         num_models = len(view.model_ids)
-        answers = view.score(
+        response = view.score(
             clients, np.arange(num_models), "arrived", frozenset({"loss" if by_loss else "correct"})
         )
-        scores = answers.scores.loss if by_loss else answers.scores.correct
+        scores = response.scores.loss if by_loss else response.scores.correct
         assert scores is not None
         # A model that diverged has no loss.
         best = np.where(np.isnan(scores), np.inf, scores).argmin(axis=1) if by_loss else scores.argmax(axis=1)
         before = view.members[:, 0]
         members = before.copy()
-        scored = answers.scores.counts > 0
-        members[answers.clients[scored]] = best[scored]
+        scored = response.scores.counts > 0
+        members[response.clients[scored]] = best[scored]
         if np.array_equal(members, before):
             return None
         return Assignment.moved(members, num_models, lanes=np.zeros_like(members))

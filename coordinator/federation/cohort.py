@@ -55,7 +55,7 @@ class Cohort:
     """Visits in ascending client order, with the tasks that were frozen when they were sent out: task i
     starts from row `start[i]` of `models` (M, P), which nobody changes. Columns are (visits,).
 
-    `start_s` is when they were sent out, `asked_s` how long each client then answered questions before it
+    `start_s` is when they were sent out, `requests_s` how long each client then answered requests before it
     went to work, `crash_s` when its device crashes, or inf. `work` is what crosses the wire, `payload`
     without what is lost on the way. `first_visit` is the id of the first visit.
     """
@@ -63,7 +63,7 @@ class Cohort:
     first_visit: int
     clients: Ints
     start_s: float
-    asked_s: Floats
+    requests_s: Floats
     crash_s: Floats
     payload: Work
     work: Work
@@ -75,7 +75,7 @@ class Cohort:
     def ends(self, offline_s: Floats) -> VisitEnds:
         """When each visit is due, or its client drops out before that: at `offline_s` (visits,), or as it
         crashes."""
-        due_s = self.start_s + self.asked_s + self.phases.total_s
+        due_s = self.start_s + self.requests_s + self.phases.total_s
         gone_s = np.minimum(offline_s, self.crash_s)
         return VisitEnds(
             time_s=np.minimum(due_s, gone_s),
@@ -98,7 +98,7 @@ class Cohort:
         return down, up, float((got[0] + got[1]).sum())
 
     def _moved(self, work: Work, ended: EndedVisits) -> tuple[Floats, Floats]:
-        down, up = self.phases.moved(work, ended.end_s - self.start_s - self.asked_s)
+        down, up = self.phases.moved(work, ended.end_s - self.start_s - self.requests_s)
         completed = ended.outcome == Outcome.COMPLETED
         # Not left to the elapsed time, whose rounding can make a whole upload a hair short.
         return np.where(completed, work.download_bytes, down), np.where(completed, work.upload_bytes, up)

@@ -19,6 +19,7 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.candidates import Candidates
 from coordinator.federation.bank import ModelBank
+from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.cohort import Cohort, EndedVisits, Picked, SentOut
 from coordinator.federation.divergence import Divergence
 from coordinator.federation.faults import Faults, no_faults
@@ -27,13 +28,12 @@ from coordinator.federation.measurement import NOT_MEASURED, Measurement, measur
 from coordinator.federation.membership import Membership
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.federation.progress import RoundProgress
-from coordinator.federation.questions import Questions
 from coordinator.federation.reports import Reports
 from coordinator.federation.solver_state import SolverState
 from coordinator.federation.stored_parts import StoredParts
 from coordinator.federation.tasks import task_settings, visit_work
 from coordinator.federation.window import Window
-from coordinator.view import Answers, Part, Samples, View
+from coordinator.view import Part, Samples, ScoreResponse, View
 from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
@@ -93,7 +93,7 @@ class Federation:
             streams=streams,
         )
         self._solver_state = SolverState(executor.state, executor.num_parameters)
-        self._questions = Questions(
+        self._requests = ClientRequests(
             stream.num_clients,
             bank=self.bank,
             executor=executor,
@@ -108,7 +108,7 @@ class Federation:
         self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
         self._membership = Membership(self.bank, parts.memory, self._solver_state)
         self._progress = RoundProgress()
-        self._picked: Picked | None = None  # who is sent out once the selector's questions are answered
+        self._picked: Picked | None = None  # who is sent out once the selector's requests are answered
         self._cohort: Cohort | None = None  # who was sent out
         self._stored = StoredParts(
             {
@@ -116,7 +116,7 @@ class Federation:
                 "ledger": self.ledger,
                 "reports": self._reports,
                 "solver_state": self._solver_state,
-                "questions": self._questions,
+                "requests": self._requests,
                 "divergence": self._divergence,
                 "clusterer": parts.clusterer,
                 "selector": parts.selector,
@@ -168,7 +168,7 @@ class Federation:
         registering = self._membership.assignment is None
         news = self._who_has_news(registering, now_s)
         self._reports.taken(news)
-        self._questions.open_moment(now_s)
+        self._requests.open_moment(now_s)
         drift = self._hear(round_, news) if clusterer.representation is not None else {}
         # Step 3: the clusterer decides which models exist and who belongs to which.
         with self._meter("cluster_s"):
@@ -177,7 +177,7 @@ class Federation:
         # Step 4: the memory claims what arrived for the models that its clients belong to now.
         self._claim(round_)
         # The registration precedes the emulation: it costs bytes, and no virtual time.
-        return now_s if registering else now_s + self._questions.slowest_s
+        return now_s if registering else now_s + self._requests.slowest_s
 
     def _who_has_news(self, registering: bool, now_s: float) -> Ints:
         """Ids, ascending, of the clients whose news can be heard now; of all if they are `registering`."""
@@ -195,7 +195,7 @@ class Federation:
         self._progress.reported += len(reporting)
         if len(reporting) > 0:
             numbers = BYTES_PER_REPORTED_NUMBER * signal.shape[1]
-            self._questions.charge(round_, reporting, Work.of(len(reporting), upload_bytes=numbers))
+            self._requests.charge(round_, reporting, Work.of(len(reporting), upload_bytes=numbers))
         return drift
 
     # -- dispatch: participants are picked and sent out ----------------------------------------------------
@@ -216,7 +216,7 @@ class Federation:
         if not candidates.holds(self._needed(lanes)):
             return None
         # Step 2: the selector picks participants among them.
-        self._questions.open_moment(now_s)
+        self._requests.open_moment(now_s)
         selector = self.parts.selector
         clients = selector.select(candidates, wanted, self._view(selector, round_))
         if len(clients) == 0:
@@ -227,7 +227,7 @@ class Federation:
                 f"round {round_}: the selector {selector.name} must choose distinct candidates, ascending"
             )
         self._picked = Picked(clients, lane, now_s)
-        return now_s + self._questions.slowest_s
+        return now_s + self._requests.slowest_s
 
     def enough_online_s(self, round_: int, quota: Ints, opened_s: float, now_s: float) -> float:
         """The next instant at which enough clients could be online, after `select` answered None; RunError if
@@ -254,7 +254,7 @@ class Federation:
         assert picked is not None, "dispatch follows select"
         self._picked = None
         clients = picked.clients
-        self._questions.open_moment(now_s)
+        self._requests.open_moment(now_s)
         # Step 3: the clusterer may still move participants.
         clusterer = self.parts.clusterer
         with self._meter("cluster_s"):
@@ -279,16 +279,16 @@ class Federation:
         model = self.bank.ids[row]
         views = [self._view(schedule, round_, participants=clients) for schedule in schedules]
         settings = task_settings(self.settings, schedules, client, row, views)
-        downloaded = self._questions.hold(client, row)
+        downloaded = self._requests.hold(client, row)
         payload = visit_work(visit, settings, downloaded, len(clients), self._model_bytes)
         faults = self._faults.visits(round_, clients, payload, client, model)
-        asked_s, phases = self._questions.busy_s(clients), self._latency.phases(clients, faults.work)
+        requests_s, phases = self._requests.busy_s(clients), self._latency.phases(clients, faults.work)
         return Cohort(
             first_visit=first_visit,
             clients=clients,
             start_s=now_s,
-            asked_s=asked_s,
-            crash_s=faults.crash_s(now_s, asked_s + phases.total_s),
+            requests_s=requests_s,
+            crash_s=faults.crash_s(now_s, requests_s + phases.total_s),
             payload=payload,
             work=faults.work,
             phases=phases,
@@ -314,7 +314,7 @@ class Federation:
         cohort, progress = self._cohort, self._progress
         assert cohort is not None, "aggregate follows dispatch"
         self._cohort = None
-        self._questions.open_moment(now_s)
+        self._requests.open_moment(now_s)
         # Step 1: what crossed the wire is charged.
         down, up, payload = cohort.moved_bytes(ended)
         self.ledger.charge_training(down, up, payload / self._model_bytes)
@@ -360,8 +360,8 @@ class Federation:
             ledger=self.ledger,
         )
         self._progress = RoundProgress()
-        self._questions.close_round()
-        return record, now_s + self._questions.slowest_s
+        self._requests.close_round()
+        return record, now_s + self._requests.slowest_s
 
     def _measure(self, round_: int) -> Measurement:
         """How the clients are served, if this round is one that is evaluated."""
@@ -425,16 +425,16 @@ class Federation:
         """What `part` may see now; `news` is as `Window.view` has it."""
         assignment = self._membership.assignment
 
-        def ask(
+        def score(
             clients: Ints,
             models: Ints,
             samples: Samples,
             metrics: frozenset[Metric] = frozenset({"correct"}),
             limit: int | None = None,
-        ) -> Answers:
-            def resolve(asked: Ints) -> SampleRanges:
-                return self._window.samples_of(samples, asked, round_, assignment)
+        ) -> ScoreResponse:
+            def resolve(responding: Ints) -> SampleRanges:
+                return self._window.samples_of(samples, responding, round_, assignment)
 
-            return self._questions.ask(round_, clients, models, resolve, metrics, limit)
+            return self._requests.score(round_, clients, models, resolve, metrics, limit)
 
-        return self._window.view(part, round_, assignment, ask, self._progress.log_trigger, **news)
+        return self._window.view(part, round_, assignment, score, self._progress.log_trigger, **news)

@@ -11,7 +11,7 @@ from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.reports import Reports
 from coordinator.memories import Memory
-from coordinator.view import Ask, ClaimedBy, Part, Samples, View
+from coordinator.view import ClaimedBy, Part, Samples, ScoreRequest, View
 from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
 from emulator.messages import SampleRanges, Trigger, Updates
@@ -62,7 +62,7 @@ class Window:
         part: Part,
         round_: int,
         assignment: Assignment | None,
-        ask: Ask,
+        score: ScoreRequest,
         log_trigger: Callable[[Trigger], None],
         *,
         drift: Mapping[str, Bools] | None = None,
@@ -91,7 +91,7 @@ class Window:
             held=lambda ids: self._stream.held(ids, "train"),
             arrived=self._stream.arrived,
             claimed=lambda: self._claimed(round_, assignment),
-            score=ask,
+            score=score,
             log_trigger=log_trigger,
         )
 

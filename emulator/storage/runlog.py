@@ -85,9 +85,7 @@ class RoundRecord:
     # Of a global clustering: on how many clients' reports its centres, and the number of them, rest.
     kmeans_clients: int | None = None
     silhouette_clients: int | None = None
-    rejected: list[int] = field(
-        default_factory=list
-    )  # of the completed, those with a non-finite update
+    rejected: list[int] = field(default_factory=list)  # of the completed, those with a non-finite update
     crashed: list[int] = field(default_factory=list)  # of the dropped, those whose device crashed
     # (scored clients of the header,) each one's own, NaN without test samples; only where asked for
     client_accuracy: Floats32 | None = None

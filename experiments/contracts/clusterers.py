@@ -131,7 +131,9 @@ def _play(make: Callable[[], Clusterer], labels: Floats, silent_step: int | None
         for _, played in twins:
             played.play()
         assert same(one.answers, other.answers), "two fresh clusterers answer equal views differently"
-        assert same(one.watch.asked, other.watch.asked), "two fresh clusterers ask equal clients differently"
+        assert same(one.watch.requests, other.watch.requests), (
+            "two fresh clusterers ask equal clients differently"
+        )
         assert same(one.watch.logged, other.watch.logged), "two fresh clusterers log different triggers"
         for watched in (one, other):
             watched.forget()
@@ -169,7 +171,7 @@ class _Watched(Clusterer):
 
     def forget(self) -> None:
         """A round is over, and was looked at."""
-        for noted in (self.answers, self.watch.asked, self.watch.logged):
+        for noted in (self.answers, self.watch.requests, self.watch.logged):
             noted.clear()
 
     @property
@@ -211,10 +213,10 @@ class _Watched(Clusterer):
         return answer
 
     def _served(self, view: View) -> InferencePlan:
-        asked, logged = len(self.watch.asked), len(self.watch.logged)
+        requests, logged = len(self.watch.requests), len(self.watch.logged)
         with left_alone(view):
             plan = self.clusterer.serve(self.watch.over(view))
-        assert len(self.watch.asked) == asked, (
+        assert len(self.watch.requests) == requests, (
             "serve must ask clients nothing: whoever measures is not charged"
         )
         assert len(self.watch.logged) == logged, "serve must log no trigger"

@@ -8,13 +8,13 @@ from typing import get_args
 
 import numpy as np
 
-from coordinator.view import Answers, ClaimedBy, Part, Samples, View
+from coordinator.view import ClaimedBy, Part, Samples, ScoreResponse, View
 from emulator.arrays import Ints
 from emulator.messages import Metric, Trigger
 
 METRICS: frozenset[Metric] = frozenset(get_args(Metric))
 
-Question = tuple[Ints, Ints, str, str, int | None]
+Request = tuple[Ints, Ints, str, str, int | None]
 
 
 class Watch:
@@ -22,7 +22,7 @@ class Watch:
 
     def __init__(self, part: Part) -> None:
         self.part = part
-        self.asked: list[Question] = []
+        self.requests: list[Request] = []
         self.logged: list[Trigger] = []
 
     def over(self, view: View) -> View:
@@ -30,7 +30,7 @@ class Watch:
         return replace(
             view,
             truth=lambda: self._truth(view),
-            score=lambda *question, **more: self._score(view, *question, **more),
+            score=lambda *request, **more: self._score(view, *request, **more),
             log_trigger=lambda trigger: self._log(view, trigger),
         )
 
@@ -47,25 +47,25 @@ class Watch:
         samples: Samples,
         metrics: frozenset[Metric] = frozenset({"correct"}),
         limit: int | None = None,
-    ) -> Answers:
-        """As `coordinator.view.Ask` says."""
+    ) -> ScoreResponse:
+        """As `coordinator.view.ScoreRequest` says."""
         num_models = len(view.model_ids)
         for name, ids, most in (("clients", clients, view.num_clients), ("models", models, num_models)):
-            assert ids.dtype == np.int64, f"a question names {name} by {ids.dtype} numbers, not int64"
-            assert ((ids >= 0) & (ids < most)).all(), f"a question to {name} {ids}, and there are {most}"
-        assert (np.diff(clients) > 0).all(), f"a question to clients {clients}: not ascending and distinct"
-        assert len(models), "a question about no model"
-        assert metrics, "a question that asks for no metric"
-        assert metrics <= METRICS, f"a question for {sorted(metrics)}; there are {sorted(METRICS)}"
-        assert limit is None or limit >= 1, f"a question about at most {limit} samples"
+            assert ids.dtype == np.int64, f"a request names {name} by {ids.dtype} numbers, not int64"
+            assert ((ids >= 0) & (ids < most)).all(), f"a request to {name} {ids}, and there are {most}"
+        assert (np.diff(clients) > 0).all(), f"a request to clients {clients}: not ascending and distinct"
+        assert len(models), "a request about no model"
+        assert metrics, "a request that asks for no metric"
+        assert metrics <= METRICS, f"a request for {sorted(metrics)}; there are {sorted(METRICS)}"
+        assert limit is None or limit >= 1, f"a request about at most {limit} samples"
         if isinstance(samples, ClaimedBy):
             model = samples.model
             assert 0 <= model < num_models, (
-                f"a question about samples of model {model}, and there are {num_models}"
+                f"a request about samples of model {model}, and there are {num_models}"
             )
         else:
-            assert samples == "arrived", f"a question about samples {samples!r}"
-        self.asked.append((clients.copy(), models.copy(), repr(samples), repr(sorted(metrics)), limit))
+            assert samples == "arrived", f"a request about samples {samples!r}"
+        self.requests.append((clients.copy(), models.copy(), repr(samples), repr(sorted(metrics)), limit))
         return view.score(clients, models, samples, metrics, limit)
 
     def _log(self, view: View, trigger: Trigger) -> None:

@@ -29,7 +29,7 @@ from experiments.running.machine import host_name
 from experiments.running.usage import Usage
 from experiments.stopwatch import Stopwatch
 
-FORMAT = 3
+FORMAT = 4
 """Of what a checkpoint holds; another one cannot be gone on from."""
 
 ROUNDING = ("torch", "numpy", "scipy", "scikit-learn")

@@ -184,23 +184,25 @@ def test_clusterers_that_ask_for_reports_of_another_kind_are_refused():
         contracts.check_clusterer(lambda: Curious(NOTHING))
 
 
-class Asking(Single):
-    """Single that puts `question` to clients whenever data arrive, and hands the answers to `then`."""
+class Requesting(Single):
+    """Single that sends clients the request of `score` whenever data arrive, and hands the response to
+    `then`.
+    """
 
     watches_data = True
 
-    def __init__(self, question, then=lambda view, answers: None) -> None:
+    def __init__(self, score, then=lambda view, response: None) -> None:
         super().__init__(NOTHING)
-        self.question = question
+        self.score = score
         self.then = then
 
     def on_data(self, view):
         if view.assignment is not None and len(view.changed) > 0:
-            self.then(view, self.question(view))
+            self.then(view, self.score(view))
         return super().on_data(view)
 
 
-def questions():
+def requests():
     def stranger(view):
         return view.score(ints(view.num_clients), ints(0), "arrived")
 
@@ -238,25 +240,25 @@ def questions():
         return view.score(ints(0), ints(0), "arrived", limit=0)
 
     return [
-        (stranger, "a question to clients"),
+        (stranger, "a request to clients"),
         (backwards, "not ascending and distinct"),
         (twice, "not ascending and distinct"),
-        (missing, "a question to models"),
-        (last, "a question to models"),
+        (missing, "a request to models"),
+        (last, "a request to models"),
         (none, "about no model"),
         (floats, "not int64"),
         (elsewhere, "samples of model 1, and there are 1"),
         (tomorrow, "samples 'tomorrow'"),
         (vague, "asks for no metric"),
-        (clever, "a question for \\['wit'\\]"),
+        (clever, "a request for \\['wit'\\]"),
         (few, "at most 0 samples"),
     ]
 
 
-@pytest.mark.parametrize(("question", "complaint"), questions(), ids=called)
-def test_questions_that_no_run_can_answer_are_refused(question, complaint):
+@pytest.mark.parametrize(("score", "complaint"), requests(), ids=called)
+def test_requests_that_no_run_can_serve_are_refused(score, complaint):
     with pytest.raises(AssertionError, match=complaint):
-        contracts.check_clusterer(lambda: Asking(question))
+        contracts.check_clusterer(lambda: Requesting(score))
 
 
 def test_clusterers_that_ask_at_a_whim_are_refused():
@@ -266,24 +268,24 @@ def test_clusterers_that_ask_at_a_whim_are_refused():
         return view.score(rng.choice(view.changed, size=1), ints(0), "arrived")
 
     with pytest.raises(AssertionError, match="ask equal clients differently"):
-        contracts.check_clusterer(lambda: Asking(one_of_us))
+        contracts.check_clusterer(lambda: Requesting(one_of_us))
 
 
-def test_clusterers_that_count_on_every_answer_do_not_get_through():
+def test_clusterers_that_count_on_every_response_do_not_get_through():
     def everybody(view):
         return view.score(view.changed, ints(0), "arrived")
 
-    def one_answer_each(view, answers):
-        assert len(answers.clients) == len(view.changed), "somebody did not answer"
+    def one_response_each(view, response):
+        assert len(response.clients) == len(view.changed), "somebody did not respond"
 
-    with pytest.raises(AssertionError, match="somebody did not answer"):
-        contracts.check_clusterer(lambda: Asking(everybody, one_answer_each))
+    with pytest.raises(AssertionError, match="somebody did not respond"):
+        contracts.check_clusterer(lambda: Requesting(everybody, one_response_each))
 
-    def some_answer(view, answers):
-        assert len(answers.clients) > 0, "nobody answered"
+    def some_response(view, response):
+        assert len(response.clients) > 0, "nobody responded"
 
-    with pytest.raises(AssertionError, match="nobody answered"):
-        contracts.check_clusterer(lambda: Asking(everybody, some_answer))
+    with pytest.raises(AssertionError, match="nobody responded"):
+        contracts.check_clusterer(lambda: Requesting(everybody, some_response))
 
 
 class Serving(Single):

@@ -119,7 +119,7 @@ def test_whoever_does_not_watch_data_does_not_make_the_fleet_say_who_is_online()
     assert asked(Scripted()) > dispatch
 
 
-def test_questions_about_new_data_make_the_round_wait_for_the_slowest_answer() -> None:
+def test_requests_about_new_data_make_the_round_wait_for_the_slowest_answer() -> None:
     # 4 bytes down, 1/3 s for a forward sample, a sum and a count up
     population = Population(
         FakeExecutor([1.0, 1.0]), clusterer=Scripted(data=lambda view: ask(view, [0], [1])), rounds=2
@@ -130,7 +130,7 @@ def test_questions_about_new_data_make_the_round_wait_for_the_slowest_answer() -
     assert records[1].control_bytes == 4 + 8
 
 
-def test_questions_to_participants_lengthen_their_own_visits_alone() -> None:
+def test_requests_to_participants_lengthen_their_own_visits_alone() -> None:
     population = Population(
         FakeExecutor([1.0, 1.0]), clusterer=Scripted(participants=lambda view: ask(view, [0], [1])), rounds=2
     )
@@ -140,7 +140,7 @@ def test_questions_to_participants_lengthen_their_own_visits_alone() -> None:
     assert record.completed == [0, 1]
 
 
-def test_questions_about_updates_delay_the_next_round() -> None:
+def test_requests_about_updates_delay_the_next_round() -> None:
     population = Population(
         FakeExecutor([1.0]), clusterer=Scripted(updates=lambda view: ask(view, [0], [1])), rounds=3
     )

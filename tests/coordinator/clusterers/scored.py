@@ -12,7 +12,7 @@ import numpy.typing as npt
 from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
 from coordinator.federation.bank import ModelBank
-from coordinator.view import Answers, ClaimedBy, Samples, View
+from coordinator.view import ClaimedBy, Samples, ScoreResponse, View
 from emulator.arrays import NO_IDS, Floats, Ints
 from emulator.messages import SampleRanges, Scores, Trigger
 from emulator.seeding import RandomStreams
@@ -26,7 +26,7 @@ class Story:
     """`clusterer` with real models of two parameters, and claims kept as the memory keeps them.
 
     `window`: only what the last step claimed is remembered. `out_of_reach`: models whose claims nobody online
-    holds. `questions` are (clients, models, samples).
+    holds. `requests` are (clients, models, samples).
     """
 
     clusterer: Clusterer
@@ -39,7 +39,7 @@ class Story:
         default_factory=lambda: NO_IDS
     )  # (M,), with the newest arrivals once a step is over
     newest: Ints = field(default_factory=lambda: NO_IDS)  # (M,) what the last step claimed
-    questions: list[tuple[list[int], list[int], Samples]] = field(default_factory=list)
+    requests: list[tuple[list[int], list[int], Samples]] = field(default_factory=list)
     limits: list[int | None] = field(default_factory=list)
     round: int = 0
     data_step: int = -1
@@ -114,9 +114,9 @@ class Story:
         self.claimed = older + self.newest
 
     def _scorer(self, arrived: npt.ArrayLike | None, across: Floats, online: Ints, empty: Sequence[int] = ()):
-        def score(clients, models, samples, metrics=frozenset({"correct"}), limit=None) -> Answers:
+        def score(clients, models, samples, metrics=frozenset({"correct"}), limit=None) -> ScoreResponse:
             assert metrics == {"correct"}
-            self.questions.append((clients.tolist(), models.tolist(), samples))
+            self.requests.append((clients.tolist(), models.tolist(), samples))
             self.limits.append(limit)
             asked = np.intersect1d(clients, online)
             if isinstance(samples, ClaimedBy):
@@ -127,7 +127,7 @@ class Story:
                 assert samples == "arrived"
                 accuracy = np.array(arrived, dtype=np.float64)[np.ix_(asked, models)]
             counts = np.where(np.isin(asked, empty), 0, SAMPLES)
-            return Answers(asked, Scores(counts, correct=accuracy * counts[:, None]))
+            return ScoreResponse(asked, Scores(counts, correct=accuracy * counts[:, None]))
 
         return score
 

@@ -3,7 +3,7 @@ import pytest
 
 from coordinator.clusterers.aue import Aue, AuePerClient, AueSettings
 from coordinator.memories.claimed import Claimed, ClaimedSettings
-from coordinator.view import Answers
+from coordinator.view import ScoreResponse
 from emulator.messages import SampleRanges, Scores
 from tests.fakes import a_view
 
@@ -22,7 +22,7 @@ class Clients:
         self.asked.append(models.tolist())
         online = clients[~np.isin(clients, self.offline)]
         sums = self.errors[np.ix_(online, models)] * self.counts[online, None]
-        return Answers(online, Scores(self.counts[online], true_class_error=sums))
+        return ScoreResponse(online, Scores(self.counts[online], true_class_error=sums))
 
 
 def view_of(assignment, step, clients=None, changed=(0, 1)):

@@ -3,7 +3,7 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.clusterers.driftsurf import DriftSurf, DriftSurfSettings
 from coordinator.memories.claimed import Claimed, ClaimedSettings
-from coordinator.view import Answers
+from coordinator.view import ScoreResponse
 from emulator.messages import SampleRanges, Scores
 from tests.fakes import a_view
 
@@ -28,7 +28,7 @@ class Story:
             assert (clients.tolist(), models.tolist(), samples) == ([0, 1], [0, 1], "arrived")
             correct = np.round(40 * np.array(accuracies))
             rows = np.stack([np.minimum(correct, 30), np.maximum(correct - 30, 0)])
-            return Answers(clients, Scores(np.array([30, 10]), correct=rows))
+            return ScoreResponse(clients, Scores(np.array([30, 10]), correct=rows))
 
         return a_view(
             num_clients=2,
@@ -135,7 +135,7 @@ def test_a_step_on_which_nobody_has_samples_is_passed_over():
     story.step += 1
 
     def score(clients, models, samples, metrics, limit=None):
-        return Answers(clients, Scores(np.zeros(2, dtype=np.int64), correct=np.zeros((2, 2))))
+        return ScoreResponse(clients, Scores(np.zeros(2, dtype=np.int64), correct=np.zeros((2, 2))))
 
     view = a_view(
         num_clients=2, assignment=story.assignment, model_ids=[0, 1], step=2, changed=[0], score=score

@@ -75,12 +75,12 @@ def test_models_alike_on_what_is_claimed_stay_apart_when_the_newest_arrivals_tel
 def test_the_models_of_this_step_are_neither_offered_nor_merged():
     story = a_story(3)
     story.step([[0.9], [0.9], [0.9]])
-    story.questions.clear()
+    story.requests.clear()
     story.step([[0.9], [0.1], [0.1]])
-    assert story.questions == [([0, 1, 2], [0], "arrived")]
-    story.questions.clear()
+    assert story.requests == [([0, 1, 2], [0], "arrived")]
+    story.requests.clear()
     story.step([[0.9, 0, 0], [0, 0.9, 0], [0, 0, 0.9]])
-    assert story.questions == [
+    assert story.requests == [
         ([0, 1, 2], [0, 1, 2], "arrived"),
         *(([0, 1, 2], [0, 1, 2], ClaimedBy(row)) for row in range(3)),
     ]
@@ -122,24 +122,24 @@ def test_with_a_window_a_model_that_nobody_used_ends_a_step_later():
     story.step([[0.9, 0], [0, 0.9]])
     story.step([[0.9, 0], [0.9, 0]])
     assert story.claimed.tolist() == [200, 0]
-    story.questions.clear()
+    story.requests.clear()
     answer = story.step([[0.9, 0], [0.9, 0]])
     assert answer is not None
     assert answer.successor.tolist() == [0, -1]
     assert len(story.bank) == 1
-    assert story.questions == [([0, 1], [0], "arrived")]
+    assert story.requests == [([0, 1], [0], "arrived")]
 
 
 def test_a_model_whose_claims_have_expired_is_offered_and_compared_on_the_newest_arrivals_of_its_members():
     story = two_isolated()
     story.claimed[1] = 0
     story.train([0, 0], [3, 0], [0, 3])
-    story.questions.clear()
+    story.requests.clear()
     story.step(
         [[0.9, 0, 0]] * 2 + [[0, 0.9, 0.85], [0, 0.85, 0.9]],
         across=[[0.9, 0, 0], [0, 0, 0.9], [0, 0, 0.9]],
     )
-    assert [(models, samples) for _, models, samples in story.questions] == [
+    assert [(models, samples) for _, models, samples in story.requests] == [
         ([0, 1, 2], "arrived"),
         ([0, 1, 2], ClaimedBy(0)),
         ([0, 1, 2], ClaimedBy(2)),
@@ -152,9 +152,9 @@ def test_a_model_whose_claims_have_expired_is_offered_and_compared_on_the_newest
 def test_a_model_whose_claims_have_expired_is_not_compared_while_its_members_are_offline():
     story = two_isolated()
     story.claimed[1] = 0
-    story.questions.clear()
+    story.requests.clear()
     story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0], [0, 0, 0.9]], offline=[2])
-    assert [models for _, models, _ in story.questions] == [[0, 1, 2], [0, 2], [0, 2]]
+    assert [models for _, models, _ in story.requests] == [[0, 1, 2], [0, 2], [0, 2]]
     assert story.rows == [0, 0, 1, 2]
 
 
@@ -226,9 +226,9 @@ def test_a_late_answer_within_the_data_step_of_an_isolation_does_not_end_it():
     story = two_isolated()
     # Clients 0 and 1 were offline when their data arrived, and are asked later in the same step.
     for client, others in ((0, [1, 2, 3]), (1, [0, 2, 3])):
-        story.questions.clear()
+        story.requests.clear()
         story.step([[0.9, 1, 1]] * 4, offline=others, late=True)
-        assert story.questions == [([client], [0], "arrived")]
+        assert story.requests == [([client], [0], "arrived")]
         assert story.rows == [0, 0, 1, 2]
 
 
@@ -237,9 +237,9 @@ def test_a_late_answer_does_not_merge_again_what_was_compared_in_its_data_step()
     arrived = [[0.9, 0, 0]] * 2 + [[0, 0.9, 0.85], [0, 0.85, 0.9]]
     alike = [[0.9, 0, 0], [0, 0.9, 0.9], [0, 0.9, 0.9]]
     story.step(arrived, offline=[1])
-    story.questions.clear()
+    story.requests.clear()
     assert story.step(arrived, offline=[0, 2, 3], across=alike, late=True) is None
-    assert story.questions == [([1], [0, 1, 2], "arrived")]
+    assert story.requests == [([1], [0, 1, 2], "arrived")]
     story.step(arrived, across=alike)
     assert story.rows == [0, 0, 1, 1]
 
@@ -254,6 +254,6 @@ def test_arrivals_claimed_before_anybody_could_answer_do_not_count_twice_in_a_me
 
 def test_nobody_is_asked_in_rounds_without_arrivals():
     story = two_isolated()
-    story.questions.clear()
+    story.requests.clear()
     assert story.quiet_round() is None
-    assert story.questions == []
+    assert story.requests == []

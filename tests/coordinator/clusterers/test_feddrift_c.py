@@ -41,9 +41,9 @@ def test_chance_decides_which_one_and_the_seed_repeats_it():
 
 def test_the_models_that_end_are_not_offered():
     story = isolated(2)
-    story.questions.clear()
+    story.requests.clear()
     story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0.9]] * 2)
-    (_, offered, samples), *merge = story.questions
+    (_, offered, samples), *merge = story.requests
     assert samples == "arrived"
     assert offered in ([0, 1], [0, 2])
     assert [models for _, models, _ in merge] == [offered, offered]
@@ -75,9 +75,9 @@ def test_a_client_offline_stays_in_its_ended_model_until_it_answers_and_nobody_j
     assert answer is not None
     assert story.rows == [0, 0, 1, 1]
     assert answer.successor.tolist() == [0, 1, -1]
-    story.questions.clear()
+    story.requests.clear()
     story.step([[0.9, 0]] * 2 + [[0, 0.9]] * 2)
-    assert story.questions[0] == ([0, 1, 2, 3], [0, 1], "arrived")
+    assert story.requests[0] == ([0, 1, 2, 3], [0, 1], "arrived")
 
 
 def test_a_client_that_was_offline_when_its_model_ended_may_find_its_drift_again_too():
@@ -108,19 +108,19 @@ def test_without_a_model_to_choose_from_a_late_client_stays_where_it_is_until_th
         story.step([[0.9], [0.9]])
         story.step([[0.2], [0.2]])
         assert story.rows == [1, 2]
-        story.questions.clear()
+        story.requests.clear()
         story.step([[0, 0.05, 0]] * 2, offline=[1])
         return story
 
     # A seed with which the model of client 0 survives, and that of client 1 ends.
     stories = (drifted_again(seed) for seed in range(8))
-    story = next(story for story in stories if story.questions[0] == ([0], [1], "arrived"))
+    story = next(story for story in stories if story.requests[0] == ([0], [1], "arrived"))
     # Left are the first model of client 0, without claims or members, and a model of each client alone.
     assert story.rows == [2, 1]
     assert story.claimed.tolist() == [0, 100, 100]
-    story.questions.clear()
+    story.requests.clear()
     assert story.step([[0.9, 0.9, 0.9]] * 2, offline=[0], late=True) is None
-    assert story.questions == []
+    assert story.requests == []
     answer = story.step([[0.9, 0.9, 0.9]] * 2)
     assert answer is not None
     assert answer.successor.tolist() == [-1, -1, 0]

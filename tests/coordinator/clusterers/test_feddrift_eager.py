@@ -14,7 +14,7 @@ def test_everybody_starts_on_one_model_and_nobody_is_asked():
     story = a_story(3)
     assert story.rows == [0, 0, 0]
     assert story.models == [[0, 0]]
-    assert story.questions == []
+    assert story.requests == []
 
 
 def test_two_clients_that_drift_share_one_new_model():
@@ -75,7 +75,7 @@ def test_without_a_window_a_model_that_nobody_uses_stays_on_offer():
     story = two_models()
     for _ in range(3):
         story.step([[0.9, 0.1]] * 3)
-    assert story.questions[-1] == ([0, 1, 2], [0, 1], "arrived")
+    assert story.requests[-1] == ([0, 1, 2], [0, 1], "arrived")
     assert len(story.bank) == 2
 
 
@@ -84,7 +84,7 @@ def test_with_a_window_a_model_without_members_and_claims_is_not_offered_and_end
     story.step([[0.9, 0.1]] * 3)
     assert story.claimed.tolist() == [300, 0]
     answer = story.step([[0.8, 0.9]] * 3)
-    assert story.questions[-1] == ([0, 1, 2], [0], "arrived")
+    assert story.requests[-1] == ([0, 1, 2], [0], "arrived")
     assert answer is not None
     assert answer.successor.tolist() == [0, -1]
     assert story.rows == [0, 0, 0]
@@ -115,9 +115,9 @@ def test_a_drifted_client_is_measured_against_its_accuracy_at_the_drift():
 def test_nobody_is_asked_in_rounds_without_arrivals():
     story = a_story(2)
     story.step([[0.9], [0.9]])
-    assert story.questions == [([0, 1], [0], "arrived")]
+    assert story.requests == [([0, 1], [0], "arrived")]
     assert story.quiet_round() is None
-    assert len(story.questions) == 1
+    assert len(story.requests) == 1
 
 
 def test_a_new_model_may_start_as_a_copy_of_the_best_for_the_first_drifted_client():

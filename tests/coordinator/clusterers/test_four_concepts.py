@@ -45,7 +45,7 @@ class Game:
     @property
     def offered(self) -> list[int]:
         """How many models clients could choose from, step by step."""
-        return [len(models) for _, models, samples in self.story.questions if samples == "arrived"]
+        return [len(models) for _, models, samples in self.story.requests if samples == "arrived"]
 
     def mixed(self) -> int:
         """Models that hold data of more than one concept."""

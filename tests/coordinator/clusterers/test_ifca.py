@@ -1,7 +1,7 @@
 import numpy as np
 
 from coordinator.clusterers.ifca import Ifca, IfcaSettings
-from coordinator.view import Answers
+from coordinator.view import ScoreResponse
 from emulator.messages import Scores
 from tests.fakes import a_view, ints
 
@@ -19,7 +19,9 @@ class Clients:
         (metric,) = metrics
         self.asked.append((clients.tolist(), models.tolist(), samples, metric))
         online = clients[~np.isin(clients, self.offline)]
-        return Answers(online, Scores(self.counts[online], **{metric: self.scores[np.ix_(online, models)]}))
+        return ScoreResponse(
+            online, Scores(self.counts[online], **{metric: self.scores[np.ix_(online, models)]})
+        )
 
 
 def started(num_clients=4, **settings):

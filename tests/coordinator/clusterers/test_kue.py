@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coordinator.clusterers.kue import Kue, KueSettings, kappas
-from coordinator.view import Answers
+from coordinator.view import ScoreResponse
 from emulator.errors import ConfigurationError
 from emulator.messages import ArrayUpdates, Scores
 from emulator.ports import Segment
@@ -49,7 +49,7 @@ def heard(*correct):
         assert (samples, metrics) == ("arrived", {"confusion"})
         confusion = np.stack([two_labels(correct[row]) for row in models.tolist()]).astype(np.float64)
         counts = np.full(len(clients), 20)
-        return Answers(clients, Scores(counts, confusion=np.stack([confusion] * len(clients))))
+        return ScoreResponse(clients, Scores(counts, confusion=np.stack([confusion] * len(clients))))
 
     return score
 
@@ -131,7 +131,7 @@ def test_only_those_who_trained_are_asked_and_their_tables_add_up():
     tables = np.array([[two_labels(n) for n in (7, 7, 5)], [two_labels(n) for n in (9, 7, 5)]], dtype=float)
 
     def score(clients, models, samples, metrics, limit=None):
-        return Answers(clients, Scores(np.full(len(clients), 20), confusion=tables[clients]))
+        return ScoreResponse(clients, Scores(np.full(len(clients), 20), confusion=tables[clients]))
 
     # Client 1 alone: kappas 0.8, 0.4 and 0. Both: model 0 has [[16, 4], [4, 16]], which is 0.6.
     kue.on_updates(view_of(assignment, score=score, trained=[1]))
@@ -168,7 +168,7 @@ def test_kappas_stay_when_nobody_has_samples():
 
     def score(clients, models, samples, metrics, limit=None):
         counts = np.zeros(len(clients), dtype=np.int64)
-        return Answers(clients, Scores(counts, confusion=np.zeros((len(clients), 4, 2, 2))))
+        return ScoreResponse(clients, Scores(counts, confusion=np.zeros((len(clients), 4, 2, 2))))
 
     kue.on_updates(view_of(assignment, score=score))
     assert kue.serve(view_of(assignment)).weights[0] == pytest.approx(np.array([4, 2, 1, 0]) / 7)

@@ -39,7 +39,7 @@ def test_nothing_happens_while_concepts_stay_and_nobody_is_ever_asked():
     story = a_story(2).start(concepts=[0, 1])
     assert story.step(None, concepts=[0, 1]) is None
     story.step(None, concepts=[2, 1])
-    assert story.questions == []
+    assert story.requests == []
 
 
 def test_a_trace_without_the_truth_is_refused():

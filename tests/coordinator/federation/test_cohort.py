@@ -21,7 +21,7 @@ def a_cohort() -> Cohort:
         first_visit=10,
         clients=ints(3, 5, 8),
         start_s=100.0,
-        asked_s=np.zeros(3),
+        requests_s=np.zeros(3),
         crash_s=np.array([INF, 101.0, INF]),
         payload=Work.of(3, download_bytes=4, upload_bytes=4),
         work=Work.of(3, download_bytes=8, upload_bytes=8),

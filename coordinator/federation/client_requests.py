@@ -11,7 +11,7 @@ import numpy as np
 
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.faults import Faults
-from coordinator.view import Answers
+from coordinator.view import ScoreResponse
 from emulator.arrays import Bools, Floats, Ints
 from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
@@ -29,13 +29,13 @@ from emulator.storage.state_tree import Tree
 from emulator.storage.stateful import Stateful
 
 Resolve = Callable[[Ints], SampleRanges]
-"""Which samples of each client a question is about."""
+"""Which samples of each client a request is about."""
 
 
-class Questions(Stateful):
-    """The questions of one run; `open_moment` and `close_round` say where in it we are."""
+class ClientRequests(Stateful):
+    """The requests of one run; `open_moment` and `close_round` say where in it we are."""
 
-    state_fields = ("_asked", "_exchanges", "_now_s", "_busy_s", "_holders")
+    state_fields = ("_num_requests", "_exchanges", "_now_s", "_busy_s", "_holders")
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Questions(Stateful):
         self._streams = streams
         self._faults = faults
         self._meter = meter
-        self._asked = 0
+        self._num_requests = 0
         self._exchanges = 0
         self._now_s = 0.0
         self._busy_s: Floats | None = None
@@ -75,15 +75,15 @@ class Questions(Stateful):
 
     def close_round(self) -> None:
         """What clients downloaded in this round is gone."""
-        self._asked, self._exchanges = 0, 0
+        self._num_requests, self._exchanges = 0, 0
         self._holders.clear()
 
     def open_moment(self, now_s: float) -> None:
-        """From now on, everybody asked is busy from `now_s`."""
+        """From now on, every client with a request is busy from `now_s`."""
         self._now_s, self._busy_s = now_s, None
 
     def busy_s(self, clients: Ints) -> Floats:
-        """(n,) seconds each client needs for the questions of this moment."""
+        """(n,) seconds each client needs for the requests of this moment."""
         return np.zeros(len(clients)) if self._busy_s is None else self._busy_s[clients]
 
     def charge(self, round_: int, clients: Ints, work: Work, num_models: float = 0) -> None:
@@ -98,10 +98,10 @@ class Questions(Stateful):
 
     @property
     def slowest_s(self) -> float:
-        """Seconds until the slowest client has answered the questions of this moment."""
+        """Seconds until the slowest client has answered the requests of this moment."""
         return 0.0 if self._busy_s is None else float(self._busy_s.max())
 
-    def ask(
+    def score(
         self,
         round_: int,
         clients: Ints,
@@ -109,39 +109,39 @@ class Questions(Stateful):
         resolve: Resolve,
         metrics: frozenset[Metric],
         limit: int | None = None,
-    ) -> Answers:
-        """As `coordinator.view.Ask` says. Clients that hold no such samples are not asked either."""
-        asked = clients[self._availability.online(clients, self._now_s)]
-        ranges = resolve(asked)
+    ) -> ScoreResponse:
+        """As `coordinator.view.ScoreRequest` says. Clients that hold no such samples take no part either."""
+        responding = clients[self._availability.online(clients, self._now_s)]
+        ranges = resolve(responding)
         having = np.flatnonzero(ranges.counts() > 0)
-        asked, ranges = asked[having], ranges.take(having)
+        responding, ranges = responding[having], ranges.take(having)
         if limit is not None:
-            rng = self._streams.generator("questions", round_, self._asked)
+            rng = self._streams.generator("questions", round_, self._num_requests)
             ranges = _limited(ranges, limit, rng)
             drawn = np.flatnonzero(ranges.counts() > 0)
-            asked, ranges = asked[drawn], ranges.take(drawn)
-        self._asked += 1
+            responding, ranges = responding[drawn], ranges.take(drawn)
+        self._num_requests += 1
         with self._meter("score_s"):
             scores = self._executor.score(self._bank.parameters[models], ranges, metrics)
-        downloads = np.zeros(len(asked))
+        downloads = np.zeros(len(responding))
         for model in models.tolist():
             holders = self._holders_of(model)
-            downloads += ~holders[asked]
-            holders[asked] = True
+            downloads += ~holders[responding]
+            holders[responding] = True
         num_labels = 0 if scores.confusion is None else scores.confusion.shape[-1]
         numbers = len(models) * _numbers_per_model(metrics, num_labels)
         model_bytes = float(BYTES_PER_PARAMETER * self._executor.num_parameters)
         work = Work(
             download_bytes=downloads * model_bytes,
-            upload_bytes=np.full(len(asked), float(BYTES_PER_REPORTED_NUMBER * numbers)),
+            upload_bytes=np.full(len(responding), float(BYTES_PER_REPORTED_NUMBER * numbers)),
             forward_samples=(ranges.counts() * len(models)).astype(np.float64),
-            trained_samples=np.zeros(len(asked)),
+            trained_samples=np.zeros(len(responding)),
         )
-        self.charge(round_, asked, work, float(downloads.sum()))
-        return Answers(asked, scores)
+        self.charge(round_, responding, work, float(downloads.sum()))
+        return ScoreResponse(responding, scores)
 
     def hold(self, clients: Ints, models: Ints) -> Bools:
-        """(n,) whether each of `clients` has its row of `models` already, from this round's questions."""
+        """(n,) whether each of `clients` has its row of `models` already, from this round's requests."""
         held = np.zeros(len(clients), dtype=bool)
         if self._holders:
             for model in np.unique(models).tolist():

@@ -6,9 +6,9 @@ import numpy as np
 
 from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
+from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.faults import no_faults
-from coordinator.federation.questions import Questions
-from coordinator.view import Answers
+from coordinator.view import ScoreResponse
 from emulator.arrays import Ints
 from emulator.latency import DriftscaleLatency
 from emulator.ledger import Ledger
@@ -17,7 +17,7 @@ from emulator.seeding import RandomStreams
 from tests.fakes import FakeAvailability, FakeExecutor, a_fleet, ints
 
 
-class Asking:
+class Requesting:
     """Three clients that hold 3, 0 and 6 samples; client i's are the table rows i, i + 3, …
 
     Two models of one parameter, at 0 and at 1; a byte takes 1 s, a trained sample 3 s, a scored one 1 s.
@@ -29,7 +29,7 @@ class Asking:
         models = np.array([[0.0], [1.0]], dtype=np.float32)
         self.bank.apply(Assignment.fresh(ints(0, 0, 0), 2, models))
         self.executor = FakeExecutor([0.0, 0.0, 1.0])
-        self.questions = Questions(
+        self.requests = ClientRequests(
             3,
             bank=self.bank,
             executor=self.executor,
@@ -39,7 +39,7 @@ class Asking:
             streams=RandomStreams(0),
             faults=no_faults(3, 1, RandomStreams(0)),
         )
-        self.questions.open_moment(0.0)
+        self.requests.open_moment(0.0)
 
     def arrived(self, clients: Ints) -> SampleRanges:
         rows = [np.arange(count) * 3 + client for client, count in enumerate((3, 0, 6))]
@@ -48,76 +48,76 @@ class Asking:
         flat = np.concatenate([*own, np.zeros(0, dtype=np.int64)])
         return SampleRanges(offsets, flat, flat + 1, np.ones(len(flat)))
 
-    def ask(self, models: Sequence[int] = (0, 1), limit: int | None = None) -> Answers:
-        return self.questions.ask(
+    def score(self, models: Sequence[int] = (0, 1), limit: int | None = None) -> ScoreResponse:
+        return self.requests.score(
             0, ints(0, 1, 2), ints(*models), self.arrived, frozenset({"correct"}), limit=limit
         )
 
 
 def test_clients_with_samples_answer_and_those_offline_or_without_any_are_missing() -> None:
-    answers = Asking().ask()
-    assert answers.clients.tolist() == [0, 2]
-    assert answers.scores.counts.tolist() == [3, 6]
-    assert answers.scores.accuracy().tolist() == [[1, 0], [0, 1]]
-    assert Asking(offline=[0]).ask().clients.tolist() == [2]
+    response = Requesting().score()
+    assert response.clients.tolist() == [0, 2]
+    assert response.scores.counts.tolist() == [3, 6]
+    assert response.scores.accuracy().tolist() == [[1, 0], [0, 1]]
+    assert Requesting(offline=[0]).score().clients.tolist() == [2]
 
 
 def test_models_down_sums_up_and_a_forward_pass_are_charged() -> None:
-    asking = Asking()
-    asking.ask()
+    requesting = Requesting()
+    requesting.score()
     # each way: 2 models x 4 bytes down; per model a sum and a count of 4 bytes up
-    assert asking.ledger.control_bytes == 2 * (8 + 16)
-    assert asking.ledger.models_sent == 4
-    assert asking.questions.busy_s(ints(0, 1, 2)).tolist() == [8 + 3 * 2 + 16, 0, 8 + 6 * 2 + 16]
-    assert asking.questions.slowest_s == 36
+    assert requesting.ledger.control_bytes == 2 * (8 + 16)
+    assert requesting.ledger.models_sent == 4
+    assert requesting.requests.busy_s(ints(0, 1, 2)).tolist() == [8 + 3 * 2 + 16, 0, 8 + 6 * 2 + 16]
+    assert requesting.requests.slowest_s == 36
 
 
 def test_a_model_that_was_downloaded_this_round_is_not_sent_again() -> None:
-    asking = Asking()
-    asking.ask(models=[0])
-    asking.ask(models=[0, 1])
-    assert asking.ledger.models_sent == 4
-    assert asking.questions.hold(ints(0, 1, 2), ints(1, 1, 1)).tolist() == [True, False, True]
-    asking.questions.close_round()
-    asking.ask(models=[0])
-    assert asking.ledger.models_sent == 6
+    requesting = Requesting()
+    requesting.score(models=[0])
+    requesting.score(models=[0, 1])
+    assert requesting.ledger.models_sent == 4
+    assert requesting.requests.hold(ints(0, 1, 2), ints(1, 1, 1)).tolist() == [True, False, True]
+    requesting.requests.close_round()
+    requesting.score(models=[0])
+    assert requesting.ledger.models_sent == 6
 
 
 def test_a_new_version_of_a_model_is_sent_again() -> None:
-    asking = Asking()
-    asking.ask(models=[0])
-    asking.bank.publish(asking.bank.parameters + 1, updated=np.array([True, False]))
-    asking.ask(models=[0])
-    assert asking.ledger.models_sent == 4
+    requesting = Requesting()
+    requesting.score(models=[0])
+    requesting.bank.publish(requesting.bank.parameters + 1, updated=np.array([True, False]))
+    requesting.score(models=[0])
+    assert requesting.ledger.models_sent == 4
 
 
-def test_several_questions_of_one_moment_add_up_and_the_next_moment_starts_anew() -> None:
-    asking = Asking()
-    asking.ask(models=[0])
-    asking.ask(models=[0])
+def test_several_requests_of_one_moment_add_up_and_the_next_moment_starts_anew() -> None:
+    requesting = Requesting()
+    requesting.score(models=[0])
+    requesting.score(models=[0])
     # the second time nothing comes down: 3 forward samples and 8 bytes up
-    assert asking.questions.busy_s(ints(0)).tolist() == [(4 + 3 + 8) + (3 + 8)]
-    asking.questions.open_moment(100.0)
-    assert asking.questions.slowest_s == 0
+    assert requesting.requests.busy_s(ints(0)).tolist() == [(4 + 3 + 8) + (3 + 8)]
+    requesting.requests.open_moment(100.0)
+    assert requesting.requests.slowest_s == 0
 
 
 def test_a_limit_is_shared_in_proportion_and_drawn_by_the_seed() -> None:
-    asking = Asking()
-    assert asking.ask(limit=6).scores.counts.tolist() == [2, 4]
-    drawn = asking.executor.scored[0][1]
-    again = Asking()
-    again.ask(limit=6)
+    requesting = Requesting()
+    assert requesting.score(limit=6).scores.counts.tolist() == [2, 4]
+    drawn = requesting.executor.scored[0][1]
+    again = Requesting()
+    again.score(limit=6)
     assert drawn.first.tolist() == again.executor.scored[0][1].first.tolist()
     assert set(drawn.rows(0).tolist()) < {0, 3, 6}
     assert set(drawn.rows(1).tolist()) < {2, 5, 8, 11, 14, 17}
 
 
 def test_a_client_that_the_limit_leaves_no_sample_is_not_asked() -> None:
-    asking = Asking()
-    answers = asking.ask(limit=1)
-    assert answers.clients.tolist() == [2]
-    assert asking.ledger.models_sent == 2
+    requesting = Requesting()
+    response = requesting.score(limit=1)
+    assert response.clients.tolist() == [2]
+    assert requesting.ledger.models_sent == 2
 
 
 def test_a_limit_above_what_there_is_changes_nothing() -> None:
-    assert Asking().ask(limit=9).scores.counts.tolist() == [3, 6]
+    assert Requesting().score(limit=9).scores.counts.tolist() == [3, 6]

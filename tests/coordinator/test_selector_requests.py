@@ -1,4 +1,4 @@
-"""What a selector asks costs what any question costs: dispatch waits for the slowest answer."""
+"""What a selector asks costs what any request costs: dispatch waits for the slowest answer."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class PowerOfChoice(Selector):
         chosen = []
         for lane, count in enumerate(wanted.tolist()):
             drawn = np.sort(candidates.draw(lane, self.settings.candidates, view.rng("selection", lane)))
-            answers = view.score(drawn, ints(lane), "arrived")
-            assert answers.scores.correct is not None
-            worst = np.argsort(answers.scores.correct[:, 0], kind="stable")[:count]
-            chosen.append(answers.clients[worst])
+            response = view.score(drawn, ints(lane), "arrived")
+            assert response.scores.correct is not None
+            worst = np.argsort(response.scores.correct[:, 0], kind="stable")[:count]
+            chosen.append(response.clients[worst])
         return np.sort(np.concatenate(chosen))
 
 
-class AskingParticipants(Clusterer):
+class ScoringParticipants(Clusterer):
     """Asks participants to score their model."""
 
     Settings = NoSettings
@@ -151,7 +151,7 @@ def test_the_deadline_counts_from_dispatch() -> None:
 
 
 def test_what_participants_are_asked_then_lengthens_their_own_visits_alone() -> None:
-    record = first_record(choosing(2, [0.0, 0.5], clusterer=AskingParticipants()))
+    record = first_record(choosing(2, [0.0, 0.5], clusterer=ScoringParticipants()))
     assert record.dispatched_s == pytest.approx(ANSWER_S)
     # The model is there already: a forward pass, and a sum and a count up.
     assert record.closed_s == pytest.approx(ANSWER_S + (1 / 3 + 8) + HELD_VISIT_S)
@@ -193,7 +193,7 @@ def test_a_run_stored_between_any_two_steps_goes_on_as_if_it_had_not_been() -> N
             participants=2,
             availability=away,
             rounds=3,
-            clusterer=AskingParticipants(),
+            clusterer=ScoringParticipants(),
         )
 
     whole, steps = played(None)
