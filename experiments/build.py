@@ -194,15 +194,15 @@ def run_header(
 
     `concepts` is the true one of each client (columns) at each data step (rows, the last for tests only),
     where the trace knows it and the table is not too large. `scored_clients` are the ids of those that are
-    scored, where these are a sample; `byzantine` those that lie, by how they do, where some do.
+    scored, where these are a sample; `byzantine` byzantine clients, by kind, where there are any.
     """
     concepts = world.trace.concepts
     known = {} if concepts is None or concepts.size > MOST_CONCEPTS else {"concepts": concepts.tolist()}
     clients = world.trace.num_clients
     scored = scored_clients(clients, experiment.round.evaluate_clients, world.streams)
     sampled = {"scored_clients": scored} if len(scored) < clients else {}
-    liars = {each.kind: world.faults.clients(each.kind) for each in world.faults.liars}
-    lying = {"byzantine": liars} if liars else {}
+    byzantine = {each.kind: world.faults.clients(each.kind) for each in world.faults.byzantine}
+    faulty = {"byzantine": byzantine} if byzantine else {}
     return {
         "arm": arm.name,
         "seed": world.streams.seed,
@@ -214,7 +214,7 @@ def run_header(
         "model_factor": resolve_model_factor(experiment, arm, world),
         **known,
         **sampled,
-        **lying,
+        **faulty,
     }
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a population, and who in it lies: drawn once per seed, shared by all arms.
+"""Fault injection: crashes, packet loss, corruption and byzantine clients, drawn once per seed.
 
 All draws are keyed, by round, client and model, so that neither the method nor who else takes part changes
 what befalls a client. Nothing here remembers anything.
@@ -61,7 +61,7 @@ class FaultSettings(Settings):
 
     @model_validator(mode="after")
     def _shares_fit(self) -> FaultSettings:
-        total = sum(exact(liars.share) for liars in self.byzantine)
+        total = sum(exact(table.share) for table in self.byzantine)
         if total > 1:
             raise ValueError(
                 f"the shares of byzantine clients sum to {float(total):g}; they must not exceed 1"
@@ -70,8 +70,8 @@ class FaultSettings(Settings):
 
 
 @dataclass(frozen=True)
-class Liars:
-    """The clients, ascending, that lie in one way."""
+class ByzantineClients:
+    """The clients, ascending, of one table of the configuration."""
 
     kind: Kind
     scale: float
@@ -105,11 +105,13 @@ class Faults:
         self.settings = settings
         self._streams = streams
         self._report_size = report_size
-        self.liars = _draw_liars(settings.byzantine, num_clients, streams)
+        self.byzantine = _draw_byzantine(settings.byzantine, num_clients, streams)
 
     def clients(self, kind: Kind) -> Ints:
-        """Ids, ascending, of the clients that lie in this way."""
-        return np.sort(np.concatenate([NO_IDS, *(each.clients for each in self.liars if each.kind == kind)]))
+        """Ids, ascending, of the clients that are byzantine in this way."""
+        return np.sort(
+            np.concatenate([NO_IDS, *(each.clients for each in self.byzantine if each.kind == kind)])
+        )
 
     # -- visits ---------------------------------------------------------------------------------------------
 
@@ -137,9 +139,9 @@ class Faults:
         for name, neutral, factor in (("scale", 1.0, -1.0), ("noise", 0.0, 1.0)):
             kind = "sign_flip" if name == "scale" else "noise"
             column = np.full(len(client), neutral)
-            for liars in self.liars:
-                if liars.kind == kind:
-                    column[_among(client, liars.clients)] = factor * liars.scale
+            for each in self.byzantine:
+                if each.kind == kind:
+                    column[_among(client, each.clients)] = factor * each.scale
             if (column != neutral).any():
                 columns[name] = column
         if self.settings.corrupt > 0:
@@ -152,15 +154,15 @@ class Faults:
     # -- reports --------------------------------------------------------------------------------------------
 
     def reported(self, clients: Ints, signal: Floats) -> Floats:
-        """What `clients` say their `signal` (n, report_size) is: a liar's is permuted, always alike."""
-        liars = self._misreporters
-        if len(liars) == 0:
+        """What `clients` report of their `signal` (n, report_size): misreporters permute it, always alike."""
+        misreporters = self._misreporters
+        if len(misreporters) == 0:
             return signal
-        lying = np.flatnonzero(_among(clients, liars))
-        said = signal.copy()
-        orders = self._permutations[np.searchsorted(liars, clients[lying])]
-        said[lying] = np.take_along_axis(signal[lying], orders, axis=1)
-        return said
+        rows = np.flatnonzero(_among(clients, misreporters))
+        reported = signal.copy()
+        orders = self._permutations[np.searchsorted(misreporters, clients[rows])]
+        reported[rows] = np.take_along_axis(signal[rows], orders, axis=1)
+        return reported
 
     @cached_property
     def _misreporters(self) -> Ints:
@@ -168,11 +170,12 @@ class Faults:
 
     @cached_property
     def _permutations(self) -> Ints:
-        """(liars, report_size) the permutation of each client that misreports: the order of its numbers."""
-        liars = self._misreporters
+        """(misreporters, report_size) the permutation of each client that misreports: the order of its
+        numbers.
+        """
         numbers = [
-            uniforms(self._streams.keys("misreport", liars, place))[:, 0]
-            for place in range(self._report_size)
+            uniforms(self._streams.keys("misreport", self._misreporters, column))[:, 0]
+            for column in range(self._report_size)
         ]
         return np.argsort(np.stack(numbers, axis=1), axis=1, kind="stable")
 
@@ -202,18 +205,20 @@ def no_faults(num_clients: int, report_size: int, streams: RandomStreams) -> Fau
     return Faults(FaultSettings(), num_clients, report_size, streams)
 
 
-def _draw_liars(tables: Sequence[Byzantine], num_clients: int, streams: RandomStreams) -> tuple[Liars, ...]:
+def _draw_byzantine(
+    tables: Sequence[Byzantine], num_clients: int, streams: RandomStreams
+) -> tuple[ByzantineClients, ...]:
     """One permutation of the clients is cut into parts: so nobody is in two, and a table that is added leaves
     the clients of those before it as they are."""
     if not tables:
         return ()
     order = streams.generator("byzantine").permutation(num_clients)
-    liars, first = [], 0
+    drawn, first = [], 0
     for table in tables:
         last = min(first + math.ceil(exact(table.share) * num_clients), num_clients)
-        liars.append(Liars(table.kind, table.scale, np.sort(order[first:last]).astype(np.int64)))
+        drawn.append(ByzantineClients(table.kind, table.scale, np.sort(order[first:last]).astype(np.int64)))
         first = last
-    return tuple(liars)
+    return tuple(drawn)
 
 
 def _among(clients: Ints, some: Ints) -> Bools:

@@ -89,7 +89,7 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
     if clients is not None and not (type(clients) is int and 0 < clients <= MOST_CLIENTS):
         raise ValueError(f"num_clients must be a whole number from 1 to {MOST_CLIENTS}")
     if not isinstance(header.get("byzantine", {}), dict):
-        raise ValueError("byzantine must be an object: the clients that lie, by how they do")
+        raise ValueError("byzantine must be an object: the byzantine clients, by kind")
     if "concepts" not in header:
         return
     rows = concepts if type(concepts) is list else []

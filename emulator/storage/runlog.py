@@ -273,7 +273,7 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
         most = about.get("num_clients") or MOST_CLIENTS
         if about.get("scored_clients") is not None:
             about["scored_clients"] = unpacked(about["scored_clients"], np.int64, most_entries=most)
-        left = most  # nobody lies in two ways
+        left = most  # no client is byzantine in two ways
         for kind, ids in about.get("byzantine", {}).items():
             about["byzantine"][kind] = unpacked(ids, np.int64, most_entries=left)
             left -= len(about["byzantine"][kind])

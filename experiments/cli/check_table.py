@@ -80,19 +80,19 @@ def _labels_seen(names: Sequence[str]) -> Facts:
 
 
 def _faults(experiment: Experiment, world: World) -> Facts:
-    """What is injected: as it is configured, and how many clients lie."""
+    """What is injected: as it is configured, and how many clients are byzantine."""
     from coordinator.federation.faults import SCALED
 
     settings = experiment.faults
     corrupt = f"{settings.corrupt:g} ({settings.corruption})" if settings.corrupt else ""
     chances = {"crash": settings.crash, "corrupt": corrupt, "loss": settings.loss}
-    liars: dict[str, list[str]] = {}
-    for each in world.faults.liars:
+    byzantine: dict[str, list[str]] = {}
+    for each in world.faults.byzantine:
         scale = f" (scale {each.scale:g})" if each.kind in SCALED else ""
-        liars.setdefault(each.kind, []).append(f"{len(each.clients)} clients{scale}")
+        byzantine.setdefault(each.kind, []).append(f"{len(each.clients)} clients{scale}")
     return {
         **{f"faults: {name}": chance for name, chance in chances.items() if chance},
-        **{f"faults: {kind}": ", ".join(found) for kind, found in liars.items()},
+        **{f"faults: {kind}": ", ".join(found) for kind, found in byzantine.items()},
     }
 
 

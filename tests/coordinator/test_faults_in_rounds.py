@@ -129,10 +129,10 @@ def test_updates_that_are_no_numbers_are_dropped_and_counted():
     assert played.models == [[0.5]]  # of those that arrived
 
 
-def test_liars_send_the_opposite_of_what_they_learnt_and_a_median_does_not_mind():
-    liars = {"byzantine": [{"kind": "sign_flip", "share": 0.2, "scale": 4}]}
-    assert population(10, faults=liars).play().models == [[pytest.approx(0.5 * (8 - 4 * 2) / 10)]]
-    assert population(10, faults=liars, aggregator=Median(NOTHING)).play().models == [[0.5]]
+def test_byzantine_clients_send_the_opposite_of_what_they_learnt_and_a_median_does_not_mind():
+    faulty = {"byzantine": [{"kind": "sign_flip", "share": 0.2, "scale": 4}]}
+    assert population(10, faults=faulty).play().models == [[pytest.approx(0.5 * (8 - 4 * 2) / 10)]]
+    assert population(10, faults=faulty, aggregator=Median(NOTHING)).play().models == [[0.5]]
 
 
 # -- reports --------------------------------------------------------------------------------------------
@@ -144,16 +144,16 @@ def test_misreporters_are_heard_with_a_permutation_of_what_they_hold():
     clusterer = FakeClusterer({0: fresh([0] * clients)}, reports=True)
     faults = {"byzantine": [{"kind": "misreport", "share": 0.5}]}
     population(clients, faults=faults, stream=stream, clusterer=clusterer, rounds=3).play()
-    liars = Faults(FaultSettings(**faults), clients, labels, RandomStreams(0)).clients("misreport")
-    honest = np.setdiff1d(np.arange(clients), liars)
+    misreporters = Faults(FaultSettings(**faults), clients, labels, RandomStreams(0)).clients("misreport")
+    honest = np.setdiff1d(np.arange(clients), misreporters)
     for step, view in enumerate(clusterer.views):
-        said = view.reports.argmax(axis=1)
-        assert (said[honest] == step).all()
+        reported = view.reports.argmax(axis=1)
+        assert (reported[honest] == step).all()
         assert (np.sort(view.reports, axis=1) == np.sort(stream.histograms[step], axis=1)).all()
-        assert (said[liars] != step).any()
-    # A permutation: whoever says the same of two labels is no liar of ours.
-    said = np.stack([view.reports.argmax(axis=1) for view in clusterer.views], axis=1)
-    assert all(len(set(row)) == 3 for row in said.tolist())
+        assert (reported[misreporters] != step).any()
+    # A permutation: who reports the same for two labels does not misreport as ours do.
+    reported = np.stack([view.reports.argmax(axis=1) for view in clusterer.views], axis=1)
+    assert all(len(set(row)) == 3 for row in reported.tolist())
 
 
 # -- lossy links ----------------------------------------------------------------------------------------

@@ -100,12 +100,12 @@ def test_settings_reach_the_faults(tmp_path: Path) -> None:
 # -- world and run --------------------------------------------------------------------------------------
 
 
-def test_liars_that_turn_labels_hold_turned_training_samples_and_nobody_else_does() -> None:
+def test_byzantine_clients_that_turn_labels_hold_turned_training_samples_and_nobody_else_does() -> None:
     plain, faulty = small(), small(faults=FAULTY)
     honest, world = build_world(plain, 0, NOWHERE), build_world(faulty, 0, NOWHERE)
-    [liars] = [each.clients for each in world.faults.liars if each.kind == "label_flip"]
+    [flipping] = [each.clients for each in world.faults.byzantine if each.kind == "label_flip"]
     before, after = honest.trace.columns(), world.trace.columns()
-    turned = np.isin(before.client, liars) & (before.split == 0)
+    turned = np.isin(before.client, flipping) & (before.split == 0)
     assert turned.any()
     assert after.label.tolist() == np.where(turned, 9 - before.label, before.label).tolist()
     assert honest.fingerprint()["trace"] != world.fingerprint()["trace"]
@@ -135,7 +135,7 @@ def test_arms_of_a_seed_share_their_faults() -> None:
     assert mean[-1].loss != median[-1].loss
 
 
-def test_the_header_of_a_log_names_the_liars(tmp_path: Path) -> None:
+def test_the_header_of_a_log_names_the_byzantine_clients(tmp_path: Path) -> None:
     experiment = small(faults=FAULTY)
     world = build_world(experiment, 0, NOWHERE)
     executor = build_executor(experiment, experiment.arm[0], world)
@@ -143,13 +143,13 @@ def test_the_header_of_a_log_names_the_liars(tmp_path: Path) -> None:
     RunLog(path, run_header(experiment, experiment.arm[0], world, executor)).close()
     named = read_log(path)[0]["byzantine"]
     assert {kind: ids.tolist() for kind, ids in named.items()} == {
-        each.kind: each.clients.tolist() for each in world.faults.liars
+        each.kind: each.clients.tolist() for each in world.faults.byzantine
     }
     plain = build_world(small(), 0, NOWHERE)
     assert "byzantine" not in run_header(experiment, experiment.arm[0], plain, executor)
 
 
-def test_liars_of_a_large_population_are_packed_and_read_back(tmp_path: Path) -> None:
+def test_byzantine_clients_of_a_large_population_are_packed_and_read_back(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     ids = np.arange(0, 5000, 2)
     RunLog(path, {"arm": "a", "byzantine": {"noise": ids}}).close()
@@ -157,10 +157,12 @@ def test_liars_of_a_large_population_are_packed_and_read_back(tmp_path: Path) ->
     assert read_log(path)[0]["byzantine"]["noise"].tolist() == ids.tolist()
 
 
-@pytest.mark.parametrize("liars", [3, {"noise": "x"}, {"noise": [1, 2, 3], "sign_flip": [4]}])
-def test_a_header_with_other_liars_than_there_can_be_is_damaged(tmp_path: Path, liars: Any) -> None:
+@pytest.mark.parametrize("byzantine", [3, {"noise": "x"}, {"noise": [1, 2, 3], "sign_flip": [4]}])
+def test_a_header_with_other_byzantine_clients_than_there_can_be_is_damaged(
+    tmp_path: Path, byzantine: Any
+) -> None:
     path = tmp_path / "log.jsonl"
-    RunLog(path, {"num_clients": 3, "byzantine": liars}).close()
+    RunLog(path, {"num_clients": 3, "byzantine": byzantine}).close()
     with pytest.raises(DataFileError, match="not the header of a run"):
         read_log(path)
 
@@ -188,7 +190,7 @@ def test_a_check_says_what_goes_wrong_and_how_many_lie() -> None:
 # -- the shipped experiment -----------------------------------------------------------------------------
 
 
-def test_the_shipped_experiment_has_liars_and_an_arm_for_each_robust_aggregator() -> None:
+def test_the_shipped_experiment_has_byzantine_clients_and_an_arm_for_each_robust_aggregator() -> None:
     path = Path(experiments.__file__).parent / "configs" / "faults.toml"
     experiment = load_experiment(path, ["round.rounds=3"])
     assert [arm.aggregator.kind for arm in experiment.arm] == [

@@ -35,10 +35,10 @@ def faults_section(
 def _injected(faults: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[str]:
     sentences = []
     clients = runs[0].header.get("num_clients") if runs else None
-    for liars in faults.get("byzantine", ()):
+    for table in faults.get("byzantine", ()):
         of_all = "the clients" if clients is None else f"the {clients:,} clients"
-        what = SENDS[liars["kind"]].format(scale=liars.get("scale", 1.0))
-        sentences.append(f"{_percent(liars['share'])} of {of_all} {what}.")
+        what = SENDS[table["kind"]].format(scale=table.get("scale", 1.0))
+        sentences.append(f"{_percent(table['share'])} of {of_all} {what}.")
     if faults.get("crash"):
         sentences.append(
             f"In {_percent(faults['crash'])} of the visits the client crashes, at any instant of the visit: "

@@ -39,10 +39,10 @@ def test_a_trimmed_mean_arrives_where_as_many_are_cut_as_lie():
     view = a_view(models=np.zeros((1, 3)), model_ids=[0])
     cut = part(part.Settings(trim=0.2)).aggregate(arrived(delta), view)
     assert cut.tolist() == [[0.5] * 3]
-    # With one cut at each end the second liar stays among eight: (7 x 0.5 - 5) / 8.
+    # With one cut at each end the second byzantine client stays among eight: (7 x 0.5 - 5) / 8.
     assert part(part.Settings(trim=0.1)).aggregate(arrived(delta), view).tolist() == [[-0.1875] * 3]
 
 
-def test_clipped_liars_slow_a_mean_but_do_not_carry_it_away():
+def test_clipped_byzantine_clients_slow_a_mean_but_do_not_carry_it_away():
     # Of ten equal steps two count backwards: 0.6 of the way, instead of all of it.
     assert distance_after("norm_clip") < 0.1

@@ -16,35 +16,35 @@ def faults(num_clients: int = 100, report_size: int = 6, seed: int = 0, **settin
     return Faults(FaultSettings(**settings), num_clients, report_size, RandomStreams(seed))
 
 
-# -- liars ----------------------------------------------------------------------------------------------
+# -- byzantine ----------------------------------------------------------------------------------------------
 
 
 def byzantine(*shares: float, kind: str = "sign_flip") -> list[dict]:
     return [{"kind": kind, "share": share} for share in shares]
 
 
-def test_liars_are_a_fixed_share_and_nobody_is_in_two_tables():
-    first, second = faults(50, byzantine=byzantine(0.2, 0.5)).liars
+def test_byzantine_clients_are_a_fixed_share_and_nobody_is_in_two_tables():
+    first, second = faults(50, byzantine=byzantine(0.2, 0.5)).byzantine
     assert (len(first.clients), len(second.clients)) == (10, 25)
     assert not set(first.clients.tolist()) & set(second.clients.tolist())
-    for liars in (first, second):
-        assert (np.diff(liars.clients) > 0).all()
+    for each in (first, second):
+        assert (np.diff(each.clients) > 0).all()
 
 
-def test_liars_follow_from_the_seed_and_a_further_table_leaves_the_first_as_they_are():
-    alone = faults(byzantine=byzantine(0.3)).liars[0].clients
-    assert faults(byzantine=byzantine(0.3, 0.4)).liars[0].clients.tolist() == alone.tolist()
-    assert faults(byzantine=byzantine(0.3), seed=1).liars[0].clients.tolist() != alone.tolist()
+def test_byzantine_clients_follow_from_the_seed_and_a_further_table_leaves_the_first_as_they_are():
+    alone = faults(byzantine=byzantine(0.3)).byzantine[0].clients
+    assert faults(byzantine=byzantine(0.3, 0.4)).byzantine[0].clients.tolist() == alone.tolist()
+    assert faults(byzantine=byzantine(0.3), seed=1).byzantine[0].clients.tolist() != alone.tolist()
 
 
 def test_shares_that_fill_the_population_leave_nobody_honest():
-    assert sum(len(each.clients) for each in faults(7, byzantine=byzantine(0.5, 0.5)).liars) == 7
+    assert sum(len(each.clients) for each in faults(7, byzantine=byzantine(0.5, 0.5)).byzantine) == 7
 
 
 def test_clients_of_one_kind_are_joined_over_tables():
     both = faults(50, byzantine=byzantine(0.1, 0.2))
     assert both.clients("sign_flip").tolist() == sorted(
-        [*both.liars[0].clients.tolist(), *both.liars[1].clients.tolist()]
+        [*both.byzantine[0].clients.tolist(), *both.byzantine[1].clients.tolist()]
     )
     assert both.clients("misreport").tolist() == []
 
@@ -113,8 +113,8 @@ def test_who_crashes_does_not_depend_on_who_else_takes_part_but_on_the_round():
 
 def test_tasks_of_honest_clients_on_good_links_carry_nothing():
     assert tampering(faults(), 0, ints(0, 1), ints(0, 0)) == {}
-    liars = faults(byzantine=byzantine(0.5, kind="label_flip"))
-    assert tampering(liars, 0, np.arange(100), np.zeros(100, dtype=np.int64)) == {}
+    flipping = faults(byzantine=byzantine(0.5, kind="label_flip"))
+    assert tampering(flipping, 0, np.arange(100), np.zeros(100, dtype=np.int64)) == {}
 
 
 def test_sign_flippers_scale_and_noisy_ones_add():
@@ -126,16 +126,16 @@ def test_sign_flippers_scale_and_noisy_ones_add():
     population = faults(10, byzantine=tables)
     columns = tampering(population, 0, np.arange(10), np.zeros(10, dtype=np.int64))
     assert sorted(columns) == ["noise", "scale"]
-    strong, noisy, weak = (each.clients for each in population.liars)
+    strong, noisy, weak = (each.clients for each in population.byzantine)
     scale, noise = np.ones(10), np.zeros(10)
     scale[strong], scale[weak], noise[noisy] = -4, -1, 2.5
     assert columns["scale"].tolist() == scale.tolist()
     assert columns["noise"].tolist() == noise.tolist()
 
 
-def test_a_wave_without_its_liars_carries_nothing():
+def test_a_wave_without_its_byzantine_clients_carries_nothing():
     population = faults(10, byzantine=byzantine(0.2))
-    honest = np.setdiff1d(np.arange(10), population.liars[0].clients)
+    honest = np.setdiff1d(np.arange(10), population.byzantine[0].clients)
     assert tampering(population, 0, honest, np.zeros(8, dtype=np.int64)) == {}
 
 
@@ -158,18 +158,18 @@ def test_updates_are_corrupted_by_chance_task_by_task(corruption):
 
 def test_misreporters_permute_what_they_say_always_alike_and_others_say_what_is():
     population = faults(40, report_size=6, byzantine=byzantine(0.25, kind="misreport"))
-    liars = population.clients("misreport")
+    misreporters = population.clients("misreport")
     true = np.tile(np.arange(6.0), (40, 1))
-    said = population.reported(np.arange(40), true)
+    reported = population.reported(np.arange(40), true)
     assert true.tolist() == [list(range(6))] * 40
-    honest = np.setdiff1d(np.arange(40), liars)
-    assert (said[honest] == true[honest]).all()
-    assert (np.sort(said, axis=1) == true).all()
-    assert (said[liars] != true[liars]).any()
+    honest = np.setdiff1d(np.arange(40), misreporters)
+    assert (reported[honest] == true[honest]).all()
+    assert (np.sort(reported, axis=1) == true).all()
+    assert (reported[misreporters] != true[misreporters]).any()
     # The same permutation later, for whoever reports then: of other numbers, the same places.
-    some = liars[[1, 4]]
-    assert population.reported(some, 10 * true[:2]).tolist() == (10 * said[some]).tolist()
-    assert len({tuple(row) for row in said[liars].tolist()}) > 1
+    some = misreporters[[1, 4]]
+    assert population.reported(some, 10 * true[:2]).tolist() == (10 * reported[some]).tolist()
+    assert len({tuple(row) for row in reported[misreporters].tolist()}) > 1
 
 
 def test_a_further_table_of_misreporters_leaves_what_the_first_ones_say_as_it_is():
@@ -184,8 +184,8 @@ def test_a_further_table_of_misreporters_leaves_what_the_first_ones_say_as_it_is
 
 def test_every_permutation_of_a_report_is_as_likely():
     population = faults(60_000, report_size=3, byzantine=byzantine(1.0, kind="misreport"))
-    said = population.reported(np.arange(60_000), np.tile(np.arange(3.0), (60_000, 1)))
-    _, counts = np.unique(said, axis=0, return_counts=True)
+    reported = population.reported(np.arange(60_000), np.tile(np.arange(3.0), (60_000, 1)))
+    _, counts = np.unique(reported, axis=0, return_counts=True)
     # Of 10,000 each: five standard deviations of sqrt(60,000 x 1/6 x 5/6) = 91.
     assert len(counts) == 6
     assert np.abs(counts - 10_000).max() < 5 * 91
