@@ -25,15 +25,16 @@ class Assignment:
     """N clients, M_old models in the bank before, M_new after, E parameter vectors from outside it.
 
     Warm start, merge, split, copy and a fresh model are all `mixing`: new = mixing @ concat(old, extra).
+
+    A lane is what a quota of participants is drawn from: lane m are the clients that are selected for model
+    m. `lanes` is the lane of each client or visit, wherever it stands; -1 = in none.
     """
 
     mixing: Floats  # (M_new, M_old + E), rows sum to 1
     extra: Floats32  # (E, P)
     successor: Ints  # (M_old,) row that carries on the old model's identity, -1 = none
     members: Ints  # (N, width) models the client's newest data belong to, -1 pads
-    lanes: Ints | None = (
-        None  # (N,) selection lane of each client, -1 = not selectable; None: its first model
-    )
+    lanes: Ints | None = None  # (N,) lane of each client; None: its first model
     reclustered: bool = False  # everybody was clustered anew: for the log
     fitted: Fit | None = None  # of a global clustering, also the first: for the log
 
@@ -42,8 +43,8 @@ class Assignment:
         return len(self.mixing)
 
     @property
-    def lane(self) -> Ints:
-        """(N,) the selection lane of each client, a row of the models; -1 = not selectable."""
+    def lane_of_client(self) -> Ints:
+        """(N,) the lane of each client, a row of the models; -1: it is in none, and cannot be selected."""
         return self.members[:, 0] if self.lanes is None else self.lanes
 
     @classmethod

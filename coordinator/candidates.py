@@ -24,24 +24,24 @@ ASKED_AT_ONCE = 4096
 class Candidates:
     """The clients that could take part now.
 
-    `lanes` has the ids of each lane, ascending; `available` says which of some ids are there (online), and is
-    a pure function, so that a client can be asked for at any time and twice.
+    `ids_by_lane` has the ids of each lane, ascending; `available` says which of some ids are there (online),
+    and is a pure function, so that a client can be asked for at any time and twice.
     """
 
-    def __init__(self, lanes: Sequence[Ints], available: Callable[[Ints], Bools]) -> None:
-        self._lanes = lanes
+    def __init__(self, ids_by_lane: Sequence[Ints], available: Callable[[Ints], Bools]) -> None:
+        self._ids_by_lane = ids_by_lane
         self._available = available
-        self._is_small = sum(map(len, lanes)) <= ASKED_AT_ONCE
+        self._is_small = sum(map(len, ids_by_lane)) <= ASKED_AT_ONCE
 
     def __len__(self) -> int:
         """How many lanes there are."""
-        return len(self._lanes)
+        return len(self._ids_by_lane)
 
     def ids(self, lane: int) -> Ints:
         """The ids of one lane, ascending; looks at all its clients."""
         if self._is_small:
             return self._all_ids[lane]
-        members = self._lanes[lane]
+        members = self._ids_by_lane[lane]
         return members[self._available(members)]
 
     def draw(self, lane: int, count: int, generator: np.random.Generator) -> Ints:
@@ -51,7 +51,7 @@ class Candidates:
         take a large part of the lane, all of it is looked at instead. So the cost follows `count` and the
         share that is online, not the size of the lane.
         """
-        members = self._lanes[lane]
+        members = self._ids_by_lane[lane]
         trial = TRIED_FOR_EACH * count + SPARE
         while not self._is_small and trial <= SCANNED_SHARE * len(members):
             tried = members[generator.choice(len(members), size=trial, replace=False)]
@@ -68,7 +68,7 @@ class Candidates:
         if self._is_small:
             return sum(map(len, self._all_ids)) >= count
         missing = count
-        for members in self._lanes:
+        for members in self._ids_by_lane:
             first, size = 0, FIRST_BLOCK
             while missing > 0 and first < len(members):
                 missing -= int(self._available(members[first : first + size]).sum())
@@ -78,8 +78,8 @@ class Candidates:
     @cached_property
     def _all_ids(self) -> list[Ints]:
         """The ids of all lanes, ascending in each."""
-        everyone = np.concatenate([NO_IDS, *self._lanes])
+        everyone = np.concatenate([NO_IDS, *self._ids_by_lane])
         there = self._available(everyone)
-        borders = np.cumsum([len(members) for members in self._lanes], dtype=np.int64)
+        borders = np.cumsum([len(members) for members in self._ids_by_lane], dtype=np.int64)
         masks = np.split(there, borders)[:-1]
-        return [members[mask] for members, mask in zip(self._lanes, masks, strict=True)]
+        return [members[mask] for members, mask in zip(self._ids_by_lane, masks, strict=True)]

@@ -50,8 +50,8 @@ class Visits(Stateful):
     """
 
     state_fields = (
-        *("_first", "_client", "_lane", "_end_s", "_outcome", "_handed_over"),
-        *("_sizes", "_quota", "_opened_lanes", "_start_s", "_awaits_deadline"),
+        *("_first", "_client", "_lanes", "_end_s", "_outcome", "_handed_over"),
+        *("_lane_sizes", "_quota", "_opened_lanes", "_start_s", "_awaits_deadline"),
     )
 
     def __init__(self, pacing: Pacing) -> None:
@@ -60,11 +60,11 @@ class Visits(Stateful):
         self._may_open_more = getattr(pacing.opens, "__func__", None) is not Pacing.opens
         self._first = 0  # the id of the first row
         self._client: Ints = NO_IDS
-        self._lane: Ints = NO_IDS
+        self._lanes: Ints = NO_IDS
         self._end_s: Floats = np.zeros(0)
         self._outcome: Ints = NO_IDS
         self._handed_over: Ints = np.zeros(OUTCOMES, dtype=np.int64)  # visits, by outcome
-        self._sizes: Ints = NO_IDS  # (lanes,)
+        self._lane_sizes: Ints = NO_IDS  # (lanes,)
         self._quota: Ints = NO_IDS  # (lanes,)
         self._opened_lanes: Ints = NO_IDS  # those in which visits were opened
         self._start_s = 0.0
@@ -86,13 +86,13 @@ class Visits(Stateful):
 
     def plan(self, sizes: Ints, quota: Ints) -> None:
         """The next visits will be opened in lanes of `sizes` clients, (lanes,), to fill `quota`."""
-        self._sizes, self._quota = sizes, quota
+        self._lane_sizes, self._quota = sizes, quota
 
     def open(self, sent: SentOut, now_s: float) -> float | None:
         """These visits are out from `now_s` on. Returns the instant at which the pacing has to be asked
         again, or None.
         """
-        self._client, self._lane = sent.clients, sent.lanes
+        self._client, self._lanes = sent.clients, sent.lanes
         self._opened_lanes = np.flatnonzero(np.bincount(sent.lanes, minlength=len(self._quota)))
         self._end_s = np.full(len(self), np.nan)
         self._outcome = np.full(len(self), OUT, dtype=np.int64)
@@ -116,15 +116,15 @@ class Visits(Stateful):
             return len(ends), None
         out, back = self.out_and_back()
         number, elapsed_s = np.arange(count)[:, None], self._elapsed_s(time_s)[:, None]
-        lane = self._lane[rows]
-        ending = lane[:, None] == np.arange(len(out))  # (ends, lanes)
+        lanes = self._lanes[rows]
+        ending = lanes[:, None] == np.arange(len(out))  # (ends, lanes)
         arriving = ending & ~dropped[:, None]
         left = out - ending.cumsum(axis=0)  # in lanes that have not closed
-        closes = self._closes(lane, out, left, back, arriving, elapsed_s)
+        closes = self._closes(lanes, out, left, back, arriving, elapsed_s)
         left[number >= closes] = 0
         came = back + (arriving & (number <= closes)).cumsum(axis=0)
         # At the end of a visit that was abandoned by one before it nothing happens, and nothing is asked.
-        asked = np.flatnonzero(number[:, 0] <= closes[lane])
+        asked = np.flatnonzero(number[:, 0] <= closes[lanes])
         if len(asked) == count:
             step = self._first_step(left, came, elapsed_s)
         else:
@@ -135,7 +135,7 @@ class Visits(Stateful):
         # Which of these ends is a visit's own, and by which it is over; `count`: none of them.
         own = np.full(len(self), count)
         own[rows] = np.arange(count)
-        over = np.minimum(own, closes[self._lane])
+        over = np.minimum(own, closes[self._lanes])
         ended = np.flatnonzero((self._outcome == OUT) & (over <= last))
         self._end_s[ended] = time_s[over[ended]]
         came_to = np.where(dropped[over[ended]], DROPPED, COMPLETED)
@@ -154,7 +154,7 @@ class Visits(Stateful):
         if self._pacing.cancels:
             out, back = self.out_and_back()
             full = self._answer("full", out[None], back[None], elapsed_s[None])
-            left = (self._outcome == OUT) & np.broadcast_to(full, (1, len(out)))[0, self._lane]
+            left = (self._outcome == OUT) & np.broadcast_to(full, (1, len(out)))[0, self._lanes]
             self._outcome[left], self._end_s[left] = ABANDONED, now_s
         out, back = self.out_and_back()
         if self._first_step(out[None], back[None], elapsed_s[None]) is not None:
@@ -176,14 +176,15 @@ class Visits(Stateful):
         ended = EndedVisits(self._first + np.arange(len(self)), self._client, self._end_s, self._outcome)
         self._handed_over = self._handed_over + counts
         self._first = self.opened
-        self._client, self._lane, self._end_s, self._outcome = NO_IDS, NO_IDS, np.zeros(0), NO_IDS
+        self._client, self._lanes, self._end_s, self._outcome = NO_IDS, NO_IDS, np.zeros(0), NO_IDS
         return ended
 
     def out_and_back(self) -> tuple[Ints, Ints]:
         """(lanes,) visits that are out, and that have returned."""
-        lanes = len(self._quota)
-        counts = np.bincount(self._outcome * lanes + self._lane, minlength=OUTCOMES * lanes)
-        return counts[OUT * lanes : (OUT + 1) * lanes], counts[COMPLETED * lanes : (COMPLETED + 1) * lanes]
+        num_lanes = len(self._quota)
+        cells = np.bincount(self._outcome * num_lanes + self._lanes, minlength=OUTCOMES * num_lanes)
+        counts = cells.reshape(OUTCOMES, num_lanes)
+        return counts[OUT], counts[COMPLETED]
 
     def _elapsed_s(self, time_s: Floats) -> Floats:
         """Virtual seconds since these visits were sent out, at `time_s` (n,)."""
@@ -197,9 +198,9 @@ class Visits(Stateful):
         return np.maximum(elapsed_s, deadline_s)
 
     def _closes(
-        self, lane: Ints, out: Ints, left: Ints, back: Ints, arriving: Bools, elapsed_s: Floats
+        self, lanes: Ints, out: Ints, left: Ints, back: Ints, arriving: Bools, elapsed_s: Floats
     ) -> Ints:
-        """(lanes,) which of n ends, of visits in `lane` (n,), closes each lane, n: none of them.
+        """(lanes,) which of n ends, of visits in `lanes` (n,), closes each lane, n: none of them.
 
         `out` and `back` (lanes,) are counted before the first. `left` (n, lanes) are the visits that are out
         after each end in a lane that has not closed, `arriving` (n, lanes) is the lane of each that returns.
@@ -217,7 +218,7 @@ class Visits(Stateful):
             came = back + (arriving & counted).cumsum(axis=0)
             full = self._answer("full", left * counted, came, elapsed_s) & has_visits
             if found.min() < count:  # at ends of visits that were abandoned it is not asked
-                full &= number <= found[lane][:, None]
+                full &= number <= found[lanes][:, None]
             closes: Ints = np.where(full.any(axis=0), full.argmax(axis=0), count)
             # NOTE: a lane alone is closed by no other; a second pass would show it, and takes as long.
             if len(self._opened_lanes) == 1 or (closes == found).all():
@@ -253,7 +254,7 @@ class Visits(Stateful):
         return first
 
     def _refuse_another_dispatch(self, out: Ints, back: Ints) -> None:
-        more = int(self._pacing.opens(self._quota, self._sizes, out, back).sum())
+        more = int(self._pacing.opens(self._quota, self._lane_sizes, out, back).sum())
         # With nothing out or back it is asked as if the round began.
         if more > 0 and (out.any() or back.any()):
             raise RunError(f"{self._named} opens {more} visits more in the same round{ONE_STEP}")

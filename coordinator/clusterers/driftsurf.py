@@ -134,5 +134,5 @@ def _with_new_other(predictive: int, view: View) -> Assignment:
         extra=view.initial(0)[None, :],
         successor=successor,
         members=view.members,
-        lanes=view.assignment.lanes if view.assignment else None,
+        lanes=np.zeros(view.num_clients, dtype=np.int64),
     )

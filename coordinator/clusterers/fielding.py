@@ -68,7 +68,7 @@ class Fielding(Clusterer):
         drifted = view.drifted
         if len(drifted) == 0:
             return None
-        before = view.assignment.lane
+        before = view.assignment.lane_of_client
         moved = before.copy()
         moved[drifted] = nearest(view.reports[drifted], self._centers)
         centers = means(view.reports, moved, empty=self._centers)

@@ -211,9 +211,9 @@ class Federation:
         RunError if nobody can be selected.
         """
         # Step 1: candidates are the clients of these lanes that have something to train and are online.
-        lanes = self._trainable(round_, quota)
-        candidates = Candidates(lanes, lambda ids: self._availability.online(ids, now_s))
-        if not candidates.holds(self._needed(lanes)):
+        trainable = self._trainable(round_, quota)
+        candidates = Candidates(trainable, lambda ids: self._availability.online(ids, now_s))
+        if not candidates.holds(self._needed(trainable)):
             return None
         # Step 2: the selector picks participants among them.
         self._requests.open_moment(now_s)
@@ -221,19 +221,19 @@ class Federation:
         clients = selector.select(candidates, wanted, self._view(selector, round_))
         if len(clients) == 0:
             raise RunError(f"round {round_}: the selector chose none of the clients online")
-        lane = self._lanes(round_).lane[clients]
-        if (clients[1:] <= clients[:-1]).any() or lane.min() < 0:
+        lanes = self._lanes(round_).lane_of_client[clients]
+        if (clients[1:] <= clients[:-1]).any() or lanes.min() < 0:
             raise RunError(
                 f"round {round_}: the selector {selector.name} must choose distinct candidates, ascending"
             )
-        self._picked = Picked(clients, lane, now_s)
+        self._picked = Picked(clients, lanes, now_s)
         return now_s + self._requests.slowest_s
 
     def enough_online_s(self, round_: int, quota: Ints, opened_s: float, now_s: float) -> float:
         """The next instant at which enough clients could be online, after `select` answered None; RunError if
         that is too long after `opened_s`."""
-        lanes = self._trainable(round_, quota)
-        ids, needed = np.concatenate([NO_IDS, *lanes]), self._needed(lanes)
+        trainable = self._trainable(round_, quota)
+        ids, needed = np.concatenate([NO_IDS, *trainable]), self._needed(trainable)
         online = int(self._availability.online(ids, now_s).sum())
         upcoming = np.sort(self._availability.next_online_s(ids, now_s))
         next_s = float(np.append(upcoming, math.inf)[min(needed - online - 1, len(upcoming))])
@@ -406,20 +406,20 @@ class Federation:
 
     def _trainable(self, round_: int, quota: Ints) -> list[Ints]:
         """Of each lane its clients, ascending, none where it has no `quota`; RunError if there are none."""
-        every = self._lanes(round_).ids
-        lanes = [ids if count > 0 else NO_IDS for ids, count in zip(every, quota.tolist(), strict=True)]
-        if not any(map(len, lanes)):
-            in_lanes = int((self._membership.in_force.lane >= 0).sum())
+        ids_by_lane = zip(self._lanes(round_).ids, quota.tolist(), strict=True)
+        trainable = [ids if count > 0 else NO_IDS for ids, count in ids_by_lane]
+        if not any(map(len, trainable)):
+            in_lanes = int((self._membership.in_force.lane_of_client >= 0).sum())
             raise RunError(
                 f"round {round_}: nobody can be selected: of {self._stream.num_clients} clients "
                 f"{in_lanes} are in a selection lane, and none of these has samples to train on at data step "
                 f"{self._stream.step}; a trace must last as long as round.rounds = {self.settings.rounds}"
             )
-        return lanes
+        return trainable
 
-    def _needed(self, lanes: list[Ints]) -> int:
+    def _needed(self, trainable: list[Ints]) -> int:
         """How many must be online: all, where lanes without a quota leave fewer than min_online."""
-        return min(self.settings.min_online, sum(map(len, lanes)))
+        return min(self.settings.min_online, sum(map(len, trainable)))
 
     def _view(self, part: Part, round_: int, **news: Any) -> View:
         """What `part` may see now; `news` is as `Window.view` has it."""

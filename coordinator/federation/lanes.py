@@ -1,4 +1,4 @@
-"""The lanes of an assignment: which clients each quota is drawn from."""
+"""The clients of each lane of an assignment, and how many they are."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from emulator.arrays import Ints
 
 
 class Lanes:
-    """`lane` (N,) of each client, -1 = in none; `sizes` (lanes,); `ids`, of each lane its clients, ascending.
+    """`lane_of_client` (N,) the lane of each client, -1 = in none; `sizes` (lanes,) clients of each lane;
+    `ids`, of each lane its clients, ascending.
 
     Made once for an assignment, since it looks at every client.
     """
 
-    def __init__(self, lane: Ints, num_lanes: int) -> None:
-        self.lane = lane
+    def __init__(self, lane_of_client: Ints, num_lanes: int) -> None:
+        self.lane_of_client = lane_of_client
         # NOTE: numpy sorts short integers in a single pass over a million.
-        narrow = lane.astype(np.int16) if num_lanes < 2**15 else lane
+        narrow = lane_of_client.astype(np.int16) if num_lanes < 2**15 else lane_of_client
         order = np.argsort(narrow, kind="stable")
         ends = np.searchsorted(narrow, np.arange(-1, num_lanes, dtype=narrow.dtype), "right", sorter=order)
         self.sizes: Ints = np.diff(ends).astype(np.int64)

@@ -56,6 +56,7 @@ class Membership:
         `trains` (n,) of client ids says who has; it is asked once for an assignment and a data step.
         """
         if self._lanes is None:
-            lane = self.in_force.lane
-            self._lanes = Lanes(np.where(trains(np.arange(len(lane))), lane, -1), len(self._bank))
+            lane_of_client = self.in_force.lane_of_client
+            trainable = trains(np.arange(len(lane_of_client)))
+            self._lanes = Lanes(np.where(trainable, lane_of_client, -1), len(self._bank))
         return self._lanes

@@ -66,7 +66,7 @@ def check_assignment(assignment: Assignment, num_clients: int, num_old: int) -> 
 
 
 def _check_lanes(assignment: Assignment, num_clients: int) -> None:
-    lanes = assignment.lane
+    lanes = assignment.lane_of_client
     assert lanes.shape == (num_clients,), "lanes must have a row for each client"
     assert lanes.dtype == np.int64, f"lanes are {lanes.dtype}, not int64"
     assert ((lanes >= -1) & (lanes < assignment.num_models)).all(), "lanes must be rows of the models, or -1"

@@ -12,7 +12,7 @@ def test_a_fresh_assignment_starts_every_model_from_the_one_vector():
     assignment = Assignment.fresh(ints(0, 2, 1, 0), 3, np.array([5, 6], dtype=np.float32))
     assert assignment.num_models == 3
     assert (assignment.mixing @ assignment.extra).tolist() == [[5, 6]] * 3
-    assert assignment.lane.tolist() == [0, 2, 1, 0]
+    assert assignment.lane_of_client.tolist() == [0, 2, 1, 0]
     assert assignment.members.shape == (4, 1)
     assert len(assignment.successor) == 0
     assert not assignment.reclustered
@@ -47,7 +47,7 @@ def test_a_clients_lane_is_its_first_model():
         successor=ints(0, 1),
         members=np.array([[1, 0], [0, -1], [-1, -1]]),
     )
-    assert assignment.lane.tolist() == [1, 0, -1]
+    assert assignment.lane_of_client.tolist() == [1, 0, -1]
 
 
 @st.composite

@@ -42,7 +42,7 @@ def test_the_mixing_is_the_overlap_of_members_and_the_largest_overlap_inherits()
     assignment = Assignment.reclustered_from(old, new, num_old=2, num_new=3)
     assert assignment.mixing.tolist() == [[1, 0], [0.5, 0.5], [0, 1]]
     assert assignment.successor.tolist() == [0, 2]
-    assert assignment.lane.tolist() == new.tolist()
+    assert assignment.lane_of_client.tolist() == new.tolist()
     assert assignment.reclustered
 
 

@@ -63,7 +63,7 @@ def test_every_data_step_brings_a_new_model_and_shifts_the_others():
     assert (new.mixing @ np.concatenate([view.models, new.extra])).tolist() == [[0, 0], [10, 11], [12, 13]]
     assert new.successor.tolist() == [1, 2]
     assert new.members.tolist() == [[0, 1, 2]] * 2
-    assert new.lane.tolist() == [0, 0]
+    assert new.lane_of_client.tolist() == [0, 0]
 
 
 def test_the_oldest_model_goes_when_the_ensemble_is_full_and_is_not_asked_about():

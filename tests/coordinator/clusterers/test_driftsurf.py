@@ -68,7 +68,7 @@ class Story:
 def test_everybody_trains_two_models_of_the_common_initialisation():
     assignment = DriftSurf(DriftSurfSettings()).on_data(a_view(num_clients=3))
     assert assignment.members.tolist() == [[0, 1]] * 3
-    assert assignment.lane.tolist() == [0] * 3
+    assert assignment.lane_of_client.tolist() == [0] * 3
     assert (assignment.mixing @ assignment.extra).tolist() == [[0, 0], [0, 0]]
 
 

@@ -39,7 +39,7 @@ class Story:
     @property
     def lanes(self) -> list[int]:
         assert self.assignment is not None
-        return self.assignment.lane.tolist()
+        return self.assignment.lane_of_client.tolist()
 
 
 def two_clusters(**settings) -> Story:
@@ -158,7 +158,7 @@ def test_one_centre_is_enough_to_recluster_everybody():
     assert answer is not None
     assert answer.reclustered
     # Client 0 was equally far from both, moved to (stayed in) the first cluster, and comes from there.
-    assert answer.lane.tolist() == [0, 1, 1, 2, 2, 2]
+    assert answer.lane_of_client.tolist() == [0, 1, 1, 2, 2, 2]
     assert answer.mixing.tolist() == [[1, 0], [1, 0], [0, 1]]
     assert answer.successor.tolist() == [1, 2]
 

@@ -47,7 +47,7 @@ def test_every_model_has_an_initialisation_of_its_own_and_everybody_starts_on_th
     models = assignment.mixing @ assignment.extra
     assert models.tolist() == [[0, 0], [1, 1], [2, 2]]
     assert assignment.members.tolist() == [[0]] * 4
-    assert assignment.lane.tolist() == [0] * 4
+    assert assignment.lane_of_client.tolist() == [0] * 4
 
 
 def test_in_every_round_but_the_first_participants_choose_the_most_accurate_model():
@@ -59,7 +59,7 @@ def test_in_every_round_but_the_first_participants_choose_the_most_accurate_mode
     assert clients.asked == [([0, 1, 2], [0, 1], "arrived", "correct")]
     # Client 3, which would change too, does not take part.
     assert chosen.members.tolist() == [[1], [0], [1], [0]]
-    assert chosen.lane.tolist() == [0] * 4
+    assert chosen.lane_of_client.tolist() == [0] * 4
     assert not chosen.changes_models
 
 

@@ -78,7 +78,7 @@ def test_every_model_is_the_common_initialisation_with_a_mask_of_its_own():
     assert (masks.sum(axis=1) >= 1).all()
     assert len(np.unique(masks, axis=0)) > 1
     assert assignment.members.tolist() == [list(range(8))] * 2
-    assert assignment.lane.tolist() == [0, 0]
+    assert assignment.lane_of_client.tolist() == [0, 0]
 
 
 def test_masks_are_of_any_size_and_no_feature_is_left_out():

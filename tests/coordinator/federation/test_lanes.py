@@ -19,9 +19,11 @@ def test_without_lanes_nobody_is_in_one() -> None:
 
 
 @given(st.lists(st.integers(-1, 5), max_size=30), st.sampled_from([6, 40_000]))
-def test_lanes_are_what_a_scan_for_each_finds(lane: list[int], num_lanes: int) -> None:
-    lanes = Lanes(np.array(lane, dtype=np.int64), num_lanes)
+def test_lanes_are_what_a_scan_for_each_finds(lane_of_client: list[int], num_lanes: int) -> None:
+    lanes = Lanes(np.array(lane_of_client, dtype=np.int64), num_lanes)
     assert len(lanes.ids) == len(lanes.sizes) == num_lanes
     for row in range(6):
-        assert lanes.ids[row].tolist() == [client for client, own in enumerate(lane) if own == row]
+        assert lanes.ids[row].tolist() == [
+            client for client, lane in enumerate(lane_of_client) if lane == row
+        ]
     assert lanes.sizes.tolist() == [len(ids) for ids in lanes.ids]
