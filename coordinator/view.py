@@ -17,19 +17,18 @@ import numpy as np
 from coordinator.assignment import Assignment
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.messages import Metric, SampleRanges, Scores, Trigger, Updates
-from emulator.plugins import Settings
+from emulator.plugins import Configured
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams, generators
 from emulator.storage.stateful import Stateful
 
 
-class Part(Stateful, ABC):
+class Part(Configured, Stateful, ABC):
     """Base of parts; built with its own frozen settings.
 
     `oracle` declares that it follows the truth: only such a part is told the true concepts, `View.concepts`.
     """
 
-    Settings: ClassVar[type[Settings]]
     oracle: ClassVar[bool] = False
 
     @property

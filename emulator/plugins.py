@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, NoReturn, TypeVar, cast
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -29,6 +29,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from emulator.deprecated import adopt_old_members, renamed_names, warn_renamed
 from emulator.errors import ConfigurationError, UnknownNameError
 
 T = TypeVar("T")
@@ -66,6 +67,31 @@ class Settings(BaseModel):
 
 class NoSettings(Settings):
     """Parameters of a part that has none."""
+
+
+class Configured:
+    """Base of all kinds of parts: a class with its Settings, built with an instance of them."""
+
+    Settings: ClassVar[type[Settings]] = NoSettings
+    old_members: ClassVar[Mapping[str, str]] = {"Parameters": "Settings"}
+
+    settings: Any
+    """An instance of `Settings`; a part says which, for type checkers: `settings: XSettings`."""
+
+    def __init__(self, settings: BaseModel) -> None:
+        self.settings = settings
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        adopt_old_members(cls, cls.old_members)
+
+    def __getattr__(self, name: str) -> Any:
+        other = {"parameters": "settings", "settings": "parameters"}.get(name)
+        if other is None or other not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name == "parameters":
+            warn_renamed(f"{type(self).__name__}.parameters", "settings")
+        return vars(self)[other]
 
 
 def alone_is_a_list(value: Any) -> Any:
@@ -199,3 +225,6 @@ class Registry(Generic[T]):
                 )
             found[entry.name] = entry
         return found
+
+
+__getattr__ = renamed_names(__name__, {"Parameters": "Settings", "NoParameters": "NoSettings"})

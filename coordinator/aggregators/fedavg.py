@@ -30,9 +30,7 @@ class FedAvg(Aggregator):
     """
 
     Settings = FedAvgSettings
-
-    def __init__(self, settings: FedAvgSettings) -> None:
-        self.settings = settings
+    settings: FedAvgSettings
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats:
         return mean_weights(model, num_samples, view, self.settings.weighting)

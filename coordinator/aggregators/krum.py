@@ -42,9 +42,7 @@ class Krum(Aggregator):
     """
 
     Settings = KrumSettings
-
-    def __init__(self, settings: KrumSettings) -> None:
-        self.settings = settings
+    settings: KrumSettings
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         weights = np.zeros((len(view.model_ids), len(updates)))

@@ -21,9 +21,6 @@ class Median(ByCoordinate):
 
     Settings = NoSettings
 
-    def __init__(self, settings: NoSettings) -> None:
-        self.settings = settings
-
     def centre(self, values: Floats32) -> Floats:
         """(c,) the median of each column of `values` (n, c), which are reordered in place.
 

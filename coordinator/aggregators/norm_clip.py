@@ -40,9 +40,7 @@ class NormClip(Aggregator):
     """
 
     Settings = NormClipSettings
-
-    def __init__(self, settings: NormClipSettings) -> None:
-        self.settings = settings
+    settings: NormClipSettings
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         weights = mean_weights(updates.model, updates.num_samples, view, self.settings.weighting)

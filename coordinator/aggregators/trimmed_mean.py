@@ -35,9 +35,7 @@ class TrimmedMean(ByCoordinate):
     """
 
     Settings = TrimmedMeanSettings
-
-    def __init__(self, settings: TrimmedMeanSettings) -> None:
-        self.settings = settings
+    settings: TrimmedMeanSettings
 
     def centre(self, values: Floats32) -> Floats:
         """(c,) the trimmed mean of each column of `values` (n, c), which are reordered in place.

@@ -84,10 +84,11 @@ class AccuracyDrift(Clusterer):
     offered, and end.
     """
 
+    settings: AccuracyDriftSettings
     state_fields: tuple[str, ...] = ("_accuracy_before", "_last_used", "_step", "_arrivals_claimed")
 
     def __init__(self, settings: AccuracyDriftSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._accuracy_before: Floats = np.zeros(0)
         self._last_used: Ints = NO_IDS  # (M,) data step
         self._step = -1  # the data step of the last round

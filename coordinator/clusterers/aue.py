@@ -46,11 +46,12 @@ class Aue(Clusterer):
     """
 
     Settings = AueSettings
+    settings: AueSettings
     state_fields = ("_step", "_weights")
     by_client: ClassVar[bool] = False
 
     def __init__(self, settings: AueSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._step = -1
         self._weights: Floats = np.ones((1, 1))
 

@@ -51,10 +51,11 @@ class Cfl(Clusterer):
     """
 
     Settings = CflSettings
+    settings: CflSettings
     state_fields = ("_longest",)
 
     def __init__(self, settings: CflSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._longest = 0.0
 
     @property

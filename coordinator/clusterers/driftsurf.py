@@ -46,10 +46,11 @@ class DriftSurf(Clusterer):
     """
 
     Settings = DriftSurfSettings
+    settings: DriftSurfSettings
     state_fields = ("_step", "_best", "_reactive_steps", "_race", "_next_predictive", "_serving")
 
     def __init__(self, settings: DriftSurfSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._step = -1
         self._best = 0.0
         self._reactive_steps = 0

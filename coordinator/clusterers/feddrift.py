@@ -48,6 +48,7 @@ class FedDrift(AccuracyDrift):
     """
 
     Settings = FedDriftSettings
+    settings: FedDriftSettings
     state_fields = (*AccuracyDrift.state_fields, "_answered_at", "_isolated", "_given_up")
 
     def __init__(self, settings: FedDriftSettings) -> None:

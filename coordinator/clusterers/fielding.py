@@ -50,10 +50,11 @@ class Fielding(Clusterer):
     """
 
     Settings = FieldingSettings
+    settings: FieldingSettings
     state_fields = ("_centers", "_last_global")
 
     def __init__(self, settings: FieldingSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._centers: Floats | None = None
         self._last_global: Floats | None = None
 

@@ -44,9 +44,7 @@ class Ifca(Clusterer):
     """
 
     Settings = IfcaSettings
-
-    def __init__(self, settings: IfcaSettings) -> None:
-        self.settings = settings
+    settings: IfcaSettings
 
     def on_data(self, view: View) -> Assignment | None:
         if view.assignment is None:

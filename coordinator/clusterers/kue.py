@@ -43,10 +43,11 @@ class Kue(Clusterer):
     """
 
     Settings = KueSettings
+    settings: KueSettings
     state_fields = ("_step", "_kappas")
 
     def __init__(self, settings: KueSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._step = -1
         self._kappas: Floats = np.zeros(settings.num_models)
 

@@ -29,7 +29,7 @@ class Oracle(Clusterer):
     oracle = True
 
     def __init__(self, settings: NoSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._concepts: Ints = NO_IDS
 
     def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:

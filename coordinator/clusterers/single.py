@@ -15,9 +15,6 @@ class Single(Clusterer):
 
     Settings = NoSettings
 
-    def __init__(self, settings: NoSettings) -> None:
-        self.settings = settings
-
     @property
     def watches_data(self) -> bool:
         return False

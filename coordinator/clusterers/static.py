@@ -12,10 +12,11 @@ class Static(Clusterer):
     """Clusters once, when clients register: what clustering is worth without following the drift."""
 
     Settings = PartitionSettings
+    settings: PartitionSettings
     state_fields = ("_clustered",)
 
     def __init__(self, settings: PartitionSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._clustered = False
 
     @property

@@ -12,9 +12,6 @@ class Changed(Detector):
 
     Settings = NoSettings
 
-    def __init__(self, settings: NoSettings) -> None:
-        self.settings = settings
-
     def detect(self, signal: Floats, last: Floats) -> Bools:
         changed: Bools = (signal != last).any(axis=1)
         return changed

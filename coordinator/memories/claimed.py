@@ -34,10 +34,11 @@ class Claimed(Memory):
     """
 
     Settings = ClaimedSettings
+    settings: ClaimedSettings
     state_fields = ("_claims",)
 
     def __init__(self, settings: ClaimedSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._claims: dict[int, Bools] = {}
 
     def models_changed(self, assignment: Assignment) -> None:

@@ -38,9 +38,7 @@ class Held(Memory):
     """A client trains its member models on what it holds (FedDrift's Oblivious, Window and Weighted)."""
 
     Settings = HeldSettings
-
-    def __init__(self, settings: HeldSettings) -> None:
-        self.settings = settings
+    settings: HeldSettings
 
     def samples(self, clients: Ints, model: int, view: View) -> SampleRanges:
         belongs = (view.members[clients] == model).any(axis=1)

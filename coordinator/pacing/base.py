@@ -13,6 +13,7 @@ import numpy as np
 
 from coordinator.view import Part
 from emulator.arrays import Bools, Floats, Ints
+from emulator.plugins import Settings
 from emulator.proportions import exact, largest_remainder
 
 
@@ -55,7 +56,10 @@ class Pacing(Part):
 
     cancels: ClassVar[bool] = True
     deadline_s: float | None = None
-    cohort: CohortSize
+
+    def __init__(self, settings: Settings, cohort: CohortSize) -> None:
+        super().__init__(settings)
+        self.cohort = cohort
 
     def quota(self, sizes: Ints) -> Ints:
         """Visits each lane is to have absorbed, for lanes of `sizes` clients.

@@ -22,10 +22,10 @@ class Fixed(Pacing):
     """
 
     Settings = FixedSettings
+    settings: FixedSettings
 
     def __init__(self, settings: FixedSettings, cohort: CohortSize) -> None:
-        self.settings = settings
-        self.cohort = cohort
+        super().__init__(settings, cohort)
         self.deadline_s = settings.duration_s
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:

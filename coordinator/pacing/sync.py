@@ -31,10 +31,10 @@ class Sync(Pacing):
     """
 
     Settings = SyncSettings
+    settings: SyncSettings
 
     def __init__(self, settings: SyncSettings, cohort: CohortSize) -> None:
-        self.settings = settings
-        self.cohort = cohort
+        super().__init__(settings, cohort)
         self.deadline_s = settings.deadline_s
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:

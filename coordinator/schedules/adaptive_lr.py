@@ -55,11 +55,12 @@ class AdaptiveLearningRate(Schedule):
     """
 
     Settings = AdaptiveLearningRateSettings
+    settings: AdaptiveLearningRateSettings
     state_fields = ("_averages", "_step")
     sets = frozenset({"learning_rate"})
 
     def __init__(self, settings: AdaptiveLearningRateSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._averages: dict[int, _Averages] = {}
         self._step: int | None = None
 

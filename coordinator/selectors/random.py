@@ -16,9 +16,6 @@ class Random(Selector):
 
     Settings = NoSettings
 
-    def __init__(self, settings: NoSettings) -> None:
-        self.settings = settings
-
     def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
         chosen = [NO_IDS]
         streams = view.rngs("selection", np.arange(len(wanted)))

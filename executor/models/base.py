@@ -6,14 +6,13 @@ A recipe knows nothing of training, flat vectors or initial values; those are `e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 from torch import nn
 
 from emulator import plugins
 
 
-class ModelSpec(ABC):
+class ModelSpec(plugins.Configured, ABC):
     """A model by its parameters; the samples' shape and the number of labels come from the trace.
 
     `stacks` and `dense` say which strategy `auto` takes on a CPU. A fully connected model gains from training
@@ -22,12 +21,8 @@ class ModelSpec(ABC):
     parameters; a vector named `mask` may come before them, by which the features are multiplied.
     """
 
-    Settings: ClassVar[type[plugins.Settings]] = plugins.NoSettings
     stacks: bool
     dense: bool = False
-
-    def __init__(self, settings: plugins.Settings) -> None:
-        self.settings = settings
 
     @abstractmethod
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:

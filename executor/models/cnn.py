@@ -35,9 +35,6 @@ class Cnn(ModelSpec):
 
     stacks = False
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings: Cnn.Settings = settings
-
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
         if len(sample_shape) not in (2, 3):
             raise ConfigurationError(

@@ -35,7 +35,7 @@ class Masked(ModelSpec):
         )
 
     def __init__(self, settings: Settings) -> None:
-        self.settings: Masked.Settings = settings
+        super().__init__(settings)
         self._inner = settings.inner.build()
         self.stacks = self._inner.stacks
         self.dense = self._inner.dense and not isinstance(self._inner, Masked)

@@ -24,9 +24,6 @@ class Mlp(ModelSpec):
     stacks = True
     dense = True
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings: Mlp.Settings = settings
-
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
         widths = (prod(sample_shape), *self.settings.hidden)
         layers: list[nn.Module] = [nn.Flatten()]

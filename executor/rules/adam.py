@@ -51,7 +51,7 @@ class Adam(LocalRule):
     is_optimiser = True
 
     def __init__(self, settings: Settings) -> None:
-        self.settings: Adam.Settings = settings
+        super().__init__(settings)
         moments = [MOMENT1, MOMENT2, *([MOMENT2_MAX] if settings.amsgrad else [])]
         self._slots = {name: StateSpec("parameters") for name in moments} | {STEPS: StateSpec("scalar")}
 

@@ -47,14 +47,10 @@ class LocalRun:
         self.state = {name: rows[:active] for name, rows in self.state.items()}
 
 
-class LocalRule(ABC):
+class LocalRule(plugins.Configured, ABC):
     """One link of the chain. The last one is the optimiser: what it answers is subtracted."""
 
-    Settings: ClassVar[type[plugins.Settings]] = plugins.NoSettings
     is_optimiser: ClassVar[bool] = False
-
-    def __init__(self, settings: plugins.Settings) -> None:
-        self.settings = settings
 
     @property
     def state(self) -> Mapping[str, StateSpec]:
@@ -66,7 +62,7 @@ class LocalRule(ABC):
         """Whether all it ever answers is the gradient times the task's learning rate."""
         return False
 
-    def begin(self, run: LocalRun) -> None:  # noqa: B027  (most rules have nothing to prepare)
+    def begin(self, run: LocalRun) -> None:
         """Called once before the first step; puts what the rule remembers into `run.state`.
 
         What it remembers from task to task is there already.

@@ -24,9 +24,6 @@ class FedProx(LocalRule):
         mu: Factor = Field(0.1, description="strength of the pull")
         fedscale_sign: bool = Field(False, description="push away instead, as FedScale does: for parity only")
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings: FedProx.Settings = settings
-
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         mu = -self.settings.mu if self.settings.fedscale_sign else self.settings.mu
         return gradient.add_(run.present - run.received, alpha=mu)

@@ -28,9 +28,6 @@ class Sgd(LocalRule):
 
     is_optimiser = True
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings: Sgd.Settings = settings
-
     @property
     def is_plain_descent(self) -> bool:
         # A rule that is derived from this one may do more.

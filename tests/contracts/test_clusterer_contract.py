@@ -160,7 +160,7 @@ def test_a_clusterer_that_says_nothing_is_refused():
         Settings = NoSettings
 
     with pytest.raises(AssertionError, match="must answer"):
-        contracts.check_clusterer(Silent)
+        contracts.check_clusterer(lambda: Silent(NOTHING))
 
 
 @pytest.mark.parametrize("moment", ["on_data", "on_participants", "on_updates"])

@@ -44,9 +44,7 @@ class PowerOfChoice(Selector):
     """Of `candidates` drawn clients, those that the model of their lane serves worst (Cho et al. 2020)."""
 
     Settings = PowerOfChoiceSettings
-
-    def __init__(self, settings: PowerOfChoiceSettings) -> None:
-        self.settings = settings
+    settings: PowerOfChoiceSettings
 
     def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
         chosen = []
@@ -151,7 +149,7 @@ def test_the_deadline_counts_from_dispatch() -> None:
 
 
 def test_what_participants_are_asked_then_lengthens_their_own_visits_alone() -> None:
-    record = first_record(choosing(2, [0.0, 0.5], clusterer=ScoringParticipants()))
+    record = first_record(choosing(2, [0.0, 0.5], clusterer=ScoringParticipants(NOTHING)))
     assert record.dispatched_s == pytest.approx(ANSWER_S)
     # The model is there already: a forward pass, and a sum and a count up.
     assert record.closed_s == pytest.approx(ANSWER_S + (1 / 3 + 8) + HELD_VISIT_S)
@@ -193,7 +191,7 @@ def test_a_run_stored_between_any_two_steps_goes_on_as_if_it_had_not_been() -> N
             participants=2,
             availability=away,
             rounds=3,
-            clusterer=ScoringParticipants(),
+            clusterer=ScoringParticipants(NOTHING),
         )
 
     whole, steps = played(None)

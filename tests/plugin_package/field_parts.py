@@ -24,9 +24,6 @@ class EvenAndOdd(Clusterer):
 
     Settings = NoSettings
 
-    def __init__(self, settings: NoSettings) -> None:
-        self.settings = settings
-
     def on_data(self, view: View) -> Assignment | None:
         if view.assignment is not None:
             return None
@@ -43,8 +40,7 @@ class SemiSync(Pacing):
     Settings = SemiSyncSettings
 
     def __init__(self, settings: SemiSyncSettings, cohort: CohortSize) -> None:
-        self.settings = settings
-        self.cohort = cohort
+        super().__init__(settings, cohort)
         self.deadline_s = settings.wait_s
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
@@ -66,9 +62,7 @@ class Clouds(TraceSource):
     """Two clouds of points, a label each; clients that see more of one see more of the other later."""
 
     Settings = CloudsSettings
-
-    def __init__(self, settings: CloudsSettings) -> None:
-        self.settings = settings
+    settings: CloudsSettings
 
     def build(self, context: TraceContext) -> Trace:
         labels = np.arange(400) % 2

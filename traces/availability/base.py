@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -19,13 +18,8 @@ Locate = Callable[[str], Path]
 """Resolves a path as it is written in a configuration."""
 
 
-class AvailabilitySource(ABC):
+class AvailabilitySource(plugins.Configured, ABC):
     """One way to say who is online when; `Settings` is the class of what a configuration may set."""
-
-    Settings: ClassVar[type[plugins.Settings]] = plugins.NoSettings
-
-    def __init__(self, settings: plugins.Settings) -> None:
-        self.settings = settings
 
     @abstractmethod
     def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> Availability:

@@ -51,9 +51,7 @@ class Diurnal(AvailabilitySource):
     """
 
     Settings = DiurnalSettings
-
-    def __init__(self, settings: DiurnalSettings) -> None:
-        self.settings: DiurnalSettings = settings
+    settings: DiurnalSettings
 
     def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> IntervalAvailability:
         num_devices = min(num_clients, self.settings.num_devices)

@@ -49,9 +49,7 @@ class Intervals(AvailabilitySource):
     """A user's tables of intervals; each client gets a device of them, by a seeded draw."""
 
     Settings = IntervalsSettings
-
-    def __init__(self, settings: IntervalsSettings) -> None:
-        self.settings: IntervalsSettings = settings
+    settings: IntervalsSettings
 
     def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> IntervalAvailability:
         settings = self.settings

@@ -6,10 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from emulator.arrays import Ints
-from emulator.plugins import Settings
+from emulator.plugins import Configured
 from emulator.seeding import RandomStreams
 from traces.images import ImageSet
 
@@ -28,10 +27,8 @@ class ConceptSamples:
     label: Ints
 
 
-class ConceptSet(ABC):
+class ConceptSet(Configured, ABC):
     """Base of concept sets; built with its own frozen settings. Concepts are 0 .. num_concepts - 1."""
-
-    Settings: ClassVar[type[Settings]]
 
     @property
     @abstractmethod

@@ -58,9 +58,7 @@ class LabelSwaps(ConceptSet):
     """
 
     Settings = LabelSwapsSettings
-
-    def __init__(self, settings: LabelSwapsSettings) -> None:
-        self.settings = settings
+    settings: LabelSwapsSettings
 
     @property
     def num_concepts(self) -> int:
@@ -122,9 +120,7 @@ class LabelSubsets(ConceptSet):
     """
 
     Settings = LabelSubsetsSettings
-
-    def __init__(self, settings: LabelSubsetsSettings) -> None:
-        self.settings = settings
+    settings: LabelSubsetsSettings
 
     @property
     def num_concepts(self) -> int:

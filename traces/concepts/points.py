@@ -67,9 +67,6 @@ class Sine(Points):
     num_features = 2
     width = 1.0
 
-    def __init__(self, settings: NoSettings) -> None:
-        pass
-
     def positive(self, points: Floats, concept: int) -> Bools:
         below: Bools = points[:, 1] <= np.sin(points[:, 0])
         return below if concept == 0 else ~below
@@ -89,9 +86,6 @@ class Circle(Points):
 
     CENTRES = ((0.2, 0.5), (0.6, 0.5))
     RADII = (0.15, 0.25)
-
-    def __init__(self, settings: NoSettings) -> None:
-        pass
 
     def positive(self, points: Floats, concept: int) -> Bools:
         away = points - np.array(self.CENTRES[concept])
@@ -117,15 +111,13 @@ class Sea(Points):
     """
 
     Settings = SeaSettings
+    settings: SeaSettings
     num_concepts = 4
     num_features = 3
     width = 10.0
 
     THRESHOLDS = (9.0, 8.0, 7.0, 9.5)
     THRESHOLDS_IN_FILES = (8.0, 9.0, 7.0, 9.0)
-
-    def __init__(self, settings: SeaSettings) -> None:
-        self.settings = settings
 
     def positive(self, points: Floats, concept: int) -> Bools:
         x1, x2, x3 = points.T

@@ -58,9 +58,7 @@ class Tables(ConceptSet):
     """
 
     Settings = TablesSettings
-
-    def __init__(self, settings: TablesSettings) -> None:
-        self.settings = settings
+    settings: TablesSettings
 
     @property
     def num_concepts(self) -> int:

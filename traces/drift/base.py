@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 
 from emulator.arrays import Floats
-from emulator.plugins import Settings
+from emulator.plugins import Configured
 
 
-class Drift(ABC):
+class Drift(Configured, ABC):
     """Base of drifts; built with its own frozen settings."""
-
-    Settings: ClassVar[type[Settings]]
 
     @abstractmethod
     def shares(

@@ -62,9 +62,7 @@ class LabelMix(Drift):
     """
 
     Settings: ClassVar[type[Settings]] = LabelMixSettings
-
-    def __init__(self, settings: LabelMixSettings) -> None:
-        self.settings = settings
+    settings: LabelMixSettings
 
     def shares(
         self,

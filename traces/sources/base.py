@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
-from emulator.plugins import Settings
+from emulator.plugins import Configured
 from emulator.seeding import RandomStreams
 from traces.trace import Trace
 
@@ -23,10 +22,8 @@ class TraceContext:
     scratch: Path | None = None  # a folder with room for the samples of a large trace; None: the system's
 
 
-class TraceSource(ABC):
+class TraceSource(Configured, ABC):
     """Base of trace sources; built with its own frozen settings."""
-
-    Settings: ClassVar[type[Settings]]
 
     @abstractmethod
     def build(self, context: TraceContext) -> Trace:

@@ -97,9 +97,7 @@ class Concepts(TraceSource):
     """
 
     Settings = ConceptsSettings
-
-    def __init__(self, settings: ConceptsSettings) -> None:
-        self.settings = settings
+    settings: ConceptsSettings
 
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings

@@ -65,9 +65,7 @@ class LabelReplay(TraceSource):
     """
 
     Settings = LabelReplaySettings
-
-    def __init__(self, settings: LabelReplaySettings) -> None:
-        self.settings = settings
+    settings: LabelReplaySettings
 
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, cast
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -37,9 +37,6 @@ class IdxSettings(MixedImagesSettings):
 
 class MixedImages(TraceSource):
     """A source that pairs an image set with a drift."""
-
-    def __init__(self, settings: MixedImagesSettings) -> None:
-        self.settings = settings
 
     @abstractmethod
     def images(self, context: TraceContext) -> ImageSet:
@@ -91,6 +88,7 @@ class IdxFolder(MixedImages):
     """MNIST, Fashion-MNIST or EMNIST in the published files and split, whose labels drift."""
 
     Settings = IdxSettings
+    settings: IdxSettings
 
     def images(self, context: TraceContext) -> ImageSet:
-        return read_idx_folder(context.locate(cast(IdxSettings, self.settings).folder))
+        return read_idx_folder(context.locate(self.settings.folder))
