@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.deprecated import renamed_fields
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Fit:
     silhouettes: Mapping[int, float | None]  # None: not defined
 
 
+@renamed_fields(remix="mixing", heir="successor", lane="lane_of_client")
 @dataclass(frozen=True)
 class Assignment:
     """N clients, M_old models in the bank before, M_new after, E parameter vectors from outside it.

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from emulator.arrays import NO_IDS, Bools, Ints
+from emulator.deprecated import keep_old_names
 
 TRIED_FOR_EACH, SPARE = 6, 16
 """Clients that are tried for each one wanted, and beyond: mostly enough where a fifth of them is online."""
@@ -83,3 +84,6 @@ class Candidates:
         borders = np.cumsum([len(members) for members in self._ids_by_lane], dtype=np.int64)
         masks = np.split(there, borders)[:-1]
         return [members[mask] for members, mask in zip(self._ids_by_lane, masks, strict=True)]
+
+
+keep_old_names(__name__, {"Pool": "Candidates"})

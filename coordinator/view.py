@@ -16,6 +16,7 @@ import numpy as np
 
 from coordinator.assignment import Assignment
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
+from emulator.deprecated import keep_old_names
 from emulator.messages import Metric, SampleRanges, Scores, Trigger, Updates
 from emulator.plugins import Configured
 from emulator.ports import Segment
@@ -130,3 +131,6 @@ class View:
         """The streams `rng(purpose, k)` for each k of `key` (n,), in turn: each is good until the next is
         asked for. Cheaper than as many calls."""
         return generators(self.streams.keys(purpose, self.round, key))
+
+
+keep_old_names(__name__, {"Answers": "ScoreResponse", "Ask": "ScoreRequest"})

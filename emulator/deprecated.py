@@ -5,13 +5,17 @@ All of them are renames: an old name gives the same object. This module, and eve
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from emulator.arrays import Floats
 
 C = TypeVar("C", bound=type)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 REMOVED_IN = "0.2.0"
 
@@ -21,32 +25,29 @@ def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
     warnings.warn(f"{old} is now {new}; the old name goes with {REMOVED_IN}", DeprecationWarning, stacklevel)
 
 
-def renamed_names(module: str, new_of_old: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a module some of whose names were others before.
+def keep_old_names(module: str, new_of_old: Mapping[str, str]) -> None:
+    """Let a module, some of whose names were others before, be asked for the old ones.
 
     Args:
-        module: the name of the module.
+        module: its name; it is being imported.
         new_of_old: the present name of each old one.
     """
 
     def look_up(name: str) -> Any:
-        import importlib
-
         if name not in new_of_old:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         warn_renamed(f"{module}.{name}", new_of_old[name])
-        return getattr(importlib.import_module(module), new_of_old[name])
+        return vars(sys.modules[module])[new_of_old[name]]
 
-    return look_up
+    vars(sys.modules[module])["__getattr__"] = look_up  # which type checkers do not see
 
 
-def renamed_arguments(**new_of_old: str) -> Callable[[Callable[..., Any]], Any]:
+def renamed_arguments(**new_of_old: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorates a function, some of whose keyword arguments had other names before."""
-    from functools import wraps
 
-    def decorated(function: Callable[..., Any]) -> Any:
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
             for old, new in new_of_old.items():
                 if old in kwargs:
                     warn_renamed(f"{function.__qualname__}({old}=...)", f"{new}=...")
@@ -79,13 +80,28 @@ def _renamed_attribute(owner: str, old: str, new: str) -> property:
 
 
 def adopt_old_members(cls: type, new_of_old: Mapping[str, str]) -> None:
-    """Give what `cls` itself defines under an old name its new name, unless it defines that too."""
+    """Let `cls`, whose base has members that were renamed, define and use them under their old names."""
     for old, new in new_of_old.items():
         if old in vars(cls) and new not in vars(cls):
             warn_renamed(f"{cls.__name__}.{old}", new, stacklevel=4)
             setattr(cls, new, vars(cls)[old])
-            if not isinstance(vars(cls)[old], type):  # a method: its old name may be an attribute's now
-                delattr(cls, old)
+            delattr(cls, old)
+        # An instance has `settings`, which was the name of a method of schedules.
+        if new in vars(cls) and old != "settings":
+            setattr(cls, old, _OldMember(vars(cls)[new], old, new))
+
+
+class _OldMember:
+    """A member of a class under its old name."""
+
+    def __init__(self, member: Any, old: str, new: str) -> None:
+        self._member = member
+        self._old, self._new = old, new
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        warn_renamed(f"{owner.__name__}.{self._old}", self._new)
+        bind = getattr(self._member, "__get__", None)
+        return self._member if isinstance(self._member, type) or bind is None else bind(instance, owner)
 
 
 class OldUpdates:

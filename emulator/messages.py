@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Floats32, Ints, weighted_sums
+from emulator.deprecated import OldUpdates, warn_renamed
 
 BYTES_PER_PARAMETER = 4
 BYTES_PER_REPORTED_NUMBER = 4
@@ -77,6 +78,12 @@ class SampleRanges:
         filled = last > first
         offsets = np.concatenate(([0], np.cumsum(filled.sum(axis=1)))).astype(np.int64)
         return cls(offsets, first[filled], last[filled], weight[filled])
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[SampleRanges], weights: Floats | None = None) -> SampleRanges:
+        """As `joined`."""
+        warn_renamed("SampleRanges.side_by_side", "SampleRanges.joined")
+        return cls.joined(parts, weights)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -206,7 +213,7 @@ class Updates(Protocol):
 
 
 @dataclass(frozen=True)
-class ArrayUpdates:
+class ArrayUpdates(OldUpdates):
     """Updates whose rows are here, in memory: `delta` (n, P); `group` (n,) of each row, None: all in one."""
 
     client: Ints

@@ -29,7 +29,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from emulator.deprecated import adopt_old_members, renamed_names, warn_renamed
+from emulator.deprecated import adopt_old_members, keep_old_names, warn_renamed
 from emulator.errors import ConfigurationError, UnknownNameError
 
 T = TypeVar("T")
@@ -227,4 +227,4 @@ class Registry(Generic[T]):
         return found
 
 
-__getattr__ = renamed_names(__name__, {"Parameters": "Settings", "NoParameters": "NoSettings"})
+keep_old_names(__name__, {"Parameters": "Settings", "NoParameters": "NoSettings"})

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.deprecated import OldUpdates
 from emulator.messages import (
     ArrayUpdates,
     Evaluation,
@@ -213,7 +214,7 @@ class TrainedWave:
 
 
 @dataclass(frozen=True)
-class ReplicatedUpdates:
+class ReplicatedUpdates(OldUpdates):
     """Updates whose rows are with the ranks that trained them; `emulator.messages.Updates`.
 
     Row i of these is row `kept[i]` of the wave. `known` are the weights that were known beforehand, over the

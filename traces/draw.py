@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Floats
+from emulator.deprecated import keep_old_names, renamed_arguments
 from emulator.errors import ConfigurationError, InputError
 from emulator.numbers import Count, Number
 from emulator.plugins import Settings
@@ -45,6 +46,7 @@ class StreamSettings(Settings):
         return -(-rounds // self.rounds_per_step)
 
 
+@renamed_arguments(parameters="settings")
 def draw_trace(
     images: ImageSet,
     shares: Iterable[Floats],
@@ -137,3 +139,6 @@ def _chunks(length: int, size: int) -> Iterator[slice]:
     """Stretches of `size`, the last one shorter, that make up [0, length)."""
     for first in range(0, length, size):
         yield slice(first, min(first + size, length))
+
+
+keep_old_names(__name__, {"StreamParameters": "StreamSettings"})

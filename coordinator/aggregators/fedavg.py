@@ -10,6 +10,7 @@ from pydantic import Field
 from coordinator.aggregators.base import Aggregator
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.deprecated import keep_old_names
 from emulator.messages import Updates
 from emulator.plugins import Settings
 
@@ -48,3 +49,6 @@ def mean_weights(
     weights = np.where(model == view.model_ids[:, None], share, 0.0)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     return weights
+
+
+keep_old_names(__name__, {"FedAvgParameters": "FedAvgSettings"})

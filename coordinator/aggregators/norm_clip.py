@@ -11,6 +11,7 @@ from coordinator.aggregators.base import Aggregator
 from coordinator.aggregators.fedavg import mean_weights
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32
+from emulator.deprecated import keep_old_names
 from emulator.messages import Updates
 from emulator.numbers import PositiveFactor
 from emulator.plugins import Settings
@@ -60,3 +61,6 @@ class NormClip(Aggregator):
         share = np.ones(len(updates))
         np.divide(longest, norms, out=share, where=norms > longest)
         return share
+
+
+keep_old_names(__name__, {"NormClipParameters": "NormClipSettings"})

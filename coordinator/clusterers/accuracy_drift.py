@@ -20,6 +20,7 @@ from coordinator.clusterers.draft import Draft
 from coordinator.clusterers.linkage import difference
 from coordinator.view import View
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
+from emulator.deprecated import keep_old_names
 from emulator.messages import Metric
 from emulator.numbers import Count, PositiveShare
 from emulator.plugins import Settings
@@ -159,3 +160,6 @@ def in_use(draft: Draft, claimed: Ints) -> Ints:
 def drop_idle(draft: Draft, claimed: Ints) -> None:
     """Models that have neither members nor claims end; `claimed` (M,)."""
     draft.drop(draft.unused[claimed[draft.unused] == 0])
+
+
+keep_old_names(__name__, {"AccuracyDriftParameters": "AccuracyDriftSettings"})

@@ -17,6 +17,7 @@ from coordinator.clusterers.base import Clusterer, Representation
 from coordinator.clusterers.partition import Partition, PartitionSettings, means, nearest, partition
 from coordinator.view import View
 from emulator.arrays import Floats
+from emulator.deprecated import keep_old_names
 from emulator.messages import Trigger
 from emulator.numbers import Factor
 
@@ -105,3 +106,6 @@ class Fielding(Clusterer):
         found = partition(view.reports, self.settings, view.rng("clustering"))
         self._centers = self._last_global = found.centers
         return found
+
+
+keep_old_names(__name__, {"FieldingParameters": "FieldingSettings"})

@@ -15,6 +15,7 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
 from emulator.arrays import Ints
+from emulator.deprecated import keep_old_names
 from emulator.numbers import ModelCount
 from emulator.plugins import Settings
 
@@ -82,3 +83,6 @@ class Ifca(Clusterer):
         if np.array_equal(members, before):
             return None
         return Assignment.moved(members, num_models, lanes=np.zeros_like(members))
+
+
+keep_old_names(__name__, {"IfcaParameters": "IfcaSettings"})

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from coordinator.assignment import Fit
 from coordinator.clusterers.silhouette import silhouettes
 from emulator.arrays import Floats, Ints
+from emulator.deprecated import keep_old_names
 from emulator.numbers import MOST, Count, Number, TwoOrMore
 from emulator.plugins import Settings
 
@@ -157,3 +158,6 @@ def _with_means(reports: Floats, members: Ints, fitted: Fit) -> Partition:
     members = rank[members]  # empty clusters came last, and are gone
     k = int(members.max()) + 1
     return Partition(members, means(reports, members, np.zeros((k, reports.shape[1]))), fitted)
+
+
+keep_old_names(__name__, {"PartitionParameters": "PartitionSettings"})

@@ -13,6 +13,7 @@ from coordinator.assignment import Assignment
 from coordinator.memories.base import Memory
 from coordinator.view import View
 from emulator.arrays import Bools, Ints
+from emulator.deprecated import keep_old_names
 from emulator.messages import SampleRanges
 from emulator.numbers import Count
 from emulator.plugins import Settings
@@ -86,3 +87,6 @@ class Claimed(Memory):
             last = np.where(claims[clients[which], model], last, first)
             parts.append(SampleRanges.one_each(first, last))
         return SampleRanges.joined(parts)
+
+
+keep_old_names(__name__, {"ClaimedParameters": "ClaimedSettings"})

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from coordinator.pacing.base import CohortSize, Pacing
 from emulator.arrays import Bools, Floats, Ints
+from emulator.deprecated import keep_old_names
 from emulator.numbers import Duration
 from emulator.plugins import Settings
 
@@ -36,3 +37,6 @@ class Fixed(Pacing):
 
     def closes(self, absorbed: int, elapsed_s: float) -> bool:
         return elapsed_s >= self.settings.duration_s
+
+
+keep_old_names(__name__, {"FixedParameters": "FixedSettings"})

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from coordinator.pacing.base import CohortSize, Pacing
 from emulator.arrays import Bools, Floats, Ints
+from emulator.deprecated import keep_old_names
 from emulator.numbers import Duration
 from emulator.plugins import Settings
 
@@ -50,3 +51,6 @@ class Sync(Pacing):
 
     def closes(self, absorbed: int, elapsed_s: float) -> bool:
         return True
+
+
+keep_old_names(__name__, {"SyncParameters": "SyncSettings"})

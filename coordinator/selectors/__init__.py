@@ -3,8 +3,12 @@
 from coordinator.candidates import Candidates
 from coordinator.selectors.base import Selector
 from coordinator.selectors.random import Random
+from emulator.deprecated import keep_old_names
 from emulator.plugins import Registry
 
 SELECTORS: Registry[type[Selector]] = Registry("selector", "driftscale.selector", {"random": Random})
 
 __all__ = ["SELECTORS", "Candidates", "Selector"]
+
+
+keep_old_names(__name__, {"Pool": "Candidates"})

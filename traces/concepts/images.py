@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from emulator.arrays import Ints
+from emulator.deprecated import keep_old_names
 from emulator.errors import DataFileError
 from emulator.numbers import Number
 from emulator.plugins import Settings
@@ -159,3 +160,13 @@ def standardised(images: ImageSet) -> ImageSet:
     pixels /= (deviation + STANDARDISE_FLOOR).astype(np.float32)
     everything = np.arange(len(pixels))
     return ImageSet(pixels, 1.0, images.labels[images.train], images.num_labels, everything, everything[:0])
+
+
+keep_old_names(
+    __name__,
+    {
+        "FolderParameters": "FolderSettings",
+        "LabelSwapsParameters": "LabelSwapsSettings",
+        "LabelSubsetsParameters": "LabelSubsetsSettings",
+    },
+)

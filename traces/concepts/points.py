@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.deprecated import keep_old_names
 from emulator.numbers import Share
 from emulator.plugins import NoSettings, Settings
 from emulator.seeding import RandomStreams
@@ -130,3 +131,6 @@ class Sea(Points):
     def labels(self, points: Floats, concept: int, generator: np.random.Generator) -> Ints:
         flipped = generator.random(len(points)) < self.settings.noise
         return (self.positive(points, concept) ^ flipped).astype(np.int64)
+
+
+keep_old_names(__name__, {"SeaParameters": "SeaSettings"})

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from emulator.arrays import Floats, Ints
+from emulator.deprecated import keep_old_names
 from emulator.errors import DataFileError
 from emulator.numbers import Count, PositiveFactor
 from emulator.storage.tables import TableFile, read_table
@@ -214,3 +215,6 @@ def _windows(table: TableFile, days: Floats, width: float | None) -> Ints:
         raise DataFileError(table.path, f"window_days = {width:g}: more than {MAX_CELLS} windows; widen it")
     window: Ints = ((days - days.min()) // width).astype(np.int64)
     return window
+
+
+keep_old_names(__name__, {"LabelReplayParameters": "LabelReplaySettings"})

@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from emulator.deprecated import keep_old_names
 from emulator.numbers import Count
 from emulator.plugins import ChoiceOf, Chosen
 from traces.draw import StreamSettings, draw_trace, num_windows, refuse_oversize
@@ -92,3 +93,12 @@ class IdxFolder(MixedImages):
 
     def images(self, context: TraceContext) -> ImageSet:
         return read_idx_folder(context.locate(self.settings.folder))
+
+
+keep_old_names(
+    __name__,
+    {
+        "MixedImagesParameters": "MixedImagesSettings",
+        "IdxParameters": "IdxSettings",
+    },
+)

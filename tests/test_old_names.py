@@ -1,0 +1,95 @@
+"""Old names keep working for plug-ins until version 0.2.0; tests/old_plugin_package was written with them."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from coordinator import candidates, view
+from coordinator.assignment import Assignment
+from coordinator.clusterers.fielding import Fielding, FieldingSettings
+from emulator import plugins
+from emulator.messages import ArrayUpdates, SampleRanges
+from experiments import contracts
+from tests.fakes import NOTHING, ints
+
+PACKAGE = Path(__file__).with_name("old_plugin_package")
+
+
+@pytest.fixture
+def old_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield importlib.import_module("old_field_parts")
+
+
+def test_parts_written_with_old_names_keep_to_the_contracts(old_parts: ModuleType) -> None:
+    for part in (old_parts.EvenAndOdd, old_parts.Swapping):
+        contracts.check_part(part, part.Parameters())
+        contracts.check_clusterer(lambda part=part: part(NOTHING))
+    contracts.check_pacing(lambda cohort: old_parts.SemiSync(old_parts.SemiSyncParameters(), cohort))
+    contracts.check_trace_source(lambda: old_parts.Clouds(old_parts.CloudsParameters()))
+    contracts.check_selector(lambda: old_parts.Firsts(NOTHING))
+    contracts.check_aggregator(lambda: old_parts.Mean(NOTHING))
+    contracts.check_memory(lambda: old_parts.Remembering(old_parts.HeldParameters()))
+    contracts.check_schedule(lambda: old_parts.HalfRate(NOTHING))
+
+
+def test_a_memory_hears_of_new_models_by_the_old_method_of_its_class(old_parts: ModuleType) -> None:
+    memory = old_parts.Remembering(old_parts.HeldParameters())
+    memory.models_changed(Assignment.moved(ints(0, 0), 1))
+    assert memory.changes == 1
+
+
+def test_old_and_new_names_are_of_the_same_things() -> None:
+    with pytest.warns(DeprecationWarning, match="emulator.plugins.Parameters is now Settings; .* 0.2.0"):
+        assert plugins.Parameters is plugins.Settings
+    with pytest.warns(DeprecationWarning, match="Pool is now Candidates"):
+        assert candidates.Pool is candidates.Candidates
+    with pytest.warns(DeprecationWarning, match="Answers is now ScoreResponse"):
+        assert view.Answers is view.ScoreResponse
+    with pytest.raises(AttributeError, match=r"module 'coordinator.view' has no attribute 'Anwsers'"):
+        _ = view.Anwsers
+
+
+def test_an_assignment_takes_and_gives_its_old_names() -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        extra = np.zeros((0, 0), dtype=np.float32)
+        old = Assignment(remix=np.eye(2), extra=extra, heir=ints(0, 1), members=ints(1, 0)[:, None])
+        assert (old.remix is old.mixing, old.heir is old.successor) == (True, True)
+        assert old.lane.tolist() == [1, 0]
+    assert {str(warning.message).split(" is now ")[1].split(";")[0] for warning in warned} == {
+        *("mixing=...", "successor=...", "mixing", "successor", "lane_of_client")
+    }
+    assert {Path(warning.filename) for warning in warned} == {Path(__file__)}
+
+
+def test_updates_and_ranges_have_their_old_methods() -> None:
+    updates = ArrayUpdates(ints(0), ints(0), ints(1), ints(1), np.ones((1, 2), dtype=np.float32))
+    with pytest.warns(DeprecationWarning, match="Updates.mix is now Updates.weighted_sum"):
+        assert updates.mix(np.array([[2.0]])).tolist() == [[2, 2]]
+    ranges = SampleRanges.one_each(ints(0), ints(3))
+    with pytest.warns(DeprecationWarning, match="side_by_side is now SampleRanges.joined"):
+        assert SampleRanges.side_by_side([ranges, ranges]).counts().tolist() == [6]
+
+
+def test_a_part_has_its_settings_under_both_names() -> None:
+    class Old(plugins.Configured):
+        def __init__(self, parameters: plugins.Settings) -> None:
+            self.parameters = parameters
+
+    assert Old(NOTHING).settings is NOTHING
+    with pytest.warns(DeprecationWarning, match="parameters is now settings"):
+        assert plugins.Configured(NOTHING).parameters is NOTHING
+    with pytest.warns(DeprecationWarning, match="Fielding.Parameters is now Settings"):
+        assert Fielding.Parameters is FieldingSettings
+    with pytest.raises(AttributeError, match="'Configured' object has no attribute 'paramters'"):
+        _ = plugins.Configured(NOTHING).paramters
