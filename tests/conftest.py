@@ -6,6 +6,8 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
+collect_ignore = ["old_plugin_package"]  # which warns when it is imported: test_old_names does that
+
 settings.register_profile("driftscale", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("driftscale")
 

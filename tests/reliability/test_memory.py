@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from emulator.errors import ResumableError
-from executor.training.dense import DenseCohort
+from executor.training.dense import DenseStrategy
 from experiments.config import Experiment, locator
 from experiments.results.run_directory import RunDirectory
 from experiments.running.plan import plan_run
@@ -41,15 +41,15 @@ def play(policy: str, out: Path) -> Story:
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """From the third wave on no more than three clients can be trained side by side; what was tried."""
     tried: list[int] = []
-    train = DenseCohort.train
+    train = DenseStrategy.train
 
-    def train_if_it_fits(self: DenseCohort, cohort: Any) -> Any:
+    def train_if_it_fits(self: DenseStrategy, cohort: Any) -> Any:
         tried.append(len(cohort))
         if len(tried) > 2 and len(cohort) > 3:
             raise torch.OutOfMemoryError("no room")
         return train(self, cohort)
 
-    monkeypatch.setattr(DenseCohort, "train", train_if_it_fits)
+    monkeypatch.setattr(DenseStrategy, "train", train_if_it_fits)
     return tried
 
 
