@@ -21,7 +21,7 @@ class Fit:
     silhouettes: Mapping[int, float | None]  # None: not defined
 
 
-@renamed_fields(remix="mixing", heir="successor", lane="lane_of_client")
+@renamed_fields
 @dataclass(frozen=True)
 class Assignment:
     """N clients, M_old models in the bank before, M_new after, E parameter vectors from outside it.

@@ -86,4 +86,4 @@ class Candidates:
         return [members[mask] for members, mask in zip(self._ids_by_lane, masks, strict=True)]
 
 
-keep_old_names(__name__, {"Pool": "Candidates"})
+keep_old_names(__name__)

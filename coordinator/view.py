@@ -133,4 +133,4 @@ class View:
         return generators(self.streams.keys(purpose, self.round, key))
 
 
-keep_old_names(__name__, {"Answers": "ScoreResponse", "Ask": "ScoreRequest"})
+keep_old_names(__name__)

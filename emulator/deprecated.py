@@ -19,19 +19,70 @@ R = TypeVar("R")
 
 REMOVED_IN = "0.2.0"
 
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "coordinator.aggregators.fedavg": {"FedAvgParameters": "FedAvgSettings"},
+    "coordinator.aggregators.krum": {"KrumParameters": "KrumSettings"},
+    "coordinator.aggregators.norm_clip": {"NormClipParameters": "NormClipSettings"},
+    "coordinator.aggregators.trimmed_mean": {"TrimmedMeanParameters": "TrimmedMeanSettings"},
+    "coordinator.candidates": {"Pool": "Candidates"},
+    "coordinator.clusterers.accuracy_drift": {"AccuracyDriftParameters": "AccuracyDriftSettings"},
+    "coordinator.clusterers.aue": {"AueParameters": "AueSettings"},
+    "coordinator.clusterers.cfl": {"CflParameters": "CflSettings"},
+    "coordinator.clusterers.driftsurf": {"DriftSurfParameters": "DriftSurfSettings"},
+    "coordinator.clusterers.feddrift": {"FedDriftParameters": "FedDriftSettings"},
+    "coordinator.clusterers.fielding": {"FieldingParameters": "FieldingSettings"},
+    "coordinator.clusterers.ifca": {"IfcaParameters": "IfcaSettings"},
+    "coordinator.clusterers.kue": {"KueParameters": "KueSettings"},
+    "coordinator.clusterers.partition": {"PartitionParameters": "PartitionSettings"},
+    "coordinator.memories.claimed": {"ClaimedParameters": "ClaimedSettings"},
+    "coordinator.memories.held": {"HeldParameters": "HeldSettings"},
+    "coordinator.pacing.fixed": {"FixedParameters": "FixedSettings"},
+    "coordinator.pacing.sync": {"SyncParameters": "SyncSettings"},
+    "coordinator.schedules.adaptive_lr": {"AdaptiveLearningRateParameters": "AdaptiveLearningRateSettings"},
+    "coordinator.selectors": {"Pool": "Candidates"},
+    "coordinator.view": {"Answers": "ScoreResponse", "Ask": "ScoreRequest"},
+    "emulator.plugins": {"Parameters": "Settings", "NoParameters": "NoSettings"},
+    "traces.availability.diurnal": {"DiurnalParameters": "DiurnalSettings"},
+    "traces.availability.intervals": {"IntervalsParameters": "IntervalsSettings"},
+    "traces.concepts.images": {
+        "FolderParameters": "FolderSettings",
+        "LabelSwapsParameters": "LabelSwapsSettings",
+        "LabelSubsetsParameters": "LabelSubsetsSettings",
+    },
+    "traces.concepts.points": {"SeaParameters": "SeaSettings"},
+    "traces.concepts.tables": {"TablesParameters": "TablesSettings"},
+    "traces.draw": {"StreamParameters": "StreamSettings"},
+    "traces.drift.label_mix": {"LabelMixParameters": "LabelMixSettings"},
+    "traces.sources.concepts": {"ConceptsParameters": "ConceptsSettings"},
+    "traces.sources.label_replay": {"LabelReplayParameters": "LabelReplaySettings"},
+    "traces.sources.mixed_images": {
+        "MixedImagesParameters": "MixedImagesSettings",
+        "IdxParameters": "IdxSettings",
+    },
+}
+"""The present name of each old one, by module."""
+
+MEMBERS: Mapping[str, Mapping[str, str]] = {
+    "Configured": {"Parameters": "Settings"},
+    "Memory": {"remix": "models_changed"},
+    "Schedule": {"settings": "task_settings"},
+}
+"""The present name of each old member, by the base class of parts that has it."""
+
+FIELDS: Mapping[str, Mapping[str, str]] = {
+    "Assignment": {"remix": "mixing", "heir": "successor", "lane": "lane_of_client"},
+}
+"""The present name of each old attribute and argument, by class."""
+
 
 def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
     """Warn the caller's caller that `old` is now called `new`."""
     warnings.warn(f"{old} is now {new}; the old name goes with {REMOVED_IN}", DeprecationWarning, stacklevel)
 
 
-def keep_old_names(module: str, new_of_old: Mapping[str, str]) -> None:
-    """Let a module, some of whose names were others before, be asked for the old ones.
-
-    Args:
-        module: its name; it is being imported.
-        new_of_old: the present name of each old one.
-    """
+def keep_old_names(module: str) -> None:
+    """Make the old names of a module, which is being imported, available as its attributes."""
+    new_of_old = NAMES[module]
 
     def look_up(name: str) -> Any:
         if name not in new_of_old:
@@ -59,16 +110,13 @@ def renamed_arguments(**new_of_old: str) -> Callable[[Callable[P, R]], Callable[
     return decorated
 
 
-def renamed_fields(**new_of_old: str) -> Callable[[C], C]:
-    """Decorates a class, some of whose attributes, and arguments when it is made, had other names before."""
-
-    def decorated(cls: C) -> C:
-        cls.__init__ = renamed_arguments(**new_of_old)(cls.__init__)  # type: ignore[misc]
-        for old, new in new_of_old.items():
-            setattr(cls, old, _renamed_attribute(cls.__name__, old, new))
-        return cls
-
-    return decorated
+def renamed_fields(cls: C) -> C:
+    """Make the old names of the fields of a class available as its attributes and arguments."""
+    new_of_old = FIELDS[cls.__name__]
+    cls.__init__ = renamed_arguments(**new_of_old)(cls.__init__)  # type: ignore[misc]
+    for old, new in new_of_old.items():
+        setattr(cls, old, _renamed_attribute(cls.__name__, old, new))
+    return cls
 
 
 def _renamed_attribute(owner: str, old: str, new: str) -> property:
@@ -79,9 +127,10 @@ def _renamed_attribute(owner: str, old: str, new: str) -> property:
     return property(read)
 
 
-def adopt_old_members(cls: type, new_of_old: Mapping[str, str]) -> None:
-    """Let `cls`, whose base has members that were renamed, define and use them under their old names."""
-    for old, new in new_of_old.items():
+def adopt_old_members(cls: type) -> None:
+    """Let `cls`, a base class of which has renamed members, define and use them under their old names."""
+    renamed = [item for base in cls.__mro__ for item in MEMBERS.get(base.__name__, {}).items()]
+    for old, new in renamed:
         if old in vars(cls) and new not in vars(cls):
             warn_renamed(f"{cls.__name__}.{old}", new, stacklevel=4)
             setattr(cls, new, vars(cls)[old])

@@ -73,7 +73,6 @@ class Configured:
     """Base of all kinds of parts: a class with its Settings, built with an instance of them."""
 
     Settings: ClassVar[type[Settings]] = NoSettings
-    old_members: ClassVar[Mapping[str, str]] = {"Parameters": "Settings"}
 
     settings: Any
     """An instance of `Settings`; a part says which, for type checkers: `settings: XSettings`."""
@@ -83,7 +82,7 @@ class Configured:
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        adopt_old_members(cls, cls.old_members)
+        adopt_old_members(cls)
 
     def __getattr__(self, name: str) -> Any:
         other = {"parameters": "settings", "settings": "parameters"}.get(name)
@@ -227,4 +226,4 @@ class Registry(Generic[T]):
         return found
 
 
-keep_old_names(__name__, {"Parameters": "Settings", "NoParameters": "NoSettings"})
+keep_old_names(__name__)

@@ -14,7 +14,7 @@ import pytest
 from coordinator import candidates, view
 from coordinator.assignment import Assignment
 from coordinator.clusterers.fielding import Fielding, FieldingSettings
-from emulator import plugins
+from emulator import deprecated, plugins
 from emulator.messages import ArrayUpdates, SampleRanges
 from experiments import contracts
 from tests.fakes import NOTHING, ints
@@ -57,6 +57,14 @@ def test_old_and_new_names_are_of_the_same_things() -> None:
         assert view.Answers is view.ScoreResponse
     with pytest.raises(AttributeError, match=r"module 'coordinator.view' has no attribute 'Anwsers'"):
         _ = view.Anwsers
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_every_old_name_gives_what_has_the_present_one() -> None:
+    for module, new_of_old in deprecated.NAMES.items():
+        names = importlib.import_module(module)
+        for old, new in new_of_old.items():
+            assert getattr(names, old) is getattr(names, new)
 
 
 def test_an_assignment_takes_and_gives_its_old_names() -> None:

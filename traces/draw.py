@@ -141,4 +141,4 @@ def _chunks(length: int, size: int) -> Iterator[slice]:
         yield slice(first, min(first + size, length))
 
 
-keep_old_names(__name__, {"StreamParameters": "StreamSettings"})
+keep_old_names(__name__)

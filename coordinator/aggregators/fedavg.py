@@ -51,4 +51,4 @@ def mean_weights(
     return weights
 
 
-keep_old_names(__name__, {"FedAvgParameters": "FedAvgSettings"})
+keep_old_names(__name__)

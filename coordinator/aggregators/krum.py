@@ -71,4 +71,4 @@ class Krum(Aggregator):
         return order[: min(self.settings.keep, count - byzantine)]
 
 
-keep_old_names(__name__, {"KrumParameters": "KrumSettings"})
+keep_old_names(__name__)

@@ -63,4 +63,4 @@ class NormClip(Aggregator):
         return share
 
 
-keep_old_names(__name__, {"NormClipParameters": "NormClipSettings"})
+keep_old_names(__name__)

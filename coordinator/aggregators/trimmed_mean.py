@@ -55,4 +55,4 @@ class TrimmedMean(ByCoordinate):
         return total / len(kept)
 
 
-keep_old_names(__name__, {"TrimmedMeanParameters": "TrimmedMeanSettings"})
+keep_old_names(__name__)

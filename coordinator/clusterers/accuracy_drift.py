@@ -162,4 +162,4 @@ def drop_idle(draft: Draft, claimed: Ints) -> None:
     draft.drop(draft.unused[claimed[draft.unused] == 0])
 
 
-keep_old_names(__name__, {"AccuracyDriftParameters": "AccuracyDriftSettings"})
+keep_old_names(__name__)

@@ -117,4 +117,4 @@ class AuePerClient(Aue):
     by_client = True
 
 
-keep_old_names(__name__, {"AueParameters": "AueSettings"})
+keep_old_names(__name__)

@@ -132,4 +132,4 @@ def bipartition(cosines: Floats) -> Bools:
     return with_first if 2 * with_first.sum() < len(labels) else ~with_first
 
 
-keep_old_names(__name__, {"CflParameters": "CflSettings"})
+keep_old_names(__name__)

@@ -140,4 +140,4 @@ def _with_new_other(predictive: int, view: View) -> Assignment:
     )
 
 
-keep_old_names(__name__, {"DriftSurfParameters": "DriftSurfSettings"})
+keep_old_names(__name__)

@@ -152,4 +152,4 @@ def _ids(isolated: dict[int, float]) -> Ints:
     return np.array(sorted(isolated), dtype=np.int64)
 
 
-keep_old_names(__name__, {"FedDriftParameters": "FedDriftSettings"})
+keep_old_names(__name__)

@@ -108,4 +108,4 @@ class Fielding(Clusterer):
         return found
 
 
-keep_old_names(__name__, {"FieldingParameters": "FieldingSettings"})
+keep_old_names(__name__)

@@ -85,4 +85,4 @@ class Ifca(Clusterer):
         return Assignment.moved(members, num_models, lanes=np.zeros_like(members))
 
 
-keep_old_names(__name__, {"IfcaParameters": "IfcaSettings"})
+keep_old_names(__name__)

@@ -130,4 +130,4 @@ def _masked_model(view: View, row: int) -> Floats32:
     return start
 
 
-keep_old_names(__name__, {"KueParameters": "KueSettings"})
+keep_old_names(__name__)

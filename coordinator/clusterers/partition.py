@@ -160,4 +160,4 @@ def _with_means(reports: Floats, members: Ints, fitted: Fit) -> Partition:
     return Partition(members, means(reports, members, np.zeros((k, reports.shape[1]))), fitted)
 
 
-keep_old_names(__name__, {"PartitionParameters": "PartitionSettings"})
+keep_old_names(__name__)

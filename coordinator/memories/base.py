@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import ClassVar
 
 import numpy as np
 
@@ -16,8 +14,6 @@ from emulator.messages import SampleRanges
 
 class Memory(Part):
     """Base of memories; built with its own frozen settings."""
-
-    old_members: ClassVar[Mapping[str, str]] = {**Part.old_members, "remix": "models_changed"}
 
     def models_changed(self, assignment: Assignment) -> None:
         """The models change: what belongs to an old one passes to its successor."""

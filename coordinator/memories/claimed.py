@@ -89,4 +89,4 @@ class Claimed(Memory):
         return SampleRanges.joined(parts)
 
 
-keep_old_names(__name__, {"ClaimedParameters": "ClaimedSettings"})
+keep_old_names(__name__)

@@ -93,4 +93,4 @@ def _spread(ranges: SampleRanges, rows: Ints, num_rows: int) -> SampleRanges:
     return replace(ranges, offsets=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64))
 
 
-keep_old_names(__name__, {"HeldParameters": "HeldSettings"})
+keep_old_names(__name__)

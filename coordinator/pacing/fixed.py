@@ -39,4 +39,4 @@ class Fixed(Pacing):
         return elapsed_s >= self.settings.duration_s
 
 
-keep_old_names(__name__, {"FixedParameters": "FixedSettings"})
+keep_old_names(__name__)

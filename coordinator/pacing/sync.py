@@ -53,4 +53,4 @@ class Sync(Pacing):
         return True
 
 
-keep_old_names(__name__, {"SyncParameters": "SyncSettings"})
+keep_old_names(__name__)

@@ -112,4 +112,4 @@ class AdaptiveLearningRate(Schedule):
         return min(1.0, averages.ratio / (1 - self.settings.beta3**t) / t)
 
 
-keep_old_names(__name__, {"AdaptiveLearningRateParameters": "AdaptiveLearningRateSettings"})
+keep_old_names(__name__)

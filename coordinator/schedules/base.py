@@ -18,7 +18,6 @@ class Schedule(Part):
     """
 
     sets: ClassVar[frozenset[str]]
-    old_members: ClassVar[Mapping[str, str]] = {**Part.old_members, "settings": "task_settings"}
 
     def observe(self, view: View) -> None:
         """A round's tasks are about to be frozen; `view.models` hold all that came back so far."""

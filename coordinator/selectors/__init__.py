@@ -10,5 +10,4 @@ SELECTORS: Registry[type[Selector]] = Registry("selector", "driftscale.selector"
 
 __all__ = ["SELECTORS", "Candidates", "Selector"]
 
-
-keep_old_names(__name__, {"Pool": "Candidates"})
+keep_old_names(__name__)

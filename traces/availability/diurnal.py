@@ -166,4 +166,4 @@ def _push_apart(device: Ints, start_s: Ints, length_s: Ints, count: Ints, period
     return pushed_s
 
 
-keep_old_names(__name__, {"DiurnalParameters": "DiurnalSettings"})
+keep_old_names(__name__)

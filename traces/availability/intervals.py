@@ -176,4 +176,4 @@ def _plain(table: TableFile, name: str) -> pa.ChunkedArray[Any]:
     return pc.cast(column, column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-keep_old_names(__name__, {"IntervalsParameters": "IntervalsSettings"})
+keep_old_names(__name__)

@@ -162,11 +162,4 @@ def standardised(images: ImageSet) -> ImageSet:
     return ImageSet(pixels, 1.0, images.labels[images.train], images.num_labels, everything, everything[:0])
 
 
-keep_old_names(
-    __name__,
-    {
-        "FolderParameters": "FolderSettings",
-        "LabelSwapsParameters": "LabelSwapsSettings",
-        "LabelSubsetsParameters": "LabelSubsetsSettings",
-    },
-)
+keep_old_names(__name__)

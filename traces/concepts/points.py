@@ -133,4 +133,4 @@ class Sea(Points):
         return (self.positive(points, concept) ^ flipped).astype(np.int64)
 
 
-keep_old_names(__name__, {"SeaParameters": "SeaSettings"})
+keep_old_names(__name__)

@@ -156,4 +156,4 @@ def _single(table: TableFile, name: str) -> Floats32:
     return values.astype(np.float32)
 
 
-keep_old_names(__name__, {"TablesParameters": "TablesSettings"})
+keep_old_names(__name__)

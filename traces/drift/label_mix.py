@@ -177,4 +177,4 @@ def _another(mix: Ints, in_use: Ints, generator: np.random.Generator) -> Ints:
     return in_use[draw]
 
 
-keep_old_names(__name__, {"LabelMixParameters": "LabelMixSettings"})
+keep_old_names(__name__)

@@ -152,4 +152,4 @@ def _table(samples: ConceptSamples, scratch: Path | None) -> EvenTable:
     return table
 
 
-keep_old_names(__name__, {"ConceptsParameters": "ConceptsSettings"})
+keep_old_names(__name__)

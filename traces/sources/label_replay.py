@@ -217,4 +217,4 @@ def _windows(table: TableFile, days: Floats, width: float | None) -> Ints:
     return window
 
 
-keep_old_names(__name__, {"LabelReplayParameters": "LabelReplaySettings"})
+keep_old_names(__name__)

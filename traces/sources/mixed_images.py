@@ -95,10 +95,4 @@ class IdxFolder(MixedImages):
         return read_idx_folder(context.locate(self.settings.folder))
 
 
-keep_old_names(
-    __name__,
-    {
-        "MixedImagesParameters": "MixedImagesSettings",
-        "IdxParameters": "IdxSettings",
-    },
-)
+keep_old_names(__name__)
