@@ -146,14 +146,14 @@ def failing(error: BaseException) -> Callable[..., LocalExecutor]:
 
     def build_failing(*arguments: Any) -> LocalExecutor:
         local = build(*arguments)
-        train = local.train_cohorts
+        train = local.train_groups
 
         def fail(*given: Any) -> Any:
             if next(waves) == 2:
                 raise error
             return train(*given)
 
-        local.train_cohorts = fail  # type: ignore[method-assign]
+        local.train_groups = fail  # type: ignore[method-assign]
         return local
 
     return build_failing
