@@ -161,3 +161,13 @@ class OldUpdates:
         warn_renamed("Updates.mix", "Updates.weighted_sum")
         summed: Floats = self.weighted_sum(weights)  # type: ignore[attr-defined]
         return summed
+
+
+class OldSampleRanges:
+    """What `emulator.messages.SampleRanges` had under other names."""
+
+    @classmethod
+    def side_by_side(cls, *args: Any, **kwargs: Any) -> Any:
+        """As `SampleRanges.joined`."""
+        warn_renamed("SampleRanges.side_by_side", "SampleRanges.joined")
+        return cls.joined(*args, **kwargs)  # type: ignore[attr-defined]

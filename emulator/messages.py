@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Floats32, Ints, weighted_sums
-from emulator.deprecated import OldUpdates, warn_renamed
+from emulator.deprecated import OldSampleRanges, OldUpdates
 
 BYTES_PER_PARAMETER = 4
 BYTES_PER_REPORTED_NUMBER = 4
@@ -45,7 +45,7 @@ class Outcome(IntEnum):
 
 
 @dataclass(frozen=True)
-class SampleRanges:
+class SampleRanges(OldSampleRanges):
     """Slices of the trace table, as CSR over the rows of a request.
 
     `offsets` (rows + 1,) delimits each row's ranges; range j holds the table rows [first[j], last[j]), and
@@ -78,12 +78,6 @@ class SampleRanges:
         filled = last > first
         offsets = np.concatenate(([0], np.cumsum(filled.sum(axis=1)))).astype(np.int64)
         return cls(offsets, first[filled], last[filled], weight[filled])
-
-    @classmethod
-    def side_by_side(cls, parts: Sequence[SampleRanges], weights: Floats | None = None) -> SampleRanges:
-        """As `joined`."""
-        warn_renamed("SampleRanges.side_by_side", "SampleRanges.joined")
-        return cls.joined(parts, weights)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
