@@ -1,1 +1,1 @@
-"""Decisions: who belongs to which model, who takes part, and what becomes of what comes back."""
+"""Decisions: which client belongs to which model, who takes part, and how updates become models."""

@@ -1,4 +1,4 @@
-"""The one product of a clusterer: which models exist, and who belongs to which."""
+"""The result of a clusterer: which models exist, and which clients belong to which."""
 
 from __future__ import annotations
 
@@ -13,40 +13,46 @@ from emulator.deprecated import renamed_fields
 
 @dataclass(frozen=True)
 class Fit:
-    """On what a global clustering rests: on how many clients' reports, fewer than there are where it
-    subsampled, and on the mean silhouette of each number of clusters k that was tried."""
+    """The evidence for a global clustering: numbers of clients used, and the silhouettes compared.
 
-    kmeans_clients: int  # the centres
-    silhouette_clients: int  # how many clusters there are
-    silhouettes: Mapping[int, float | None]  # None: not defined
+    The numbers of clients are smaller than the number of reports where the clusterer subsampled.
+    """
+
+    kmeans_clients: int  # clients that the centres were fitted to
+    silhouette_clients: int  # clients that the number of clusters was chosen from
+    silhouettes: Mapping[int, float | None]  # mean silhouette by number of clusters tried; None: undefined
 
 
 @renamed_fields
 @dataclass(frozen=True)
 class Assignment:
-    """N clients, M_old models in the bank before, M_new after, E parameter vectors from outside it.
+    """The models that exist from now on, and the clients that belong to each.
 
-    Warm start, merge, split, copy and a fresh model are all `mixing`: new = mixing @ concat(old, extra).
+    N clients, M_old models in the bank before, M_new after, E parameter vectors from outside the bank, P
+    parameters. Warm start, merge, split, copy and a fresh model are all expressed by `mixing`:
+    new = mixing @ concat(old, extra).
 
-    A lane is what a quota of participants is drawn from: lane m are the clients that are selected for model
-    m. `lanes` is the lane of each client or visit, wherever it stands; -1 = in none.
+    A lane is a set of clients that a quota of participants is drawn from: lane m holds the clients that are
+    selected for model m. Throughout the project an array named `lanes` holds the lane of each client or
+    visit, -1 = in no lane.
     """
 
     mixing: Floats  # (M_new, M_old + E), rows sum to 1
     extra: Floats32  # (E, P)
-    successor: Ints  # (M_old,) row that carries on the old model's identity, -1 = none
-    members: Ints  # (N, width) models the client's newest data belong to, -1 pads
+    successor: Ints  # (M_old,) the new row that inherits each old model's identity, -1 = none
+    members: Ints  # (N, width) rows of the models that each client's newest data belong to, -1 pads
     lanes: Ints | None = None  # (N,) lane of each client; None: its first model
-    reclustered: bool = False  # everybody was clustered anew: for the log
-    fitted: Fit | None = None  # of a global clustering, also the first: for the log
+    reclustered: bool = False  # a global re-clustering, for the log
+    fitted: Fit | None = None  # the evidence for a global clustering, including the first one, for the log
 
     @property
     def num_models(self) -> int:
+        """M_new."""
         return len(self.mixing)
 
     @property
     def lane_of_client(self) -> Ints:
-        """(N,) the lane of each client, a row of the models; -1: it is in none, and cannot be selected."""
+        """(N,) the lane of each client, a row of the models; -1: in no lane, and so never selected."""
         return self.members[:, 0] if self.lanes is None else self.lanes
 
     @classmethod
@@ -58,12 +64,22 @@ class Assignment:
         lanes: Ints | None = None,
         fitted: Fit | None = None,
     ) -> Assignment:
-        """The first assignment, into an empty bank: every model a copy of `start` (P,), or its row of
-        `start` (num_models, P). `members` (N,) or (N, width)."""
-        alike = start.ndim == 1
+        """The first assignment, for an empty bank.
+
+        Args:
+            members: (N,) or (N, width) rows of the models that each client belongs to, -1 pads.
+            num_models: M_new.
+            start: (P,) the parameters of every model, or (num_models, P) those of each.
+            lanes: (N,) lane of each client, -1 = in no lane; None: its first model.
+            fitted: the evidence for the clustering, for the log.
+
+        Returns:
+            An assignment whose models all come from `extra`.
+        """
+        same_start = start.ndim == 1
         return cls(
-            mixing=np.ones((num_models, 1)) if alike else np.eye(num_models),
-            extra=start[None, :] if alike else start,
+            mixing=np.ones((num_models, 1)) if same_start else np.eye(num_models),
+            extra=start[None, :] if same_start else start,
             successor=np.zeros(0, dtype=np.int64),
             members=_in_columns(members),
             lanes=lanes,
@@ -74,7 +90,17 @@ class Assignment:
     def moved(
         cls, members: Ints, num_models: int, extra: Floats32 | None = None, lanes: Ints | None = None
     ) -> Assignment:
-        """The same models, other members (N,) or (N, width); `extra` (E, P) are new models behind them."""
+        """The same models with other members, and optionally further models after them.
+
+        Args:
+            members: (N,) or (N, width) rows of the models that each client belongs to, -1 pads.
+            num_models: the number of models in the bank, M_old.
+            extra: (E, P) parameters of new models, which become the rows from `num_models` on.
+            lanes: (N,) lane of each client, -1 = in no lane; None: its first model.
+
+        Returns:
+            An assignment in which every old model is its own successor.
+        """
         new = np.zeros((0, 0), dtype=np.float32) if extra is None else extra
         return cls(
             mixing=np.eye(num_models + len(new)),
@@ -86,7 +112,7 @@ class Assignment:
 
     @property
     def changes_models(self) -> bool:
-        """Whether it does more than move clients between the models there are."""
+        """Whether it changes the models of the bank, rather than only moving clients between them."""
         models, sources = self.mixing.shape
         same = models == sources == len(self.successor)
         return not (same and np.array_equal(self.mixing, np.eye(models)))
@@ -95,11 +121,21 @@ class Assignment:
     def reclustered_from(
         cls, old: Ints, new: Ints, num_old: int, num_new: int, fitted: Fit | None = None
     ) -> Assignment:
-        """A global re-clustering from members `old` (N,) to `new` (N,).
+        """A global re-clustering with warm starts.
 
-        A new model is the unweighted mean, over its members, of the model each member had: the old models
-        weighted by the overlap of members (Fielding, algorithm 2). Identity passes to the new cluster of
-        largest total overlap, one to one.
+        A new model is the unweighted mean, over its members, of the model that each member had: the old
+        models weighted by the overlap of members (Fielding, algorithm 2). Identities pass from old to new
+        clusters one to one, by the matching of largest total overlap.
+
+        Args:
+            old: (N,) row of the model that each client belonged to, in [0, num_old).
+            new: (N,) row of the model that it belongs to now; each of [0, num_new) must occur.
+            num_old: M_old.
+            num_new: M_new.
+            fitted: the evidence for the clustering, for the log.
+
+        Returns:
+            An assignment with `reclustered` set.
         """
         pairs = np.bincount(new * num_old + old, minlength=num_new * num_old)
         overlap = pairs.reshape(num_new, num_old).astype(np.float64)
@@ -119,7 +155,7 @@ def _in_columns(members: Ints) -> Ints:
 
 
 def _matched(overlap: Floats) -> Ints:
-    """(num_old,) the new cluster matched with each old one by largest total overlap, -1 where none is."""
+    """(num_old,) the new cluster matched with each old one, by largest total overlap; -1: unmatched."""
     from scipy.optimize import linear_sum_assignment
 
     successor = np.full(overlap.shape[1], -1, dtype=np.int64)

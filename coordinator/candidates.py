@@ -1,4 +1,4 @@
-"""Who could take part now, lane by lane: candidates are drawn without looking at everybody."""
+"""The clients that could take part now, lane by lane, drawn without checking the whole fleet."""
 
 from __future__ import annotations
 
@@ -11,61 +11,88 @@ from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.deprecated import keep_old_names
 
 TRIED_FOR_EACH, SPARE = 6, 16
-"""Clients that are tried for each one wanted, and beyond: mostly enough where a fifth of them is online."""
+"""Clients tried for each one wanted, and in addition: mostly enough where a fifth of them is online."""
 
 SCANNED_SHARE = 1 / 8
-"""A trial of more than this share of a lane looks at all of it."""
+"""Where a trial would exceed this share of a lane, the whole lane is checked instead."""
 
 FIRST_BLOCK = 256
+"""Clients in the first block that `holds` checks; each further block of a lane is twice as large."""
 
-ASKED_AT_ONCE = 4096
-"""Up to this many candidates are looked up together, once: lane by lane costs more."""
+CHECKED_AT_ONCE = 4096
+"""Up to this many clients are checked once, all lanes together: lane by lane costs more."""
 
 
 class Candidates:
-    """The clients that could take part now.
-
-    `ids_by_lane` has the ids of each lane, ascending; `available` says which of some ids are there (online),
-    and is a pure function, so that a client can be asked for at any time and twice.
-    """
+    """The clients that could take part now, by lane."""
 
     def __init__(self, ids_by_lane: Sequence[Ints], available: Callable[[Ints], Bools]) -> None:
+        """Candidates among the clients of some lanes.
+
+        Args:
+            ids_by_lane: the client ids of each lane, ascending.
+            available: (n,) ids -> (n,) which of these clients are online. It must be a pure function, since
+                a client may be checked at any time and repeatedly.
+        """
         self._ids_by_lane = ids_by_lane
         self._available = available
-        self._is_small = sum(map(len, ids_by_lane)) <= ASKED_AT_ONCE
+        self._is_small = sum(map(len, ids_by_lane)) <= CHECKED_AT_ONCE
 
     def __len__(self) -> int:
-        """How many lanes there are."""
+        """The number of lanes."""
         return len(self._ids_by_lane)
 
     def ids(self, lane: int) -> Ints:
-        """The ids of one lane, ascending; looks at all its clients."""
+        """All candidates of one lane; checks every client of it.
+
+        Args:
+            lane: index of the lane, in [0, len(self)).
+
+        Returns:
+            (n,) ids of the clients that are online, ascending.
+        """
         if self._is_small:
             return self._all_ids[lane]
         members = self._ids_by_lane[lane]
         return members[self._available(members)]
 
     def draw(self, lane: int, count: int, generator: np.random.Generator) -> Ints:
-        """`count` of the lane, or all there are: uniform, without replacement, in no order.
+        """A uniform sample of a lane's candidates, without replacement.
 
-        Clients are drawn and those that are not available rejected, until there are enough; where that would
-        take a large part of the lane, all of it is looked at instead. So the cost follows `count` and the
-        share that is online, not the size of the lane.
+        Clients are drawn and those that are offline rejected, until there are enough; where that would take a
+        large part of the lane, the whole lane is checked instead. So the cost depends on `count` and the
+        share of clients online, not on the size of the lane.
+
+        Args:
+            lane: index of the lane, in [0, len(self)).
+            count: the number of candidates wanted.
+            generator: the source of randomness.
+
+        Returns:
+            (n,) ids in arbitrary order; n is `count`, or the number of candidates if that is smaller.
         """
         members = self._ids_by_lane[lane]
         trial = TRIED_FOR_EACH * count + SPARE
         while not self._is_small and trial <= SCANNED_SHARE * len(members):
             tried = members[generator.choice(len(members), size=trial, replace=False)]
-            found = tried[self._available(tried)]
-            if len(found) >= count:
-                return found[:count]
-            # Started over, with more: nothing in it tells one available client from another.
-            trial = 2 * trial * count // (len(found) + 1)
-        found = self.ids(lane)
-        return generator.choice(found, size=min(count, len(found)), replace=False)
+            online = tried[self._available(tried)]
+            if len(online) >= count:
+                return online[:count]
+            # Start over with a larger trial; the sample stays uniform, since only the number of clients
+            # found online decides it.
+            trial = 2 * trial * count // (len(online) + 1)
+        online = self.ids(lane)
+        return generator.choice(online, size=min(count, len(online)), replace=False)
 
     def holds(self, count: int) -> bool:
-        """Whether so many clients are there, over all lanes; looks at no more than it takes to know."""
+        """Whether there are at least `count` candidates over all lanes; checks no more clients than needed.
+
+        Args:
+            count: the number of candidates needed.
+
+        Returns:
+            True if at least `count` clients are online.
+        """
         if self._is_small:
             return sum(map(len, self._all_ids)) >= count
         missing = count
@@ -78,11 +105,11 @@ class Candidates:
 
     @cached_property
     def _all_ids(self) -> list[Ints]:
-        """The ids of all lanes, ascending in each."""
+        """The candidates of each lane, ascending."""
         everyone = np.concatenate([NO_IDS, *self._ids_by_lane])
-        there = self._available(everyone)
+        online = self._available(everyone)
         borders = np.cumsum([len(members) for members in self._ids_by_lane], dtype=np.int64)
-        masks = np.split(there, borders)[:-1]
+        masks = np.split(online, borders)[:-1]
         return [members[mask] for members, mask in zip(self._ids_by_lane, masks, strict=True)]
 
 

@@ -1,7 +1,6 @@
-"""The base of all parts of a method, and the one window through which a part sees facts and asks clients
-requests.
+"""`Part`, the base of all parts of a method, and `View`, all that a part can see and request of clients.
 
-A part holds no clock, and never meets the executor. Facts are free; whatever is asked of clients is
+A part holds no clock and has no access to the executor. Reading facts is free; requests to clients are
 charged in virtual time and bytes.
 """
 
@@ -27,38 +26,39 @@ from emulator.storage.stateful import Stateful
 class Part(Configured, Stateful, ABC):
     """Base of parts; built with its own frozen settings.
 
-    `oracle` declares that it follows the truth: only such a part is told the true concepts, `View.concepts`.
+    `oracle` declares that the part uses the truth: only such a part may read the true concepts,
+    `View.concepts`.
     """
 
     oracle: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
-        """Its class, for errors."""
+        """The name of its class, for error messages."""
         return type(self).__name__
 
 
 @dataclass(frozen=True)
 class ClaimedBy:
-    """The samples that the memory holds of a client for one model, a row of the bank."""
+    """The samples that the memory holds of each client for one model."""
 
-    model: int
+    model: int  # row of the bank
 
 
 Samples = Literal["arrived"] | ClaimedBy
-"""What a request is about: a client's newest arrivals, or what it trains a model on."""
+"""The samples that a request is about: the newest arrivals, or those that the memory holds for a model."""
 
 
 @dataclass(frozen=True)
 class ScoreResponse:
-    """What came back of a request: a row of `scores` for each of `clients`, which are those online."""
+    """The response to a score request: a row of `scores` for each client that responded."""
 
-    clients: Ints
+    clients: Ints  # (n,) ids, ascending
     scores: Scores
 
 
 class ScoreRequest(Protocol):
-    """How clients are asked to score models."""
+    """Signature of a request to clients to score models."""
 
     def __call__(
         self,
@@ -68,18 +68,28 @@ class ScoreRequest(Protocol):
         metrics: frozenset[Metric] = ...,
         limit: int | None = ...,
     ) -> ScoreResponse:
-        """Each client of `clients` (ascending) scores every row of `models` on its own `samples`.
+        """Each of `clients` scores every one of `models` on its own `samples`.
 
-        At most `limit` samples over all clients, shared in proportion to what each holds, and drawn. Offline
-        clients are missing from the answer. Charged: the models down that the client does not hold already,
-        a forward pass of each, and the sums up.
+        Each client that responds is charged: the download of the models that it does not hold already, a
+        forward pass of its samples through every model, and the upload of the sums.
+
+        Args:
+            clients: (n,) client ids, ascending.
+            models: (m,) rows of the bank.
+            samples: the samples of each client that are scored.
+            metrics: the sums to compute; by default `correct` alone.
+            limit: the most samples over all clients, shared in proportion to what each holds and drawn at
+                random; None: all samples.
+
+        Returns:
+            The scores of the clients that are online and have samples to score; the others are missing.
         """
         ...
 
 
 @dataclass(frozen=True)
 class View:
-    """What is true at one moment of a run. N clients, M models, P parameters, D numbers in a report."""
+    """The facts of one moment of a run. N clients, M models, P parameters, D numbers in a report."""
 
     round: int
     step: int  # data step
@@ -91,45 +101,61 @@ class View:
     model_ids: Ints  # (M,)
     layout: Mapping[str, Segment]  # where each tensor of a model lies
     reports: Floats  # (N, D) last reported representation, NaN = never reported
-    drift: Mapping[str, Bools]  # detector name -> (N,) since the clusterer was last asked
-    changed: Ints  # ids of clients with new data that are heard now: empty but when data arrived
+    drift: Mapping[str, Bools]  # detector name -> (N,) clients it found drifted; empty except in `on_data`
+    changed: Ints  # ids of the clients whose new data are heard of now; empty except in `on_data`
     participants: Ints  # ids picked this round; empty until then
-    updates: Updates | None  # what came back this round; None until then
-    truth: Callable[[], Ints | None]  # what `concepts` gives
-    initial: Callable[[int], Floats32]  # (P,) the number-th initialisation of this seed; 0 is the shared one
-    held: Callable[[Ints], SampleRanges]  # training samples each client holds now
-    arrived: Callable[[Ints, int, int], SampleRanges]  # of these, what arrived in data steps [first, last]
+    updates: Updates | None  # the updates received this round; None until then
+    truth: Callable[[], Ints | None]  # the implementation of `concepts`
+    initial: Callable[[int], Floats32]  # number -> (P,) that initialisation of this seed; 0 is the shared one
+    held: Callable[[Ints], SampleRanges]  # client ids -> the training samples each holds now
+    arrived: Callable[[Ints, int, int], SampleRanges]  # ids, first, last -> those of data steps [first, last]
     claimed: Callable[[], Ints]  # (M,) samples that the memory holds for each model, over all clients
     score: ScoreRequest  # a request to clients
-    log_trigger: Callable[[Trigger], None]  # says in the log why everybody was, or was not, clustered anew
+    log_trigger: Callable[[Trigger], None]  # logs why a global re-clustering did, or did not, happen
 
     @property
     def concepts(self) -> Ints | None:
-        """(N,) the true concept of each client's newest samples; None where the trace does not know it.
+        """(N,) the true concept of each client's newest samples; None if the trace has no concepts.
 
-        RunError for a part that does not declare itself an oracle.
+        Raises:
+            RunError: the part does not declare `oracle = True`.
         """
         return self.truth()
 
     @property
     def drifted(self) -> Ints:
-        """Ids, ascending, of the clients that some detector found drifted."""
-        found = [flags for flags in self.drift.values() if flags.any()]
-        return np.flatnonzero(np.logical_or.reduce(found)) if found else NO_IDS
+        """Ids, ascending, of the clients that at least one detector found drifted."""
+        drifted = [flags for flags in self.drift.values() if flags.any()]
+        return np.flatnonzero(np.logical_or.reduce(drifted)) if drifted else NO_IDS
 
     @property
     def members(self) -> Ints:
-        """(N, width) the present members; there must be an assignment."""
+        """(N, width) the members of the assignment in force, as `Assignment.members`; there must be one."""
         assert self.assignment is not None
         return self.assignment.members
 
     def rng(self, purpose: str, *key: int) -> np.random.Generator:
-        """A stream of this part's own: keyed by the purpose, the round and `key`."""
+        """A random stream keyed by the purpose, the round and `key`.
+
+        Args:
+            purpose: the name of the stream; two draws with the same purpose, round and key are equal.
+            key: further integers, such as a client id.
+
+        Returns:
+            A generator at the start of that stream.
+        """
         return self.streams.generator(purpose, self.round, *key)
 
     def rngs(self, purpose: str, key: Ints) -> Iterator[np.random.Generator]:
-        """The streams `rng(purpose, k)` for each k of `key` (n,), in turn: each is good until the next is
-        asked for. Cheaper than as many calls."""
+        """The streams `rng(purpose, k)` for each k of `key`, at a lower cost than n calls.
+
+        Args:
+            purpose: the name of the streams.
+            key: (n,) integers.
+
+        Returns:
+            An iterator over n generators, each of which is valid until the iterator advances.
+        """
         return generators(self.streams.keys(purpose, self.round, key))
 
 
