@@ -1,4 +1,4 @@
-"""The protocol of aggregators: new models from updates."""
+"""The protocol of aggregators: how updates make new models."""
 
 from __future__ import annotations
 
@@ -13,13 +13,30 @@ class Aggregator(Part):
     """Base of aggregators; built with its own frozen settings."""
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
-        """(M, n) what `aggregate` will weigh the updates of n tasks by, once, if all of them are finite; None
-        where it does otherwise, or cannot say before they are trained.
+        """The weights `aggregate` will use, if they are known before the tasks are trained.
 
-        Said beforehand, since executors elsewhere then send sums instead of updates, at once.
+        An executor with several ranks then exchanges weighted sums, at once, instead of updates.
+
+        Args:
+            model: (n,) bank id of each task's model.
+            num_samples: (n,) training samples of each task.
+            view: the facts of this moment.
+
+        Returns:
+            (M, n) the argument of the one `updates.weighted_sum` that `aggregate` calls if all updates are
+            finite; None (the default) if it does something else, or if the weights depend on the updates.
         """
         return None
 
     @abstractmethod
     def aggregate(self, updates: Updates, view: View) -> Floats32:
-        """(M, P) the bank's models after `updates`; a model without updates stays as it is."""
+        """The models of the bank after a server step.
+
+        Args:
+            updates: the finite updates of completed visits, a row per task; a task of a client without
+                samples has `num_samples` 0.
+            view: the facts of this moment; `view.models` (M, P) are the models before the step.
+
+        Returns:
+            (M, P) float32; the row of a model without updates is unchanged.
+        """

@@ -1,4 +1,4 @@
-"""The protocol of detectors: which clients drifted."""
+"""The protocol of drift detectors: which clients drifted since their last report."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ class Detector(Part):
 
     @abstractmethod
     def detect(self, signal: Floats, last: Floats) -> Bools:
-        """(n,) which clients drifted: `signal` (n, D) against what each measured at its `last` report (n, D).
+        """Which of n clients drifted since their last report.
 
-        The rows are clients that have reported before, in no order that a detector may rely on; the others
-        report without being asked.
+        The rows are clients that have reported before, in an arbitrary order; clients that have not are not
+        tested, but always report.
+
+        Args:
+            signal: (n, D) the representation that each client measures now.
+            last: (n, D) the representation that it reported last.
+
+        Returns:
+            (n,) bools.
         """

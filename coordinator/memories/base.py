@@ -16,21 +16,61 @@ class Memory(Part):
     """Base of memories; built with its own frozen settings."""
 
     def models_changed(self, assignment: Assignment) -> None:
-        """The models change: what belongs to an old one passes to its successor."""
+        """Called when the models change: claims on an old model pass to its successor.
+
+        Args:
+            assignment: the assignment that is applied now; its `successor` (M_old,) maps old rows to new.
+        """
 
     def claim(self, view: View) -> None:
-        """The newest arrivals of every client belong to its members of now."""
+        """Claim the newest arrivals of every client for the models that it belongs to now.
+
+        Called when a round is opened, and after participants were moved; a claim replaces an earlier one of
+        the same data step.
+
+        Args:
+            view: the facts of this moment; `view.members` (N, width) are the present members.
+        """
 
     @abstractmethod
     def samples(self, clients: Ints, model: int, view: View) -> SampleRanges:
-        """What each of `clients` holds for row `model` of the bank; no range where it holds nothing."""
+        """The samples that each client holds for one model.
+
+        Args:
+            clients: (n,) ids, ascending.
+            model: row of the bank.
+            view: the facts of this moment.
+
+        Returns:
+            One row per client, without ranges for a client that holds no samples for the model.
+        """
 
     @abstractmethod
     def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
-        """Of participants `clients` (ascending): client and model row of each pair, sorted; its samples."""
+        """The (client, model) pairs that train, and their samples.
+
+        Args:
+            clients: (n,) ids of participants, ascending.
+            view: the facts of this moment.
+
+        Returns:
+            client: (pairs,) id of each pair's client; pairs are sorted by client, then model.
+            model: (pairs,) row of the bank.
+            samples: one row per pair, each with at least one sample.
+        """
 
     def trains(self, clients: Ints, view: View) -> Bools:
-        """(n,) whether each of `clients`, distinct and in any order, has a pair in `rows`: only such a client
-        is a candidate. Between two data steps it changes with `view.members` alone, never with the round."""
-        found, _, _ = self.rows(np.sort(clients), view)
-        return np.isin(clients, found)
+        """Whether each client has something to train, that is, a pair in `rows`; others are no candidates.
+
+        Within a data step the result may depend on `view.members`, but not on the round: it is evaluated once
+        per assignment and data step.
+
+        Args:
+            clients: (n,) distinct ids in any order.
+            view: the facts of this moment.
+
+        Returns:
+            (n,) bools.
+        """
+        training, _, _ = self.rows(np.sort(clients), view)
+        return np.isin(clients, training)

@@ -1,5 +1,6 @@
-"""The protocol of pacing: when visits are opened, when they are abandoned, and when a round closes. Pure
-rules over counts per lane.
+"""The protocol of pacings: when visits are opened and abandoned, and when a round closes.
+
+A pacing is a set of pure rules over counts per lane.
 """
 
 from __future__ import annotations
@@ -19,18 +20,25 @@ from emulator.proportions import exact, largest_remainder
 
 @dataclass(frozen=True)
 class CohortSize:
-    """How many visits a round wants. `rounding` of an over-committed lane: up, or down as FedScale does.
+    """The number of visits that a round wants, and by how much more is sent out.
 
-    Up is in exact decimals, so that 50 x 1.1 is 55. Down is FedScale's `int(over_commit * M)` to the letter:
-    100 x 1.15 is 114 there, since the product falls short of 115 in floating point.
+    Rounding up is in exact decimals, so that 50 x 1.1 is 55. Rounding down is literally FedScale's
+    `int(over_commit * M)`: 100 x 1.15 is 114 there, since the product falls short of 115 in floating point.
     """
 
     participants: int
-    over_commit: float = 1.0
-    rounding: Literal["up", "down"] = "up"
+    over_commit: float = 1.0  # factor, at least 1
+    rounding: Literal["up", "down"] = "up"  # of a lane's over-committed quota; down as FedScale does
 
     def over_committed(self, quota: int) -> int:
-        """`over_commit` x `quota`, rounded."""
+        """The number of visits to open for a lane's quota.
+
+        Args:
+            quota: the visits that the lane is to have absorbed.
+
+        Returns:
+            `over_commit` x `quota`, rounded.
+        """
         if self.rounding == "down":
             return int(self.over_commit * quota)
         return math.ceil(exact(self.over_commit) * quota)
@@ -39,36 +47,44 @@ class CohortSize:
 class Pacing(Part):
     """Base of pacings; built with its own frozen settings and the cohort's size.
 
-    It holds no clock and counts nothing: each method is a pure function of what it is given. Columns are
-    (lanes,). `full` and `absorbs` are asked about several instants at once, one a row: `out` and `back` are
-    (n, lanes), `elapsed_s` is (n, 1), and the answer is bool, (n, lanes) or, for all lanes alike, (n, 1).
+    It holds no clock and keeps no counts: each method is a pure function of its arguments and the settings.
+    `full` and `absorbs` are evaluated for n instants at once, one per row.
 
-    `out`: visits that are out; `back`: visits that have returned since the last server step; `elapsed_s`:
-    virtual seconds since the visits were sent out.
+    `cancels`: whether the visits still out in a full lane are abandoned. `deadline_s`: the elapsed time, in
+    virtual seconds, at which `full` and `absorbs` are evaluated once more although no visit ends; None: there
+    is no such time. A visit that returns at exactly that instant has returned before it.
 
-    `cancels` says whether what is still out in a full lane is abandoned. `deadline_s` is the elapsed time at
-    which `full` and `absorbs` are asked again, though no visit ends; None: at no time. What arrives at that
-    very instant has arrived before it.
-
-    This version has one dispatch and one server step a round: a pacing that asks for another is refused by
-    name, with a RunError.
+    This version has one dispatch and one server step per round: a pacing that wants another is refused with
+    a RunError that names it.
     """
 
     cancels: ClassVar[bool] = True
     deadline_s: float | None = None
 
     def __init__(self, settings: Settings, cohort: CohortSize) -> None:
+        """A pacing for cohorts of the given size.
+
+        Args:
+            settings: an instance of the class's `Settings`.
+            cohort: participants per round, and over-commitment.
+        """
         super().__init__(settings)
         self.cohort = cohort
 
     def quota(self, sizes: Ints) -> Ints:
-        """Visits each lane is to have absorbed, for lanes of `sizes` clients.
+        """The visits that each lane is to have absorbed.
 
         By default participants are shared over the lanes in proportion to their clients, by largest
-        remainder, and at least one each as long as there are enough.
+        remainder, with at least one for each lane that has clients, as long as there are enough.
+
+        Args:
+            sizes: (lanes,) clients in each lane that have something to train.
+
+        Returns:
+            (lanes,) numbers of visits.
         """
         quota = largest_remainder(self.cohort.participants, sizes)
-        # A cluster that no quota falls to would never be trained again: it takes one of the largest quota.
+        # A cluster without a quota would never be trained again: it takes one from the largest quota.
         for lane in np.flatnonzero((quota == 0) & (sizes > 0)):
             if quota.max() > 1:
                 quota[quota.argmax()] -= 1
@@ -76,23 +92,61 @@ class Pacing(Part):
         return quota
 
     def opens(self, quota: Ints, sizes: Ints, out: Ints, back: Ints) -> Ints:
-        """Visits to open now. By default the over-committed quota while no visit is out or back."""
+        """The visits to open now: by default the over-committed quota while no visit is out or back.
+
+        Args:
+            quota: (lanes,) as returned by `quota`.
+            sizes: (lanes,) clients in each lane that have something to train.
+            out: (lanes,) visits that are out.
+            back: (lanes,) visits that have returned since the last server step.
+
+        Returns:
+            (lanes,) numbers of visits.
+        """
         if out.any() or back.any():
             return np.zeros_like(quota)
         return np.array([self.cohort.over_committed(int(count)) for count in quota], dtype=np.int64)
 
     @abstractmethod
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
-        """Lanes that wait for nothing more."""
+        """Whether each lane waits for no further visit.
+
+        Args:
+            quota: (lanes,) as returned by `quota`.
+            out: (n, lanes) visits that are out at each of n instants.
+            back: (n, lanes) visits that have returned since the last server step.
+            elapsed_s: (n, 1) virtual seconds since the visits were sent out.
+
+        Returns:
+            (n, lanes) bools; or (n, 1) where all lanes are alike.
+        """
 
     @abstractmethod
     def absorbs(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
-        """Lanes whose returned visits make a server step now."""
+        """Whether the returned visits of each lane make a server step now.
+
+        Args:
+            quota: (lanes,) as returned by `quota`.
+            out: (n, lanes) visits that are out at each of n instants.
+            back: (n, lanes) visits that have returned since the last server step.
+            elapsed_s: (n, 1) virtual seconds since the visits were sent out.
+
+        Returns:
+            (n, lanes) bools; or (n, 1) where all lanes are alike. In this version all lanes in which visits
+            were opened must agree.
+        """
 
     def closes(self, absorbed: int, elapsed_s: float) -> bool:
-        """Whether the round is over, after a server step, with `absorbed` visits absorbed in it.
+        """Whether the round is over after a server step.
 
-        In this version a round has one step, and any answer but True ends the run: a pacing whose step may
-        come with fewer than `participants` back, as after a drop-out, overrides it.
+        In this version a round has one step, and False ends the run with a RunError: a pacing that may make
+        its step with fewer than `participants` visits back, as after a drop-out, overrides this method.
+
+        Args:
+            absorbed: visits absorbed in this round.
+            elapsed_s: virtual seconds since the visits were sent out.
+
+        Returns:
+            By default whether `participants` visits were absorbed.
         """
         return absorbed >= self.cohort.participants

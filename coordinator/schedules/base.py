@@ -1,4 +1,4 @@
-"""The protocol of schedules: the numbers of each task."""
+"""The protocol of schedules: the settings of each task, such as its learning rate."""
 
 from __future__ import annotations
 
@@ -13,17 +13,31 @@ from emulator.arrays import Floats, Ints
 class Schedule(Part):
     """Base of schedules; built with its own frozen settings.
 
-    `sets` names the settings it decides: `learning_rate`, `local_steps` or `batch_size`. No two schedules of
-    an arm may set the same.
+    `sets` names the task settings that it decides: `learning_rate`, `local_steps` or `batch_size`. No two
+    schedules of an arm may decide the same one.
     """
 
     sets: ClassVar[frozenset[str]]
 
     def observe(self, view: View) -> None:
-        """A round's tasks are about to be frozen; `view.models` hold all that came back so far."""
+        """Called once per round, before `task_settings`.
+
+        Args:
+            view: the facts at dispatch; `view.models` contain all updates aggregated so far.
+        """
 
     @abstractmethod
     def task_settings(
         self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
     ) -> Mapping[str, Floats]:
-        """(n,) for each name in `sets`: of tasks of `client` on row `model`, otherwise as in `base`."""
+        """The settings of a round's n tasks that this schedule decides.
+
+        Args:
+            client: (n,) the client of each task.
+            model: (n,) the row of the bank that each task trains.
+            base: (n,) arrays by name, the settings of the round that hold without any schedule.
+            view: the facts at dispatch.
+
+        Returns:
+            (n,) an array for each name in `sets`.
+        """

@@ -1,4 +1,4 @@
-"""The protocol of selectors: who takes part."""
+"""The protocol of selectors: which clients take part in a round."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ class Selector(Part):
 
     @abstractmethod
     def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
-        """Ids, ascending and distinct: of each lane, `wanted` (lanes,) clients, or all there are.
+        """The participants of a round.
 
-        What it asks clients through `view` delays the visits until the slowest answer.
+        Requests to clients through `view` delay the visits until the slowest response.
+
+        Args:
+            candidates: the clients that could take part now, by lane.
+            wanted: (lanes,) participants wanted from each lane.
+            view: the facts of this moment, and requests to clients.
+
+        Returns:
+            (n,) distinct ids, ascending: of each lane `wanted` candidates, or all if there are fewer. The
+            run ends with a RunError if the array is empty, not ascending, or names a client of no lane.
         """
