@@ -1,4 +1,4 @@
-"""Base of aggregators that look at each parameter by itself, over all updates of a model."""
+"""Base of coordinate-wise aggregators: each parameter by itself, over all updates of a model."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from emulator.arrays import Floats, Floats32
 from emulator.messages import Updates
 
 AT_ONCE = 4_000_000
-"""Numbers of the updates that are looked at together; bounds memory, and changes no result."""
+"""Numbers of the updates that are processed together; bounds memory, and changes no result."""
 
 
 class ByCoordinate(Aggregator):
-    """Moves each parameter of a model by a centre of what its updates say of it; all of them count alike.
+    """Moves each parameter of a model by a centre of its values in the model's updates, equally weighted.
 
-    Updates of clients without samples are left out: they say nothing.
+    Updates of clients without samples are left out: they carry no information.
     """
 
     @abstractmethod
@@ -38,8 +38,8 @@ class ByCoordinate(Aggregator):
         for first in range(0, num_parameters if any(map(len, members)) else 0, width):
             columns = slice(first, min(first + width, num_parameters))
             slab = updates.rows(columns)
-            for row, own in enumerate(members):
-                if len(own) > 0:
-                    moved = view.models[row, columns] + self.centre(slab[own])
+            for row, of_model in enumerate(members):
+                if len(of_model) > 0:
+                    moved = view.models[row, columns] + self.centre(slab[of_model])
                     models[row, columns] = moved.astype(np.float32)
         return models

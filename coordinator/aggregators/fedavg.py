@@ -1,4 +1,4 @@
-"""The weighted mean of what came back."""
+"""Federated averaging: the weighted mean of the updates."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from emulator.plugins import Settings
 
 
 class FedAvgSettings(Settings):
-    """How much each update counts."""
+    """The weight of each update."""
 
     weighting: Literal["samples", "uniform"] = Field(
         "samples",
-        description="by the samples a client holds (McMahan et al. 2017), or alike (FedScale, Fielding)",
+        description="by the samples a client holds (McMahan et al. 2017), or equal (FedScale, Fielding)",
     )
 
 
@@ -28,6 +28,14 @@ class FedAvg(Aggregator):
     """The weighted mean of the updates, model by model.
 
     model += sum_c p_c update_c, with p_c = n_c / sum n, or 1 / participants.
+
+    Two updates of the model with id 4, from 1 and 3 samples, and one of the model with id 9:
+
+    >>> from types import SimpleNamespace
+    >>> view = SimpleNamespace(model_ids=np.array([4, 9]))
+    >>> FedAvg(FedAvgSettings()).weights(np.array([4, 4, 9]), np.array([1, 3, 7]), view)
+    array([[0.25, 0.75, 0.  ],
+           [0.  , 0.  , 1.  ]])
     """
 
     Settings = FedAvgSettings
@@ -44,7 +52,7 @@ class FedAvg(Aggregator):
 def mean_weights(
     model: Ints, num_samples: Ints, view: View, weighting: Literal["samples", "uniform"]
 ) -> Floats:
-    """(M, n) what each of n updates weighs in the mean of its model's; they sum to 1, or are all 0."""
+    """(M, n) the weight of each of n updates in the mean of its model; a row sums to 1, or is all 0."""
     share = num_samples if weighting == "samples" else np.ones(len(model))
     weights = np.where(model == view.model_ids[:, None], share, 0.0)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)

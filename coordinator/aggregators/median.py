@@ -1,4 +1,4 @@
-"""The coordinate-wise median of what came back."""
+"""The coordinate-wise median of the updates."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from emulator.plugins import NoSettings
 
 
 class Median(ByCoordinate):
-    """Each parameter moves by the median of the updates, all of them alike.
+    """Each parameter moves by the unweighted median of the updates.
 
-    model_k += median_c update_c,k; of an even number, the mean of the two in the middle. No update, however
-    large, moves a parameter further than the honest ones span, while less than half of them are false.
+    model_k += median_c update_c,k; of an even number of updates, the mean of the two in the middle. As long
+    as less than half of the updates are false, no update, however large, moves a parameter beyond the range
+    of the honest ones.
 
     Yin, Chen, Ramchandran and Bartlett, "Byzantine-Robust Distributed Learning: Towards Optimal Statistical
-    Rates", ICML 2018, Definition 1: there of gradients, here of what local training came to.
+    Rates", ICML 2018, Definition 1: there of gradients, here of the updates of local training.
     """
 
     Settings = NoSettings
@@ -30,6 +31,6 @@ class Median(ByCoordinate):
         upper = len(values) // 2
         lower = (len(values) - 1) // 2
         values.partition((lower, upper), axis=0)
-        # In double precision: the sum of two large numbers may be no float32.
+        # In double precision: the sum of two large numbers may overflow float32.
         centre: Floats = (values[lower].astype(np.float64) + values[upper]) / 2
         return centre

@@ -1,4 +1,4 @@
-"""The weighted mean of what came back, with none of it longer than allowed."""
+"""The weighted mean of the updates, each clipped to a maximal norm."""
 
 from __future__ import annotations
 
@@ -18,26 +18,36 @@ from emulator.plugins import Settings
 
 
 class NormClipSettings(Settings):
-    """How long an update may be, and how much each counts."""
+    """The maximal norm of an update, and the weight of each."""
 
     max_norm: PositiveFactor | None = Field(
-        None, description="longest update; without it, the median of a model's updates, round by round"
+        None, description="maximal norm; without it, the median norm of a model's updates in each round"
     )
     weighting: Literal["samples", "uniform"] = Field(
-        "samples", description="by the samples a client holds, or alike"
+        "samples", description="by the samples a client holds, or equal"
     )
 
 
 class NormClip(Aggregator):
     """The weighted mean of the updates, of which long ones are shortened first.
 
-    model += sum_c p_c update_c min(1, max_norm / |update_c|), with the p_c of `fedavg`. So no update has more
-    than a bounded influence, but that of many false ones which point the same way adds up.
+    model += sum_c p_c update_c min(1, max_norm / |update_c|), with the p_c of `fedavg`. So the influence of
+    one update is bounded, but that of many false updates in the same direction adds up.
 
     Sun, Kairouz, Suresh and McMahan, "Can You Really Backdoor Federated Learning?", 2019, norm thresholding:
-    there the norm is given. Where it is not, it is the median norm of those of the model's updates that have
-    samples behind them: it follows training as steps become shorter, and every second update at least stays
-    as it is.
+    there the norm is given. Without `max_norm` it is the median norm of the model's updates, without those of
+    clients that have no samples: it shrinks with the steps of training, and at least half of these updates
+    are left unchanged.
+
+    The update (30, 40) of norm 50 is shortened to (3, 4); (0, 2) stays, and the mean of both is taken:
+
+    >>> from types import SimpleNamespace
+    >>> from emulator.messages import ArrayUpdates
+    >>> delta, ones = np.array([[30, 40], [0, 2]], dtype=np.float32), np.ones(2, dtype=np.int64)
+    >>> updates = ArrayUpdates(np.arange(2), model=ones, num_samples=ones, num_steps=ones, delta=delta)
+    >>> view = SimpleNamespace(models=np.zeros((1, 2)), model_ids=np.array([1]))
+    >>> NormClip(NormClipSettings(max_norm=5)).aggregate(updates, view)
+    array([[1.5, 3. ]], dtype=float32)
     """
 
     Settings = NormClipSettings
@@ -45,22 +55,21 @@ class NormClip(Aggregator):
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         weights = mean_weights(updates.model, updates.num_samples, view, self.settings.weighting)
-        return (view.models + updates.weighted_sum(weights * self._kept_share(updates, view))).astype(
-            np.float32
-        )
+        clipped = updates.weighted_sum(weights * self._factors(updates, view))
+        return (view.models + clipped).astype(np.float32)
 
-    def _kept_share(self, updates: Updates, view: View) -> Floats:
-        """(n,) what each update is multiplied by."""
+    def _factors(self, updates: Updates, view: View) -> Floats:
+        """(n,) the factor, at most 1, by which each update is shortened."""
         norms = updates.norms()
         longest = np.full(len(updates), np.inf if self.settings.max_norm is None else self.settings.max_norm)
         for model in view.model_ids if self.settings.max_norm is None else ():
-            own = updates.model == model
-            sampled = own & (updates.num_samples > 0)
+            of_model = updates.model == model
+            sampled = of_model & (updates.num_samples > 0)
             if sampled.any():
-                longest[own] = np.median(norms[sampled])
-        share = np.ones(len(updates))
-        np.divide(longest, norms, out=share, where=norms > longest)
-        return share
+                longest[of_model] = np.median(norms[sampled])
+        factors = np.ones(len(updates))
+        np.divide(longest, norms, out=factors, where=norms > longest)
+        return factors
 
 
 keep_old_names(__name__)

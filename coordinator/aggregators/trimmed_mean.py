@@ -1,4 +1,4 @@
-"""The coordinate-wise trimmed mean of what came back."""
+"""The coordinate-wise trimmed mean of the updates."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from emulator.proportions import exact
 
 
 class TrimmedMeanSettings(Settings):
-    """How much is left out."""
+    """The share of the updates that is left out."""
 
     trim: ShareBelowHalf = Field(
-        0.1, description="share of the updates left out at each end, of each parameter"
+        0.1, description="share of the updates left out at each end, for each parameter"
     )
 
 
 class TrimmedMean(ByCoordinate):
-    """Each parameter moves by the mean of the updates without the largest and the smallest, all alike.
+    """Each parameter moves by the unweighted mean of the updates without the largest and the smallest.
 
-    model_k += mean of what is left of update_c,k over c without its floor(trim n) smallest and as many
-    largest values. It withstands as many false updates as are left out at one end.
+    model_k += mean over c of update_c,k without its floor(trim n) smallest and as many largest values. It
+    withstands as many false updates as are left out at one end.
 
     Yin, Chen, Ramchandran and Bartlett, "Byzantine-Robust Distributed Learning: Towards Optimal Statistical
-    Rates", ICML 2018, Definition 2: there `trim` n is taken to be a whole number, and the mean is of
-    gradients. Here it is rounded down: of fewer than 1 / `trim` updates, as small clusters have, none is left
-    out.
+    Rates", ICML 2018, Definition 2: there `trim` n is assumed to be a whole number, and the mean is
+    of gradients. Here it is rounded down: of fewer than 1 / `trim` updates, as in small clusters, no update
+    is left out.
     """
 
     Settings = TrimmedMeanSettings

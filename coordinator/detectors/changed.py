@@ -1,4 +1,4 @@
-"""Any change is drift."""
+"""The detector for which any change of the representation is a drift."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from emulator.plugins import NoSettings
 
 
 class Changed(Detector):
-    """Fielding's test for label histograms: any difference from the one last reported."""
+    """Fielding's test for label histograms: any difference from the histogram reported last.
+
+    >>> import numpy as np
+    >>> signal = np.array([[0.5, 0.5], [0.4, 0.6]])
+    >>> Changed(NoSettings()).detect(signal, last=np.array([[0.5, 0.5], [0.5, 0.5]]))
+    array([False,  True])
+    """
 
     Settings = NoSettings
 

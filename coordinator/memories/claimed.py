@@ -1,7 +1,8 @@
 """A client trains a model on the samples that were claimed for it: FedDrift's W.
 
-FedDrift, algorithm 1: W[t][m][c] says that what reached client c at data step t belongs to model m. A client
-that moved on keeps training its former model on its former samples, while that model has a member.
+FedDrift, algorithm 1: W[t][m][c] states that the samples that reached client c at data step t belong to model
+m. A client that moved to another model keeps training its former model on its former samples, as long as that
+model has a member.
 """
 
 from __future__ import annotations
@@ -20,18 +21,34 @@ from emulator.plugins import Settings
 
 
 class ClaimedSettings(Settings):
-    """How far back claims reach."""
+    """The age up to which claims are kept."""
 
     window: Count | None = Field(
-        None, description="keep the claims of so many newest data steps; none: of all"
+        None, description="number of newest data steps whose claims are kept; without it, all"
     )
 
 
 class Claimed(Memory):
-    """Each model trains on the samples claimed for it, step by step; models without members rest.
+    """Each model trains on the samples claimed for it, step by step; a model without members does not train.
 
-    State: for each data step in the window, in order, (N, M) which rows of the bank each client's arrivals of
-    that step are claimed for. A batch never mixes steps.
+    A batch never mixes steps. State: for each data step in the window, in order, (N, M) which rows of the
+    bank each client's arrivals of that step are claimed for.
+
+    Client 0 moves from model 0 to model 1 at step 1. It now trains both, each on the one sample that arrived
+    while it belonged to that model; model 0 is still active, since client 1 belongs to it.
+
+    >>> from types import SimpleNamespace
+    >>> def arrived(clients, first_step, last_step):
+    ...     return SampleRanges.one_each(10 * clients + first_step, 10 * clients + last_step + 1)
+    >>> memory = Claimed(ClaimedSettings())
+    >>> for step, members in enumerate([[[0], [0]], [[1], [0]]]):
+    ...     view = SimpleNamespace(
+    ...         step=step, members=np.array(members), model_ids=np.array([0, 1]), arrived=arrived
+    ...     )
+    ...     memory.claim(view)
+    >>> client, model, samples = memory.rows(np.array([0]), view)
+    >>> client, model, samples.rows(0), samples.rows(1)
+    (array([0, 0]), array([0, 1]), array([0]), array([1]))
     """
 
     Settings = ClaimedSettings
@@ -43,7 +60,7 @@ class Claimed(Memory):
         self._claims: dict[int, Bools] = {}
 
     def models_changed(self, assignment: Assignment) -> None:
-        """Claims of an old model pass to its successor (of several, their union); a new model has none."""
+        """Claims of an old model pass to its successor (of several, the union); a new model has no claims."""
         for step, old in self._claims.items():
             new = np.zeros((len(old), assignment.num_models), dtype=bool)
             for row, successor in enumerate(assignment.successor.tolist()):
@@ -52,7 +69,7 @@ class Claimed(Memory):
             self._claims[step] = new
 
     def claim(self, view: View) -> None:
-        """The arrivals of the present step belong to the members of now, whatever was claimed this step."""
+        """Claim the arrivals of the present step for the present members, replacing claims of this step."""
         members = view.members
         claims = np.zeros((len(members), len(view.model_ids)), dtype=bool)
         client, column = np.nonzero(members >= 0)
@@ -60,25 +77,25 @@ class Claimed(Memory):
         self._claims[view.step] = claims
         if self.settings.window is not None:
             oldest = view.step - self.settings.window + 1
-            self._claims = {step: kept for step, kept in self._claims.items() if step >= oldest}
+            self._claims = {step: claims for step, claims in self._claims.items() if step >= oldest}
 
     def samples(self, clients: Ints, model: int, view: View) -> SampleRanges:
         return self._ranges(clients, np.arange(len(clients)), np.full(len(clients), model), view)
 
     def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
-        """Pairs of a client and each active model, one with a member now, for which it holds samples."""
+        """Pairs of a client and an active model, one that has a member now, with samples claimed for it."""
         active = np.isin(np.arange(len(view.model_ids)), view.members)
         claimed = np.zeros((len(clients), len(active)), dtype=bool)
         for claims in self._claims.values():
             claimed |= claims[clients]
         which, model = np.nonzero(claimed & active)
         samples = self._ranges(clients, which, model, view)
-        # What was claimed may have expired since.
+        # Claimed samples may have expired since.
         filled = np.flatnonzero(samples.counts() > 0)
         return clients[which[filled]], model[filled].astype(np.int64), samples.take(filled)
 
     def _ranges(self, clients: Ints, which: Ints, model: Ints, view: View) -> SampleRanges:
-        """Of pairs of a client, `clients[which]`, and a `model`: a range for each step claimed for it."""
+        """For each pair of a client, `clients[which]`, and a `model`, a range for each step claimed."""
         nothing = np.zeros(len(which), dtype=np.int64)
         parts = [SampleRanges.one_each(nothing, nothing)]
         for step, claims in self._claims.items():

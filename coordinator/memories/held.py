@@ -1,4 +1,4 @@
-"""A client trains its member models on what it holds: all of it, or the newest data steps, by age or not."""
+"""A client trains its models on the samples it holds: all, or the newest data steps, optionally by age."""
 
 from __future__ import annotations
 
@@ -18,25 +18,36 @@ from emulator.plugins import Settings
 
 
 class HeldSettings(Settings):
-    """How far back a client looks, and how much old samples count."""
+    """The age up to which samples are used, and their weights by age."""
 
     window: Count | None = Field(
         None,
-        description="train on what arrived in so many newest data steps; none: on all that is held",
+        description="number of newest data steps whose samples are trained on; without it, all held samples",
     )
     weighting: Literal["none", "linear", "exponential"] = Field(
         "none",
         description="none: samples of all steps are mixed; else each batch is of one step t', whose samples "
-        "count t' + 1 (linear) or 2^t' (exponential)",
+        "have the weight t' + 1 (linear) or 2^t' (exponential)",
     )
     bootstrap: bool = Field(
         False,
-        description="train on as many samples drawn with replacement, anew for each model and data step",
+        description="train on as many samples, drawn with replacement once per model and data step",
     )
 
 
 class Held(Memory):
-    """A client trains its member models on what it holds (FedDrift's Oblivious, Window and Weighted)."""
+    """A client trains its models on the samples it holds (FedDrift's Oblivious, Window and Weighted).
+
+    Client c holds the table rows 10 c, ..., 11 c - 1, so that client 0 holds none and has nothing to train:
+
+    >>> from types import SimpleNamespace
+    >>> view = SimpleNamespace(
+    ...     members=np.array([[0], [0], [1]]), held=lambda ids: SampleRanges.one_each(10 * ids, 11 * ids)
+    ... )
+    >>> client, model, samples = Held(HeldSettings()).rows(np.arange(3), view)
+    >>> client, model, samples.rows(0), samples.rows(1)
+    (array([1, 2]), array([0, 1]), array([10]), array([20, 21]))
+    """
 
     Settings = HeldSettings
     settings: HeldSettings
@@ -53,7 +64,7 @@ class Held(Memory):
         has_samples = samples.counts() > 0
         if has_samples.all():
             return clients[which], model, samples
-        # Nothing may have arrived in the window.
+        # A client may have received no samples within the window.
         filled = np.flatnonzero(has_samples)
         return clients[which[filled]], model[filled], samples.take(filled)
 
@@ -64,7 +75,7 @@ class Held(Memory):
         return has_model & has_samples
 
     def _of(self, clients: Ints, view: View) -> SampleRanges:
-        """What each of `clients` trains on, whichever the model."""
+        """The samples that each of `clients` trains on, the same for all its models."""
         window, weighting = self.settings.window, self.settings.weighting
         first = 0 if window is None else max(view.step - window + 1, 0)
         if weighting != "none":
@@ -79,7 +90,7 @@ class Held(Memory):
 
 
 def _weights_by_age(steps: Ints, now: int, weighting: Literal["linear", "exponential"]) -> Floats:
-    """(steps,) t' + 1, or 2^(t' - now), which is 2^t' but for a factor; both above zero at any age."""
+    """(steps,) t' + 1, or 2^(t' - now), which is 2^t' up to a factor; both are positive at any age."""
     if weighting == "linear":
         return (steps + 1).astype(np.float64)
     weights: Floats = 2.0 ** np.maximum(steps - now, -1000).astype(np.float64)
@@ -87,7 +98,7 @@ def _weights_by_age(steps: Ints, now: int, weighting: Literal["linear", "exponen
 
 
 def _spread(ranges: SampleRanges, rows: Ints, num_rows: int) -> SampleRanges:
-    """`ranges` as `rows` (ascending) of a request of `num_rows`; the others have none."""
+    """`ranges` placed in rows `rows` (ascending) of `num_rows`; the other rows are empty."""
     sizes = np.zeros(num_rows, dtype=np.int64)
     sizes[rows] = np.diff(ranges.offsets)
     return replace(ranges, offsets=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64))

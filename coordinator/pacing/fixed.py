@@ -1,4 +1,4 @@
-"""Rounds of a fixed duration: what is back by then is aggregated, the rest is abandoned."""
+"""Rounds of a fixed duration: visits back by then are aggregated, the others abandoned."""
 
 from __future__ import annotations
 
@@ -12,14 +12,24 @@ from emulator.plugins import Settings
 
 
 class FixedSettings(Settings):
-    """How long a round lasts."""
+    """The duration of a round."""
 
     duration_s: Duration = Field(description="virtual seconds from dispatch to the server step")
 
 
 class Fixed(Pacing):
-    """A cohort goes out, over-committed. `duration_s` later what is back makes the round's server step, and
-    the rest is abandoned. A round never ends sooner, even when every visit is back.
+    """Closes each round `duration_s` after dispatch, and never earlier.
+
+    An over-committed cohort is sent out. After `duration_s` virtual seconds the visits that are back make the
+    round's server step, and the others are abandoned. A round does not end earlier even if every visit is
+    back.
+
+    >>> import numpy as np
+    >>> fixed = Fixed(FixedSettings(duration_s=60), CohortSize(participants=3))
+    >>> elapsed_s = np.array([[59.0], [60.0]])
+    >>> fixed.absorbs(np.array([3]), np.array([[2], [1]]), np.array([[1], [2]]), elapsed_s)
+    array([[False],
+           [ True]])
     """
 
     Settings = FixedSettings

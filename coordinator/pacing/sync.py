@@ -1,4 +1,4 @@
-"""Synchronous rounds: a cohort goes out, and the round ends when its slowest lane has closed."""
+"""Synchronous rounds: a cohort is sent out, and the round ends when its slowest lane has closed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from emulator.plugins import Settings
 
 
 class SyncSettings(Settings):
-    """When a round ends."""
+    """The conditions on which a round ends."""
 
     close: Literal["lane", "pooled"] = Field(
-        "lane", description="every lane on its own quota, or all together on the participants"
+        "lane", description="each lane closes on its own quota, or all lanes together on the participants"
     )
     deadline_s: Duration | None = Field(
         None, description="virtual seconds after dispatch; without it, a round waits for its quota"
@@ -25,10 +25,20 @@ class SyncSettings(Settings):
 
 
 class Sync(Pacing):
-    """A cohort goes out, over-committed; a lane that has its quota back abandons its others, a deadline
-    abandons all, and the round ends when nothing is out any more.
+    """Closes a lane when its quota is back, and the round when no visit is out any more.
 
-    However few came back, they make the round's one server step: a visit that drops out is not replaced.
+    An over-committed cohort is sent out. A lane that has its quota back abandons its other visits; at the
+    deadline every lane does. The visits that are back then make the round's one server step, even if they are
+    fewer than the quota: a visit that drops out is not replaced.
+
+    >>> import numpy as np
+    >>> sync = Sync(SyncSettings(), CohortSize(participants=3, over_commit=1.5))
+    >>> sizes = np.array([20, 10])
+    >>> quota = sync.quota(sizes)
+    >>> quota, sync.opens(quota, sizes, out=sizes * 0, back=sizes * 0)
+    (array([2, 1]), array([3, 2]))
+    >>> sync.full(quota, out=np.array([[2, 1]]), back=np.array([[1, 1]]), elapsed_s=np.array([[9.0]]))
+    array([[False,  True]])
     """
 
     Settings = SyncSettings

@@ -1,4 +1,4 @@
-"""A learning rate that falls with the aggregations, and less so after a drift: Adaptive-FedAvg.
+"""Adaptive-FedAvg: a learning rate that decays with the aggregations, and more slowly after a drift.
 
 Canonaco et al. 2021, in the form that FedDrift compares with. All clients of a model share its rate.
 """
@@ -22,7 +22,7 @@ from emulator.storage.state_tree import Tree, as_tree, from_tree
 
 
 class AdaptiveLearningRateSettings(Settings):
-    """How slowly the averages forget, and what counts as an aggregation."""
+    """The decay of the running averages, and what counts as an aggregation."""
 
     beta1: ShareBelowOne = Field(0.5, description="share kept by the running mean of the parameters")
     beta2: ShareBelowOne = Field(0.5, description="share kept by the running variance of the parameters")
@@ -34,7 +34,7 @@ class AdaptiveLearningRateSettings(Settings):
 
 @dataclass(frozen=True)
 class _Averages:
-    """Of one model, after `aggregations` of them: running averages before their bias is corrected."""
+    """The running averages of one model, without bias correction, after `aggregations` aggregations."""
 
     aggregations: int
     mean: Floats  # (P,)
@@ -43,16 +43,32 @@ class _Averages:
 
 
 class AdaptiveLearningRate(Schedule):
-    """Adaptive-FedAvg. After the t-th aggregation of a model with parameters w_t, averages starting at 0:
+    """Adaptive-FedAvg: rate_0 scaled by a running ratio of variances of the parameters.
+
+    After the t-th aggregation of a model with parameters w_t, where all averages start at 0:
 
         mean_t = b1 mean + (1 - b1) w_t
         variance_t = b2 variance + (1 - b2) avg((w_t - mean^_{t-1})^2),  mean^_0 = 0
         ratio_t = b3 ratio + (1 - b3) variance^_t / variance^_{t-1},  the quotient being 1 if undefined
         rate_t = min(rate_0, rate_0 ratio^_t / t)
 
-    where x^_t = x_t / (1 - b^t). Before the first aggregation, and for a model that is new: rate_0. Every
-    data step (or round) observed counts as an aggregation, also of a model that nobody trained in it.
-    State: the averages of each model that there is, by its id.
+    where x^_t = x_t / (1 - b^t) is the bias-corrected average. Before the first aggregation, and for a new
+    model, the rate is rate_0. Every data step (or round) observed counts as an aggregation, even of a model
+    that no client trained in it. State: the averages of each existing model, by its id.
+
+    A model that is 2 after two aggregations: the first ratio is 1 by definition; then variance^ falls from 4
+    to 4/3, so that ratio^_2 = 5/9.
+
+    >>> from types import SimpleNamespace
+    >>> schedule = AdaptiveLearningRate(AdaptiveLearningRateSettings())
+    >>> model, base = np.array([0]), {"learning_rate": np.array([0.1])}
+    >>> for step, parameters in enumerate([0.0, 2.0, 2.0]):
+    ...     view = SimpleNamespace(step=step, model_ids=np.array([7]), models=np.array([[parameters]]))
+    ...     schedule.observe(view)
+    ...     print(schedule.task_settings(np.array([3]), model, base, view)["learning_rate"].round(4))
+    [0.1]
+    [0.1]
+    [0.0278]
     """
 
     Settings = AdaptiveLearningRateSettings
@@ -78,7 +94,7 @@ class AdaptiveLearningRate(Schedule):
         known, self._averages = self._averages, {}
         for model, parameters in zip(view.model_ids.tolist(), view.models, strict=True):
             before = known.get(model)
-            if before is None:  # nothing of it came back yet
+            if before is None:  # a new model, not aggregated yet
                 self._averages[model] = _Averages(0, np.zeros(len(parameters)), 0.0, 0.0)
             else:
                 self._averages[model] = self._updated(before, parameters) if due else before
@@ -105,7 +121,7 @@ class AdaptiveLearningRate(Schedule):
         )
 
     def _factor(self, averages: _Averages | None) -> float:
-        """What the learning rate is multiplied by; None: of a model that was not there to be observed."""
+        """The factor on the learning rate; `averages` is None for a model that was not observed."""
         if averages is None or averages.aggregations == 0:
             return 1.0
         t = averages.aggregations

@@ -12,7 +12,16 @@ from emulator.plugins import NoSettings
 
 
 class Random(Selector):
-    """Uniform: every candidate of a lane is equally likely, without replacement."""
+    """Uniform: every candidate of a lane is equally likely, without replacement.
+
+    Two of clients 0 to 4, and nine of clients 5 to 8, of which two are online:
+
+    >>> from types import SimpleNamespace
+    >>> view = SimpleNamespace(rngs=lambda purpose, lanes: map(np.random.default_rng, lanes))
+    >>> candidates = Candidates([np.arange(5), np.arange(5, 9)], lambda ids: ids % 2 == 0)
+    >>> Random(NoSettings()).select(candidates, np.array([2, 9]), view)
+    array([2, 4, 6, 8])
+    """
 
     Settings = NoSettings
 
