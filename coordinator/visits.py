@@ -110,8 +110,8 @@ class Visits(Stateful):
         """
         row = ends.visit - self._first
         known = np.flatnonzero((row >= 0) & (row < len(self)))
-        place = known[self._outcome[row[known]] == OUT]
-        rows, time_s, dropped, count = row[place], ends.time_s[place], ends.dropped[place], len(place)
+        index = known[self._outcome[row[known]] == OUT]
+        rows, time_s, dropped, count = row[index], ends.time_s[index], ends.dropped[index], len(index)
         if count == 0:
             return len(ends), None
         out, back = self.out_and_back()
@@ -122,29 +122,29 @@ class Visits(Stateful):
         left = out - ending.cumsum(axis=0)  # in lanes that have not closed
         closes = self._closes(lanes, out, left, back, arriving, elapsed_s)
         left[number >= closes] = 0
-        came = back + (arriving & (number <= closes)).cumsum(axis=0)
+        arrived = back + (arriving & (number <= closes)).cumsum(axis=0)
         # At the end of a visit that was abandoned by one before it nothing happens, and nothing is asked.
-        asked = np.flatnonzero(number[:, 0] <= closes[lanes])
-        if len(asked) == count:
-            step = self._first_step(left, came, elapsed_s)
+        evaluated = np.flatnonzero(number[:, 0] <= closes[lanes])
+        if len(evaluated) == count:
+            step = self._first_step(left, arrived, elapsed_s)
         else:
-            step = self._first_step(left[asked], came[asked], elapsed_s[asked])
-            step = None if step is None else int(asked[step])
+            step = self._first_step(left[evaluated], arrived[evaluated], elapsed_s[evaluated])
+            step = None if step is None else int(evaluated[step])
         last = count - 1 if step is None else step
 
         # Which of these ends is a visit's own, and by which it is over; `count`: none of them.
-        own = np.full(len(self), count)
-        own[rows] = np.arange(count)
-        over = np.minimum(own, closes[self._lanes])
+        own_end = np.full(len(self), count)
+        own_end[rows] = np.arange(count)
+        over = np.minimum(own_end, closes[self._lanes])
         ended = np.flatnonzero((self._outcome == OUT) & (over <= last))
         self._end_s[ended] = time_s[over[ended]]
-        came_to = np.where(dropped[over[ended]], DROPPED, COMPLETED)
-        self._outcome[ended] = np.where(own[ended] > over[ended], ABANDONED, came_to)
+        outcome = np.where(dropped[over[ended]], DROPPED, COMPLETED)
+        self._outcome[ended] = np.where(own_end[ended] > over[ended], ABANDONED, outcome)
         if self._may_open_more:
-            for row in asked[: count if step is None else np.searchsorted(asked, step)]:
-                self._refuse_another_dispatch(left[row], came[row])
+            for row in evaluated[: count if step is None else np.searchsorted(evaluated, step)]:
+                self._refuse_another_dispatch(left[row], arrived[row])
         if step is not None:
-            return int(place[step]) + 1, float(time_s[step])
+            return int(index[step]) + 1, float(time_s[step])
         return len(ends), None
 
     def deadline_passed(self, now_s: float) -> bool:
@@ -153,7 +153,7 @@ class Visits(Stateful):
         elapsed_s = self._elapsed_s(np.array([now_s]))
         if self._pacing.cancels:
             out, back = self.out_and_back()
-            full = self._answer("full", out[None], back[None], elapsed_s[None])
+            full = self._flags("full", out[None], back[None], elapsed_s[None])
             left = (self._outcome == OUT) & np.broadcast_to(full, (1, len(out)))[0, self._lanes]
             self._outcome[left], self._end_s[left] = ABANDONED, now_s
         out, back = self.out_and_back()
@@ -170,9 +170,11 @@ class Visits(Stateful):
         """
         counts = np.bincount(self._outcome, minlength=OUTCOMES)
         if counts[OUT] > 0:
-            raise RunError(f"{self._named} makes a server step while {counts[OUT]} visits are out{ONE_STEP}")
+            raise RunError(
+                f"{self._pacing_name} makes a server step while {counts[OUT]} visits are out{ONE_STEP}"
+            )
         if not self._pacing.closes(int(counts[COMPLETED]), float(self._elapsed_s(np.array(now_s)))):
-            raise RunError(f"{self._named} leaves the round open after its server step{ONE_STEP}")
+            raise RunError(f"{self._pacing_name} leaves the round open after its server step{ONE_STEP}")
         ended = EndedVisits(self._first + np.arange(len(self)), self._client, self._end_s, self._outcome)
         self._handed_over = self._handed_over + counts
         self._first = self.opened
@@ -206,59 +208,63 @@ class Visits(Stateful):
         after each end in a lane that has not closed, `arriving` (n, lanes) is the lane of each that returns.
         """
         count, num_lanes = arriving.shape
-        found = np.full(num_lanes, count)
+        assumed = np.full(num_lanes, count)
         if not self._pacing.cancels:
-            return found
+            return assumed
         number = np.arange(count)[:, None]
         has_visits = out > 0
         # When a lane closes can change when others do, but only later ones. With each pass the earliest
         # closing that was wrong comes later, so that this ends whatever rule `full` is.
         while True:
-            counted = number <= found
-            came = back + (arriving & counted).cumsum(axis=0)
-            full = self._answer("full", left * counted, came, elapsed_s) & has_visits
-            if found.min() < count:  # at ends of visits that were abandoned it is not asked
-                full &= number <= found[lanes][:, None]
+            counted = number <= assumed
+            arrived = back + (arriving & counted).cumsum(axis=0)
+            full = self._flags("full", left * counted, arrived, elapsed_s) & has_visits
+            if assumed.min() < count:  # at ends of visits that were abandoned it is not asked
+                full &= number <= assumed[lanes][:, None]
             closes: Ints = np.where(full.any(axis=0), full.argmax(axis=0), count)
             # NOTE: a lane alone is closed by no other; a second pass would show it, and takes as long.
-            if len(self._opened_lanes) == 1 or (closes == found).all():
+            if len(self._opened_lanes) == 1 or (closes == assumed).all():
                 return closes
-            found = closes
+            assumed = closes
 
-    def _answer(self, rule: Literal["full", "absorbs"], out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
+    def _flags(self, rule: Literal["full", "absorbs"], out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         """What the pacing says of each row; RunError unless that is a flag for each row, or for each lane."""
-        answer: Bools = getattr(self._pacing, rule)(self._quota, out, back, elapsed_s)
+        flags: Bools = getattr(self._pacing, rule)(self._quota, out, back, elapsed_s)
         rows, lanes = out.shape
-        if getattr(answer, "dtype", None) != np.bool_ or answer.shape not in ((rows, lanes), (rows, 1)):
+        if getattr(flags, "dtype", None) != np.bool_ or flags.shape not in ((rows, lanes), (rows, 1)):
             raise RunError(
-                f"{self._named} answers {rule}, about {rows} instants and {lanes} lanes, with {answer!r}: it "
-                f"must be bools of shape ({rows}, {lanes}) or ({rows}, 1)"
+                f"{self._pacing_name} answers {rule}, about {rows} instants and {lanes} lanes, with "
+                f"{flags!r}: it must be bools of shape ({rows}, {lanes}) or ({rows}, 1)"
             )
-        return answer
+        return flags
 
     def _first_step(self, out: Ints, back: Ints, elapsed_s: Floats) -> int | None:
         """Which of the rows is the first at which the pacing makes a server step.
 
         RunError if it would make one for some lanes alone, or if it waits for visits when none is out.
         """
-        absorbs = self._answer("absorbs", out, back, elapsed_s)
+        absorbs = self._flags("absorbs", out, back, elapsed_s)
         if absorbs.shape[1] > 1:  # else all lanes are alike
             absorbs = absorbs[:, self._opened_lanes]
-        some = absorbs.any(axis=1)
-        first = int(some.argmax()) if some.any() else None
+        steps = absorbs.any(axis=1)
+        first = int(steps.argmax()) if steps.any() else None
         if first is not None and not absorbs[first].all():
             lane = int(self._opened_lanes[absorbs[first].argmax()])
-            raise RunError(f"{self._named} makes a server step for lane {lane}, and not for all{ONE_STEP}")
+            raise RunError(
+                f"{self._pacing_name} makes a server step for lane {lane}, and not for all{ONE_STEP}"
+            )
         if first is None and not out[-1].any() and not self._awaits_deadline:
-            raise RunError(f"{self._named} makes no server step, and none of its visits is out any more")
+            raise RunError(
+                f"{self._pacing_name} makes no server step, and none of its visits is out any more"
+            )
         return first
 
     def _refuse_another_dispatch(self, out: Ints, back: Ints) -> None:
         more = int(self._pacing.opens(self._quota, self._lane_sizes, out, back).sum())
         # With nothing out or back it is asked as if the round began.
         if more > 0 and (out.any() or back.any()):
-            raise RunError(f"{self._named} opens {more} visits more in the same round{ONE_STEP}")
+            raise RunError(f"{self._pacing_name} opens {more} visits more in the same round{ONE_STEP}")
 
     @property
-    def _named(self) -> str:
+    def _pacing_name(self) -> str:
         return f"the pacing {self._pacing.name}"

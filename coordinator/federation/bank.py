@@ -55,7 +55,7 @@ class ModelBank(Stateful):
         self.versions = self.versions + updated
 
 
-def _carried(names: Ints, predecessor: Ints, kept: Bools, next_name: int) -> Ints:
-    """(M_new,) the predecessor's name where it is `kept`, else the next names not used yet."""
-    fresh = next_name + np.cumsum(~kept) - 1
-    return np.where(kept, np.append(names, -1)[predecessor], fresh).astype(np.int64)
+def _carried(names: Ints, predecessor: Ints, inherits: Bools, next_name: int) -> Ints:
+    """(M_new,) the predecessor's name where it `inherits`, else the next names not used yet."""
+    fresh = next_name + np.cumsum(~inherits) - 1
+    return np.where(inherits, np.append(names, -1)[predecessor], fresh).astype(np.int64)

@@ -94,8 +94,8 @@ class Cohort:
         the sum of these both ways, without what was lost."""
         down, up = self._moved(self.work, ended)
         # The same object, unless links lose something.
-        got = (down, up) if self.payload is self.work else self._moved(self.payload, ended)
-        return down, up, float((got[0] + got[1]).sum())
+        arrived = (down, up) if self.payload is self.work else self._moved(self.payload, ended)
+        return down, up, float((arrived[0] + arrived[1]).sum())
 
     def _moved(self, work: Work, ended: EndedVisits) -> tuple[Floats, Floats]:
         down, up = self.phases.moved(work, ended.end_s - self.start_s - self.requests_s)

@@ -15,18 +15,16 @@ FRUITLESS_ROUNDS = 10
 
 
 class Divergence(Stateful):
-    """Looks at what is trained. `others_may_help` is added to what an error says may help.
+    """Looks at what is trained. `other_hints` is added to what an error says may help.
 
     State: for how many rounds in a row, up to now, no update was finite.
     """
 
     state_fields = ("_fruitless",)
 
-    def __init__(self, settings: RoundSettings, others_may_help: str = "") -> None:
+    def __init__(self, settings: RoundSettings, other_hints: str = "") -> None:
         self.settings = settings
-        self.hint = (
-            f"a lower training.learning_rate than {settings.learning_rate:g}{others_may_help} may help"
-        )
+        self.hint = f"a lower training.learning_rate than {settings.learning_rate:g}{other_hints} may help"
         self._fruitless = 0
 
     def usable(self, round_: int, updates: Updates) -> tuple[Updates, list[int]]:
@@ -35,11 +33,11 @@ class Divergence(Stateful):
         RunError if the settings want none of these, or there were only such for too long.
         """
         trained = updates.num_samples > 0
-        sound = updates.finite & (~trained | np.isfinite(updates.metrics["loss"]))
-        self._fruitless = 0 if sound[trained].any() else self._fruitless + 1
-        if sound.all():
+        finite = updates.finite & (~trained | np.isfinite(updates.metrics["loss"]))
+        self._fruitless = 0 if finite[trained].any() else self._fruitless + 1
+        if finite.all():
             return updates, []
-        rejected = np.unique(updates.client[~sound]).tolist()
+        rejected = np.unique(updates.client[~finite]).tolist()
         if self.settings.nonfinite_updates == "stop":
             clients = f"{len(rejected)} of {len(np.unique(updates.client))} clients"
             raise RunError(
@@ -51,7 +49,7 @@ class Divergence(Stateful):
                 f"round {round_}: training diverged, in {FRUITLESS_ROUNDS} rounds in a row no update was "
                 f"finite; {self.hint}"
             )
-        return updates.take(np.flatnonzero(sound)), rejected
+        return updates.take(np.flatnonzero(finite)), rejected
 
     def refuse(self, round_: int, *values: float | Floats32) -> None:
         """RunError unless every model and every loss is finite."""

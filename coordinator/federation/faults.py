@@ -110,7 +110,7 @@ class Faults:
     def clients(self, kind: Kind) -> Ints:
         """Ids, ascending, of the clients that are byzantine in this way."""
         return np.sort(
-            np.concatenate([NO_IDS, *(each.clients for each in self.byzantine if each.kind == kind)])
+            np.concatenate([NO_IDS, *(group.clients for group in self.byzantine if group.kind == kind)])
         )
 
     # -- visits ---------------------------------------------------------------------------------------------
@@ -130,8 +130,8 @@ class Faults:
         """(n,) the share of its visit, drawn evenly, at which each of `clients` crashes, or inf."""
         if self.settings.crash == 0:
             return np.full(len(clients), np.inf)
-        chance, place = uniforms(self._streams.keys("crash", number, clients)).T
-        return np.where(chance < self.settings.crash, place, np.inf)
+        chance, share = uniforms(self._streams.keys("crash", number, clients)).T
+        return np.where(chance < self.settings.crash, share, np.inf)
 
     def _tampering(self, number: int, client: Ints, model: Ints) -> dict[str, Floats]:
         """What becomes of the update of each task (n,) of round `number` on its way."""
@@ -139,9 +139,9 @@ class Faults:
         for name, neutral, factor in (("scale", 1.0, -1.0), ("noise", 0.0, 1.0)):
             kind = "sign_flip" if name == "scale" else "noise"
             column = np.full(len(client), neutral)
-            for each in self.byzantine:
-                if each.kind == kind:
-                    column[_among(client, each.clients)] = factor * each.scale
+            for group in self.byzantine:
+                if group.kind == kind:
+                    column[_among(client, group.clients)] = factor * group.scale
             if (column != neutral).any():
                 columns[name] = column
         if self.settings.corrupt > 0:
@@ -221,13 +221,13 @@ def _draw_byzantine(
     return tuple(drawn)
 
 
-def _among(clients: Ints, some: Ints) -> Bools:
-    """(n,) which of `clients` are in `some`, which is ascending."""
-    if len(some) == 0:
+def _among(clients: Ints, ids: Ints) -> Bools:
+    """(n,) which of `clients` are in `ids`, which is ascending."""
+    if len(ids) == 0:
         return np.zeros(len(clients), dtype=bool)
-    place = np.minimum(np.searchsorted(some, clients), len(some) - 1)
-    found: Bools = some[place] == clients
-    return found
+    position = np.minimum(np.searchsorted(ids, clients), len(ids) - 1)
+    among: Bools = ids[position] == clients
+    return among
 
 
 def _resent(bytes_: Floats, loss: float, draws: Floats) -> Floats:
@@ -236,8 +236,8 @@ def _resent(bytes_: Floats, loss: float, draws: Floats) -> Floats:
 
     packets = np.ceil(bytes_ / PACKET_BYTES)
     sent = bytes_.astype(np.float64)
-    some = np.flatnonzero(packets > 0)
+    rows = np.flatnonzero(packets > 0)
     # At a draw of 0 the inverse is -1.
-    again = np.maximum(nbinom.ppf(draws[some], packets[some], 1 - loss), 0.0)
-    sent[some] += again * (bytes_[some] / packets[some])
+    again = np.maximum(nbinom.ppf(draws[rows], packets[rows], 1 - loss), 0.0)
+    sent[rows] += again * (bytes_[rows] / packets[rows])
     return sent

@@ -166,7 +166,7 @@ class Federation:
         # Step 2: of the clients with new data, those that can be heard look at it, and report a drift.
         # Everybody registers before the first round; after that, offline clients wait their turn.
         registering = self._membership.assignment is None
-        news = self._who_has_news(registering, now_s)
+        news = self._clients_with_news(registering, now_s)
         self._reports.taken(news)
         self._requests.open_moment(now_s)
         drift = self._hear(round_, news) if clusterer.representation is not None else {}
@@ -179,7 +179,7 @@ class Federation:
         # The registration precedes the emulation: it costs bytes, and no virtual time.
         return now_s if registering else now_s + self._requests.slowest_s
 
-    def _who_has_news(self, registering: bool, now_s: float) -> Ints:
+    def _clients_with_news(self, registering: bool, now_s: float) -> Ints:
         """Ids, ascending, of the clients whose news can be heard now; of all if they are `registering`."""
         if not self.parts.clusterer.watches_data:
             return NO_IDS
@@ -381,7 +381,7 @@ class Federation:
             plan,
             self._stream,
             self.scored_clients,
-            of_each=settings.log_client_accuracy,
+            log_clients=settings.log_client_accuracy,
             meter=self._meter,
         )
         self._divergence.refuse(round_, measured.loss or 0.0)

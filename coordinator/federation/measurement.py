@@ -50,14 +50,14 @@ def measure(
     stream: SampleStream,
     clients: Ints,
     *,
-    of_each: bool = False,
+    log_clients: bool = False,
     meter: Meter = unmeasured,
 ) -> Measurement:
     """Score the test samples of `clients` with what `plan` says of the models; one at least must hold some.
 
     A client is in a drift where its test samples are of another concept than its newest training samples; no
-    method can know (FedDrift, section 5: "omitting drifts" averages over the other cells). `of_each`: with
-    the accuracy of each of `clients`.
+    method can know (FedDrift, section 5: "omitting drifts" averages over the other cells). `log_clients`:
+    with the accuracy of each of `clients`.
     """
     samples = stream.held(clients, "test")
     plan_of_clients = plan.take(clients)
@@ -83,7 +83,7 @@ def measure(
             float(evaluation.accuracy[steady].mean()) if known and steady.any() else None
         ),
         serving=np.append(bank.labels, -1)[plan.first()] if known else None,
-        client_accuracy=evaluation.accuracy.astype(np.float32) if of_each else None,
+        client_accuracy=evaluation.accuracy.astype(np.float32) if log_clients else None,
     )
 
 

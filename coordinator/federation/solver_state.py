@@ -51,8 +51,8 @@ class SolverState(Stateful):
         if not self._widths:
             return {}
         pairs = list(zip(client.tolist(), model.tolist(), strict=True))
-        found = [self._rows.get(other, {}).get(one) for one, other in pairs]
-        return {name: _stacked(name, found, width) for name, width in self._widths.items()}
+        stored = [self._rows.get(model_id, {}).get(client_id) for client_id, model_id in pairs]
+        return {name: _stacked(name, stored, width) for name, width in self._widths.items()}
 
     def commit(self, updates: Updates) -> None:
         """Remember what came back."""
@@ -61,8 +61,8 @@ class SolverState(Stateful):
         ):
             if updates.state:
                 # Copied: a view would keep the rows of the whole wave.
-                kept = {name: updates.state[name][row].copy() for name in self._widths}
-                self._rows.setdefault(model, {})[client] = kept
+                slots = {name: updates.state[name][row].copy() for name in self._widths}
+                self._rows.setdefault(model, {})[client] = slots
 
     def models_changed(self, ids: Ints) -> None:
         """Only the models of these ids are left."""
@@ -77,10 +77,10 @@ class SolverState(Stateful):
                 del rows[client]
 
 
-def _stacked(name: str, found: list[Mapping[str, Floats32] | None], width: int) -> Floats32:
+def _stacked(name: str, stored: list[Mapping[str, Floats32] | None], width: int) -> Floats32:
     """(n, width) the slot's rows, zero for pairs without any."""
-    rows = np.zeros((len(found), width), dtype=np.float32)
-    for row, kept in zip(rows, found, strict=True):
-        if kept is not None:
-            row[:] = kept[name]
+    rows = np.zeros((len(stored), width), dtype=np.float32)
+    for row, slots in zip(rows, stored, strict=True):
+        if slots is not None:
+            row[:] = slots[name]
     return rows

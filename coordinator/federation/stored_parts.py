@@ -27,7 +27,7 @@ class StoredParts:
         the part was made: it would be lost."""
         for name, part in self._parts.items():
             made, now = self._facts[name], self._fingerprints(part)
-            changed = sorted(other for other in made.keys() | now.keys() if made.get(other) != now.get(other))
+            changed = sorted(key for key in made.keys() | now.keys() if made.get(key) != now.get(key))
             if changed:
                 raise RunError(
                     f"the {name} cannot be stored: its attribute {changed[0]} has changed since it was made, "

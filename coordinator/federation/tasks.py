@@ -38,8 +38,8 @@ def visit_work(
     Of each task, `visit` (n,) names its visit, and `downloaded` (n,) says whether its model is there already.
     """
 
-    def total(each: Floats) -> Floats:
-        return np.bincount(visit, weights=each, minlength=num_visits).astype(np.float64)
+    def total(amount: Floats) -> Floats:
+        return np.bincount(visit, weights=amount, minlength=num_visits).astype(np.float64)
 
     return Work(
         download_bytes=model_bytes * total((~downloaded).astype(np.float64)),

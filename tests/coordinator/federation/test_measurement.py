@@ -18,7 +18,7 @@ def measured(
     test: list[int] | None = None,
     concepts: npt.ArrayLike | None = None,
     clients: Ints | None = None,
-    of_each: bool = False,
+    log_clients: bool = False,
 ) -> Measurement:
     """Models that are all at 0: a client is right as far as its target is near that. `targets` are those of
     `clients` (all)."""
@@ -28,7 +28,7 @@ def measured(
     bank.apply(Assignment.fresh(members, int(members.max()) + 1, np.zeros(1, dtype=np.float32)))
     plan = InferencePlan.alike(members[:, None])
     clients = np.arange(len(members)) if clients is None else clients
-    return measure(FakeExecutor(targets), bank, plan, stream, clients, of_each=of_each)
+    return measure(FakeExecutor(targets), bank, plan, stream, clients, log_clients=log_clients)
 
 
 def test_means_are_over_clients_with_test_samples_and_distances_over_all() -> None:
@@ -56,7 +56,7 @@ def test_a_sample_of_clients_stands_for_all() -> None:
 def test_the_accuracy_of_each_client_is_given_where_it_is_asked_for() -> None:
     alike = np.ones((2, 1))
     assert measured([0.25, 1.0], ints(0, 0), alike).client_accuracy is None
-    found = measured([0.25, 1.0], ints(0, 0), alike, test=[1, 0], of_each=True).client_accuracy
+    found = measured([0.25, 1.0], ints(0, 0), alike, test=[1, 0], log_clients=True).client_accuracy
     assert found is not None
     np.testing.assert_array_equal(found, np.float32([0.75, np.nan]))
 
