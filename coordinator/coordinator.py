@@ -1,8 +1,8 @@
-"""When things happen: a state machine that answers events, and ends of visits, with events.
+"""When things happen: a state machine from events, and the ends of visits, to further events.
 
-What happens is the federation's: it opens a round, picks and sends out participants, aggregates. When it does
-is decided here, by the phase of the round and by the pacing. Holds no clock and does no I/O: time passes only
-through the events it schedules.
+The federation defines what happens: it opens a round, selects and dispatches participants, and aggregates.
+This module decides when, by the phase of the round and the pacing. It holds no clock and does no I/O: time
+passes only through the events that it schedules.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ WAITS_FOR: Mapping[Phase, str] = {
 
 
 class Coordinator:
-    """Plays all rounds of `federation`, paced by `pacing`.
+    """Runs all rounds of `federation` at the pace of `pacing`.
 
-    A round goes from phase to phase:
+    The phases of a round, the event handled in each, and the next phase:
 
         opening,
         waiting    RoundOpened -> the federation opens the round           -> reporting
         reporting  DispatchDue -> too few clients are online               -> waiting
-                                  else participants are picked             -> selecting
+                                  else participants are selected           -> selecting
         selecting  CohortDue   -> their visits begin                       -> out
-        out        ends of visits, RoundDeadline -> the pacing is asked; at
+        out        ends of visits, RoundDeadline -> the pacing is evaluated; at
                    its server step the round closes, and the next one opens -> opening, or finished
     """
 
@@ -50,7 +50,7 @@ class Coordinator:
         self._pacing = pacing
         self._visits = Visits(pacing)
         self._round = 0
-        self._opened_s = 0.0  # when the round was opened first
+        self._opened_s = 0.0  # when the round was first opened
         self._phase: Phase = "opening"
 
     @property
@@ -59,13 +59,13 @@ class Coordinator:
 
     @property
     def visits(self) -> VisitCounts:
-        """The visits of the whole run, up to now."""
+        """The visits of the whole run up to now, by outcome."""
         return self._visits.counts
 
     def state(self) -> dict[str, Tree]:
-        """All that the rest of the run depends on; with the world and the configuration it is everything.
+        """The state of the run, from which it can be resumed given the same world and configuration.
 
-        RunError names a part that cannot be stored.
+        Raises RunError, naming the part, if a part cannot be stored.
         """
         return {
             "round": self._round,
@@ -76,7 +76,7 @@ class Coordinator:
         }
 
     def restore(self, state: Mapping[str, Tree]) -> None:
-        """Resume from `state`; the coordinator must not have been started."""
+        """Resume from `state`; must be called before `start`."""
         self._round, self._opened_s = state["round"], state["opened_s"]
         self._phase = state["phase"]
         self._visits.restore(state["visits"])
@@ -84,11 +84,11 @@ class Coordinator:
         self.federation.restore(state["federation"], opened)
 
     def start(self) -> Reaction:
-        """The first round opens at virtual time 0."""
+        """The event that opens the first round, at virtual time 0."""
         return Reaction([(self._opened_s, RoundOpened(self._round))])
 
     def handle(self, event: Event, now_s: float) -> Reaction:
-        """Answer one event; RunError if it does not fit the phase of the round."""
+        """Handle one event; RunError if it does not fit the phase of the round."""
         match self._phase, event:
             case _, RoundDeadline(round=number) if number < self._round:
                 return Reaction()  # that round closed before its deadline
@@ -103,8 +103,11 @@ class Coordinator:
         raise self._unfit(event, now_s)
 
     def visits_ended(self, ends: VisitEnds) -> tuple[int, Reaction]:
-        """Visits end, in order, up to the one after which there is a server step; RunError if one was never
-        opened."""
+        """Handle the ends of visits, in order, up to the first after which there is a server step.
+
+        Returns how many of `ends` were handled, and the reaction. Raises RunError if one of the visits was
+        never opened.
+        """
         if ends.visit.max(initial=-1) >= self._visits.opened:
             row = int(ends.visit.argmax())
             raise self._unfit(f"the end of visit {ends.visit[row]}", float(ends.time_s[row]))
@@ -112,17 +115,17 @@ class Coordinator:
         return count, Reaction() if step_s is None else self._step(step_s)
 
     def _open_round(self, now_s: float) -> Reaction:
-        """Data arrived: the federation opens the round; dispatch follows when the slowest answer is in."""
+        """Data arrived: the federation opens the round; dispatch follows after the slowest response."""
         dispatch_s = self.federation.open_round(self._round, now_s)
         self._phase = "reporting"
         return Reaction([(dispatch_s, DispatchDue(self._round))])
 
     def _select(self, now_s: float) -> Reaction:
-        """Participants are picked; or the round is opened again when enough clients are online."""
+        """Select participants; with too few clients online, open the round again when there are enough."""
         sizes = self.federation.lane_sizes(self._round)
         quota = self._pacing.quota(sizes)
-        none = sizes * 0
-        wanted = self._pacing.opens(quota, sizes, none, none)
+        no_visits = sizes * 0
+        wanted = self._pacing.opens(quota, sizes, no_visits, no_visits)
         if sizes.any() and not wanted.any():
             raise RunError(f"round {self._round}: the pacing {self._pacing.name} opens no visit")
         departs_s = self.federation.select(self._round, quota, wanted, now_s)
@@ -135,7 +138,7 @@ class Coordinator:
         return Reaction([(departs_s, CohortDue(self._round))])
 
     def _dispatch(self, now_s: float) -> Reaction:
-        """The visits of those picked begin."""
+        """Begin the visits of the selected participants."""
         sent = self.federation.dispatch(self._round, self._visits.opened, now_s)
         deadline_s = self._visits.open(sent, now_s)
         self._phase = "out"
@@ -143,7 +146,7 @@ class Coordinator:
         return Reaction(deadline, sent.ends)
 
     def _step(self, now_s: float) -> Reaction:
-        """The round's one server step; with it the round closes, and the next one opens."""
+        """Make the round's one server step, close the round and open the next one."""
         ended = self._visits.close(now_s)
         self.federation.aggregate(self._round, ended, now_s)
         record, opens_s = self.federation.close_round(self._round, self._opened_s, now_s)

@@ -1,6 +1,6 @@
-"""Which visits are out, which ended how and when: applies the pacing to arrivals.
+"""Visits that are out, and how and when the others ended: applies the pacing to arrivals.
 
-Knows clients, lanes and instants; no task, no model and no event.
+Knows clients, lanes and instants; must not know tasks, models or events.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ OUT, COMPLETED, ABANDONED, DROPPED = (
 )
 OUTCOMES = len(Outcome)
 
-ONE_STEP = ", and this version has one dispatch and one server step a round"
+ONE_STEP = "; this version has one dispatch and one server step per round"
 
 
 @dataclass(frozen=True)
 class VisitCounts:
-    """Visits of a run up to now; `opened` is the sum of the others."""
+    """Numbers of visits of a run up to now; `opened` is the sum of the others."""
 
     opened: int
     completed: int
@@ -44,9 +44,9 @@ class VisitCounts:
 
 
 class Visits(Stateful):
-    """The visits since the last server step, in columns, and how many there were before them by outcome.
+    """The visits since the last server step, in columns, and the counts of earlier visits by outcome.
 
-    Visit ids run through the whole run, so that the end of a visit that was abandoned is recognised as such.
+    Visit ids are unique in a run, so that the end of a visit that was abandoned earlier is recognised.
     """
 
     state_fields = (
@@ -56,17 +56,17 @@ class Visits(Stateful):
 
     def __init__(self, pacing: Pacing) -> None:
         self._pacing = pacing
-        # The default opens nothing more while a visit is out or back.
+        # The default opens no further visits while a visit is out or back.
         self._may_open_more = getattr(pacing.opens, "__func__", None) is not Pacing.opens
         self._first = 0  # the id of the first row
         self._client: Ints = NO_IDS
         self._lanes: Ints = NO_IDS
         self._end_s: Floats = np.zeros(0)
         self._outcome: Ints = NO_IDS
-        self._handed_over: Ints = np.zeros(OUTCOMES, dtype=np.int64)  # visits, by outcome
+        self._handed_over: Ints = np.zeros(OUTCOMES, dtype=np.int64)  # numbers of earlier visits, by outcome
         self._lane_sizes: Ints = NO_IDS  # (lanes,)
         self._quota: Ints = NO_IDS  # (lanes,)
-        self._opened_lanes: Ints = NO_IDS  # those in which visits were opened
+        self._opened_lanes: Ints = NO_IDS  # the lanes in which visits were opened
         self._start_s = 0.0
         self._awaits_deadline = False
 
@@ -75,23 +75,21 @@ class Visits(Stateful):
 
     @property
     def opened(self) -> int:
-        """Visits opened up to now: the id of the next one."""
+        """The number of visits opened up to now, which is the id of the next one."""
         return self._first + len(self)
 
     @property
     def counts(self) -> VisitCounts:
-        """Of the whole run."""
+        """The visits of the whole run up to now, by outcome."""
         number = (self._handed_over + np.bincount(self._outcome, minlength=OUTCOMES)).tolist()
         return VisitCounts(self.opened, number[COMPLETED], number[DROPPED], number[ABANDONED], number[OUT])
 
     def plan(self, sizes: Ints, quota: Ints) -> None:
-        """The next visits will be opened in lanes of `sizes` clients, (lanes,), to fill `quota`."""
+        """Set the quota (lanes,) of the next visits, and the `sizes` (lanes,) of their lanes in clients."""
         self._lane_sizes, self._quota = sizes, quota
 
     def open(self, sent: SentOut, now_s: float) -> float | None:
-        """These visits are out from `now_s` on. Returns the instant at which the pacing has to be asked
-        again, or None.
-        """
+        """Begin these visits at `now_s`; returns the instant of the pacing's deadline, or None."""
         self._client, self._lanes = sent.clients, sent.lanes
         self._opened_lanes = np.flatnonzero(np.bincount(sent.lanes, minlength=len(self._quota)))
         self._end_s = np.full(len(self), np.nan)
@@ -102,11 +100,11 @@ class Visits(Stateful):
         return None if deadline_s is None else now_s + deadline_s
 
     def end(self, ends: VisitEnds) -> tuple[int, float | None]:
-        """Visits end, in order: how many of `ends` were looked at, and the instant of a server step, if there
-        is one; what comes after that is not looked at.
+        """Process `ends` in order, up to the first after which there is a server step.
 
-        Ends of visits that are over count for nothing. As soon as a lane is full, what is out in it is
-        abandoned, if the pacing cancels.
+        Returns the number of ends processed, and the instant of the server step, or None if there is none.
+        Ends of visits that are over already are ignored. As soon as a lane is full, its visits that are still
+        out are abandoned, if the pacing cancels.
         """
         row = ends.visit - self._first
         known = np.flatnonzero((row >= 0) & (row < len(self)))
@@ -119,11 +117,11 @@ class Visits(Stateful):
         lanes = self._lanes[rows]
         ending = lanes[:, None] == np.arange(len(out))  # (ends, lanes)
         arriving = ending & ~dropped[:, None]
-        left = out - ending.cumsum(axis=0)  # in lanes that have not closed
+        left = out - ending.cumsum(axis=0)  # as if no lane closed
         closes = self._closes(lanes, out, left, back, arriving, elapsed_s)
         left[number >= closes] = 0
         arrived = back + (arriving & (number <= closes)).cumsum(axis=0)
-        # At the end of a visit that was abandoned by one before it nothing happens, and nothing is asked.
+        # A visit abandoned by an earlier one has no effect when it ends: the pacing is not evaluated there.
         evaluated = np.flatnonzero(number[:, 0] <= closes[lanes])
         if len(evaluated) == count:
             step = self._first_step(left, arrived, elapsed_s)
@@ -132,7 +130,7 @@ class Visits(Stateful):
             step = None if step is None else int(evaluated[step])
         last = count - 1 if step is None else step
 
-        # Which of these ends is a visit's own, and by which it is over; `count`: none of them.
+        # For each visit, the row of its own end, and of the end by which it is over; `count`: none of these.
         own_end = np.full(len(self), count)
         own_end[rows] = np.arange(count)
         over = np.minimum(own_end, closes[self._lanes])
@@ -148,7 +146,7 @@ class Visits(Stateful):
         return len(ends), None
 
     def deadline_passed(self, now_s: float) -> bool:
-        """The pacing is asked again, at its `deadline_s`. Whether there is a server step now."""
+        """Evaluate the pacing at its `deadline_s`; returns whether there is a server step now."""
         self._awaits_deadline = False
         elapsed_s = self._elapsed_s(np.array([now_s]))
         if self._pacing.cancels:
@@ -164,9 +162,9 @@ class Visits(Stateful):
         return False
 
     def close(self, now_s: float) -> EndedVisits:
-        """Hand over the visits of this server step, which have all ended; they are not known any more.
+        """Remove and return the visits of this server step, all of which have ended.
 
-        RunError if the pacing leaves visits out, or the round open.
+        Raises RunError if the pacing leaves visits out, or does not close the round.
         """
         counts = np.bincount(self._outcome, minlength=OUTCOMES)
         if counts[OUT] > 0:
@@ -182,19 +180,18 @@ class Visits(Stateful):
         return ended
 
     def out_and_back(self) -> tuple[Ints, Ints]:
-        """(lanes,) visits that are out, and that have returned."""
+        """(lanes,) numbers of visits that are out, and (lanes,) of visits that have returned."""
         num_lanes = len(self._quota)
         cells = np.bincount(self._outcome * num_lanes + self._lanes, minlength=OUTCOMES * num_lanes)
         counts = cells.reshape(OUTCOMES, num_lanes)
         return counts[OUT], counts[COMPLETED]
 
     def _elapsed_s(self, time_s: Floats) -> Floats:
-        """Virtual seconds since these visits were sent out, at `time_s` (n,)."""
+        """(n,) virtual seconds from dispatch to `time_s` (n,)."""
         elapsed_s, deadline_s = time_s - self._start_s, self._pacing.deadline_s
         if deadline_s is None:
             return elapsed_s
-        # What ends at the very instant of the deadline has ended before it, whatever the difference is
-        # rounded to.
+        # A visit that ends at exactly the deadline has ended before it, even if the difference rounds up.
         if self._awaits_deadline:
             return np.minimum(elapsed_s, np.nextafter(deadline_s, 0))
         return np.maximum(elapsed_s, deadline_s)
@@ -202,10 +199,11 @@ class Visits(Stateful):
     def _closes(
         self, lanes: Ints, out: Ints, left: Ints, back: Ints, arriving: Bools, elapsed_s: Floats
     ) -> Ints:
-        """(lanes,) which of n ends, of visits in `lanes` (n,), closes each lane, n: none of them.
+        """(lanes,) which of n ends, of visits in `lanes` (n,), closes each lane; n: none of them does.
 
-        `out` and `back` (lanes,) are counted before the first. `left` (n, lanes) are the visits that are out
-        after each end in a lane that has not closed, `arriving` (n, lanes) is the lane of each that returns.
+        `out` and `back` (lanes,) are the counts before the first end. `left` (n, lanes) are the visits still
+        out after each end, as if no lane closed; `arriving` (n, lanes) marks the lane of each returning
+        visit.
         """
         count, num_lanes = arriving.shape
         assumed = np.full(num_lanes, count)
@@ -213,45 +211,45 @@ class Visits(Stateful):
             return assumed
         number = np.arange(count)[:, None]
         has_visits = out > 0
-        # When a lane closes can change when others do, but only later ones. With each pass the earliest
-        # closing that was wrong comes later, so that this ends whatever rule `full` is.
+        # The closing of a lane can affect the closing of others, but only of later ones. With each pass the
+        # earliest wrong closing moves later, so that the loop terminates for any rule `full`.
         while True:
             counted = number <= assumed
             arrived = back + (arriving & counted).cumsum(axis=0)
             full = self._flags("full", left * counted, arrived, elapsed_s) & has_visits
-            if assumed.min() < count:  # at ends of visits that were abandoned it is not asked
+            if assumed.min() < count:  # not evaluated at ends of visits that were abandoned
                 full &= number <= assumed[lanes][:, None]
             closes: Ints = np.where(full.any(axis=0), full.argmax(axis=0), count)
-            # NOTE: a lane alone is closed by no other; a second pass would show it, and takes as long.
+            # NOTE: a single lane is not affected by others; skipping the second pass halves the time.
             if len(self._opened_lanes) == 1 or (closes == assumed).all():
                 return closes
             assumed = closes
 
     def _flags(self, rule: Literal["full", "absorbs"], out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
-        """What the pacing says of each row; RunError unless that is a flag for each row, or for each lane."""
+        """The value of a rule of the pacing; RunError unless it is a bool per row, or per row and lane."""
         flags: Bools = getattr(self._pacing, rule)(self._quota, out, back, elapsed_s)
         rows, lanes = out.shape
         if getattr(flags, "dtype", None) != np.bool_ or flags.shape not in ((rows, lanes), (rows, 1)):
             raise RunError(
-                f"{self._pacing_name} answers {rule}, about {rows} instants and {lanes} lanes, with "
-                f"{flags!r}: it must be bools of shape ({rows}, {lanes}) or ({rows}, 1)"
+                f"{self._pacing_name}: {rule} must return bools of shape ({rows}, {lanes}) or ({rows}, 1), "
+                f"for {rows} instants and {lanes} lanes, and returned {flags!r}"
             )
         return flags
 
     def _first_step(self, out: Ints, back: Ints, elapsed_s: Floats) -> int | None:
-        """Which of the rows is the first at which the pacing makes a server step.
+        """The first row at which the pacing makes a server step, or None.
 
-        RunError if it would make one for some lanes alone, or if it waits for visits when none is out.
+        Raises RunError if it would make one for some lanes only, or if it waits although no visit is out.
         """
         absorbs = self._flags("absorbs", out, back, elapsed_s)
-        if absorbs.shape[1] > 1:  # else all lanes are alike
+        if absorbs.shape[1] > 1:  # with one column, all lanes are alike
             absorbs = absorbs[:, self._opened_lanes]
         steps = absorbs.any(axis=1)
         first = int(steps.argmax()) if steps.any() else None
         if first is not None and not absorbs[first].all():
             lane = int(self._opened_lanes[absorbs[first].argmax()])
             raise RunError(
-                f"{self._pacing_name} makes a server step for lane {lane}, and not for all{ONE_STEP}"
+                f"{self._pacing_name} makes a server step for lane {lane}, but not for all lanes{ONE_STEP}"
             )
         if first is None and not out[-1].any() and not self._awaits_deadline:
             raise RunError(
@@ -261,9 +259,9 @@ class Visits(Stateful):
 
     def _refuse_another_dispatch(self, out: Ints, back: Ints) -> None:
         more = int(self._pacing.opens(self._quota, self._lane_sizes, out, back).sum())
-        # With nothing out or back it is asked as if the round began.
+        # With no visit out or back, the arguments are those of the beginning of a round.
         if more > 0 and (out.any() or back.any()):
-            raise RunError(f"{self._pacing_name} opens {more} visits more in the same round{ONE_STEP}")
+            raise RunError(f"{self._pacing_name} opens {more} more visits in the same round{ONE_STEP}")
 
     @property
     def _pacing_name(self) -> str:
