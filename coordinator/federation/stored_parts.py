@@ -1,4 +1,4 @@
-"""The state of several parts together, by name."""
+"""The joint state of several parts, by name."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ Fingerprint = Hashable
 
 
 class StoredParts:
-    """Takes the state of all of `parts`, and puts it back; to be made when they are new."""
+    """Stores and restores the state of `parts`; must be built before the parts are used."""
 
     def __init__(self, parts: Mapping[str, Stateful]) -> None:
         self._parts = parts
-        # What another part that is made alike has, and need not be given.
+        # Fingerprints of the attributes that are not state: a part built again has the same.
         self._stored = frozenset(map(id, parts.values()))
         self._facts = {name: self._fingerprints(part) for name, part in parts.items()}
 
     def state(self) -> dict[str, Tree]:
-        """RunError names a part with an attribute that is not among its `state_fields` and has changed since
-        the part was made: it would be lost."""
+        """The state of each part, by name.
+
+        Raises RunError, naming the part and the attribute, if an attribute that is not among the part's
+        `state_fields` has changed since the part was built: the change would be lost.
+        """
         for name, part in self._parts.items():
             made, now = self._facts[name], self._fingerprints(part)
             changed = sorted(key for key in made.keys() | now.keys() if made.get(key) != now.get(key))
@@ -40,16 +43,18 @@ class StoredParts:
             part.restore(state[name])
 
     def _fingerprints(self, part: Stateful) -> dict[str, Fingerprint]:
-        """Of each attribute that is no state what tells a change."""
+        """For each attribute that is not state, a value that differs if the attribute has changed."""
         return {name: self._fingerprint(value) for name, value in part.facts.items()}
 
     def _fingerprint(self, value: object) -> Fingerprint:
-        """Its content or, of what is neither a tree, a collection, a generator nor another part, and of a
-        part that is stored itself, its identity."""
+        """The content of `value` if it is a state tree, else as `_fingerprint_of_object`."""
         try:
             return to_bytes(value)
         except RunError:
-            pass
+            return self._fingerprint_of_object(value)
+
+    def _fingerprint_of_object(self, value: object) -> Fingerprint:
+        """The content of a collection, a generator or a part that is not stored itself; else the identity."""
         match value:
             case Stateful() if id(value) not in self._stored:
                 return self._fingerprint(vars(value))
