@@ -1,7 +1,7 @@
 """Fault injection: crashes, packet loss, corruption and byzantine clients, drawn once per seed.
 
-All draws are keyed, by round, client and model, so that neither the method nor who else takes part changes
-what befalls a client. Nothing here remembers anything.
+All draws are keyed by round, client and model, so that the faults of a client depend neither on the method
+nor on the other participants. Nothing in this module has state.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from emulator.proportions import exact
 from emulator.seeding import RandomStreams, uniforms
 
 PACKET_BYTES = 1500
-"""The most that one packet carries: Ethernet's MTU."""
+"""Maximal size of a packet: Ethernet's MTU."""
 
 Kind = Literal["sign_flip", "noise", "label_flip", "misreport"]
 SCALED: Sequence[Kind] = ("sign_flip", "noise")
 
 
 class Byzantine(Settings):
-    """Clients that do not do as they are told."""
+    """Clients that do not follow the protocol."""
 
     kind: Kind = Field(
-        description="sign_flip sends -scale x its update; noise adds noise with scale x the update's norm; "
-        "label_flip trains on label L - 1 - y; misreport permutes what it reports",
+        description="sign_flip: sends -scale x its update; noise: adds noise with scale x the update's norm; "
+        "label_flip: trains on label L - 1 - y; misreport: permutes the numbers of its reports",
     )
     share: PositiveShare = Field(description="share of all clients, drawn once per seed")
-    scale: PositiveFactor = Field(1.0, description="of sign_flip and noise")
+    scale: PositiveFactor = Field(1.0, description="factor of sign_flip and noise")
 
     @model_validator(mode="after")
     def _scale_is_used(self) -> Byzantine:
@@ -47,16 +47,16 @@ class Byzantine(Settings):
 
 
 class FaultSettings(Settings):
-    """What goes wrong, in all arms alike."""
+    """The faults of a population, the same in all arms."""
 
-    crash: Share = Field(0.0, description="probability that the client of a visit crashes in it")
+    crash: Share = Field(0.0, description="probability that a client crashes during its visit")
     corrupt: Share = Field(0.0, description="probability that an update arrives corrupted")
     corruption: Literal["nan", "bits"] = Field(
-        "nan", description="some of its numbers are not numbers any more, or have a bit flipped"
+        "nan", description="some numbers of a corrupted update become NaN, or have a bit flipped"
     )
-    loss: ShareBelowOne = Field(0.0, description="share of packets that every link loses; they are resent")
+    loss: ShareBelowOne = Field(0.0, description="share of packets lost on every link; they are resent")
     byzantine: Annotated[tuple[Byzantine, ...], BeforeValidator(alone_is_a_list)] = Field(
-        (), description="a table, or a list of them; nobody is in two"
+        (), description="a table, or a list of tables; no client is in two of them"
     )
 
     @model_validator(mode="after")
@@ -71,25 +71,23 @@ class FaultSettings(Settings):
 
 @dataclass(frozen=True)
 class ByzantineClients:
-    """The clients, ascending, of one table of the configuration."""
+    """The byzantine clients of one table of the configuration."""
 
     kind: Kind
     scale: float
-    clients: Ints
+    clients: Ints  # ids, ascending
 
 
 @dataclass(frozen=True)
 class VisitFaults:
-    """What befalls the visits of a round: `work` (visits,) is what crosses the wire until all has arrived;
-    `crashes_at` (visits,) is the share of its busy time at which a client's device crashes, or inf;
-    `tampering` is what becomes of each task's update, see `emulator.messages.TrainTasks`."""
+    """The faults in the visits of a round."""
 
-    work: Work
-    crashes_at: Floats
-    tampering: Mapping[str, Floats]
+    work: Work  # (visits,) what crosses the wire until everything has arrived
+    crashes_at: Floats  # (visits,) share of its busy time at which a client's device crashes, or inf
+    tampering: Mapping[str, Floats]  # (tasks,) changes to each update, as in `emulator.messages.TrainTasks`
 
     def crash_s(self, start_s: float, busy_s: Floats) -> Floats:
-        """(visits,) when each device crashes, in the `busy_s` (visits,) seconds from `start_s` on; or inf."""
+        """(visits,) instants of crashes, or inf; clients are busy for `busy_s` (visits,) from `start_s`."""
         crash_s: Floats = np.full(len(busy_s), np.inf)
         rows = np.flatnonzero(self.crashes_at <= 1)
         crash_s[rows] = start_s + self.crashes_at[rows] * busy_s[rows]
@@ -108,7 +106,7 @@ class Faults:
         self.byzantine = _draw_byzantine(settings.byzantine, num_clients, streams)
 
     def clients(self, kind: Kind) -> Ints:
-        """Ids, ascending, of the clients that are byzantine in this way."""
+        """Ids, ascending, of the byzantine clients of this kind."""
         return np.sort(
             np.concatenate([NO_IDS, *(group.clients for group in self.byzantine if group.kind == kind)])
         )
@@ -116,9 +114,9 @@ class Faults:
     # -- visits ---------------------------------------------------------------------------------------------
 
     def visits(self, number: int, clients: Ints, payload: Work, task: Ints, model: Ints) -> VisitFaults:
-        """What befalls the visits of `clients` (visits,) in round `number`, which move `payload`.
+        """The faults in the visits of `clients` (visits,) in round `number`, which move `payload`.
 
-        `task` and `model` (n,) are the client and the model id of each of their tasks.
+        `task` and `model` (n,) are the client and the model id of each of the visits' tasks.
         """
         return VisitFaults(
             work=self.sent(payload, clients, number, 0),
@@ -127,14 +125,14 @@ class Faults:
         )
 
     def _crashes_at(self, number: int, clients: Ints) -> Floats:
-        """(n,) the share of its visit, drawn evenly, at which each of `clients` crashes, or inf."""
+        """(n,) the share of its visit, uniform in [0, 1), at which each of `clients` crashes, or inf."""
         if self.settings.crash == 0:
             return np.full(len(clients), np.inf)
         chance, share = uniforms(self._streams.keys("crash", number, clients)).T
         return np.where(chance < self.settings.crash, share, np.inf)
 
     def _tampering(self, number: int, client: Ints, model: Ints) -> dict[str, Floats]:
-        """What becomes of the update of each task (n,) of round `number` on its way."""
+        """The changes to the update of each task (n,) of round `number` before it arrives."""
         columns: dict[str, Floats] = {}
         for name, neutral, factor in (("scale", 1.0, -1.0), ("noise", 0.0, 1.0)):
             kind = "sign_flip" if name == "scale" else "noise"
@@ -154,7 +152,7 @@ class Faults:
     # -- reports --------------------------------------------------------------------------------------------
 
     def reported(self, clients: Ints, signal: Floats) -> Floats:
-        """What `clients` report of their `signal` (n, report_size): misreporters permute it, always alike."""
+        """(n, report_size) what `clients` report of `signal`; each misreporter has a fixed permutation."""
         misreporters = self._misreporters
         if len(misreporters) == 0:
             return signal
@@ -170,9 +168,7 @@ class Faults:
 
     @cached_property
     def _permutations(self) -> Ints:
-        """(misreporters, report_size) the permutation of each client that misreports: the order of its
-        numbers.
-        """
+        """(misreporters, report_size) the permutation that each misreporting client applies."""
         numbers = [
             uniforms(self._streams.keys("misreport", self._misreporters, column))[:, 0]
             for column in range(self._report_size)
@@ -182,12 +178,11 @@ class Faults:
     # -- links ----------------------------------------------------------------------------------------------
 
     def sent(self, work: Work, clients: Ints, number: int, exchange: int) -> Work:
-        """What crosses the wire until all of `work` (n,) has arrived: the exchange-th of round `number` with
-        these clients, each of which is in it once.
+        """What crosses the wire until all of `work` (n,) has arrived.
 
-        A transfer of B bytes is ceil(B / 1500) packets of one size, each of them sent until it arrives: of
-        those lost on the way there are a negative binomial number. Waiting for an answer that does not come
-        takes no time of its own.
+        The transfer is exchange number `exchange` of round `number`; `clients` (n,) are distinct. A transfer
+        of B bytes consists of ceil(B / 1500) packets of equal size, each of which is resent until it arrives:
+        the number of lost packets is negative binomial. Timeouts take no time of their own.
         """
         loss = self.settings.loss
         if loss == 0 or len(clients) == 0:
@@ -201,15 +196,17 @@ class Faults:
 
 
 def no_faults(num_clients: int, report_size: int, streams: RandomStreams) -> Faults:
-    """A population in which all goes well."""
+    """A population without faults."""
     return Faults(FaultSettings(), num_clients, report_size, streams)
 
 
 def _draw_byzantine(
     tables: Sequence[Byzantine], num_clients: int, streams: RandomStreams
 ) -> tuple[ByzantineClients, ...]:
-    """One permutation of the clients is cut into parts: so nobody is in two, and a table that is added leaves
-    the clients of those before it as they are."""
+    """The byzantine clients of each table: consecutive pieces of one permutation of all clients.
+
+    So no client is in two tables, and adding a table at the end does not change the clients of the others.
+    """
     if not tables:
         return ()
     order = streams.generator("byzantine").permutation(num_clients)
@@ -222,7 +219,7 @@ def _draw_byzantine(
 
 
 def _among(clients: Ints, ids: Ints) -> Bools:
-    """(n,) which of `clients` are in `ids`, which is ascending."""
+    """(n,) which of `clients` are in `ids` (ascending)."""
     if len(ids) == 0:
         return np.zeros(len(clients), dtype=bool)
     position = np.minimum(np.searchsorted(ids, clients), len(ids) - 1)
@@ -231,13 +228,13 @@ def _among(clients: Ints, ids: Ints) -> Bools:
 
 
 def _resent(bytes_: Floats, loss: float, draws: Floats) -> Floats:
-    """(n,) bytes that are sent until all of `bytes_` have arrived; `draws` are uniform in [0, 1)."""
-    from scipy.stats import nbinom  # half a second, for runs that lose packets alone
+    """(n,) bytes sent until all of `bytes_` (n,) have arrived; `draws` (n,) are uniform in [0, 1)."""
+    from scipy.stats import nbinom  # takes half a second, so only for runs that lose packets
 
     packets = np.ceil(bytes_ / PACKET_BYTES)
     sent = bytes_.astype(np.float64)
     rows = np.flatnonzero(packets > 0)
-    # At a draw of 0 the inverse is -1.
+    # For a draw of 0, scipy's inverse is -1.
     again = np.maximum(nbinom.ppf(draws[rows], packets[rows], 1 - loss), 0.0)
     sent[rows] += again * (bytes_[rows] / packets[rows])
     return sent
