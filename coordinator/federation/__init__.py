@@ -1,6 +1,6 @@
-"""What a method does in a round: open it, dispatch a cohort, aggregate what came back, measure, record.
+"""What happens in a round: open it, dispatch a cohort, aggregate its updates, measure and record.
 
-This is its front; it takes instants and returns instants and visits, and sees no event.
+The interface is `Federation`, whose methods take instants and return instants and visits; it knows no events.
 """
 
 from coordinator.federation.cohort import EndedVisits, SentOut

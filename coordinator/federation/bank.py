@@ -1,4 +1,4 @@
-"""The models that exist. Only an `Assignment` changes which there are, only the aggregator what they hold."""
+"""The models that exist: an `Assignment` changes which ones there are, the aggregator their parameters."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from emulator.storage.stateful import Stateful
 
 
 class ModelBank(Stateful):
-    """Rows of parameters with their names; it starts empty.
+    """The parameters and names of M models; the bank starts empty.
 
-    `ids` (M,) name a model until its content is replaced from elsewhere, and (id, version) names one content
-    for ever. `labels` (M,) name a cluster for its readers: they follow successors, so that a plot keeps its
-    colours across a re-clustering. Neither is ever used twice.
+    `ids` (M,) identify a model until an assignment replaces its content, and (id, version) identifies one
+    content for ever. `labels` (M,) identify a cluster for human readers: they follow successors, so that a
+    plot keeps its colours across a re-clustering. No id and no label is ever used twice.
     """
 
     state_fields = ("parameters", "ids", "labels", "versions", "_next_id", "_next_label")
@@ -34,7 +34,7 @@ class ModelBank(Stateful):
         """Replace the models by `assignment.mixing` of themselves and `assignment.extra`."""
         old = len(self)
         predecessor = np.full(assignment.num_models, -1, dtype=np.int64)
-        # Of several old models with one successor, the lowest row passes on its name.
+        # Of several old models with the same successor, the lowest row passes on its names.
         for row in range(old - 1, -1, -1):
             if assignment.successor[row] >= 0:
                 predecessor[assignment.successor[row]] = row
@@ -50,12 +50,12 @@ class ModelBank(Stateful):
         self._next_id += int((~unchanged).sum())
 
     def publish(self, parameters: Floats32, updated: Bools) -> None:
-        """Replace the content of the rows that were `updated` (M,) by those of `parameters` (M, P)."""
+        """Replace the rows marked in `updated` (M,) by those of `parameters` (M, P)."""
         self.parameters = np.where(updated[:, None], parameters, self.parameters)
         self.versions = self.versions + updated
 
 
 def _carried(names: Ints, predecessor: Ints, inherits: Bools, next_name: int) -> Ints:
-    """(M_new,) the predecessor's name where it `inherits`, else the next names not used yet."""
+    """(M_new,) the predecessor's name where a model `inherits` (M_new,), elsewhere the next unused names."""
     fresh = next_name + np.cumsum(~inherits) - 1
     return np.where(inherits, np.append(names, -1)[predecessor], fresh).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What clients are asked besides training: answered by those online, and charged in virtual time and bytes.
+"""Client requests besides training: clients online respond, and are charged in virtual time and bytes.
 
 A model version that a client downloaded in this round, to score it, is not sent to it again.
 """
@@ -29,11 +29,11 @@ from emulator.storage.state_tree import Tree
 from emulator.storage.stateful import Stateful
 
 Resolve = Callable[[Ints], SampleRanges]
-"""Which samples of each client a request is about."""
+"""(n,) client ids -> the samples of each client that a request is about."""
 
 
 class ClientRequests(Stateful):
-    """The requests of one run; `open_moment` and `close_round` say where in it we are."""
+    """The client requests of one run; `open_moment` and `close_round` mark its progress."""
 
     state_fields = ("_num_requests", "_exchanges", "_now_s", "_busy_s", "_holders")
 
@@ -74,21 +74,23 @@ class ClientRequests(Stateful):
         self._holders = {(model, version): holds for model, version, holds in state["_holders"]}
 
     def close_round(self) -> None:
-        """What clients downloaded in this round is gone."""
+        """Forget which models the clients downloaded in this round."""
         self._num_requests, self._exchanges = 0, 0
         self._holders.clear()
 
     def open_moment(self, now_s: float) -> None:
-        """From now on, every client with a request is busy from `now_s`."""
+        """Start a new moment: clients begin to work on its requests at `now_s`."""
         self._now_s, self._busy_s = now_s, None
 
     def busy_s(self, clients: Ints) -> Floats:
-        """(n,) seconds each client needs for the requests of this moment."""
+        """(n,) virtual seconds that each client needs for the requests of this moment."""
         return np.zeros(len(clients)) if self._busy_s is None else self._busy_s[clients]
 
     def charge(self, round_: int, clients: Ints, work: Work, num_models: float = 0) -> None:
-        """Charge an exchange of control traffic, in which `num_models` models were sent in all; what is lost
-        on the way comes on top."""
+        """Charge an exchange of control traffic, in which `num_models` models were sent in all.
+
+        `work` (n,) is what `clients` (n,) exchange without packet loss; resent packets are charged as well.
+        """
         self._exchanges += 1  # the exchange 0 of a round is its visits
         work = self._faults.sent(work, clients, round_, self._exchanges)
         self._ledger.charge_control(work.download_bytes, work.upload_bytes, num_models)
@@ -98,7 +100,7 @@ class ClientRequests(Stateful):
 
     @property
     def slowest_s(self) -> float:
-        """Seconds until the slowest client has answered the requests of this moment."""
+        """Virtual seconds until the slowest client has responded to the requests of this moment."""
         return 0.0 if self._busy_s is None else float(self._busy_s.max())
 
     def score(
@@ -110,7 +112,7 @@ class ClientRequests(Stateful):
         metrics: frozenset[Metric],
         limit: int | None = None,
     ) -> ScoreResponse:
-        """As `coordinator.view.ScoreRequest` says. Clients that hold no such samples take no part either."""
+        """See `coordinator.view.ScoreRequest`; `resolve` returns the samples that the request is about."""
         responding = clients[self._availability.online(clients, self._now_s)]
         ranges = resolve(responding)
         having = np.flatnonzero(ranges.counts() > 0)
@@ -141,7 +143,7 @@ class ClientRequests(Stateful):
         return ScoreResponse(responding, scores)
 
     def hold(self, clients: Ints, models: Ints) -> Bools:
-        """(n,) whether each of `clients` has its row of `models` already, from this round's requests."""
+        """(n,) whether each of `clients` (n,) holds its row of `models` (n,), from this round's requests."""
         held = np.zeros(len(clients), dtype=bool)
         if self._holders:
             for model in np.unique(models).tolist():
@@ -157,12 +159,12 @@ class ClientRequests(Stateful):
 
 
 def _numbers_per_model(metrics: frozenset[Metric], num_labels: int) -> int:
-    """Numbers a client sends up for each model: its sums, and how many samples they are over."""
+    """Numbers that a client uploads for each model: its sums, and the number of samples."""
     return 1 + sum(num_labels**2 if metric == "confusion" else 1 for metric in metrics)
 
 
 def _limited(ranges: SampleRanges, limit: int, generator: np.random.Generator) -> SampleRanges:
-    """At most `limit` samples in all: each row's share in proportion to what it has, drawn from that."""
+    """At most `limit` samples in all, drawn from each row in proportion to its number of samples."""
     counts = ranges.counts()
     if counts.sum() <= limit:
         return ranges

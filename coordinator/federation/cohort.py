@@ -1,6 +1,6 @@
-"""The participants of a round: what each visit does and costs, frozen at dispatch, and what came of it.
+"""The participants of a round: the tasks and costs of each visit, frozen at dispatch, and its outcome.
 
-Which visits are still out is `coordinator.visits`'; the two tables are joined by visit id.
+`coordinator.visits` tracks which visits are still out; the two tables are joined by visit id.
 """
 
 from __future__ import annotations
@@ -17,27 +17,25 @@ from emulator.messages import Outcome, TrainTasks, Work
 
 @dataclass(frozen=True)
 class Picked:
-    """Participants of a round, ascending, who have not been sent out yet; the lane of each; and when they
-    were picked.
-    """
+    """Participants of a round that have been selected, but not dispatched yet."""
 
-    clients: Ints
-    lanes: Ints
-    at_s: float
+    clients: Ints  # (n,) ids, ascending
+    lanes: Ints  # (n,) the lane of each
+    at_s: float  # instant of their selection
 
 
 @dataclass(frozen=True)
 class SentOut:
-    """Visits that begin now, (n,): the client and the selection lane of each, and when it ends."""
+    """Visits that begin now."""
 
-    clients: Ints
-    lanes: Ints
-    ends: VisitEnds
+    clients: Ints  # (n,) ids, ascending
+    lanes: Ints  # (n,) the lane that each was selected from
+    ends: VisitEnds  # (n,) when each ends
 
 
 @dataclass(frozen=True)
 class EndedVisits:
-    """Visits that are over, (n,), in ascending order of `visit`; none is still OUT."""
+    """Visits that are over, in columns (n,), by ascending `visit`; no `outcome` is OUT."""
 
     visit: Ints
     client: Ints
@@ -45,36 +43,35 @@ class EndedVisits:
     outcome: Ints
 
     def clients_with(self, outcome: Outcome) -> Ints:
-        """Clients, in order, whose visit ended so."""
+        """The clients, in order, whose visit had this outcome."""
         ended: Bools = self.outcome == outcome
         return self.client[ended]
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """Visits in ascending client order, with the tasks that were frozen when they were sent out: task i
-    starts from row `start[i]` of `models` (M, P), which nobody changes. Columns are (visits,).
+    """The visits of a round, by ascending client, with the tasks that were frozen at dispatch.
 
-    `start_s` is when they were sent out, `requests_s` how long each client then answered requests before it
-    went to work, `crash_s` when its device crashes, or inf. `work` is what crosses the wire, `payload`
-    without what is lost on the way. `first_visit` is the id of the first visit.
+    Columns are (visits,). Task i starts from row `start[i]` of `models`, which must not be changed.
     """
 
-    first_visit: int
+    first_visit: int  # id of the first visit
     clients: Ints
-    start_s: float
-    requests_s: Floats
-    crash_s: Floats
-    payload: Work
-    work: Work
+    start_s: float  # instant of dispatch
+    requests_s: Floats  # virtual seconds that each client spends on requests before it starts to work
+    crash_s: Floats  # instant at which each device crashes, or inf
+    payload: Work  # without packet loss
+    work: Work  # what crosses the wire, with resent packets
     phases: Phases
     tasks: TrainTasks
-    models: Floats32
-    start: Ints
+    models: Floats32  # (M, P)
+    start: Ints  # (tasks,)
 
     def ends(self, offline_s: Floats) -> VisitEnds:
-        """When each visit is due, or its client drops out before that: at `offline_s` (visits,), or as it
-        crashes."""
+        """The end of each visit: when it is due, or earlier if its client drops out.
+
+        A client drops out when it goes offline, at `offline_s` (visits,), or when its device crashes.
+        """
         due_s = self.start_s + self.requests_s + self.phases.total_s
         gone_s = np.minimum(offline_s, self.crash_s)
         return VisitEnds(
@@ -85,25 +82,27 @@ class Cohort:
         )
 
     def crashed(self, ended: EndedVisits) -> Ints:
-        """Clients, ascending, whose visit was dropped because they crashed."""
+        """Ids, ascending, of the clients whose visit was dropped because of a crash."""
         crashed: Bools = (ended.outcome == Outcome.DROPPED) & (ended.end_s == self.crash_s)
         return self.clients[crashed]
 
     def moved_bytes(self, ended: EndedVisits) -> tuple[Floats, Floats, float]:
-        """(visits,) bytes down and up that crossed the wire until each visit ended, all if it completed; and
-        the sum of these both ways, without what was lost."""
+        """(visits,) bytes downloaded, (visits,) bytes uploaded, and the total of both without packet loss.
+
+        They are counted until each visit ended; a completed visit counts in full.
+        """
         down, up = self._moved(self.work, ended)
-        # The same object, unless links lose something.
+        # `payload` and `work` are the same object unless links lose packets.
         arrived = (down, up) if self.payload is self.work else self._moved(self.payload, ended)
         return down, up, float((arrived[0] + arrived[1]).sum())
 
     def _moved(self, work: Work, ended: EndedVisits) -> tuple[Floats, Floats]:
         down, up = self.phases.moved(work, ended.end_s - self.start_s - self.requests_s)
         completed = ended.outcome == Outcome.COMPLETED
-        # Not left to the elapsed time, whose rounding can make a whole upload a hair short.
+        # A completed visit does not rely on the elapsed time, whose rounding could cut its upload short.
         return np.where(completed, work.download_bytes, down), np.where(completed, work.upload_bytes, up)
 
     def completed_tasks(self, ended: EndedVisits) -> tuple[TrainTasks, Ints]:
-        """The tasks of the visits that completed, and the row (n,) of `models` that each starts from."""
+        """The tasks of completed visits, and the row (n,) of `models` that each starts from."""
         completed = ended.outcome[self.tasks.visit - self.first_visit] == Outcome.COMPLETED
         return self.tasks.take(np.flatnonzero(completed)), self.start[completed]

@@ -1,4 +1,4 @@
-"""What is not finite: single updates are left out, and training that comes to nothing else is ended."""
+"""Non-finite numbers: single updates are left out; a run with no finite updates for many rounds ends."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from emulator.messages import Updates
 from emulator.storage.stateful import Stateful
 
 FRUITLESS_ROUNDS = 10
-"""After so many rounds in a row without a single finite update there is nothing to be hoped for."""
+"""Consecutive rounds without a finite update after which the run is declared diverged."""
 
 
 class Divergence(Stateful):
-    """Looks at what is trained. `other_hints` is added to what an error says may help.
+    """Checks updates, models and losses for non-finite numbers; `other_hints` extends the hint in errors.
 
-    State: for how many rounds in a row, up to now, no update was finite.
+    State: the number of consecutive rounds, up to now, without a finite update.
     """
 
     state_fields = ("_fruitless",)
@@ -28,9 +28,10 @@ class Divergence(Stateful):
         self._fruitless = 0
 
     def usable(self, round_: int, updates: Updates) -> tuple[Updates, list[int]]:
-        """Those updates that are finite, and whose losses are, and the clients, ascending, that sent others.
+        """The updates that are finite, as are their losses, and the clients, ascending, with other updates.
 
-        RunError if the settings want none of these, or there were only such for too long.
+        Raises RunError at the first non-finite update if `round.nonfinite_updates` is "stop", and after
+        FRUITLESS_ROUNDS consecutive rounds without a finite update.
         """
         trained = updates.num_samples > 0
         finite = updates.finite & (~trained | np.isfinite(updates.metrics["loss"]))

@@ -1,11 +1,10 @@
-"""A round of a method, in three procedures: `open_round` (data arrived), `select` and `dispatch`
-(participants are picked and sent out), `aggregate` (updates came back); then `close_round` measures and
-records.
+"""The procedures of a round: open it, select and dispatch participants, aggregate updates, close it.
 
-It holds the assignment in force and what the parts see; the round number and every instant are handed in.
-What it decides, its parts decide. Visits of abandoned and dropped clients cost no real compute: tasks are
-frozen at dispatch, nothing that happens later can change their outcome, and so they are trained in
-`aggregate`, when it is known which visits completed.
+`open_round` (data arrived), `select` and `dispatch` (participants are sent out), `aggregate` (updates came
+back), `close_round` (measure and record). The federation holds the assignment in force and what the parts
+see; the round number and every instant are arguments. All its decisions are those of its parts. Visits that
+are abandoned or dropped cost no real compute: tasks are frozen at dispatch, nothing later can change their
+outcome, and so they are trained in `aggregate`, when it is known which visits completed.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ SECONDS_PER_DAY = 86_400.0
 
 
 class Federation:
-    """The clients of `stream`, and the method `parts` that trains models with them."""
+    """A method, made of `parts`, that trains models with the clients of `stream`."""
 
     def __init__(
         self,
@@ -108,8 +107,8 @@ class Federation:
         self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
         self._membership = Membership(self.bank, parts.memory, self._solver_state)
         self._progress = RoundProgress()
-        self._picked: Picked | None = None  # who is sent out once the selector's requests are answered
-        self._cohort: Cohort | None = None  # who was sent out
+        self._picked: Picked | None = None  # selected, until the selector's requests are served
+        self._cohort: Cohort | None = None  # dispatched, until aggregated
         self._stored = StoredParts(
             {
                 "bank": self.bank,
@@ -129,7 +128,7 @@ class Federation:
         )
 
     def state(self) -> dict[str, Tree]:
-        """All that the rest of the run depends on; RunError names a part that cannot be stored."""
+        """The state that the rest of the run depends on; RunError names a part that cannot be stored."""
         assignment = self._membership.assignment
         return {
             "progress": as_tree(self._progress),
@@ -140,11 +139,11 @@ class Federation:
         }
 
     def restore(self, state: Mapping[str, Tree], round_: int) -> None:
-        """Resume from `state`, in which round `round_` was opened last."""
+        """Resume from `state`; `round_` is the round that was opened last."""
         self._progress = from_tree(RoundProgress, state["progress"])
         if state["assignment"] is not None:
             self._membership.assignment = from_tree(Assignment, state["assignment"])
-            # What a stream has counted follows from where it is.
+            # The state of a stream follows from its round.
             self._stream.advance_to_round(round_)
         self._picked = None if state["picked"] is None else from_tree(Picked, state["picked"])
         self._cohort = None if state["cohort"] is None else from_tree(Cohort, state["cohort"])
@@ -153,8 +152,10 @@ class Federation:
     # -- open a round: data arrived ------------------------------------------------------------------------
 
     def open_round(self, round_: int, now_s: float) -> float:
-        """The trace advances, clients that drifted report, and the clusterer decides. Returns the instant at
-        which the slowest answer is in."""
+        """Advance the trace, collect the reports of drifted clients, and let the clusterer decide.
+
+        Returns the instant of the slowest response.
+        """
         clusterer = self.parts.clusterer
         # Step 1: the trace advances to the round's data step.
         step = self._stream.step
@@ -163,8 +164,8 @@ class Federation:
             self._membership.data_changed()
         self._solver_state.data_changed(changed)
         self._reports.data_changed(changed)
-        # Step 2: of the clients with new data, those that can be heard look at it, and report a drift.
-        # Everybody registers before the first round; after that, offline clients wait their turn.
+        # Step 2: clients with new data that are online check it, and report a drift. All clients register
+        # before the first round; after that, offline clients report when they are online again.
         registering = self._membership.assignment is None
         news = self._clients_with_news(registering, now_s)
         self._reports.taken(news)
@@ -174,13 +175,13 @@ class Federation:
         with self._meter("cluster_s"):
             assigned = clusterer.on_data(self._view(clusterer, round_, drift=drift, changed=news))
         self._apply(assigned)
-        # Step 4: the memory claims what arrived for the models that its clients belong to now.
+        # Step 4: the memory claims the arrivals for the models that their clients belong to now.
         self._claim(round_)
         # The registration precedes the emulation: it costs bytes, and no virtual time.
         return now_s if registering else now_s + self._requests.slowest_s
 
     def _clients_with_news(self, registering: bool, now_s: float) -> Ints:
-        """Ids, ascending, of the clients whose news can be heard now; of all if they are `registering`."""
+        """Ids, ascending, of the clients that check their new data now: all of them if `registering`."""
         if not self.parts.clusterer.watches_data:
             return NO_IDS
         if registering:
@@ -188,7 +189,7 @@ class Federation:
         return self._reports.online_with_news(self._availability, now_s)
 
     def _hear(self, round_: int, clients: Ints) -> dict[str, Bools]:
-        """These clients look at their data; those that find a drift report it. Who drifted, by detector."""
+        """These clients check their data and report drifts; returns (N,) which drifted, by detector."""
         signal = self._faults.reported(clients, self._stream.label_histograms(clients))
         reporting, drift = self._reports.hear(clients, signal, self.parts.detectors)
         self._progress.changed += len(clients)
@@ -198,24 +199,24 @@ class Federation:
             self._requests.charge(round_, reporting, Work.of(len(reporting), upload_bytes=numbers))
         return drift
 
-    # -- dispatch: participants are picked and sent out ----------------------------------------------------
+    # -- dispatch: participants are selected and sent out --------------------------------------------------
 
     def lane_sizes(self, round_: int) -> Ints:
-        """(lanes,) clients of each selection lane that have something to train."""
+        """(lanes,) the number of clients in each lane that have something to train."""
         return self._lanes(round_).sizes
 
     def select(self, round_: int, quota: Ints, wanted: Ints, now_s: float) -> float | None:
-        """The selector picks `wanted` (lanes,) participants from the lanes that have a `quota`. Returns the
-        instant at which they can be sent out, when what it asked is answered; None if too few are online.
+        """Select `wanted` (lanes,) participants from the lanes that have a `quota` (lanes,).
 
-        RunError if nobody can be selected.
+        Returns the instant at which they can be dispatched, after the slowest response to the selector's
+        requests; None if too few clients are online. Raises RunError if no client can be selected.
         """
         # Step 1: candidates are the clients of these lanes that have something to train and are online.
         trainable = self._trainable(round_, quota)
         candidates = Candidates(trainable, lambda ids: self._availability.online(ids, now_s))
         if not candidates.holds(self._needed(trainable)):
             return None
-        # Step 2: the selector picks participants among them.
+        # Step 2: the selector chooses participants among them.
         self._requests.open_moment(now_s)
         selector = self.parts.selector
         clients = selector.select(candidates, wanted, self._view(selector, round_))
@@ -230,8 +231,10 @@ class Federation:
         return now_s + self._requests.slowest_s
 
     def enough_online_s(self, round_: int, quota: Ints, opened_s: float, now_s: float) -> float:
-        """The next instant at which enough clients could be online, after `select` answered None; RunError if
-        that is too long after `opened_s`."""
+        """The next instant at which enough clients could be online, after `select` returned None.
+
+        Raises RunError if that is more than `round.max_wait_days` after `opened_s`.
+        """
         trainable = self._trainable(round_, quota)
         ids, needed = np.concatenate([NO_IDS, *trainable]), self._needed(trainable)
         online = int(self._availability.online(ids, now_s).sum())
@@ -242,14 +245,16 @@ class Federation:
             never = "never" if math.isinf(next_s) else f"not within {longest_days:g} virtual days"
             raise RunError(
                 f"round {round_}: {online} of {len(ids)} clients are online at {now_s:.0f} s, "
-                f"round.min_online = {self.settings.min_online} asks for {needed}, and {never} again are so "
-                f"many online at once"
+                f"round.min_online = {self.settings.min_online} requires {needed}, and {never} again "
+                f"are that many online at once"
             )
         return next_s
 
     def dispatch(self, round_: int, first_visit: int, now_s: float) -> SentOut:
-        """The visits of those picked begin, with ids from `first_visit` on; a client that went offline since
-        it was picked drops out at once."""
+        """Begin the visits of the selected participants, with ids from `first_visit` on.
+
+        A client that went offline since it was selected drops out at once.
+        """
         picked = self._picked
         assert picked is not None, "dispatch follows select"
         self._picked = None
@@ -272,10 +277,10 @@ class Federation:
         return SentOut(clients, picked.lanes, self._cohort.ends(offline_s))
 
     def _frozen(self, round_: int, clients: Ints, first_visit: int, now_s: float) -> Cohort:
-        """The tasks of `clients` and what their visits cost."""
+        """The frozen tasks of `clients` (ascending), and the costs of their visits."""
         memory, schedules = self.parts.memory, self.parts.schedules
         client, row, samples = memory.rows(clients, self._view(memory, round_, participants=clients))
-        visit = np.searchsorted(clients, client)  # of each task, its row among the visits
+        visit = np.searchsorted(clients, client)  # the visit of each task, as a row of `clients`
         model = self.bank.ids[row]
         views = [self._view(schedule, round_, participants=clients) for schedule in schedules]
         settings = task_settings(self.settings, schedules, client, row, views)
@@ -310,12 +315,12 @@ class Federation:
     # -- aggregate: updates came back --------------------------------------------------------------------
 
     def aggregate(self, round_: int, ended: EndedVisits, now_s: float) -> None:
-        """One server step, with the visits of the cohort, which have all ended."""
+        """Make one server step from the visits of the cohort, all of which have ended."""
         cohort, progress = self._cohort, self._progress
         assert cohort is not None, "aggregate follows dispatch"
         self._cohort = None
         self._requests.open_moment(now_s)
-        # Step 1: what crossed the wire is charged.
+        # Step 1: the bytes that crossed the wire are charged.
         down, up, payload = cohort.moved_bytes(ended)
         self.ledger.charge_training(down, up, payload / self._model_bytes)
         progress.completed = ended.clients_with(Outcome.COMPLETED).tolist()
@@ -335,7 +340,7 @@ class Federation:
             return
         # Step 3: the aggregator makes the new models, which the bank publishes.
         news = {"participants": cohort.clients, "updates": updates}
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error in a moment
+        with np.errstate(over="ignore", invalid="ignore"):  # `refuse` raises if a model is not finite
             models = aggregator.aggregate(updates, self._view(aggregator, round_, **news))
             progress.train_loss = float(updates.metrics["loss"][with_samples].mean())
         self._divergence.refuse(round_, models, progress.train_loss)
@@ -347,8 +352,8 @@ class Federation:
         self._apply(assigned)
 
     def close_round(self, round_: int, opened_s: float, now_s: float) -> tuple[RoundRecord, float]:
-        """The round is over: its record, and the instant at which the slowest answer is in."""
-        # Step 5: every client is scored, if the round is one that is evaluated, and the round is recorded.
+        """End the round; returns its record, and the instant of the slowest response."""
+        # Step 5: the clients are evaluated, if the round is one that is evaluated, and the round is recorded.
         record = self._progress.record(
             round_,
             opened_s,
@@ -364,7 +369,7 @@ class Federation:
         return record, now_s + self._requests.slowest_s
 
     def _measure(self, round_: int) -> Measurement:
-        """How the clients are served, if this round is one that is evaluated."""
+        """The evaluation of the clients, if this round is one that is evaluated."""
         settings = self.settings
         if round_ + 1 < settings.rounds and (round_ + 1) % settings.evaluate_every != 0:
             return NOT_MEASURED
@@ -390,14 +395,14 @@ class Federation:
     # -- shared --------------------------------------------------------------------------------------------
 
     def _apply(self, assignment: Assignment | None) -> None:
-        """`assignment` is in force from now on; None: all stays as it was."""
+        """Put `assignment` in force; None: nothing changes."""
         if assignment is not None:
             self._progress.assigned(assignment, self._membership.apply(assignment))
         elif self._membership.assignment is None:
-            raise RunError("the clusterer answered its first call with no assignment")
+            raise RunError("the clusterer returned no assignment from its first call")
 
     def _claim(self, round_: int) -> None:
-        """The newest arrivals belong to the members of now."""
+        """Let the memory claim the newest arrivals for the present members."""
         self.parts.memory.claim(self._view(self.parts.memory, round_))
 
     def _lanes(self, round_: int) -> Lanes:
@@ -405,7 +410,7 @@ class Federation:
         return self._membership.lanes(lambda ids: memory.trains(ids, self._view(memory, round_)))
 
     def _trainable(self, round_: int, quota: Ints) -> list[Ints]:
-        """Of each lane its clients, ascending, none where it has no `quota`; RunError if there are none."""
+        """The clients of each lane, ascending; none for a lane without `quota`. RunError if all are empty."""
         ids_by_lane = zip(self._lanes(round_).ids, quota.tolist(), strict=True)
         trainable = [ids if count > 0 else NO_IDS for ids, count in ids_by_lane]
         if not any(map(len, trainable)):
@@ -418,11 +423,11 @@ class Federation:
         return trainable
 
     def _needed(self, trainable: list[Ints]) -> int:
-        """How many must be online: all, where lanes without a quota leave fewer than min_online."""
+        """How many must be online: `min_online`, or all if these lanes have fewer clients than that."""
         return min(self.settings.min_online, sum(map(len, trainable)))
 
     def _view(self, part: Part, round_: int, **news: Any) -> View:
-        """What `part` may see now; `news` is as `Window.view` has it."""
+        """The view of `part` now; `news` are keyword arguments of `Window.view`."""
         assignment = self._membership.assignment
 
         def score(

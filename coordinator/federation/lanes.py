@@ -1,4 +1,4 @@
-"""The clients of each lane of an assignment, and how many they are."""
+"""The clients of each lane of an assignment, and their number."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from emulator.arrays import Ints
 
 
 class Lanes:
-    """`lane_of_client` (N,) the lane of each client, -1 = in none; `sizes` (lanes,) clients of each lane;
-    `ids`, of each lane its clients, ascending.
+    """The lanes of all clients, indexed both ways.
 
-    Made once for an assignment, since it looks at every client.
+    `lane_of_client` (N,): the lane of each client, -1 = in no lane. `sizes` (lanes,): the number of clients
+    in each lane. `ids`: for each lane the ids of its clients, ascending.
+
+    Built once per assignment and data step, since it processes every client.
     """
 
     def __init__(self, lane_of_client: Ints, num_lanes: int) -> None:

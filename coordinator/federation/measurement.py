@@ -1,4 +1,4 @@
-"""What the experimenter sees of a run: free of charge, over clients online or not."""
+"""The measurements of a run: free of charge, over clients online and offline."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from emulator.seeding import RandomStreams
 
 @dataclass(frozen=True)
 class Measurement:
-    """Means over scored clients that hold test samples, distances over all scored ones; not finite where
-    models are not.
+    """The measured fields of a round's record, with the names of `emulator.storage.runlog.RoundRecord`.
 
-    The names are those of `emulator.storage.runlog.RoundRecord`.
+    Accuracies and losses are means over the scored clients that hold test samples, distances are means over
+    all scored clients. Values are not finite if a model is not.
     """
 
     accuracy: float | None = None
@@ -37,7 +37,7 @@ NOT_MEASURED = Measurement()
 
 
 def scored_clients(num_clients: int, wanted: int | None, streams: RandomStreams) -> Ints:
-    """Ids, ascending, of the clients that are scored: all, or a fixed sample, the same for all arms."""
+    """Ids, ascending, of the clients that are scored: all, or a sample that is the same for all arms."""
     if wanted is None or wanted >= num_clients:
         return np.arange(num_clients)
     return np.sort(streams.generator("evaluation").choice(num_clients, size=wanted, replace=False))
@@ -53,11 +53,11 @@ def measure(
     log_clients: bool = False,
     meter: Meter = unmeasured,
 ) -> Measurement:
-    """Score the test samples of `clients` with what `plan` says of the models; one at least must hold some.
+    """Evaluate `clients` on their test samples with the models of `plan`; at least one must hold some.
 
-    A client is in a drift where its test samples are of another concept than its newest training samples; no
-    method can know (FedDrift, section 5: "omitting drifts" averages over the other cells). `log_clients`:
-    with the accuracy of each of `clients`.
+    A client is a drift cell if its test samples are of another concept than its newest training samples,
+    which no method can know (FedDrift, section 5: "omitting drifts" averages over the other cells).
+    `log_clients`: include the accuracy of each of `clients`.
     """
     samples = stream.held(clients, "test")
     plan_of_clients = plan.take(clients)
@@ -90,17 +90,17 @@ def measure(
 def mean_client_distance(histograms: Floats, members: Ints) -> float:
     """Mean over clients of the mean L1 distance to the other members of their cluster, in [0, 2].
 
-    `histograms` (N, D), `members` (N,). A client alone in its cluster counts 0 (Fielding defines none).
-    Sorting each column gives the sum over all pairs exactly, without the N x N distances; besides
-    `histograms` there is one copy of the largest cluster's.
+    `histograms` (N, D), `members` (N,). A client alone in its cluster counts as 0 (Fielding leaves this case
+    undefined). Sorting each column gives the sum over all pairs exactly, without the N x N distances; the
+    only further memory is a copy of one cluster's histograms at a time.
     """
     total = 0.0
     for cluster in np.unique(members):
-        rows = histograms[members == cluster]  # a copy, which is worked on in place
+        rows = histograms[members == cluster]  # a copy, modified in place
         size = len(rows)
         if size > 1:
             rows.sort(axis=0)
-            rows *= (2 * np.arange(size) - size + 1)[:, None]  # signs of the i-th smallest over all pairs
+            rows *= (2 * np.arange(size) - size + 1)[:, None]  # net sign of the i-th smallest in all pairs
             pairs = float(rows.sum())
             total += 2 * pairs / (size - 1)
     return total / len(members)

@@ -1,4 +1,4 @@
-"""The assignment in force: which models exist, who belongs to which, and who can be selected."""
+"""The assignment in force: which models exist, which clients belong to which, and who can be selected."""
 
 from __future__ import annotations
 
@@ -15,29 +15,28 @@ from emulator.arrays import Bools, Ints
 
 
 class Membership:
-    """Applies assignments to the bank and to what follows the models; None is in force before the first."""
+    """Applies assignments to the bank, the memory and the solver state; `assignment` is None at first."""
 
     def __init__(self, bank: ModelBank, memory: Memory, solver_state: SolverState) -> None:
         self.assignment: Assignment | None = None
         self._bank = bank
         self._memory = memory
         self._solver_state = solver_state
-        self._lanes: Lanes | None = None  # of this assignment and data step, once they were asked for
+        self._lanes: Lanes | None = None  # of this assignment and data step, once requested
 
     @property
     def in_force(self) -> Assignment:
-        """There is one: the federation refuses a clusterer that answers its first call with none."""
+        """The assignment, which exists: the federation refuses a clusterer whose first call returns None."""
         assert self.assignment is not None
         return self.assignment
 
     def labels(self) -> Ints:
-        """(N,) the label of the model that each client's newest data belong to, the first of several; -1."""
+        """(N,) the label of the first model that each client's newest data belong to, or -1."""
         labels: Ints = np.append(self._bank.labels, -1)[self.in_force.members[:, 0]]
         return labels
 
     def apply(self, assignment: Assignment) -> int | None:
-        """`assignment` is in force from now on. How many clients changed their cluster; None if it is the
-        first."""
+        """Put `assignment` in force; returns how many clients changed cluster, None at the first."""
         before = None if self.assignment is None else self.labels()
         if before is None or assignment.changes_models:
             self._bank.apply(assignment)
@@ -47,13 +46,14 @@ class Membership:
         return None if before is None else int((before != self.labels()).sum())
 
     def data_changed(self) -> None:
-        """The trace is at another data step: other clients may have something to train."""
+        """Called at a new data step, at which other clients may have something to train."""
         self._lanes = None
 
     def lanes(self, trains: Callable[[Ints], Bools]) -> Lanes:
-        """The lanes of the assignment, without clients that have nothing to train: they are no candidates.
+        """The lanes of the assignment, without clients that have nothing to train.
 
-        `trains` (n,) of client ids says who has; it is asked once for an assignment and a data step.
+        `trains` maps (n,) client ids to (n,) whether each has something to train; it is evaluated once per
+        assignment and data step.
         """
         if self._lanes is None:
             lane_of_client = self.in_force.lane_of_client

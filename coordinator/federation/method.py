@@ -1,4 +1,4 @@
-"""What a method is: a row of parts; and the numbers of a round, which all methods of an experiment share."""
+"""A method is a row of parts; the settings of a round are shared by all methods of an experiment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class RoundSettings:
-    """The numbers of a round."""
+    """The settings of rounds, local training and evaluation that all methods of an experiment share."""
 
     rounds: int
     local_steps: int

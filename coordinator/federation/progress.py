@@ -1,4 +1,4 @@
-"""What the round at hand has come to, until it is recorded."""
+"""The log record of the present round, as it is filled in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from emulator.storage.runlog import RoundRecord
 
 @dataclass
 class RoundProgress:
-    """The names are those of `emulator.storage.runlog.RoundRecord`."""
+    """The fields of the present round's record, with the names of `emulator.storage.runlog.RoundRecord`."""
 
     changed: int = 0
     reported: int = 0
@@ -32,7 +32,7 @@ class RoundProgress:
     train_loss: float | None = None
 
     def assigned(self, assignment: Assignment, moved: int | None) -> None:
-        """An assignment was applied, by which `moved` clients changed cluster; None: it is the first."""
+        """Note an applied assignment, by which `moved` clients changed cluster; None: the first."""
         self.members_changed |= moved != 0
         self.reclustered |= assignment.reclustered
         self.fitted = assignment.fitted or self.fitted
@@ -40,8 +40,10 @@ class RoundProgress:
             self.moved += moved or 0
 
     def log_trigger(self, trigger: Trigger) -> None:
-        """A trigger was asked. Of several, since a round that waited is opened again, the last that fired
-        counts; else the last."""
+        """Note an evaluated trigger; of several, the last that fired counts, or else the last.
+
+        There are several in a round that is opened again after waiting for clients.
+        """
         if trigger.fired or self.trigger is None or not self.trigger.fired:
             self.trigger = trigger
 
@@ -57,8 +59,7 @@ class RoundProgress:
         measured: Measurement,
         ledger: Ledger,
     ) -> RoundRecord:
-        """The round is over: what the log says of it. `members` (N,) are the cluster labels, where
-        they changed."""
+        """The record of the finished round; `members` (N,) are the cluster labels, None if unchanged."""
         return RoundRecord(
             round=round_,
             step=step,

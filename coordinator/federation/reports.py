@@ -1,4 +1,4 @@
-"""What clients have said about their data, and which of them have news that nobody has looked at yet."""
+"""The clients' last reports about their data, and the clients with new data not yet checked for drift."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from emulator.storage.stateful import Stateful
 
 
 class Reports(Stateful):
-    """`latest` (N, D): each client's last reported representation, NaN = never reported."""
+    """The last reports, and which clients have news: data that have changed since they were last checked.
+
+    `latest` (N, D): each client's last reported representation, NaN = never reported.
+    """
 
     state_fields = ("latest", "_due_s")
 
     def __init__(self, num_clients: int, size: int) -> None:
-        # Takes no memory before the first report.
+        # A broadcast NaN takes no memory before the first report.
         self.latest: Floats = np.broadcast_to(np.float64(np.nan), (num_clients, size))
-        # When a client with news may be online, at the earliest; inf = no news.
+        # The earliest instant at which a client with news may be online; inf = no news.
         self._due_s = np.full(num_clients, np.inf)
 
     def state(self) -> dict[str, Tree]:
-        """`latest` is None before the first report."""
+        """The state, in which `latest` is None before the first report."""
         return {"latest": self.latest if self.latest.flags.writeable else None, "due_s": self._due_s}
 
     def restore(self, state: Mapping[str, Tree]) -> None:
@@ -34,7 +37,7 @@ class Reports(Stateful):
         self._due_s = state["due_s"]
 
     def data_changed(self, ids: Ints) -> None:
-        """These clients hold other samples than before; they have news until somebody looks."""
+        """The data of these clients changed: they have news until they are checked."""
         self._due_s[ids] = -np.inf
 
     def all_with_news(self) -> Ints:
@@ -42,9 +45,9 @@ class Reports(Stateful):
         return np.flatnonzero(self._due_s < np.inf)
 
     def online_with_news(self, availability: Availability, now_s: float) -> Ints:
-        """Ids, ascending, of the clients that have news and are online; time must not go back.
+        """Ids, ascending, of the clients that have news and are online; `now_s` must not decrease.
 
-        Who is found offline is not looked at again before it comes online.
+        A client found offline is not looked up again before it comes online.
         """
         due = np.flatnonzero(self._due_s <= now_s)
         if len(due) == 0:
@@ -52,19 +55,23 @@ class Reports(Stateful):
         online = availability.online(due, now_s)
         offline = due[~online]
         if len(offline) > 0:
-            # Who never comes online again has news that nobody will ever hear.
+            # A client that never comes online again has no news from now on: the instant is inf.
             self._due_s[offline] = availability.next_online_s(offline, now_s)
         return due[online]
 
     def taken(self, ids: Ints) -> None:
-        """Somebody has looked at the news of these clients."""
+        """These clients have been checked: they have no news any more."""
         self._due_s[ids] = np.inf
 
     def hear(
         self, ids: Ints, signal: Floats, detectors: Mapping[str, Detector]
     ) -> tuple[Ints, dict[str, Bools]]:
-        """Clients `ids` measure `signal` (n, D); those that a detector finds drifted since their last report,
-        or that never made one, report it. Returns their ids, and who drifted by each detector, (N,)."""
+        """Evaluate `detectors` on the `signal` (n, D) that clients `ids` (n,) measure, and store the reports.
+
+        A client reports if a detector finds it drifted since its last report, or if it has never reported.
+        Returns the ids of the reporting clients, and for each detector (N,) which clients drifted; a client
+        that has never reported counts as drifted.
+        """
         if len(ids) == 0:
             nobody = np.broadcast_to(np.False_, len(self.latest))
             return ids, dict.fromkeys(detectors, nobody)

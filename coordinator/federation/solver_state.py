@@ -1,4 +1,4 @@
-"""What solvers remember of (client, model) pairs between tasks: read at dispatch, committed on return."""
+"""Solver state of (client, model) pairs between tasks: read at dispatch, committed on return."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from emulator.storage.stateful import Stateful
 
 
 class SolverState(Stateful):
-    """Rows by (client, model id), only for pairs that trained.
+    """Rows of solver state by (client, model id), only for pairs that have trained.
 
-    A visit that was abandoned or dropped leaves no trace. A pair's row is forgotten when the client's data
-    changes, or the model ends; one that was replaced has another id, and so starts anew.
+    A visit that was abandoned or dropped changes nothing. A pair's row is deleted when the client's data
+    change, or when the model ceases to exist; a model that was replaced has a new id, and so starts at zero.
     """
 
     state_fields = ("_rows",)
@@ -28,7 +28,7 @@ class SolverState(Stateful):
         self._rows: dict[int, dict[int, Mapping[str, Floats32]]] = {}  # model id -> client -> rows
 
     def state(self) -> dict[str, Tree]:
-        """Of each model id the clients (n,), and (n, width) of each slot."""
+        """For each model id, the clients (n,) and the rows (n, width) of each slot."""
         return {"models": {model: self._stored(model) for model in self._rows}}
 
     def restore(self, state: Mapping[str, Tree]) -> None:
@@ -47,7 +47,7 @@ class SolverState(Stateful):
         return clients, slots
 
     def read(self, client: Ints, model: Ints) -> dict[str, Floats32]:
-        """(n, width) of each slot, for tasks of `client` (n,) on the models of id `model` (n,)."""
+        """(n, width) the rows of each slot, for tasks of `client` (n,) on the models of id `model` (n,)."""
         if not self._widths:
             return {}
         pairs = list(zip(client.tolist(), model.tolist(), strict=True))
@@ -55,7 +55,7 @@ class SolverState(Stateful):
         return {name: _stacked(name, stored, width) for name, width in self._widths.items()}
 
     def commit(self, updates: Updates) -> None:
-        """Remember what came back."""
+        """Store the solver state of the updates."""
         for row, (client, model) in enumerate(
             zip(updates.client.tolist(), updates.model.tolist(), strict=True)
         ):
@@ -65,12 +65,12 @@ class SolverState(Stateful):
                 self._rows.setdefault(model, {})[client] = slots
 
     def models_changed(self, ids: Ints) -> None:
-        """Only the models of these ids are left."""
+        """Delete the rows of all models but those of these ids."""
         for model in self._rows.keys() - set(ids.tolist()):
             del self._rows[model]
 
     def data_changed(self, clients: Ints) -> None:
-        """These clients hold other samples than before."""
+        """Delete the rows of these clients, whose data changed."""
         for rows in self._rows.values():
             known = np.fromiter(rows, dtype=np.int64, count=len(rows))
             for client in known[np.isin(known, clients)].tolist():
@@ -78,7 +78,7 @@ class SolverState(Stateful):
 
 
 def _stacked(name: str, stored: list[Mapping[str, Floats32] | None], width: int) -> Floats32:
-    """(n, width) the slot's rows, zero for pairs without any."""
+    """(n, width) the rows of slot `name`, zero for pairs without stored state."""
     rows = np.zeros((len(stored), width), dtype=np.float32)
     for row, slots in zip(rows, stored, strict=True):
         if slots is not None:

@@ -1,4 +1,4 @@
-"""From (client, model) pairs to the numbers of their tasks, and to what their visits spend."""
+"""The settings of the tasks of (client, model) pairs, and the work of their visits."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from emulator.messages import Work
 def task_settings(
     settings: RoundSettings, schedules: Sequence[Schedule], client: Ints, row: Ints, views: Sequence[View]
 ) -> dict[str, Floats]:
-    """(n,) the numbers of each task of `client` on `row`: the round's, and what schedules decide, each by its
-    own of `views`."""
+    """(n,) each setting of the tasks of `client` (n,) on `row` (n,): the round's, or as a schedule decides.
+
+    `views` holds the view of each schedule.
+    """
     base = {
         "learning_rate": np.full(len(client), settings.learning_rate),
         "local_steps": np.full(len(client), float(settings.local_steps)),
@@ -33,9 +35,10 @@ def task_settings(
 def visit_work(
     visit: Ints, settings: Mapping[str, Floats], downloaded: Bools, num_visits: int, model_bytes: float
 ) -> Work:
-    """What each of `num_visits` visits spends on its tasks.
+    """(num_visits,) the work of each visit on its tasks.
 
-    Of each task, `visit` (n,) names its visit, and `downloaded` (n,) says whether its model is there already.
+    `visit` (n,) is the visit of each task, in [0, num_visits); `downloaded` (n,) marks the tasks whose model
+    the client holds already.
     """
 
     def total(amount: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Puts together what parts see: the views of a run, and the samples that client requests are about."""
+"""Builds the views of the parts, and resolves the samples that client requests are about."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from emulator.seeding import RandomStreams
 
 
 class Window:
-    """The facts of one run; the round and the assignment in force are handed in."""
+    """The facts of one run; callers supply the round and the assignment in force."""
 
     def __init__(
         self,
@@ -45,14 +45,14 @@ class Window:
     def samples_of(
         self, samples: Samples, clients: Ints, round_: int, assignment: Assignment | None
     ) -> SampleRanges:
-        """The samples of `clients` that a request names."""
+        """The samples of each of `clients` that a request with `samples` is about."""
         if isinstance(samples, ClaimedBy):
-            view = self.view(self._memory, round_, assignment, _not_while_answering, _not_while_answering)
+            view = self.view(self._memory, round_, assignment, _not_in_a_request, _not_in_a_request)
             return self._memory.samples(clients, samples.model, view)
         return self._stream.arrived(clients, self._stream.step, self._stream.step)
 
     def _claimed(self, round_: int, assignment: Assignment | None) -> Ints:
-        """(M,) samples that the memory holds for each model."""
+        """(M,) the number of samples that the memory holds for each model, over all clients."""
         claims = [ClaimedBy(row) for row in range(len(self._bank))]
         samples = [self.samples_of(claim, self._everyone, round_, assignment) for claim in claims]
         return np.array([ranges.counts().sum() for ranges in samples], dtype=np.int64)
@@ -70,7 +70,7 @@ class Window:
         participants: Ints = NO_IDS,
         updates: Updates | None = None,
     ) -> View:
-        """What `part` may see of what is true now; what is new at this moment is named."""
+        """The view of `part` at this moment; the keyword arguments are the news of particular moments."""
         return View(
             round=round_,
             step=self._stream.step,
@@ -98,11 +98,10 @@ class Window:
     def _truth_for(self, part: Part) -> Ints | None:
         if not part.oracle:
             raise RunError(
-                f"{part.name} asks for the true concepts, and only oracles may see them: parts that declare "
-                f"`oracle = True`"
+                f"{part.name} reads the true concepts, which only parts that declare `oracle = True` may do"
             )
         return self._stream.concepts
 
 
-def _not_while_answering(*asked: object, **more: object) -> NoReturn:
-    raise AssertionError("a memory that says what a client holds asks nobody, and logs nothing")
+def _not_in_a_request(*arguments: object, **keywords: object) -> NoReturn:
+    raise AssertionError("Memory.samples must neither make client requests nor log a trigger")

@@ -313,9 +313,7 @@ def test_only_a_part_that_declares_itself_an_oracle_is_told_the_true_concepts(ki
     peeking(kind, True, seen).play()
     assert seen
     assert all(concepts is not None and concepts.tolist() == [0, 1] for concepts in seen)
-    with pytest.raises(
-        RunError, match=r"Peeks\w* asks for the true concepts, and only oracles may .*oracle = True"
-    ):
+    with pytest.raises(RunError, match=r"Peeks\w* reads the true concepts, which only parts .*oracle = True"):
         peeking(kind, False, seen).play()
 
 

@@ -446,5 +446,5 @@ def test_a_selector_that_does_not_choose_distinct_clients_in_order_is_refused_by
 
 @pytest.mark.parametrize("memory", [Held(HeldSettings()), Claimed(ClaimedSettings())])
 def test_a_clusterer_without_a_first_assignment_is_refused(memory):
-    with pytest.raises(RunError, match="the clusterer answered its first call with no assignment"):
+    with pytest.raises(RunError, match="the clusterer returned no assignment from its first call"):
         Population(FakeExecutor([1.0]), clusterer=FakeClusterer(script={}), memory=memory).play()
