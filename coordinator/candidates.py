@@ -11,7 +11,7 @@ from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.deprecated import keep_old_names
 
 TRIED_FOR_EACH, SPARE = 6, 16
-"""Clients tried for each one wanted, and in addition: mostly enough where a fifth of them is online."""
+"""A trial has 6 x the wanted number + 16 clients: mostly enough if a fifth of them are online."""
 
 SCANNED_SHARE = 1 / 8
 """Where a trial would exceed this share of a lane, the whole lane is checked instead."""

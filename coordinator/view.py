@@ -102,8 +102,8 @@ class View:
     layout: Mapping[str, Segment]  # where each tensor of a model lies
     reports: Floats  # (N, D) last reported representation, NaN = never reported
     drift: Mapping[str, Bools]  # detector name -> (N,) clients it found drifted; empty except in `on_data`
-    changed: Ints  # ids of the clients whose new data are heard of now; empty except in `on_data`
-    participants: Ints  # ids picked this round; empty until then
+    changed: Ints  # ids of clients that check their new data now; empty except in `on_data`
+    participants: Ints  # ids selected this round; empty until then
     updates: Updates | None  # the updates received this round; None until then
     truth: Callable[[], Ints | None]  # the implementation of `concepts`
     initial: Callable[[int], Floats32]  # number -> (P,) that initialisation of this seed; 0 is the shared one

@@ -25,7 +25,7 @@ def test_moving_members_leaves_every_model_its_own_successor():
     assert not assignment.reclustered
 
 
-def test_only_a_global_clustering_says_on_what_it_rests():
+def test_only_a_global_clustering_has_its_evidence_recorded():
     fit, members, start = Fit(20, 10, {2: 0.5}), ints(0, 1), np.zeros(1, dtype=np.float32)
     assert Assignment.fresh(members, 2, start, fitted=fit).fitted == fit
     assert Assignment.reclustered_from(members, members, 2, 2, fitted=fit).fitted == fit

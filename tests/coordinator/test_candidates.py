@@ -68,14 +68,14 @@ def test_drawing_by_rejection_is_uniform_over_all_that_are_there() -> None:
     assert chisquare(hits).pvalue > 1e-3
 
 
-def test_a_lane_is_told_by_all_of_its_clients_that_are_there() -> None:
+def test_the_ids_of_a_lane_are_all_of_its_clients_that_are_online() -> None:
     candidates = Candidates([np.array([2, 3, 5]), np.array([4, 6])], lambda ids: ids % 2 == 0)
     assert candidates.ids(0).tolist() == [2]
     assert candidates.ids(1).tolist() == [4, 6]
     assert len(candidates) == 2
 
 
-def test_whether_enough_are_there_is_known_without_asking_more_than_needed() -> None:
+def test_no_more_clients_are_checked_than_needed_to_know_that_there_are_enough() -> None:
     lanes = [np.arange(0, 100_000), np.arange(100_000, 200_000)]
     online = Online(np.array([3, 5, 50_000, 150_000]))
     assert Candidates(lanes, online).holds(2)

@@ -30,7 +30,7 @@ INF = math.inf
 VISIT_S = 9.0  # of one parameter and one sample on the default fleet
 
 
-def test_the_fakes_and_the_coordinator_are_what_the_ports_ask_for():
+def test_the_fakes_and_the_coordinator_satisfy_the_ports():
     population = Population(FakeExecutor([1.0]))
     port: ports.Coordinator = population.coordinator()
     executor: Executor = population.executor
@@ -122,7 +122,7 @@ def test_fewer_online_than_wanted_are_all_sent_out():
     assert record.completed == [1, 2, 4]
 
 
-def test_a_lane_with_nobody_online_does_not_hold_up_the_others():
+def test_a_lane_without_clients_online_does_not_hold_up_the_others():
     played = Population(
         FakeExecutor([1, 1, -1, -1], pull=1.0),
         availability=FakeAvailability({2: [], 3: []}),
@@ -132,7 +132,7 @@ def test_a_lane_with_nobody_online_does_not_hold_up_the_others():
     assert played.models == [[1.0], [0.0]]
 
 
-def test_a_lane_without_quota_is_not_waited_for_nor_asked():
+def test_a_lane_without_quota_is_neither_waited_for_nor_selected_from():
     # One participant for five clients: all to the larger lane, none of which is online before 40 s.
     record = (
         Population(
@@ -148,7 +148,7 @@ def test_a_lane_without_quota_is_not_waited_for_nor_asked():
     assert set(record.completed) < {0, 1, 2}
 
 
-def test_min_online_asks_for_no_more_than_there_are_in_the_lanes_that_are_asked():
+def test_min_online_requires_no_more_clients_than_are_in_the_lanes_with_a_quota():
     record = (
         Population(
             FakeExecutor([1.0] * 5),
@@ -163,7 +163,7 @@ def test_min_online_asks_for_no_more_than_there_are_in_the_lanes_that_are_asked(
     assert len(record.completed) == 1
 
 
-def test_clients_in_no_lane_are_not_asked_and_have_no_label():
+def test_clients_in_no_lane_are_not_selected_and_have_no_label():
     nowhere = replace(fresh([0, 0, 0]), members=np.array([[0], [-1], [0]]))
 
     class ServesAll(FakeClusterer):
@@ -179,7 +179,7 @@ def test_clients_in_no_lane_are_not_asked_and_have_no_label():
     assert record.members.tolist() == [0, -1, 0]
 
 
-def test_nobody_in_any_lane_ends_the_run_with_the_reason():
+def test_a_run_without_clients_in_any_lane_ends_with_the_reason():
     nowhere = replace(fresh([0]), members=np.array([[-1]]))
     with pytest.raises(RunError, match="nobody can be selected: of 1 clients 0 are in a selection lane"):
         Population(FakeExecutor([1.0]), clusterer=FakeClusterer({0: nowhere})).play()

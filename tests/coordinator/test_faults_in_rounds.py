@@ -43,7 +43,7 @@ def crash_s(number: int, clients: int, crash: float, start_s: float = 0.0) -> li
 # -- crashes --------------------------------------------------------------------------------------------
 
 
-def test_a_client_that_crashes_is_dropped_then_and_what_it_had_moved_is_charged():
+def test_a_client_that_crashes_is_dropped_at_once_and_charged_for_the_bytes_it_had_moved():
     record = population(faults={"crash": 0.5}).play().records[0]
     instants = crash_s(0, 4, 0.5)
     crashed = [client for client, at_s in enumerate(instants) if at_s < INF]
@@ -69,7 +69,7 @@ def test_when_every_visit_crashes_nothing_is_learnt():
     assert [record.train_loss for record in played.records] == [None, None]
 
 
-def test_who_goes_offline_first_has_not_crashed():
+def test_a_client_that_goes_offline_first_has_not_crashed():
     instants = crash_s(0, 4, 1.0)
     away_s = min(instants) / 2
     availability = FakeAvailability({0: [(-INF, away_s)]})
@@ -78,7 +78,7 @@ def test_who_goes_offline_first_has_not_crashed():
     assert 0 not in record.crashed
 
 
-def test_who_was_abandoned_before_has_not_crashed():
+def test_a_client_that_was_abandoned_before_its_crash_has_not_crashed():
     # Of ten clients that take 9 s, those that crash in the first 4 have; all others are abandoned then, but
     # for one that is fast, and does not crash.
     instants = crash_s(0, 10, 0.6)
@@ -138,7 +138,7 @@ def test_byzantine_clients_send_the_opposite_of_what_they_learnt_and_a_median_do
 # -- reports --------------------------------------------------------------------------------------------
 
 
-def test_misreporters_are_heard_with_a_permutation_of_what_they_hold():
+def test_misreporters_report_a_permutation_of_their_histogram():
     clients, labels = 12, 5
     stream = FakeStream([one_hot(*[step] * clients, of=labels) for step in range(3)])
     clusterer = FakeClusterer({0: fresh([0] * clients)}, reports=True)
@@ -159,7 +159,7 @@ def test_misreporters_are_heard_with_a_permutation_of_what_they_hold():
 # -- lossy links ----------------------------------------------------------------------------------------
 
 
-def test_what_is_lost_is_sent_again_and_costs_bytes_and_time_but_no_more_models():
+def test_lost_packets_are_resent_and_cost_bytes_and_time_but_no_further_models():
     clients = 3
     faults = Faults(FaultSettings(loss=0.6), clients, 1, RandomStreams(0))
     record = population(clients, faults={"loss": 0.6}, rounds=1).play().records[0]

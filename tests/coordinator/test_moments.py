@@ -71,7 +71,7 @@ def turning(num_clients: int, steps: int = 2) -> FakeStream:
     return FakeStream([one_hot(*[step % 2] * num_clients, of=2) for step in range(steps)])
 
 
-def test_a_clusterer_is_asked_at_three_moments_of_a_round_and_told_what_is_new() -> None:
+def test_a_clusterer_is_called_at_three_moments_of_a_round_with_the_news_of_each() -> None:
     clusterer = Scripted()
     Population(FakeExecutor([1.0, 1.0]), stream=turning(2), clusterer=clusterer, rounds=2).play()
     assert clusterer.seen == [
@@ -94,7 +94,7 @@ def test_a_client_whose_data_changed_while_it_was_offline_is_named_when_it_is_ba
     assert changed == [[0, 1], [0], [1]]
 
 
-def test_whoever_does_not_watch_data_does_not_make_the_fleet_say_who_is_online() -> None:
+def test_availability_is_not_looked_up_for_a_clusterer_that_does_not_watch_data() -> None:
     class Counting(FakeAvailability):
         asked = 0
 
@@ -119,7 +119,7 @@ def test_whoever_does_not_watch_data_does_not_make_the_fleet_say_who_is_online()
     assert asked(Scripted()) > dispatch
 
 
-def test_requests_about_new_data_make_the_round_wait_for_the_slowest_answer() -> None:
+def test_requests_about_new_data_make_the_round_wait_for_the_slowest_response() -> None:
     # 4 bytes down, 1/3 s for a forward sample, a sum and a count up
     population = Population(
         FakeExecutor([1.0, 1.0]), clusterer=Scripted(data=lambda view: ask(view, [0], [1])), rounds=2
@@ -171,7 +171,7 @@ def test_participants_can_be_moved_before_their_tasks_are_frozen() -> None:
     assert played.records[1].moved == 1
 
 
-def test_what_updates_lead_to_holds_from_the_evaluation_on() -> None:
+def test_an_assignment_from_updates_holds_from_the_evaluation_on() -> None:
     def drop_the_first(view: View) -> Assignment:
         return Assignment(
             mixing=np.array([[0.0, 1.0]]),
@@ -187,7 +187,7 @@ def test_what_updates_lead_to_holds_from_the_evaluation_on() -> None:
     assert played.models == [[1.0]]
 
 
-def test_several_models_can_answer_for_a_client() -> None:
+def test_several_models_can_serve_a_client() -> None:
     class Weighted(Scripted):
         def serve(self, view: View) -> InferencePlan:
             return InferencePlan(np.array([[0, 1]] * 2), np.array([[0.25, 0.75], [0.5, 0.5]]))
@@ -248,7 +248,7 @@ def test_solver_state_is_read_at_dispatch_and_committed_on_return() -> None:
     assert executor.counts() == [[0, 0], [1, 1], [2, 2]]
 
 
-def test_new_data_makes_the_solver_of_that_client_start_anew() -> None:
+def test_new_data_resets_the_solver_of_that_client() -> None:
     executor = Remembering([1.0, 1.0])
     stream = FakeStream([one_hot(0, 0, of=2), one_hot(0, 1, of=2), one_hot(0, 1, of=2)])
     Population(executor, stream=stream, rounds=3).play()
@@ -308,7 +308,7 @@ def peeking(kind: str, oracle_: bool, seen: list[Ints | None]) -> Population:
 
 
 @pytest.mark.parametrize("kind", ["clusterer", "selector", "memory", "aggregator", "schedule"])
-def test_only_a_part_that_declares_itself_an_oracle_is_told_the_true_concepts(kind: str) -> None:
+def test_only_a_part_that_declares_itself_an_oracle_may_read_the_true_concepts(kind: str) -> None:
     seen: list[Ints | None] = []
     peeking(kind, True, seen).play()
     assert seen
@@ -317,7 +317,7 @@ def test_only_a_part_that_declares_itself_an_oracle_is_told_the_true_concepts(ki
         peeking(kind, False, seen).play()
 
 
-def test_an_oracle_is_told_nothing_where_the_trace_does_not_know_the_truth() -> None:
+def test_an_oracle_sees_no_concepts_if_the_trace_has_none() -> None:
     class Looks(Single):
         oracle = True
 

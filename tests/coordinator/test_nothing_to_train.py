@@ -94,7 +94,7 @@ def test_a_round_waits_for_enough_clients_that_can_train() -> None:
     assert population.play().records[1].dispatched_s == 40.0
 
 
-def test_min_online_asks_for_no_more_than_can_train() -> None:
+def test_min_online_requires_no_more_clients_than_can_train() -> None:
     records = drying(3, {1: range(1, 9)}, rounds=2, min_online=3).play().records
     assert records[1].dispatched_s == VISIT_S
     assert records[1].completed == [0, 2]
@@ -106,7 +106,7 @@ def test_those_that_can_train_and_never_come_back_are_not_waited_for_without_end
         drying(2, {1: range(1, 9)}, availability=away).play()
 
 
-def test_when_nobody_can_train_the_run_ends_with_the_reason() -> None:
+def test_when_no_client_can_train_the_run_ends_with_the_reason() -> None:
     with pytest.raises(RunError) as raised:
         drying(2, dict.fromkeys(range(2), range(1, 9))).play()
     assert str(raised.value) == (
@@ -148,7 +148,7 @@ def test_claims_for_models_without_members_leave_nothing_to_train() -> None:
     assert [record.completed for record in population.play().records] == [[0, 1], [0], [0]]
 
 
-def test_a_memory_is_asked_once_for_an_assignment_and_a_data_step() -> None:
+def test_a_memory_is_evaluated_once_per_assignment_and_data_step() -> None:
     class Counting(Held):
         asked = 0
 

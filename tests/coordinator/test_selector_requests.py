@@ -82,7 +82,7 @@ def first_record(population: Population) -> RoundRecord:
     return population.play().records[0]
 
 
-def test_visits_begin_when_the_slowest_answer_is_in() -> None:
+def test_visits_begin_after_the_slowest_response() -> None:
     # Client 0 uploads at half a byte a second, and is asked, but not picked.
     fleet = a_fleet(2, upload_bytes_per_s=[0.5, 1.0])
     record = first_record(choosing(2, [0.0, 0.5], fleet=fleet))
@@ -108,12 +108,12 @@ def test_every_candidate_is_charged_and_the_model_it_has_is_not_sent_to_it_again
     assert record.models_sent == 3 + 1  # three to be scored, one trained
 
 
-def test_a_selector_that_asks_nobody_costs_nothing() -> None:
+def test_a_selector_without_requests_costs_nothing() -> None:
     record = first_record(Population(FakeExecutor([0.0, 0.5]), participants=1))
     assert (record.dispatched_s, record.control_bytes) == (0.0, 0.0)
 
 
-def test_whoever_goes_offline_while_others_answer_drops_out_as_its_visit_begins() -> None:
+def test_a_client_that_goes_offline_while_others_respond_drops_out_as_its_visit_begins() -> None:
     # Both are picked, and dispatched at 12.3 s; client 1 is away from 10 s on, and back later.
     away = FakeAvailability({1: [(0.0, 10.0), (20.0, INF)]})
     record = first_record(choosing(2, [0.0, 0.5], participants=2, availability=away))
@@ -123,13 +123,13 @@ def test_whoever_goes_offline_while_others_answer_drops_out_as_its_visit_begins(
     assert record.upload_bytes == 4
 
 
-def test_whoever_is_back_by_then_takes_part() -> None:
+def test_a_client_that_is_back_by_then_takes_part() -> None:
     away = FakeAvailability({1: [(0.0, 10.0), (11.0, INF)]})
     record = first_record(choosing(2, [0.0, 0.5], participants=2, availability=away))
     assert record.completed == [0, 1]
 
 
-def test_when_all_that_were_picked_have_gone_the_round_is_over_and_the_next_one_waits() -> None:
+def test_when_all_selected_clients_went_offline_the_round_ends_and_the_next_one_waits() -> None:
     away = FakeAvailability({client: [(0.0, 10.0), (50.0, INF)] for client in range(2)})
     records = choosing(2, [0.0, 0.5], availability=away, rounds=2).play().records
     assert (records[0].completed, records[0].dropped) == ([], [1])
@@ -148,14 +148,14 @@ def test_the_deadline_counts_from_dispatch() -> None:
     assert record.closed_s == pytest.approx(ANSWER_S + HELD_VISIT_S - 0.5)
 
 
-def test_what_participants_are_asked_then_lengthens_their_own_visits_alone() -> None:
+def test_requests_to_participants_lengthen_their_own_visits_alone() -> None:
     record = first_record(choosing(2, [0.0, 0.5], clusterer=ScoringParticipants(NOTHING)))
     assert record.dispatched_s == pytest.approx(ANSWER_S)
     # The model is there already: a forward pass, and a sum and a count up.
     assert record.closed_s == pytest.approx(ANSWER_S + (1 / 3 + 8) + HELD_VISIT_S)
 
 
-def test_while_too_few_are_online_nobody_is_asked() -> None:
+def test_while_too_few_are_online_there_are_no_requests() -> None:
     away = FakeAvailability({0: [(30.0, INF)]})
     record = first_record(choosing(2, [0.5, 0.0], availability=away, min_online=2))
     assert record.dispatched_s == pytest.approx(30 + ANSWER_S)

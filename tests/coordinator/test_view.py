@@ -5,7 +5,7 @@ import numpy as np
 from tests.fakes import a_view, ints
 
 
-def test_drifted_is_whoever_any_detector_found():
+def test_drifted_are_the_clients_that_any_detector_found():
     view = a_view(num_clients=4)
     flags = {"one": np.array([True, True, False, False]), "other": np.array([False, True, False, True])}
     assert replace(view, drift=flags).drifted.tolist() == [0, 1, 3]
@@ -26,7 +26,7 @@ def test_a_stream_is_keyed_by_purpose_round_and_key():
     assert len(others | {draw(3, "selection", 1)}) == 5
 
 
-def test_streams_asked_for_together_are_those_asked_for_one_by_one():
+def test_streams_made_together_equal_those_made_one_by_one():
     view = a_view(num_clients=1, round_=3, seed=5)
     together = [rng.random() for rng in view.rngs("selection", ints(0, 4, 9))]
     assert together == [view.rng("selection", key).random() for key in (0, 4, 9)]

@@ -80,7 +80,7 @@ def test_visits_that_are_over_count_for_nothing():
     assert outcomes(visits) == [OUT, DROPPED, OUT]
 
 
-def test_a_lane_that_is_full_abandons_what_is_out_in_it_and_no_other():
+def test_a_full_lane_abandons_its_own_visits_and_no_others():
     visits = three(sync(), ints(1, 1, 0))
     count, step_s = visits.end(
         ends((104.0, 12, False), (106.0, 11, False), (109.0, 10, False), (120.0, 9, False))
@@ -98,7 +98,7 @@ def test_a_drop_out_fills_no_lane():
     assert outcomes(visits) == [OUT, BACK, DROPPED]
 
 
-def test_a_deadline_abandons_all_that_is_out_and_what_arrives_with_it_has_arrived():
+def test_a_deadline_abandons_all_visits_that_are_out_but_not_one_that_arrives_with_it():
     visits = three(sync(deadline_s=8.0))
     assert visits.end(ends((108.0, 11, False))) == (1, None)
     assert visits.deadline_passed(108.0)
@@ -116,7 +116,7 @@ def test_a_round_of_a_fixed_duration_steps_then_and_not_when_all_are_back(durati
     assert visits.close(now_s).outcome.tolist() == [BACK] * 3
 
 
-def test_a_round_of_a_fixed_duration_abandons_what_is_still_out():
+def test_a_round_of_a_fixed_duration_abandons_the_visits_still_out():
     visits = three(Fixed(FixedSettings(duration_s=600.0), CohortSize(3)))
     visits.end(ends((110.0, 10, True), (120.0, 11, False)))
     assert visits.deadline_passed(700.0)
@@ -156,7 +156,7 @@ def test_a_semi_synchronous_pacing_is_ten_lines():
     assert late.close(123.0).outcome.tolist() == [DROPPED, ABANDONED, ABANDONED, BACK]
 
 
-def test_a_pacing_is_not_asked_at_the_end_of_a_visit_that_was_abandoned() -> None:
+def test_a_pacing_is_not_evaluated_at_the_end_of_a_visit_that_was_abandoned() -> None:
     # Lane 0 has its quota at 101 s and abandons visit 1. When that would have ended, ten seconds have passed,
     # and lane 1 would have enough.
     visits = visits_of(ints(0, 0, 1, 1), ints(1, 1), Patience(SyncSettings(), CohortSize(2)))
@@ -174,7 +174,7 @@ def test_a_pacing_that_would_replace_a_drop_out_is_refused_though_the_round_ends
 ALL, NONE = np.ones, np.zeros
 
 
-def test_a_pacing_that_asks_for_more_than_one_dispatch_and_one_step_is_refused_by_name():
+def test_a_pacing_that_wants_more_than_one_dispatch_and_one_step_is_refused_by_name():
     at_once = three(Told(absorbs=lambda quota, out, back, elapsed_s: ALL(out.shape, dtype=bool)))
     assert at_once.end(ends((105.0, 12, False))) == (1, 105.0)
     with pytest.raises(RunError, match="pacing Told makes a server step while 2 visits are out"):
@@ -197,7 +197,7 @@ def test_a_pacing_that_waits_for_visits_when_none_is_out_is_refused_by_name():
         never.end(ends((105.0, 10, True), (106.0, 11, False), (107.0, 12, False)))
 
 
-def test_a_pacing_that_cancels_nothing_is_not_asked_what_is_full():
+def test_full_is_not_evaluated_for_a_pacing_that_does_not_cancel():
     class Patient(Sync):
         cancels = False
 
@@ -279,7 +279,7 @@ def test_visits_are_stored_and_put_back():
 
 @pytest.mark.parametrize("answer", [True, [[True]], np.array([[1]]), np.array([True]), np.ones((1, 2), bool)])
 @pytest.mark.parametrize("rule", ["full", "absorbs"])
-def test_an_answer_that_has_no_flag_for_each_instant_is_refused(rule, answer):
+def test_flags_of_another_shape_or_type_are_refused(rule, answer):
     visits = three(Told(**{rule: lambda quota, out, back, elapsed_s: answer}))
     with pytest.raises(
         RunError, match=rf"pacing Told: {rule} must return bools of shape \(1, 3\) or \(1, 1\), for 1 i"

@@ -25,11 +25,11 @@ def test_multi_krum_takes_the_mean_of_the_nearest():
     assert moved(FIVE, keep=3) == [[pytest.approx(4 / 3)]]
 
 
-def test_never_more_are_kept_than_are_believed():
+def test_at_most_the_updates_that_are_not_expected_to_be_false_are_used():
     assert moved(FIVE, keep=9) == [[2.5]]  # all but the one that may be false
 
 
-def test_what_is_feared_is_held_to_what_so_few_can_withstand():
+def test_the_number_of_false_updates_is_limited_to_what_few_updates_can_withstand():
     # n = 5 allows f = 1, as before; 0.4 x 5 = 2 would leave one neighbour.
     assert moved(FIVE, byzantine=0.4) == [[1]]
     # n = 4: f = 0, two neighbours. 0: 1 + 9; 1: 1 + 4; 3: 4 + 9; 6: 9 + 25.
@@ -45,7 +45,7 @@ def test_one_update_is_taken_as_it_is():
     assert moved([7]) == [[7]]
 
 
-def test_each_model_has_a_krum_of_its_own_and_who_has_no_samples_is_not_heard():
+def test_each_model_has_a_krum_of_its_own_without_clients_that_have_no_samples():
     delta = [1, 50, 2, 50, 4, 50, -9, 2]
     model, num_samples = [0, 1, 0, 1, 0, 1, 0, 0], [1, 1, 1, 1, 1, 1, 1, 0]
     # Of 1, 2, 4 and -9, each with its two nearest: 10, 5, 13, 221.
@@ -57,6 +57,6 @@ def test_distances_are_over_all_parameters():
 
 
 @pytest.mark.parametrize(("key", "value"), [("byzantine", 0.5), ("keep", 0)])
-def test_what_no_krum_can_withstand_is_refused(key, value):
+def test_settings_that_no_krum_can_withstand_are_refused(key, value):
     with pytest.raises(ValueError, match=key):
         KrumSettings(**{key: value})

@@ -24,14 +24,14 @@ def test_each_parameter_has_a_median_of_its_own():
     assert moved([[1, 30, 0], [2, 10, 0], [3, 20, 9]]) == [[2, 20, 0]]
 
 
-def test_each_model_hears_its_own_updates_and_one_without_any_stays():
+def test_each_model_moves_by_its_own_updates_and_one_without_any_stays():
     view = a_view(models=[[1.0], [10.0], [0.1]], model_ids=[4, 9, 5])
     new = Median(NOTHING).aggregate(arrived([1, 7, 2, 3], model=[4, 9, 4, 4]), view)
     assert new[:2, 0].tolist() == [3, 17]
     assert new[2:].tobytes() == view.models[2:].tobytes()
 
 
-def test_samples_do_not_weigh_but_who_has_none_is_not_heard():
+def test_samples_are_no_weights_but_an_update_without_samples_is_left_out():
     assert moved([1, 2, 3, -9], num_samples=[1000, 1, 1, 0]) == [[2]]
 
 
@@ -48,7 +48,7 @@ def test_models_wider_than_a_slab_come_out_the_same(monkeypatch):
     assert whole[0] == medians.tolist()
 
 
-def test_what_arrived_is_not_reordered():
+def test_the_updates_are_not_reordered():
     updates = arrived([3, 1, 2])
     Median(NOTHING).aggregate(updates, zero_models())
     assert updates.delta[:, 0].tolist() == [3, 1, 2]

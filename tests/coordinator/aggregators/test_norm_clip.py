@@ -31,7 +31,7 @@ def test_without_a_norm_it_is_the_median_one_of_each_model_alone():
     assert new == [[pytest.approx(1 / 3)], [8.5]]
 
 
-def test_who_has_no_samples_does_not_count_in_the_median():
+def test_updates_without_samples_do_not_count_in_the_median():
     assert moved([6, 2, 0, 0, 0], num_samples=[1, 1, 0, 0, 0]) == [[3]]  # the median of 6 and 2 is 4
 
 

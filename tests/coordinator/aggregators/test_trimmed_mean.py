@@ -40,7 +40,7 @@ def test_the_order_of_the_rows_changes_no_bit():
     assert moved(delta, 0.1) == moved(delta[::-1], 0.1)
 
 
-def test_samples_do_not_weigh_but_who_has_none_is_not_heard():
+def test_samples_are_no_weights_but_an_update_without_samples_is_left_out():
     assert moved([1, 2, 3, 90], 0, num_samples=[1000, 1, 1, 0]) == [[2]]
 
 

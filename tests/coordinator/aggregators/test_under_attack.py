@@ -32,7 +32,7 @@ def test_robust_aggregators_arrive(name):
     assert distance_after(name) < 0.05
 
 
-def test_a_trimmed_mean_arrives_where_as_many_are_cut_as_lie():
+def test_a_trimmed_mean_arrives_if_it_trims_as_many_updates_as_are_false():
     part = AGGREGATORS.find("trimmed_mean")
     delta = np.full((10, 3), 0.5)
     delta[[2, 7]] *= -10

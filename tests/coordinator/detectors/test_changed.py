@@ -4,7 +4,7 @@ from coordinator.detectors.changed import Changed
 from tests.fakes import NOTHING
 
 
-def test_any_difference_in_any_number_is_drift_and_equality_is_none():
+def test_any_difference_in_any_number_is_drift_and_equality_is_not():
     last = np.array([[0.5, 0.5], [0.5, 0.5], [1.0, 0.0]])
     signal = np.array([[0.5, 0.5], [0.5, np.nextafter(0.5, 1)], [0.0, 1.0]])
     assert Changed(NOTHING).detect(signal, last).tolist() == [False, True, True]

@@ -54,7 +54,7 @@ class Requesting:
         )
 
 
-def test_clients_with_samples_answer_and_those_offline_or_without_any_are_missing() -> None:
+def test_clients_with_samples_respond_and_those_offline_or_without_samples_are_missing() -> None:
     response = Requesting().score()
     assert response.clients.tolist() == [0, 2]
     assert response.scores.counts.tolist() == [3, 6]
@@ -91,7 +91,7 @@ def test_a_new_version_of_a_model_is_sent_again() -> None:
     assert requesting.ledger.models_sent == 4
 
 
-def test_several_requests_of_one_moment_add_up_and_the_next_moment_starts_anew() -> None:
+def test_several_requests_of_one_moment_add_up_and_the_next_moment_starts_at_zero() -> None:
     requesting = Requesting()
     requesting.score(models=[0])
     requesting.score(models=[0])
@@ -112,7 +112,7 @@ def test_a_limit_is_shared_in_proportion_and_drawn_by_the_seed() -> None:
     assert set(drawn.rows(1).tolist()) < {2, 5, 8, 11, 14, 17}
 
 
-def test_a_client_that_the_limit_leaves_no_sample_is_not_asked() -> None:
+def test_a_client_that_the_limit_leaves_no_sample_gets_no_request() -> None:
     requesting = Requesting()
     response = requesting.score(limit=1)
     assert response.clients.tolist() == [2]

@@ -63,13 +63,13 @@ def test_the_bytes_of_a_visit_follow_the_time_it_had():
     assert payload == (4 + 2 + 4) + (4 + 0 + 3)
 
 
-def test_on_links_that_lose_nothing_what_moves_is_the_payload():
+def test_on_links_without_loss_the_payload_is_what_moves():
     cohort = a_cohort()
     *_, payload = replace(cohort, payload=cohort.work).moved_bytes(THREE_ENDS)
     assert payload == 2 * ((4 + 2 + 4) + (4 + 0 + 3))
 
 
-def test_who_dropped_out_at_the_instant_of_its_crash_has_crashed():
+def test_a_client_that_dropped_out_at_the_instant_of_its_crash_has_crashed():
     assert a_cohort().crashed(THREE_ENDS).tolist() == [5]
     earlier = ended((110.0, Outcome.COMPLETED), (100.5, Outcome.DROPPED), (109.0, Outcome.ABANDONED))
     assert a_cohort().crashed(earlier).tolist() == []

@@ -35,23 +35,23 @@ def test_finite_updates_are_all_used():
     assert divergence().usable(0, sent) == (sent, [])
 
 
-def test_of_a_client_with_one_bad_task_the_good_one_is_used():
+def test_a_client_with_one_bad_task_keeps_its_good_one():
     used, rejected = divergence().usable(0, updates((math.nan, 0.5), (2.0, 0.5), (3.0, math.inf)))
     assert rejected == [4, 7]
     assert used.delta.tolist() == [[2.0]]
 
 
-def test_what_the_solver_remembers_must_be_finite_too():
+def test_solver_state_must_be_finite_too():
     used, rejected = divergence().usable(0, updates((1.0, 0.5), (2.0, 0.5), state=[0.0, math.inf]))
     assert (len(used), rejected) == (1, [4])
 
 
-def test_who_had_no_samples_has_no_loss_and_nothing_to_be_ashamed_of():
+def test_an_update_without_samples_needs_no_finite_loss():
     sent = updates((0.0, math.nan), (2.0, 0.5), samples=[0, 3])
     assert divergence().usable(0, sent) == (sent, [])
 
 
-def test_they_stop_the_run_if_it_is_asked_for():
+def test_they_stop_the_run_if_so_configured():
     with pytest.raises(RunError) as raised:
         divergence("stop", " or X").usable(3, updates((1.0, 0.5), (1.0, 0.5), (math.nan, 0.5)))
     assert str(raised.value) == (

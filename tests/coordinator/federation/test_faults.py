@@ -23,7 +23,7 @@ def byzantine(*shares: float, kind: str = "sign_flip") -> list[dict]:
     return [{"kind": kind, "share": share} for share in shares]
 
 
-def test_byzantine_clients_are_a_fixed_share_and_nobody_is_in_two_tables():
+def test_byzantine_clients_are_a_fixed_share_and_none_is_in_two_tables():
     first, second = faults(50, byzantine=byzantine(0.2, 0.5)).byzantine
     assert (len(first.clients), len(second.clients)) == (10, 25)
     assert not set(first.clients.tolist()) & set(second.clients.tolist())
@@ -37,7 +37,7 @@ def test_byzantine_clients_follow_from_the_seed_and_a_further_table_leaves_the_f
     assert faults(byzantine=byzantine(0.3), seed=1).byzantine[0].clients.tolist() != alone.tolist()
 
 
-def test_shares_that_fill_the_population_leave_nobody_honest():
+def test_shares_that_fill_the_population_leave_no_client_honest():
     assert sum(len(each.clients) for each in faults(7, byzantine=byzantine(0.5, 0.5)).byzantine) == 7
 
 
@@ -86,11 +86,11 @@ def tampering(population: Faults, number: int, client: Ints, model: Ints) -> Map
 # -- crashes --------------------------------------------------------------------------------------------
 
 
-def test_without_crashes_nobody_crashes():
+def test_without_crashes_no_client_crashes():
     assert crash_s(faults(), 0, ints(3, 4), 10.0, np.ones(2)).tolist() == [INF, INF]
 
 
-def test_as_many_visits_crash_as_asked_for_evenly_over_their_time():
+def test_visits_crash_with_the_configured_probability_evenly_over_their_time():
     clients = np.arange(20_000)
     instants = crash_s(faults(crash=0.3), 5, clients, 100.0, np.full(20_000, 10.0))
     crashed = instants < INF
@@ -101,7 +101,7 @@ def test_as_many_visits_crash_as_asked_for_evenly_over_their_time():
     assert instants[crashed].std() == pytest.approx(10 / np.sqrt(12), abs=0.1)
 
 
-def test_who_crashes_does_not_depend_on_who_else_takes_part_but_on_the_round():
+def test_crashes_depend_on_the_round_but_not_on_the_other_participants():
     population, busy_s = faults(crash=0.5), np.ones(50)
     whole = crash_s(population, 1, np.arange(50), 0.0, busy_s)
     assert crash_s(population, 1, np.arange(7, 12), 0.0, busy_s[:5]).tolist() == whole[7:12].tolist()
@@ -111,7 +111,7 @@ def test_who_crashes_does_not_depend_on_who_else_takes_part_but_on_the_round():
 # -- updates --------------------------------------------------------------------------------------------
 
 
-def test_tasks_of_honest_clients_on_good_links_carry_nothing():
+def test_tasks_of_honest_clients_on_good_links_have_no_tampering():
     assert tampering(faults(), 0, ints(0, 1), ints(0, 0)) == {}
     flipping = faults(byzantine=byzantine(0.5, kind="label_flip"))
     assert tampering(flipping, 0, np.arange(100), np.zeros(100, dtype=np.int64)) == {}
@@ -133,7 +133,7 @@ def test_sign_flippers_scale_and_noisy_ones_add():
     assert columns["noise"].tolist() == noise.tolist()
 
 
-def test_a_wave_without_its_byzantine_clients_carries_nothing():
+def test_a_wave_without_byzantine_clients_has_no_tampering():
     population = faults(10, byzantine=byzantine(0.2))
     honest = np.setdiff1d(np.arange(10), population.byzantine[0].clients)
     assert tampering(population, 0, honest, np.zeros(8, dtype=np.int64)) == {}
@@ -156,7 +156,7 @@ def test_updates_are_corrupted_by_chance_task_by_task(corruption):
 # -- reports --------------------------------------------------------------------------------------------
 
 
-def test_misreporters_permute_what_they_say_always_alike_and_others_say_what_is():
+def test_misreporters_permute_their_reports_always_the_same_way_and_others_report_the_truth():
     population = faults(40, report_size=6, byzantine=byzantine(0.25, kind="misreport"))
     misreporters = population.clients("misreport")
     true = np.tile(np.arange(6.0), (40, 1))
@@ -172,7 +172,7 @@ def test_misreporters_permute_what_they_say_always_alike_and_others_say_what_is(
     assert len({tuple(row) for row in reported[misreporters].tolist()}) > 1
 
 
-def test_a_further_table_of_misreporters_leaves_what_the_first_ones_say_as_it_is():
+def test_a_further_table_of_misreporters_leaves_the_reports_of_the_first_as_they_are():
     true = np.tile(np.arange(6.0), (40, 1))
     tables = byzantine(0.25, kind="misreport")
     first = faults(40, byzantine=tables).clients("misreport")
@@ -191,7 +191,7 @@ def test_every_permutation_of_a_report_is_as_likely():
     assert np.abs(counts - 10_000).max() < 5 * 91
 
 
-def test_without_misreporters_what_is_said_is_not_even_copied():
+def test_without_misreporters_reports_are_not_even_copied():
     signal = np.ones((2, 6))
     assert faults(byzantine=byzantine(0.9)).reported(ints(0, 1), signal) is signal
 
@@ -234,7 +234,7 @@ def test_packets_of_a_transfer_are_of_one_size():
     assert (sent.upload_bytes == 0).all()
 
 
-def test_what_is_lost_follows_from_the_client_the_round_and_the_exchange_alone():
+def test_losses_follow_from_the_client_the_round_and_the_exchange_alone():
     population = faults(loss=0.3)
 
     def bytes_of(clients, number=1, exchange=0) -> list[float]:
@@ -246,5 +246,5 @@ def test_what_is_lost_follows_from_the_client_the_round_and_the_exchange_alone()
     assert len({tuple(bytes_of([8], *key)) for key in ((1, 0), (1, 1), (2, 0))}) == 3
 
 
-def test_nobody_sends_nothing():
+def test_no_clients_send_nothing():
     assert len(faults(loss=0.3).sent(work([], []), ints(), 0, 0).download_bytes) == 0

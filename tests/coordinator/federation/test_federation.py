@@ -48,7 +48,7 @@ def reporting(num_clients: int = 3, **settings) -> Population:
     )
 
 
-def test_everybody_registers_before_round_0_online_or_not_at_no_time_but_for_control_bytes():
+def test_all_clients_register_before_round_0_online_or_not_in_no_time_but_for_control_bytes():
     offline = FakeAvailability({1: [(500.0, INF)]})
     records = reporting(availability=offline).play().records
     assert (records[0].changed, records[0].reported, records[0].control_bytes) == (3, 3, 24)
@@ -56,7 +56,7 @@ def test_everybody_registers_before_round_0_online_or_not_at_no_time_but_for_con
     assert records[0].participants == [0, 2]
 
 
-def test_the_clusterer_sees_everybodys_report_at_its_first_call_and_nobody_unheard():
+def test_the_clusterer_sees_the_reports_of_all_clients_at_its_first_call():
     population = reporting(availability=FakeAvailability({1: [(500.0, INF)]}))
     population.play()
     first = population.clusterer.views[0]
@@ -64,7 +64,7 @@ def test_the_clusterer_sees_everybodys_report_at_its_first_call_and_nobody_unhea
     assert first.drifted.tolist() == [0, 1, 2]
 
 
-def test_an_offline_client_waits_its_turn_to_report_and_is_heard_once_it_is_online():
+def test_an_offline_client_reports_once_it_is_online():
     # Rounds take 8 s of report and 9 s of visit after the first, which has no report: they open at 0, 9, 26
     # and 43 s. Client 1 is away from 5 s on, and back at 40 s.
     population = reporting(availability=FakeAvailability({1: [(0.0, 5.0), (40.0, INF)]}))
@@ -128,7 +128,7 @@ def test_only_those_that_report_are_waited_for():
     assert records[1].dispatched_s - records[1].opened_s == 1.0
 
 
-def test_drift_is_measured_from_what_was_last_reported_so_that_slow_drift_is_heard_in_the_end():
+def test_drift_is_measured_from_the_last_report_so_that_slow_drift_is_reported_in_the_end():
     class Far(Changed):
         """Half a unit or more, in L1, is drift."""
 
@@ -149,7 +149,7 @@ def test_drift_is_measured_from_what_was_last_reported_so_that_slow_drift_is_hea
     assert [view.reports[0, 1] for view in population.clusterer.views] == [0, 0, 0.25, 0.25, 0.5, 0.5]
 
 
-def test_a_client_reports_when_any_detector_found_it_and_the_clusterer_is_told_which():
+def test_a_client_reports_when_any_detector_fires_and_the_clusterer_sees_which():
     class First(Changed):
         """Tells drift by the first label alone."""
 
@@ -169,7 +169,7 @@ def test_a_client_reports_when_any_detector_found_it_and_the_clusterer_is_told_w
     assert told == {"any": [True, True], "first": [False, True]}
 
 
-def test_without_a_detector_only_the_registration_is_heard():
+def test_without_a_detector_clients_report_only_at_registration():
     records = reporting(detectors={}).play().records
     assert [record.reported for record in records] == [3, 0, 0, 0]
 
@@ -179,14 +179,14 @@ def test_control_bytes_are_kept_apart_from_training_bytes():
     assert (record.control_bytes, record.upload_bytes, record.download_bytes) == (4 * 24, 4 * 12, 4 * 12)
 
 
-def test_a_client_that_went_offline_while_reports_came_in_is_not_picked():
+def test_a_client_that_went_offline_while_reports_came_in_is_not_selected():
     # Reports take 8 s: the second round opens at 9 s and is dispatched at 17 s.
     records = reporting(availability=FakeAvailability({0: [(0.0, 12.0), (26.0, INF)]})).play().records
     assert records[1].reported == 3
     assert records[1].participants == [1, 2]
 
 
-def test_who_comes_online_during_a_wait_reports_before_the_dispatch():
+def test_a_client_that_comes_online_during_a_wait_reports_before_the_dispatch():
     # Both drift after round 0, at 9 s. Client 0 reports until 17 s, and is alone then. Client 1 comes back at
     # 50 s and reports; at 58 s both are sent out.
     sessions = {1: [(0.0, 9.0), (50.0, INF)]}
@@ -369,7 +369,7 @@ def test_clients_without_test_samples_do_not_count():
     assert record.accuracy == 0.25
 
 
-def test_nobody_with_test_samples_ends_the_run_with_the_reason():
+def test_a_run_without_test_samples_ends_with_the_reason():
     population = Population(FakeExecutor([1.0]), stream=FakeStream([[[1.0]]], test=[0]))
     with pytest.raises(RunError, match="no scored client holds test samples"):
         population.play()
@@ -383,7 +383,7 @@ def test_rounds_between_evaluations_measure_nothing_and_the_last_round_always_do
     assert all(record.train_loss is not None for record in records)
 
 
-def test_the_distances_are_those_of_the_clusters_and_of_everybody_in_one():
+def test_the_distances_are_those_of_the_clusters_and_of_one_cluster_of_all():
     played = Population(
         FakeExecutor([1.0] * 4),
         stream=FakeStream([one_hot(0, 0, 1, 1, of=2)]),

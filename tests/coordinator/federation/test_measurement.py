@@ -53,7 +53,7 @@ def test_a_sample_of_clients_stands_for_all() -> None:
     assert found.serving.tolist() == [0, 0, 0, 1]  # what is known of everybody anyhow
 
 
-def test_the_accuracy_of_each_client_is_given_where_it_is_asked_for() -> None:
+def test_the_accuracy_of_each_client_is_optional() -> None:
     alike = np.ones((2, 1))
     assert measured([0.25, 1.0], ints(0, 0), alike).client_accuracy is None
     found = measured([0.25, 1.0], ints(0, 0), alike, test=[1, 0], log_clients=True).client_accuracy
@@ -76,11 +76,11 @@ def test_clients_in_a_drift_are_omitted_from_one_of_the_two_accuracies() -> None
     assert found.serving.tolist() == [0, 1, 1]
 
 
-def test_where_everybody_drifts_no_accuracy_is_left_when_drifts_are_omitted() -> None:
+def test_when_all_clients_drift_there_is_no_accuracy_that_omits_drifts() -> None:
     found = measured([0.0], ints(0), np.ones((1, 1)), concepts=[[0], [1]])
     assert (found.drift_cells, found.accuracy_omitting_drift) == (1, None)
 
 
-def test_without_known_concepts_nothing_is_said_of_them() -> None:
+def test_without_known_concepts_their_fields_are_empty() -> None:
     found = measured([0.0], ints(0), np.ones((1, 1)))
     assert (found.drift_cells, found.accuracy_omitting_drift, found.serving) == (None, None, None)

@@ -33,7 +33,7 @@ class OnlineFrom:
         raise AssertionError("nobody asks this")
 
 
-def test_news_waits_until_it_is_taken() -> None:
+def test_clients_have_news_until_they_are_checked() -> None:
     reports = Reports(3, 2)
     reports.data_changed(np.array([0, 2]))
     assert reports.all_with_news().tolist() == [0, 2]
@@ -43,7 +43,7 @@ def test_news_waits_until_it_is_taken() -> None:
     assert reports.all_with_news().tolist() == []
 
 
-def test_offline_clients_with_news_are_found_when_they_come_online_and_not_asked_for_before() -> None:
+def test_offline_clients_with_news_are_found_when_they_come_online_and_not_looked_up_before() -> None:
     availability = OnlineFrom([0.0, 10.0, 30.0, 0.0], [50.0, 20.0, 50.0, 1.0])
     reports = Reports(4, 2)
     reports.data_changed(np.array([0, 1, 2, 3]))
@@ -67,7 +67,7 @@ def test_no_report_takes_no_memory() -> None:
     assert np.isnan(latest[7, 3])
 
 
-def test_whoever_never_reported_reports_whatever_the_detectors_say() -> None:
+def test_a_client_that_never_reported_reports_whatever_the_detectors_return() -> None:
     reports = Reports(2, 2)
     reporting, drift = reports.hear(np.array([1]), np.array([A]), {})
     assert reporting.tolist() == [1]
@@ -88,7 +88,7 @@ def test_a_client_is_compared_with_its_last_report_and_not_with_its_last_look() 
     np.testing.assert_array_equal(reports.latest, [B])
 
 
-def test_a_detector_is_shown_clients_that_have_reported_and_no_others() -> None:
+def test_a_detector_sees_only_clients_that_have_reported() -> None:
     class Watching(Changed):
         def detect(self, signal: Floats, last: Floats) -> Bools:
             shown.append((signal.tolist(), last.tolist()))

@@ -29,7 +29,7 @@ def test_a_pair_that_never_trained_starts_at_zero() -> None:
     assert state["adam.steps"].tolist() == [[0], [0]]
 
 
-def test_what_came_back_is_read_by_client_and_model() -> None:
+def test_state_is_read_by_client_and_model() -> None:
     store = SolverState(SPECS, num_parameters=2)
     store.commit(returned(3, 7, [1, 2], 50))
     state = store.read(ints(3, 3, 4), ints(7, 8, 7))
@@ -37,7 +37,7 @@ def test_what_came_back_is_read_by_client_and_model() -> None:
     assert state["adam.steps"].tolist() == [[50], [0], [0]]
 
 
-def test_new_data_makes_a_client_start_anew_and_no_other() -> None:
+def test_new_data_resets_the_state_of_that_client_alone() -> None:
     store = SolverState(SPECS, num_parameters=2)
     store.commit(returned(3, 7, [1, 2], 50))
     store.commit(returned(4, 7, [3, 4], 50))
@@ -45,7 +45,7 @@ def test_new_data_makes_a_client_start_anew_and_no_other() -> None:
     assert store.read(ints(3, 4), ints(7, 7))["adam.moment1"].tolist() == [[0, 0], [3, 4]]
 
 
-def test_what_is_read_is_a_copy() -> None:
+def test_state_is_read_as_a_copy() -> None:
     store = SolverState(SPECS, num_parameters=2)
     store.commit(returned(3, 7, [1, 2], 50))
     store.read(ints(3), ints(7))["adam.moment1"][:] = 9

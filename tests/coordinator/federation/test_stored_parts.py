@@ -48,7 +48,7 @@ class Holder(Stateful):
     ],
     ids=["set", "deque", "dict of pairs", "list of sets", "generator", "part within"],
 )
-def test_what_changes_within_an_attribute_that_is_no_state_is_named(held, change):
+def test_a_change_within_an_attribute_that_is_not_state_is_named(held, change):
     stored = StoredParts({"selector": Holder(held)})
     stored.state()
     change(held)
@@ -74,7 +74,7 @@ def test_another_part_that_is_stored_itself_may_change():
         (lambda part: delattr(part, "_seen"), "Counter has no attribute '_seen', one of its state_fields"),
     ],
 )
-def test_what_would_be_lost_is_named(change, problem):
+def test_an_attribute_that_would_be_lost_is_named(change, problem):
     part = Counter()
     stored = StoredParts({"selector": part})
     stored.state()

@@ -65,7 +65,7 @@ def test_a_model_without_members_rests_and_keeps_its_claims():
     ]
 
 
-def test_each_step_is_a_range_of_its_own_and_all_samples_count_alike():
+def test_each_step_is_a_range_of_its_own_and_all_samples_have_equal_weight():
     memory, view = claimed_over([[0], [0], [0]])
     samples = memory.rows(ints(0), view)[2]
     assert (samples.first.tolist(), samples.last.tolist()) == ([0, 2, 4], [2, 4, 6])
@@ -106,7 +106,7 @@ def test_claims_pass_to_successors_and_die_with_a_model_that_has_none():
     assert trained(memory, np.arange(4), view) == [(0, 0, [0]), (2, 0, [200]), (3, 2, [300])]
 
 
-def test_a_resting_model_answers_for_its_claims():
+def test_a_model_without_members_keeps_its_claims():
     memory, view = claimed_over([[0, 0], [1, 1]])
     assert memory.samples(ints(0, 1), 0, view).counts().tolist() == [2, 2]
 
@@ -118,6 +118,6 @@ def test_claims_whose_samples_all_expired_train_nothing():
     assert trained(memory, ints(0, 1), view) == [(0, 1, [2]), (1, 0, [102])]
 
 
-def test_without_claims_nobody_trains():
+def test_without_claims_no_client_trains():
     memory = Claimed(ClaimedSettings())
     assert trained(memory, ints(0, 1), view_of([0, 1], step=0)) == []

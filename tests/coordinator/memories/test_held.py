@@ -96,7 +96,7 @@ def test_no_sample_is_so_old_that_it_counts_nothing():
     assert (samples.weight > 0).all()
 
 
-def test_a_bootstrap_is_asked_for_with_the_samples():
+def test_a_bootstrap_is_a_flag_of_the_samples():
     view = view_with(np.array([[0], [0]]))
     held = Held(HeldSettings(bootstrap=True))
     assert held.rows(ints(0, 1), view)[2].bootstrap

@@ -39,7 +39,7 @@ def test_a_cohort_goes_out_once():
     assert sync().opens(quota, sizes, ints(0, 0), ints(2, 0)).tolist() == [0, 0]
 
 
-def test_a_lane_without_quota_wants_nobody_and_is_full():
+def test_a_lane_without_quota_wants_no_visits_and_is_full():
     assert sync().opens(ints(4, 0), ints(9, 0), ints(0, 0), ints(0, 0)).tolist() == [6, 0]
     assert full(sync(), ints(4, 0), ints(0, 0)) == [False, True]
 

@@ -81,7 +81,7 @@ def test_a_model_that_never_moves_from_zero_has_no_ratio_and_decays_as_one_over_
     assert rates(adaptive, view, 0) == pytest.approx([0.1 / 4])
 
 
-def test_each_model_has_a_rate_of_its_own_and_a_replaced_one_starts_anew():
+def test_each_model_has_a_rate_of_its_own_and_a_replaced_one_starts_over():
     adaptive = schedule(every="round")
     observed(adaptive, 9.0, 0.0, ids=[5, 6])
     observed(adaptive, 4.0, 0.0, ids=[5, 6])

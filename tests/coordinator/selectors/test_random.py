@@ -28,7 +28,7 @@ def test_of_a_lane_with_fewer_all_are_taken_and_no_other_lane_makes_up_for_it():
     assert len(selected([ints(4, 9), ints(1, 2, 3)], [5, 1])) == 3
 
 
-def test_an_empty_lane_and_a_lane_that_wants_nobody_give_nobody():
+def test_an_empty_lane_and_a_lane_without_wanted_participants_give_no_client():
     assert selected([ints(), ints(3, 4)], [2, 0]) == []
 
 
