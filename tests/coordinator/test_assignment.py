@@ -83,5 +83,5 @@ def test_an_identity_passes_one_to_one_and_only_along_shared_members(case):
     overlap = np.zeros((num_new, num_old))
     np.add.at(overlap, (new, old), 1)
     if num_old == num_new == 2:
-        kept = sum(overlap[successor[row], row] for row in range(2) if successor[row] >= 0)
-        assert kept == max(np.trace(overlap), np.trace(overlap[::-1]))
+        passed_on = sum(overlap[successor[row], row] for row in range(2) if successor[row] >= 0)
+        assert passed_on == max(np.trace(overlap), np.trace(overlap[::-1]))

@@ -13,10 +13,10 @@ class Online:
 
     def __init__(self, ids: Ints) -> None:
         self.ids = ids
-        self.asked = 0
+        self.checked = 0
 
     def __call__(self, ids: Ints) -> Bools:
-        self.asked += len(ids)
+        self.checked += len(ids)
         return np.isin(ids, self.ids)
 
 
@@ -39,7 +39,7 @@ def test_a_draw_from_a_large_lane_looks_at_few_of_its_clients() -> None:
     members = np.arange(1_000_000)
     online = Online(members[::5])
     Candidates([members], online).draw(0, 130, rng(0))
-    assert online.asked < 5000
+    assert online.checked < 5000
 
 
 def test_where_fewer_are_there_than_wanted_all_are_drawn() -> None:
@@ -79,7 +79,7 @@ def test_no_more_clients_are_checked_than_needed_to_know_that_there_are_enough()
     lanes = [np.arange(0, 100_000), np.arange(100_000, 200_000)]
     online = Online(np.array([3, 5, 50_000, 150_000]))
     assert Candidates(lanes, online).holds(2)
-    assert online.asked == FIRST_BLOCK
+    assert online.checked == FIRST_BLOCK
     assert Candidates(lanes, online).holds(4)
     assert not Candidates(lanes, online).holds(5)
     assert Candidates([], online).holds(0)
@@ -92,4 +92,4 @@ def test_few_candidates_are_looked_up_once_for_all_its_lanes() -> None:
     assert not candidates.holds(4)
     assert [candidates.ids(lane).tolist() for lane in range(3)] == [[1], [], [4, 5]]
     assert sorted(candidates.draw(2, 2, rng(0)).tolist()) == [4, 5]
-    assert online.asked == 5
+    assert online.checked == 5

@@ -111,9 +111,9 @@ def test_a_client_that_crashed_can_be_chosen_again():
 def test_arms_of_a_seed_share_their_crashes():
     mean = population(6, faults={"crash": 0.4}, rounds=5).play().records
     median = population(6, faults={"crash": 0.4}, rounds=5, aggregator=Median(NOTHING)).play().records
-    other = population(6, faults={"crash": 0.4}, rounds=5, seed=1).play().records
+    another_seed = population(6, faults={"crash": 0.4}, rounds=5, seed=1).play().records
     assert [record.crashed for record in mean] == [record.crashed for record in median]
-    assert [record.crashed for record in mean] != [record.crashed for record in other]
+    assert [record.crashed for record in mean] != [record.crashed for record in another_seed]
 
 
 # -- corrupted and false updates ------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def two_models(view: View) -> Assignment:
     return Assignment.fresh(members, 2, models, lanes=members)
 
 
-def ask(view: View, clients: Sequence[int], models: Sequence[int]) -> None:
+def request_scores(view: View, clients: Sequence[int], models: Sequence[int]) -> None:
     view.score(ints(*clients), ints(*models), "arrived")
 
 
@@ -96,13 +96,13 @@ def test_a_client_whose_data_changed_while_it_was_offline_is_named_when_it_is_ba
 
 def test_availability_is_not_looked_up_for_a_clusterer_that_does_not_watch_data() -> None:
     class Counting(FakeAvailability):
-        asked = 0
+        checked = 0
 
         def online(self, ids: Ints, time_s: float) -> Bools:
-            self.asked += len(ids)
+            self.checked += len(ids)
             return super().online(ids, time_s)
 
-    def asked(clusterer: Clusterer) -> int:
+    def clients_checked(clusterer: Clusterer) -> int:
         availability = Counting({1: [(-np.inf, -1.0)]})
         Population(
             FakeExecutor([1.0, 1.0]),
@@ -112,17 +112,19 @@ def test_availability_is_not_looked_up_for_a_clusterer_that_does_not_watch_data(
             participants=1,
             rounds=2,
         ).play()
-        return availability.asked
+        return availability.checked
 
     dispatch = 2 * 2  # two clients in each of two rounds
-    assert asked(Single(NoSettings())) == dispatch
-    assert asked(Scripted()) > dispatch
+    assert clients_checked(Single(NoSettings())) == dispatch
+    assert clients_checked(Scripted()) > dispatch
 
 
 def test_requests_about_new_data_make_the_round_wait_for_the_slowest_response() -> None:
     # 4 bytes down, 1/3 s for a forward sample, a sum and a count up
     population = Population(
-        FakeExecutor([1.0, 1.0]), clusterer=Scripted(data=lambda view: ask(view, [0], [1])), rounds=2
+        FakeExecutor([1.0, 1.0]),
+        clusterer=Scripted(data=lambda view: request_scores(view, [0], [1])),
+        rounds=2,
     )
     records = population.play().records
     assert records[1].opened_s == VISIT_S
@@ -132,7 +134,9 @@ def test_requests_about_new_data_make_the_round_wait_for_the_slowest_response() 
 
 def test_requests_to_participants_lengthen_their_own_visits_alone() -> None:
     population = Population(
-        FakeExecutor([1.0, 1.0]), clusterer=Scripted(participants=lambda view: ask(view, [0], [1])), rounds=2
+        FakeExecutor([1.0, 1.0]),
+        clusterer=Scripted(participants=lambda view: request_scores(view, [0], [1])),
+        rounds=2,
     )
     record = population.play().records[1]
     assert record.dispatched_s == VISIT_S
@@ -142,7 +146,7 @@ def test_requests_to_participants_lengthen_their_own_visits_alone() -> None:
 
 def test_requests_about_updates_delay_the_next_round() -> None:
     population = Population(
-        FakeExecutor([1.0]), clusterer=Scripted(updates=lambda view: ask(view, [0], [1])), rounds=3
+        FakeExecutor([1.0]), clusterer=Scripted(updates=lambda view: request_scores(view, [0], [1])), rounds=3
     )
     records = population.play().records
     assert records[1].closed_s == 2 * VISIT_S
@@ -151,7 +155,9 @@ def test_requests_about_updates_delay_the_next_round() -> None:
 
 def test_a_model_that_was_scored_is_not_downloaded_again_to_be_trained() -> None:
     population = Population(
-        FakeExecutor([1.0, 1.0]), clusterer=Scripted(data=lambda view: ask(view, [0], [0, 1])), rounds=2
+        FakeExecutor([1.0, 1.0]),
+        clusterer=Scripted(data=lambda view: request_scores(view, [0], [0, 1])),
+        rounds=2,
     )
     records = population.play().records
     assert records[0].models_sent == 4  # two down, two up

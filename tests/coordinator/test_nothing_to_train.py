@@ -122,18 +122,18 @@ def test_a_window_in_which_nothing_arrived_leaves_nothing_to_train() -> None:
         def arrived(self, ids: Ints, first_step: int, last_step: int) -> SampleRanges:
             ranges = self.held(ids, "train")
             newest = np.where(ids == 1, 0, self.step)
-            there = (first_step <= newest) & (newest <= last_step)
-            return SampleRanges.one_each(ranges.first, np.where(there, ranges.last, ranges.first))
+            in_window = (first_step <= newest) & (newest <= last_step)
+            return SampleRanges.one_each(ranges.first, np.where(in_window, ranges.last, ranges.first))
 
-    def kept(memory: HeldSettings) -> list[list[int]]:
+    def completed_with(memory: HeldSettings) -> list[list[int]]:
         population = Population(
             FakeExecutor([1.0, 1.0]), stream=Arriving(np.ones((3, 2, 1))), memory=Held(memory), rounds=3
         )
         return [record.completed for record in population.play().records]
 
-    assert kept(HeldSettings()) == [[0, 1]] * 3
-    assert kept(HeldSettings(window=2)) == [[0, 1], [0, 1], [0]]
-    assert kept(HeldSettings(window=1, weighting="linear")) == [[0, 1], [0], [0]]
+    assert completed_with(HeldSettings()) == [[0, 1]] * 3
+    assert completed_with(HeldSettings(window=2)) == [[0, 1], [0, 1], [0]]
+    assert completed_with(HeldSettings(window=1, weighting="linear")) == [[0, 1], [0], [0]]
 
 
 def test_claims_for_models_without_members_leave_nothing_to_train() -> None:
@@ -150,13 +150,13 @@ def test_claims_for_models_without_members_leave_nothing_to_train() -> None:
 
 def test_a_memory_is_evaluated_once_per_assignment_and_data_step() -> None:
     class Counting(Held):
-        asked = 0
+        evaluated = 0
 
         def trains(self, clients: Ints, view: View) -> Bools:
-            self.asked += 1
+            self.evaluated += 1
             return super().trains(clients, view)
 
     memory = Counting(HeldSettings())
     still = FakeStream(np.ones((2, 2, 1)), rounds_per_step=3)
     Population(FakeExecutor([1.0, 1.0]), stream=still, memory=memory, rounds=6).play()
-    assert memory.asked == 2
+    assert memory.evaluated == 2

@@ -31,7 +31,7 @@ from tests.fakes import (
 )
 
 # Of one model of one parameter and one sample, at a byte and a trained sample a second.
-ANSWER_S = 4 + 1 / 3 + 8  # the model down, a forward pass, a sum and a count up
+RESPONSE_S = 4 + 1 / 3 + 8  # the model down, a forward pass, a sum and a count up
 VISIT_S = 4 + 1 + 4
 HELD_VISIT_S = 1 + 4  # of a client that has the model already
 
@@ -87,18 +87,18 @@ def test_visits_begin_after_the_slowest_response() -> None:
     fleet = a_fleet(2, upload_bytes_per_s=[0.5, 1.0])
     record = first_record(choosing(2, [0.0, 0.5], fleet=fleet))
     assert record.opened_s == 0
-    assert record.dispatched_s == pytest.approx(ANSWER_S + 8)
+    assert record.dispatched_s == pytest.approx(RESPONSE_S + 8)
     assert record.participants == record.completed == [1]
-    assert record.closed_s == pytest.approx(ANSWER_S + 8 + HELD_VISIT_S)
+    assert record.closed_s == pytest.approx(RESPONSE_S + 8 + HELD_VISIT_S)
 
 
 def test_a_round_of_power_of_choice_is_not_shorter_than_one_of_random_selection() -> None:
     rounds = 3
-    asked = choosing(3, [0.0, 0.5, 0.25], rounds=rounds).play().records
+    power_of_choice = choosing(3, [0.0, 0.5, 0.25], rounds=rounds).play().records
     drawn = Population(FakeExecutor([0.0, 0.5, 0.25]), participants=1, rounds=rounds).play().records
     assert drawn[-1].closed_s == rounds * VISIT_S
-    assert asked[-1].closed_s == pytest.approx(rounds * (ANSWER_S + HELD_VISIT_S))
-    assert asked[-1].closed_s > drawn[-1].closed_s
+    assert power_of_choice[-1].closed_s == pytest.approx(rounds * (RESPONSE_S + HELD_VISIT_S))
+    assert power_of_choice[-1].closed_s > drawn[-1].closed_s
 
 
 def test_every_candidate_is_charged_and_the_model_it_has_is_not_sent_to_it_again() -> None:
@@ -119,7 +119,7 @@ def test_a_client_that_goes_offline_while_others_respond_drops_out_as_its_visit_
     record = first_record(choosing(2, [0.0, 0.5], participants=2, availability=away))
     assert record.participants == [0, 1]
     assert (record.completed, record.dropped) == ([0], [1])
-    assert record.closed_s == pytest.approx(ANSWER_S + HELD_VISIT_S)
+    assert record.closed_s == pytest.approx(RESPONSE_S + HELD_VISIT_S)
     assert record.upload_bytes == 4
 
 
@@ -133,9 +133,9 @@ def test_when_all_selected_clients_went_offline_the_round_ends_and_the_next_one_
     away = FakeAvailability({client: [(0.0, 10.0), (50.0, INF)] for client in range(2)})
     records = choosing(2, [0.0, 0.5], availability=away, rounds=2).play().records
     assert (records[0].completed, records[0].dropped) == ([], [1])
-    assert records[0].closed_s == records[0].dispatched_s == pytest.approx(ANSWER_S)
+    assert records[0].closed_s == records[0].dispatched_s == pytest.approx(RESPONSE_S)
     assert records[0].train_loss is None
-    assert records[1].dispatched_s == pytest.approx(50 + ANSWER_S)
+    assert records[1].dispatched_s == pytest.approx(50 + RESPONSE_S)
     assert records[1].completed == [1]
 
 
@@ -145,20 +145,20 @@ def test_the_deadline_counts_from_dispatch() -> None:
     late = choosing(2, [0.0, 0.5], pacing=SyncSettings(deadline_s=HELD_VISIT_S - 0.5))
     record = first_record(late)
     assert record.completed == []
-    assert record.closed_s == pytest.approx(ANSWER_S + HELD_VISIT_S - 0.5)
+    assert record.closed_s == pytest.approx(RESPONSE_S + HELD_VISIT_S - 0.5)
 
 
 def test_requests_to_participants_lengthen_their_own_visits_alone() -> None:
     record = first_record(choosing(2, [0.0, 0.5], clusterer=ScoringParticipants(NOTHING)))
-    assert record.dispatched_s == pytest.approx(ANSWER_S)
+    assert record.dispatched_s == pytest.approx(RESPONSE_S)
     # The model is there already: a forward pass, and a sum and a count up.
-    assert record.closed_s == pytest.approx(ANSWER_S + (1 / 3 + 8) + HELD_VISIT_S)
+    assert record.closed_s == pytest.approx(RESPONSE_S + (1 / 3 + 8) + HELD_VISIT_S)
 
 
 def test_while_too_few_are_online_there_are_no_requests() -> None:
     away = FakeAvailability({0: [(30.0, INF)]})
     record = first_record(choosing(2, [0.5, 0.0], availability=away, min_online=2))
-    assert record.dispatched_s == pytest.approx(30 + ANSWER_S)
+    assert record.dispatched_s == pytest.approx(30 + RESPONSE_S)
     assert record.control_bytes == 2 * (4 + 8)
 
 

@@ -7,7 +7,7 @@ from tests.fakes import a_view, ints
 
 def test_drifted_are_the_clients_that_any_detector_found():
     view = a_view(num_clients=4)
-    flags = {"one": np.array([True, True, False, False]), "other": np.array([False, True, False, True])}
+    flags = {"first": np.array([True, True, False, False]), "second": np.array([False, True, False, True])}
     assert replace(view, drift=flags).drifted.tolist() == [0, 1, 3]
     assert replace(view, drift={}).drifted.tolist() == []
 
@@ -17,13 +17,13 @@ def test_a_stream_is_keyed_by_purpose_round_and_key():
         return float(a_view(num_clients=1, round_=round_).rng(purpose, *key).random())
 
     assert draw(3, "selection", 1) == draw(3, "selection", 1)
-    others = {
+    other_draws = {
         draw(4, "selection", 1),
         draw(3, "clustering", 1),
         draw(3, "selection", 2),
         draw(3, "selection"),
     }
-    assert len(others | {draw(3, "selection", 1)}) == 5
+    assert len(other_draws | {draw(3, "selection", 1)}) == 5
 
 
 def test_streams_made_together_equal_those_made_one_by_one():

@@ -47,20 +47,22 @@ def test_visits_opened_are_completed_dropped_abandoned_or_out_after_each_step(da
         assert counts.opened == counts.completed + counts.dropped + counts.abandoned + counts.out
         assert counts.out <= len(emulation.in_flight)
         recorded = [(len(r.participants), len(r.completed), len(r.dropped), r.abandoned) for r in log.records]
-        sent, kept, dropped, abandoned = np.array(recorded, dtype=int).reshape(-1, 4).sum(axis=0)
-        assert_at_least(coordinator, sent, kept, dropped, abandoned)
+        sent, completed, dropped, abandoned = np.array(recorded, dtype=int).reshape(-1, 4).sum(axis=0)
+        assert_at_least(coordinator, sent, completed, dropped, abandoned)
     assert len(log.records) == rounds
     counts = coordinator.visits
     assert (counts.opened, counts.completed, counts.dropped, counts.abandoned, counts.out) == (
-        *(sent, kept, dropped, abandoned),
+        *(sent, completed, dropped, abandoned),
         0,
     )
 
 
-def assert_at_least(coordinator: Coordinator, sent: int, kept: int, dropped: int, abandoned: int) -> None:
+def assert_at_least(
+    coordinator: Coordinator, sent: int, completed: int, dropped: int, abandoned: int
+) -> None:
     """The run has counted all that its log has, and what the round at hand has come to."""
     counts = coordinator.visits
     assert counts.opened >= sent
-    assert counts.completed >= kept
+    assert counts.completed >= completed
     assert counts.dropped >= dropped
     assert counts.abandoned >= abandoned

@@ -23,13 +23,13 @@ from tests.fakes import ints
 OUT, BACK, ABANDONED, DROPPED = Outcome.OUT, Outcome.COMPLETED, Outcome.ABANDONED, Outcome.DROPPED
 
 
-class Told(Sync):
+class Scripted(Sync):
     """Synchronous rounds, some of whose answers are told."""
 
-    def __init__(self, **answers: Callable[..., Any]) -> None:
+    def __init__(self, **rules: Callable[..., Any]) -> None:
         super().__init__(SyncSettings(), CohortSize(3))
-        for name, answer in answers.items():
-            setattr(self, name, answer)
+        for name, rule in rules.items():
+            setattr(self, name, rule)
 
 
 def sync(**settings: Any) -> Sync:
@@ -166,8 +166,8 @@ def test_a_pacing_is_not_evaluated_at_the_end_of_a_visit_that_was_abandoned() ->
 
 
 def test_a_pacing_that_would_replace_a_drop_out_is_refused_though_the_round_ends_with_the_same_ends() -> None:
-    again = three(Told(opens=lambda quota, sizes, out, back: np.maximum(quota - out - back, 0)))
-    with pytest.raises(RunError, match="Told opens 1 more visits in the same round"):
+    again = three(Scripted(opens=lambda quota, sizes, out, back: np.maximum(quota - out - back, 0)))
+    with pytest.raises(RunError, match="Scripted opens 1 more visits in the same round"):
         again.end(ends((105.0, 10, True), (106.0, 11, False), (107.0, 12, False)))
 
 
@@ -175,25 +175,25 @@ ALL, NONE = np.ones, np.zeros
 
 
 def test_a_pacing_that_wants_more_than_one_dispatch_and_one_step_is_refused_by_name():
-    at_once = three(Told(absorbs=lambda quota, out, back, elapsed_s: ALL(out.shape, dtype=bool)))
+    at_once = three(Scripted(absorbs=lambda quota, out, back, elapsed_s: ALL(out.shape, dtype=bool)))
     assert at_once.end(ends((105.0, 12, False))) == (1, 105.0)
-    with pytest.raises(RunError, match="pacing Told makes a server step while 2 visits are out"):
+    with pytest.raises(RunError, match="pacing Scripted makes a server step while 2 visits are out"):
         at_once.close(105.0)
-    by_lane = three(Told(absorbs=lambda quota, out, back, elapsed_s: back >= quota), ints(1, 1))
-    with pytest.raises(RunError, match="Told makes a server step for lane 1, but not for all lanes"):
+    by_lane = three(Scripted(absorbs=lambda quota, out, back, elapsed_s: back >= quota), ints(1, 1))
+    with pytest.raises(RunError, match="Scripted makes a server step for lane 1, but not for all lanes"):
         by_lane.end(ends((105.0, 12, False)))
-    again = three(Told(opens=lambda quota, sizes, out, back: quota - out))
-    with pytest.raises(RunError, match="Told opens 1 more visits in the same round"):
+    again = three(Scripted(opens=lambda quota, sizes, out, back: quota - out))
+    with pytest.raises(RunError, match="Scripted opens 1 more visits in the same round"):
         again.end(ends((105.0, 10, False), (106.0, 11, False)))
-    open_ = three(Told(closes=lambda absorbed, elapsed_s: absorbed >= 3))
+    open_ = three(Scripted(closes=lambda absorbed, elapsed_s: absorbed >= 3))
     assert open_.end(ends((105.0, 10, True), (106.0, 11, False), (107.0, 12, False))) == (3, 107.0)
-    with pytest.raises(RunError, match="Told leaves the round open after its server step"):
+    with pytest.raises(RunError, match="Scripted leaves the round open after its server step"):
         open_.close(107.0)
 
 
 def test_a_pacing_that_waits_for_visits_when_none_is_out_is_refused_by_name():
-    never = three(Told(absorbs=lambda quota, out, back, elapsed_s: NONE(out.shape, dtype=bool)))
-    with pytest.raises(RunError, match="Told makes no server step, and none of its visits is out"):
+    never = three(Scripted(absorbs=lambda quota, out, back, elapsed_s: NONE(out.shape, dtype=bool)))
+    with pytest.raises(RunError, match="Scripted makes no server step, and none of its visits is out"):
         never.end(ends((105.0, 10, True), (106.0, 11, False), (107.0, 12, False)))
 
 
@@ -239,8 +239,8 @@ def test_ends_in_bulk_come_to_the_same_as_one_by_one(data: st.DataObject) -> Non
         for time_s, visit in zip(np.cumsum(gaps_s).tolist(), order, strict=True)
     ]
     bulk, single = (visits_of(lanes, quota, PACINGS[pacing](CohortSize(4))) for _ in range(2))
-    answers = [(place, single.end(ends(end))[1]) for place, end in enumerate(all_ends, start=1)]
-    expected = next(((place, step_s) for place, step_s in answers if step_s is not None), (len(lanes), None))
+    steps = [(count, single.end(ends(end))[1]) for count, end in enumerate(all_ends, start=1)]
+    expected = next(((count, step_s) for count, step_s in steps if step_s is not None), (len(lanes), None))
     assert bulk.end(ends(*all_ends)) == expected
     if expected[1] is None:
         assert to_bytes(bulk.state()) == to_bytes(single.state())
@@ -256,9 +256,9 @@ def test_visits_opened_are_completed_dropped_abandoned_or_out(data: st.DataObjec
         visits.open(SentOut(np.arange(len(lanes)), lanes, NO_ENDS), now_s)
         order = data.draw(st.permutations(range(first, visits.opened)))
         step_s = None
-        for place, visit in enumerate(order):
+        for elapsed_s, visit in enumerate(order):
             if step_s is None:
-                now_s = 100.0 * round_ + place
+                now_s = 100.0 * round_ + elapsed_s
                 _, step_s = visits.end(ends((now_s, visit, data.draw(st.booleans()))))
             counts = visits.counts
             assert counts.opened == counts.completed + counts.dropped + counts.abandoned + counts.out
@@ -277,11 +277,11 @@ def test_visits_are_stored_and_put_back():
     assert again.counts.dropped == 1
 
 
-@pytest.mark.parametrize("answer", [True, [[True]], np.array([[1]]), np.array([True]), np.ones((1, 2), bool)])
+@pytest.mark.parametrize("flags", [True, [[True]], np.array([[1]]), np.array([True]), np.ones((1, 2), bool)])
 @pytest.mark.parametrize("rule", ["full", "absorbs"])
-def test_flags_of_another_shape_or_type_are_refused(rule, answer):
-    visits = three(Told(**{rule: lambda quota, out, back, elapsed_s: answer}))
+def test_flags_of_another_shape_or_type_are_refused(rule, flags):
+    visits = three(Scripted(**{rule: lambda quota, out, back, elapsed_s: flags}))
     with pytest.raises(
-        RunError, match=rf"pacing Told: {rule} must return bools of shape \(1, 3\) or \(1, 1\), for 1 i"
+        RunError, match=rf"pacing Scripted: {rule} must return bools of shape \(1, 3\) or \(1, 1\), for 1 i"
     ):
         visits.end(ends((105.0, 12, False)))

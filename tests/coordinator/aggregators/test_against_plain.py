@@ -54,14 +54,14 @@ def test_krum(count, seed, tenths, keep):
     delta = a_delta(count, seed)
     byzantine = max(0, min(math.ceil(tenths * count / 10 - 1e-9), (count - 3) // 2))
     scores = []
-    for own in range(count):
+    for row in range(count):
         far = sorted(
-            float(np.square(delta[own].astype(np.float64) - delta[other]).sum())
-            for other in range(count)
-            if other != own
+            float(np.square(delta[row].astype(np.float64) - delta[neighbour]).sum())
+            for neighbour in range(count)
+            if neighbour != row
         )
-        scores.append((round(sum(far[: max(0, count - byzantine - 2)]), 6), own))
-    best = [own for _, own in sorted(scores)[: min(keep, count - byzantine)]]
+        scores.append((round(sum(far[: max(0, count - byzantine - 2)]), 6), row))
+    best = [row for _, row in sorted(scores)[: min(keep, count - byzantine)]]
     part = Krum(KrumSettings(byzantine=tenths / 10, keep=keep))
     assert moved(part, delta) == pytest.approx(
         delta[best].astype(np.float64).mean(axis=0), rel=1e-4, abs=1e-4

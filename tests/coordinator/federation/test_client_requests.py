@@ -43,9 +43,9 @@ class Requesting:
 
     def arrived(self, clients: Ints) -> SampleRanges:
         rows = [np.arange(count) * 3 + client for client, count in enumerate((3, 0, 6))]
-        own = [rows[client] for client in clients.tolist()]
-        offsets = np.concatenate(([0], np.cumsum([len(part) for part in own]))).astype(np.int64)
-        flat = np.concatenate([*own, np.zeros(0, dtype=np.int64)])
+        parts = [rows[client] for client in clients.tolist()]
+        offsets = np.concatenate(([0], np.cumsum([len(part) for part in parts]))).astype(np.int64)
+        flat = np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
         return SampleRanges(offsets, flat, flat + 1, np.ones(len(flat)))
 
     def score(self, models: Sequence[int] = (0, 1), limit: int | None = None) -> ScoreResponse:

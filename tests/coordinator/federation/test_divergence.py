@@ -10,8 +10,8 @@ from emulator.messages import ArrayUpdates
 from tests.fakes import ints
 
 
-def divergence(policy="drop", others=""):
-    return Divergence(RoundSettings(9, 1, 1, learning_rate=0.5, nonfinite_updates=policy), others)
+def divergence(policy="drop", other_hints=""):
+    return Divergence(RoundSettings(9, 1, 1, learning_rate=0.5, nonfinite_updates=policy), other_hints)
 
 
 def updates(*rows, samples=None, state=None):

@@ -27,8 +27,8 @@ def test_byzantine_clients_are_a_fixed_share_and_none_is_in_two_tables():
     first, second = faults(50, byzantine=byzantine(0.2, 0.5)).byzantine
     assert (len(first.clients), len(second.clients)) == (10, 25)
     assert not set(first.clients.tolist()) & set(second.clients.tolist())
-    for each in (first, second):
-        assert (np.diff(each.clients) > 0).all()
+    for group in (first, second):
+        assert (np.diff(group.clients) > 0).all()
 
 
 def test_byzantine_clients_follow_from_the_seed_and_a_further_table_leaves_the_first_as_they_are():
@@ -38,7 +38,7 @@ def test_byzantine_clients_follow_from_the_seed_and_a_further_table_leaves_the_f
 
 
 def test_shares_that_fill_the_population_leave_no_client_honest():
-    assert sum(len(each.clients) for each in faults(7, byzantine=byzantine(0.5, 0.5)).byzantine) == 7
+    assert sum(len(group.clients) for group in faults(7, byzantine=byzantine(0.5, 0.5)).byzantine) == 7
 
 
 def test_clients_of_one_kind_are_joined_over_tables():
@@ -126,7 +126,7 @@ def test_sign_flippers_scale_and_noisy_ones_add():
     population = faults(10, byzantine=tables)
     columns = tampering(population, 0, np.arange(10), np.zeros(10, dtype=np.int64))
     assert sorted(columns) == ["noise", "scale"]
-    strong, noisy, weak = (each.clients for each in population.byzantine)
+    strong, noisy, weak = (group.clients for group in population.byzantine)
     scale, noise = np.ones(10), np.zeros(10)
     scale[strong], scale[weak], noise[noisy] = -4, -1, 2.5
     assert columns["scale"].tolist() == scale.tolist()
@@ -167,8 +167,8 @@ def test_misreporters_permute_their_reports_always_the_same_way_and_others_repor
     assert (np.sort(reported, axis=1) == true).all()
     assert (reported[misreporters] != true[misreporters]).any()
     # The same permutation later, for whoever reports then: of other numbers, the same places.
-    some = misreporters[[1, 4]]
-    assert population.reported(some, 10 * true[:2]).tolist() == (10 * reported[some]).tolist()
+    two = misreporters[[1, 4]]
+    assert population.reported(two, 10 * true[:2]).tolist() == (10 * reported[two]).tolist()
     assert len({tuple(row) for row in reported[misreporters].tolist()}) > 1
 
 

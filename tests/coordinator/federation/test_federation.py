@@ -165,8 +165,8 @@ def test_a_client_reports_when_any_detector_fires_and_the_clusterer_sees_which()
         rounds=2,
     )
     assert population.play().records[1].reported == 2
-    told = {name: flags.tolist() for name, flags in population.clusterer.views[1].drift.items()}
-    assert told == {"any": [True, True], "first": [False, True]}
+    drifted = {name: flags.tolist() for name, flags in population.clusterer.views[1].drift.items()}
+    assert drifted == {"any": [True, True], "first": [False, True]}
 
 
 def test_without_a_detector_clients_report_only_at_registration():

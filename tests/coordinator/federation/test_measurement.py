@@ -33,54 +33,56 @@ def measured(
 
 def test_means_are_over_clients_with_test_samples_and_distances_over_all() -> None:
     histograms = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
-    found = measured([0.25, 0.75, 0.0], ints(0, 0, 1), histograms, test=[1, 1, 0])
-    assert found.accuracy == (0.75 + 0.25) / 2
-    assert found.accuracy_std == 0.25
-    assert found.scored_clients == 2
-    assert found.mean_client_distance == (2 + 2 + 0) / 3  # alone in its cluster: 0
-    assert found.unclustered_distance == (1 + 2 + 1) / 3
+    measurement = measured([0.25, 0.75, 0.0], ints(0, 0, 1), histograms, test=[1, 1, 0])
+    assert measurement.accuracy == (0.75 + 0.25) / 2
+    assert measurement.accuracy_std == 0.25
+    assert measurement.scored_clients == 2
+    assert measurement.mean_client_distance == (2 + 2 + 0) / 3  # alone in its cluster: 0
+    assert measurement.unclustered_distance == (1 + 2 + 1) / 3
 
 
 def test_a_sample_of_clients_stands_for_all() -> None:
     histograms = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
     concepts = [[0, 0, 0, 0], [1, 0, 0, 0]]
     sampled = ints(1, 3)
-    found = measured([0.5, 0.25], ints(0, 0, 0, 1), histograms, concepts=concepts, clients=sampled)
-    assert found.accuracy == (0.5 + 0.75) / 2
-    assert (found.scored_clients, found.drift_cells) == (2, 0)
-    assert found.mean_client_distance == 0.0  # of the two, each is alone in its cluster
-    assert found.serving is not None
-    assert found.serving.tolist() == [0, 0, 0, 1]  # what is known of everybody anyhow
+    measurement = measured([0.5, 0.25], ints(0, 0, 0, 1), histograms, concepts=concepts, clients=sampled)
+    assert measurement.accuracy == (0.5 + 0.75) / 2
+    assert (measurement.scored_clients, measurement.drift_cells) == (2, 0)
+    assert measurement.mean_client_distance == 0.0  # of the two, each is alone in its cluster
+    assert measurement.serving is not None
+    assert measurement.serving.tolist() == [0, 0, 0, 1]  # what is known of everybody anyhow
 
 
 def test_the_accuracy_of_each_client_is_optional() -> None:
-    alike = np.ones((2, 1))
-    assert measured([0.25, 1.0], ints(0, 0), alike).client_accuracy is None
-    found = measured([0.25, 1.0], ints(0, 0), alike, test=[1, 0], log_clients=True).client_accuracy
-    assert found is not None
-    np.testing.assert_array_equal(found, np.float32([0.75, np.nan]))
+    histograms = np.ones((2, 1))
+    assert measured([0.25, 1.0], ints(0, 0), histograms).client_accuracy is None
+    accuracy = measured([0.25, 1.0], ints(0, 0), histograms, test=[1, 0], log_clients=True).client_accuracy
+    assert accuracy is not None
+    np.testing.assert_array_equal(accuracy, np.float32([0.75, np.nan]))
 
 
 def test_a_client_whose_loss_is_not_finite_is_not_averaged_away() -> None:
-    found = measured([0.0, np.nan], ints(0, 0), [[1.0], [1.0]])
-    assert found.loss is not None
-    assert not np.isfinite(found.loss)
+    measurement = measured([0.0, np.nan], ints(0, 0), [[1.0], [1.0]])
+    assert measurement.loss is not None
+    assert not np.isfinite(measurement.loss)
 
 
 def test_clients_in_a_drift_are_omitted_from_one_of_the_two_accuracies() -> None:
     # client 1 trained on concept 0 last, and is tested on concept 1
-    found = measured([0.25, 1.0, 0.0], ints(0, 1, 1), np.ones((3, 1)), concepts=[[0, 0, 1], [0, 1, 1]])
-    assert found.drift_cells == 1
-    assert found.accuracy_omitting_drift == (0.75 + 1.0) / 2
-    assert found.accuracy == (0.75 + 0.0 + 1.0) / 3
-    assert found.serving.tolist() == [0, 1, 1]
+    measurement = measured([0.25, 1.0, 0.0], ints(0, 1, 1), np.ones((3, 1)), concepts=[[0, 0, 1], [0, 1, 1]])
+    assert measurement.drift_cells == 1
+    assert measurement.accuracy_omitting_drift == (0.75 + 1.0) / 2
+    assert measurement.accuracy == (0.75 + 0.0 + 1.0) / 3
+    assert measurement.serving.tolist() == [0, 1, 1]
 
 
 def test_when_all_clients_drift_there_is_no_accuracy_that_omits_drifts() -> None:
-    found = measured([0.0], ints(0), np.ones((1, 1)), concepts=[[0], [1]])
-    assert (found.drift_cells, found.accuracy_omitting_drift) == (1, None)
+    measurement = measured([0.0], ints(0), np.ones((1, 1)), concepts=[[0], [1]])
+    assert (measurement.drift_cells, measurement.accuracy_omitting_drift) == (1, None)
 
 
 def test_without_known_concepts_their_fields_are_empty() -> None:
-    found = measured([0.0], ints(0), np.ones((1, 1)))
-    assert (found.drift_cells, found.accuracy_omitting_drift, found.serving) == (None, None, None)
+    measurement = measured([0.0], ints(0), np.ones((1, 1)))
+    assert measurement.drift_cells is None
+    assert measurement.accuracy_omitting_drift is None
+    assert measurement.serving is None

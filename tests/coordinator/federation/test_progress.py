@@ -12,7 +12,7 @@ SILENT, LATER, FIRED, AGAIN = (
 
 
 @pytest.mark.parametrize(
-    ("asked", "logged"),
+    ("evaluated", "logged"),
     [
         ([], None),
         ([SILENT], SILENT),
@@ -22,9 +22,9 @@ SILENT, LATER, FIRED, AGAIN = (
         ([FIRED, AGAIN, SILENT], AGAIN),
     ],
 )
-def test_of_several_triggers_in_a_round_that_waited_the_last_that_fired_is_logged(asked, logged):
+def test_of_several_triggers_in_a_round_that_waited_the_last_that_fired_is_logged(evaluated, logged):
     progress = RoundProgress()
-    for trigger in asked:
+    for trigger in evaluated:
         progress.log_trigger(trigger)
     assert progress.trigger == logged
 

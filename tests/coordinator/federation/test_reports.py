@@ -20,10 +20,10 @@ class OnlineFrom:
 
     def __init__(self, start_s: list[float], end_s: list[float]) -> None:
         self.start_s, self.end_s = np.array(start_s), np.array(end_s)
-        self.asked = 0
+        self.checked = 0
 
     def online(self, ids: Ints, time_s: float) -> Bools:
-        self.asked += len(ids)
+        self.checked += len(ids)
         return (self.start_s[ids] <= time_s) & (time_s < self.end_s[ids])
 
     def next_online_s(self, ids: Ints, time_s: float) -> Floats:
@@ -49,9 +49,9 @@ def test_offline_clients_with_news_are_found_when_they_come_online_and_not_looke
     reports.data_changed(np.array([0, 1, 2, 3]))
     assert reports.online_with_news(availability, 5.0).tolist() == [0]
     reports.taken(np.array([0]))
-    assert availability.asked == 4
+    assert availability.checked == 4
     assert reports.online_with_news(availability, 9.0).tolist() == []
-    assert availability.asked == 4
+    assert availability.checked == 4
     assert reports.online_with_news(availability, 10.0).tolist() == [1]
     # Client 1 was not taken, and is gone again at 35 s.
     assert reports.online_with_news(availability, 35.0).tolist() == [2]
@@ -97,7 +97,7 @@ def test_a_detector_sees_only_clients_that_have_reported() -> None:
     shown: list[tuple[list[list[float]], list[list[float]]]] = []
     reports, detectors = Reports(3, 2), {"changed": Watching(NoSettings())}
     assert reports.hear(np.array([0]), np.array([A]), detectors)[0].tolist() == [0]
-    heard, drift = reports.hear(np.array([0, 2]), np.array([B, B]), detectors)
-    assert heard.tolist() == [0, 2]
+    reporting, drift = reports.hear(np.array([0, 2]), np.array([B, B]), detectors)
+    assert reporting.tolist() == [0, 2]
     assert drift["changed"].tolist() == [True, False, True]
     assert shown == [([B], [A])]

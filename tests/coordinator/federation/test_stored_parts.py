@@ -22,11 +22,11 @@ class Counter(Stateful):
 
 
 def test_parts_are_stored_and_put_back_by_name():
-    one, other = Counter(), Counter()
-    stored = StoredParts({"selector": one, "memory": Counter()})
-    one._seen = 3
-    StoredParts({"selector": other, "memory": Counter()}).restore(stored.state())
-    assert other._seen == 3
+    counter, restored = Counter(), Counter()
+    stored = StoredParts({"selector": counter, "memory": Counter()})
+    counter._seen = 3
+    StoredParts({"selector": restored, "memory": Counter()}).restore(stored.state())
+    assert restored._seen == 3
 
 
 class Holder(Stateful):

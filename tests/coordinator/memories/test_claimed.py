@@ -13,8 +13,8 @@ def view_of(members: list, step: int, num_models: int = 2, expired: int = -1):
     assignment = Assignment.moved(columns, num_models)
 
     def arrived(ids, first, last):
-        kept = max(first, expired + 1)
-        return SampleRanges.one_each(100 * ids + 2 * kept, 100 * ids + 2 * max(last + 1, kept))
+        oldest = max(first, expired + 1)
+        return SampleRanges.one_each(100 * ids + 2 * oldest, 100 * ids + 2 * max(last + 1, oldest))
 
     return a_view(
         num_clients=len(columns),
@@ -51,7 +51,7 @@ def test_only_participants_train():
     assert trained(memory, ints(1), view) == [(1, 0, [100]), (1, 1, [102])]
 
 
-def test_a_model_without_members_rests_and_keeps_its_claims():
+def test_a_model_without_members_does_not_train_but_keeps_its_claims():
     memory, view = claimed_over([[0, 0], [1, 1]])
     assert trained(memory, ints(0, 1), view) == [(0, 1, [2]), (1, 1, [102])]
     # Its concept comes back: so do the samples of step 0.
@@ -106,7 +106,7 @@ def test_claims_pass_to_successors_and_die_with_a_model_that_has_none():
     assert trained(memory, np.arange(4), view) == [(0, 0, [0]), (2, 0, [200]), (3, 2, [300])]
 
 
-def test_a_model_without_members_keeps_its_claims():
+def test_a_model_without_members_still_has_its_samples():
     memory, view = claimed_over([[0, 0], [1, 1]])
     assert memory.samples(ints(0, 1), 0, view).counts().tolist() == [2, 2]
 

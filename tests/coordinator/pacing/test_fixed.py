@@ -21,9 +21,9 @@ def test_a_duration_has_to_be_given_and_above_zero():
 
 def test_the_time_alone_fills_absorbs_and_closes():
     quota, out, back = ints(5, 3), ints(1, 0), ints(5, 9)
-    for answer in (fixed().full, fixed().absorbs):
-        assert answer(quota, out, back, np.array([599.9])).tolist() == [False]
-        assert answer(quota, out, back, np.array([600.0])).tolist() == [True]
+    for rule in (fixed().full, fixed().absorbs):
+        assert rule(quota, out, back, np.array([599.9])).tolist() == [False]
+        assert rule(quota, out, back, np.array([600.0])).tolist() == [True]
     assert not fixed().closes(10, 599.9)
     assert fixed().closes(0, 600.0)
 

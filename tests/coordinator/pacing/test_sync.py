@@ -12,8 +12,8 @@ def sync(participants: int = 10, over_commit: float = 1.3, **settings) -> Sync:
 
 
 def full(pacing: Sync, quota: Ints, back: Ints, elapsed_s: float = 0.0) -> list[bool]:
-    answer = pacing.full(quota, np.ones_like(back), back, np.array([elapsed_s]))
-    return np.broadcast_to(answer, back.shape).tolist()
+    flags = pacing.full(quota, np.ones_like(back), back, np.array([elapsed_s]))
+    return np.broadcast_to(flags, back.shape).tolist()
 
 
 def test_quotas_follow_the_sizes_of_the_lanes():
@@ -29,8 +29,8 @@ def test_a_small_lane_takes_one_of_the_largest_quota_as_long_as_there_are_enough
 
 def test_each_lane_over_commits_on_its_own():
     # 6.5 -> 7, 3.9 -> 4, 2.6 -> 3: 14, where the whole would send 13
-    nobody = ints(0, 0, 0)
-    assert sync().opens(ints(5, 3, 2), ints(50, 30, 20), nobody, nobody).tolist() == [7, 4, 3]
+    no_visits = ints(0, 0, 0)
+    assert sync().opens(ints(5, 3, 2), ints(50, 30, 20), no_visits, no_visits).tolist() == [7, 4, 3]
 
 
 def test_a_cohort_goes_out_once():
