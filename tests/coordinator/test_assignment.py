@@ -34,7 +34,7 @@ def test_only_a_global_clustering_has_its_evidence_recorded():
 
 
 def test_a_warm_start_by_hand():
-    # Of the first cluster's three, two had model 0 and one had model 2; the second's one had model 2.
+    # Of the first cluster's three members two had model 0 and one model 2; the second's one had model 2.
     assignment = Assignment.reclustered_from(ints(2, 0, 0, 2), ints(0, 0, 0, 1), 3, 2)
     assert assignment.mixing.tolist() == [[2 / 3, 0, 1 / 3], [0, 0, 1]]
     assert assignment.successor.tolist() == [0, -1, 1]

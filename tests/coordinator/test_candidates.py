@@ -9,7 +9,7 @@ from emulator.arrays import Bools, Ints
 
 
 class Online:
-    """Whether a client's id is in `ids`; counts the clients it was asked about."""
+    """The clients in `ids` are online; counts the clients that were checked."""
 
     def __init__(self, ids: Ints) -> None:
         self.ids = ids

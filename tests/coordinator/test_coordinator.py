@@ -27,7 +27,7 @@ from tests.fakes import (
 )
 
 INF = math.inf
-VISIT_S = 9.0  # of one parameter and one sample on the default fleet
+VISIT_S = 9.0  # a visit with one parameter and one sample on the default fleet
 
 
 def test_the_fakes_and_the_coordinator_satisfy_the_ports():
@@ -38,7 +38,7 @@ def test_the_fakes_and_the_coordinator_satisfy_the_ports():
     assert (port.finished, executor.num_parameters, stream.num_clients) == (False, 1, 1)
 
 
-# -- who is there ---------------------------------------------------------------------------------------
+# -- availability ---------------------------------------------------------------------------------------
 
 
 def two_that_come(min_online: int, **settings) -> Population:
@@ -78,7 +78,7 @@ def test_a_fleet_that_is_never_online_again_ends_the_run_with_the_reason():
     log = MemoryLog()
     with pytest.raises(RunError, match=r"round 3: 0 of 2 clients are online at 20 s.*never"):
         population.play(log)
-    # Two rounds of 9 s, and one in which both dropped at 20 s, were logged.
+    # Two rounds of 9 s were logged, and one in which both clients dropped out at 20 s.
     assert [record.closed_s for record in log.records] == [9.0, 18.0, 20.0]
 
 
@@ -96,7 +96,7 @@ def test_a_wait_is_given_up_when_it_would_last_longer_than_the_days_that_are_all
 
 
 def test_short_waits_of_one_round_add_up():
-    # Never both at once, and a change every half day: given up at the first that lies beyond two days.
+    # Never both at once, with a change every half day: the wait ends at the first change after two days.
     half = 43_200.0
     sessions = {
         client: [(half * turn, half * (turn + 1)) for turn in range(client, 20, 2)] for client in range(2)
@@ -133,7 +133,7 @@ def test_a_lane_without_clients_online_does_not_hold_up_the_others():
 
 
 def test_a_lane_without_quota_is_neither_waited_for_nor_selected_from():
-    # One participant for five clients: all to the larger lane, none of which is online before 40 s.
+    # The quota of one participant goes to the larger lane, no client of which is online before 40 s.
     record = (
         Population(
             FakeExecutor([1.0] * 5),
@@ -226,7 +226,7 @@ def test_pooled_lanes_close_together_on_the_participants_in_all():
 
 
 def refused(coordinator: Coordinator, *events: Event) -> list[str]:
-    """What the coordinator says of events that do not fit, without the round and the instant."""
+    """The errors for events that do not fit, without the round and the instant."""
     complaints = []
     for event in events:
         with pytest.raises(RunError, match=r"^round 0 at 0 s: ") as error:
@@ -279,7 +279,9 @@ def test_ends_of_visits_that_are_over_and_deadlines_of_rounds_that_are_count_for
     assert sent.visits.client.tolist() == sent.visits.visit.tolist() == [0, 1]
     assert sent.visits.dropped.tolist() == [False, False]
     assert coordinator.visits_ended(one_end(VISIT_S, 0, 0))[1].record is None
-    assert coordinator.visits_ended(one_end(VISIT_S, 0, 0, dropped=True))[1].record is None  # it is back
+    assert (
+        coordinator.visits_ended(one_end(VISIT_S, 0, 0, dropped=True))[1].record is None
+    )  # it has returned already
     _, closed = coordinator.visits_ended(one_end(VISIT_S, 1, 1))
     assert closed.record is not None
     assert closed.record.completed == [0, 1]

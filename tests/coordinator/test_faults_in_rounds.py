@@ -1,5 +1,7 @@
-"""What faults do to the rounds of a coordinator. With the default fleet a visit takes 4 s down, 1 s and 4 s
-up."""
+"""The effects of faults on the rounds of a coordinator.
+
+With the default fleet a visit takes 4 s down, 1 s of training and 4 s up.
+"""
 
 import numpy as np
 import pytest
@@ -79,8 +81,8 @@ def test_a_client_that_goes_offline_first_has_not_crashed():
 
 
 def test_a_client_that_was_abandoned_before_its_crash_has_not_crashed():
-    # Of ten clients that take 9 s, those that crash in the first 4 have; all others are abandoned then, but
-    # for one that is fast, and does not crash.
+    # Of ten clients that take 9 s, some crash in the first 4 s. All others are abandoned then, except for one
+    # that is fast and does not crash.
     instants = crash_s(0, 10, 0.6)
     fast = instants.index(INF)
     bytes_per_s = [100.0 if client == fast else 1.0 for client in range(10)]
@@ -126,7 +128,7 @@ def test_updates_that_are_no_numbers_are_dropped_and_counted():
     assert record.rejected == np.flatnonzero(hit).tolist()
     assert 0 < len(record.rejected) < 8
     assert record.completed == list(range(8))
-    assert played.models == [[0.5]]  # of those that arrived
+    assert played.models == [[0.5]]  # the mean of the updates that arrived intact
 
 
 def test_byzantine_clients_send_the_opposite_of_what_they_learnt_and_a_median_does_not_mind():
@@ -151,7 +153,7 @@ def test_misreporters_report_a_permutation_of_their_histogram():
         assert (reported[honest] == step).all()
         assert (np.sort(view.reports, axis=1) == np.sort(stream.histograms[step], axis=1)).all()
         assert (reported[misreporters] != step).any()
-    # A permutation: who reports the same for two labels does not misreport as ours do.
+    # A permutation: a misreporter's reports on different labels differ.
     reported = np.stack([view.reports.argmax(axis=1) for view in clusterer.views], axis=1)
     assert all(len(set(row)) == 3 for row in reported.tolist())
 
@@ -192,10 +194,10 @@ def test_reports_are_lost_too_each_time_anew():
     assert all(delay > 8 for delay in delays[1:])
 
 
-# -- going on -------------------------------------------------------------------------------------------
+# -- resuming -------------------------------------------------------------------------------------------
 
 
-def test_a_run_with_faults_that_was_stored_at_any_step_goes_on_as_if_it_had_not_been():
+def test_a_run_with_faults_that_is_resumed_from_any_step_is_the_same_run():
     turns = [one_hot(*[step % 2] * 6, of=2) for step in range(4)]
     tables = [{"kind": "misreport", "share": 0.3}, {"kind": "sign_flip", "share": 0.3}]
     faults = {"crash": 0.2, "corrupt": 0.2, "loss": 0.3, "byzantine": tables}

@@ -1,4 +1,4 @@
-"""The three moments at which a method may act: data arrived, participants were picked, updates came back."""
+"""The three moments at which a method acts: data arrived, participants were selected, updates came back."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ from tests.fakes import FakeAvailability, FakeExecutor, FakeStream, Population, 
 
 Moment = Callable[[View], Assignment | None]
 
-VISIT_S = 9.0  # of one parameter and one sample on the default fleet: 4 s down, 1 s of training, 4 s up
+VISIT_S = (
+    9.0  # a visit with one parameter and one sample on the default fleet: 4 s down, 1 s of training, 4 s up
+)
 
 
 def two_models(view: View) -> Assignment:
-    """Everybody belongs to the first of two models, at 0 and at 1; there is one lane."""
+    """All clients belong to the first of two models, at 0 and at 1; there is one lane."""
     models = np.array([[0.0], [1.0]], dtype=np.float32)
     members = np.zeros(view.num_clients, dtype=np.int64)
     return Assignment.fresh(members, 2, models, lanes=members)
@@ -43,7 +45,7 @@ def request_scores(view: View, clients: Sequence[int], models: Sequence[int]) ->
 
 @dataclass
 class Scripted(Clusterer):
-    """What it does at each moment from round 1 on is handed in; keeps what it saw."""
+    """A clusterer that runs the given functions from round 1 on, and records its calls."""
 
     data: Moment = lambda view: None
     participants: Moment = lambda view: None
@@ -67,7 +69,7 @@ class Scripted(Clusterer):
 
 
 def turning(num_clients: int, steps: int = 2) -> FakeStream:
-    """Everybody's label turns every round."""
+    """A stream in which every client's label alternates every round."""
     return FakeStream([one_hot(*[step % 2] * num_clients, of=2) for step in range(steps)])
 
 
@@ -207,7 +209,7 @@ def test_several_models_can_serve_a_client() -> None:
 
 
 class Halving(Schedule):
-    """Half the rate in each round, for client 1 only."""
+    """Halves the learning rate of client 1 in each round."""
 
     Settings = NoSettings
     sets: ClassVar[frozenset[str]] = frozenset({"learning_rate"})
@@ -233,18 +235,18 @@ def test_a_schedule_sets_the_numbers_of_each_task_and_watches_each_round() -> No
     assert halving.rounds == [0, 1]
 
 
-# -- what the solver remembers ------------------------------------------------------------------------------
+# -- solver state -------------------------------------------------------------------------------------------
 
 
 class Remembering(FakeExecutor):
-    """Its solver counts the tasks of each pair."""
+    """An executor whose solver counts the tasks of each pair."""
 
     def __init__(self, targets: list[float]) -> None:
         super().__init__(targets)
         self.state = {"count": StateSpec("scalar")}
 
     def counts(self) -> list[list[float]]:
-        """Of each wave, what each task was told."""
+        """For each wave, the count that each task received."""
         return [wave.state["count"].ravel().tolist() for wave in self.waves]
 
 
@@ -272,7 +274,7 @@ def test_a_dropped_visit_leaves_no_trace_in_the_solver() -> None:
 
 
 def peeking(kind: str, oracle_: bool, seen: list[Ints | None]) -> Population:
-    """Two clients on concepts 0 and 1; the part of that kind looks at the truth in every round."""
+    """Two clients on concepts 0 and 1; the part of that kind reads the true concepts in every round."""
 
     class Truthful:
         oracle = oracle_

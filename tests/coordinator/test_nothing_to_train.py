@@ -1,4 +1,4 @@
-"""A client with nothing to train is no candidate: its visit would take no time, and fill a quota first."""
+"""A client with nothing to train is not a candidate: its visit would take no time and fill a quota first."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ VISIT_S = 9.0
 
 
 class Drying(FakeStream):
-    """One data step a round. Client c holds no training samples in the steps `dry[c]`; in all others there is
-    one, which arrived just then."""
+    """A stream with one data step per round, and one training sample per client that arrives in each step.
+
+    Client c holds no training samples in the steps `dry[c]`.
+    """
 
     def __init__(self, num_clients: int, steps: int, dry: Mapping[int, range]) -> None:
         super().__init__(np.ones((steps, num_clients, 1)))
@@ -71,7 +73,7 @@ def test_a_client_that_receives_samples_again_is_a_candidate_again() -> None:
 
 
 def test_quotas_are_shared_over_the_clients_that_can_train() -> None:
-    # Of four clients in the first lane three run dry: the one participant comes from the second, of two.
+    # Three of four clients of the first lane run dry: the one participant comes from the second lane, of two.
     records = (
         drying(
             6,
@@ -117,7 +119,7 @@ def test_when_no_client_can_train_the_run_ends_with_the_reason() -> None:
 
 def test_a_window_in_which_nothing_arrived_leaves_nothing_to_train() -> None:
     class Arriving(FakeStream):
-        """All is held for ever; client 1 received it in step 0."""
+        """Samples are held for ever; those of client 1 arrived in step 0, those of the others arrive now."""
 
         def arrived(self, ids: Ints, first_step: int, last_step: int) -> SampleRanges:
             ranges = self.held(ids, "train")
@@ -137,7 +139,7 @@ def test_a_window_in_which_nothing_arrived_leaves_nothing_to_train() -> None:
 
 
 def test_claims_for_models_without_members_leave_nothing_to_train() -> None:
-    # Client 1 alone received samples for model 1, in step 0; then it belongs to model 0, and has run dry.
+    # Only client 1 received samples for model 1, in step 0; then it belongs to model 0, and has run dry.
     script = {0: fresh([0, 1]), 1: Assignment.moved(ints(0, 0), 2)}
     population = drying(
         2,

@@ -1,4 +1,4 @@
-"""What a selector asks costs what any request costs: dispatch waits for the slowest answer."""
+"""Requests of a selector are charged as any other: dispatch waits for the slowest response."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from tests.fakes import (
     ints,
 )
 
-# Of one model of one parameter and one sample, at a byte and a trained sample a second.
+# For one model of one parameter and one sample, at a byte and a trained sample per second.
 RESPONSE_S = 4 + 1 / 3 + 8  # the model down, a forward pass, a sum and a count up
 VISIT_S = 4 + 1 + 4
-HELD_VISIT_S = 1 + 4  # of a client that has the model already
+HELD_VISIT_S = 1 + 4  # of a client that holds the model already
 
 
 class PowerOfChoiceSettings(Settings):
@@ -41,7 +41,7 @@ class PowerOfChoiceSettings(Settings):
 
 
 class PowerOfChoice(Selector):
-    """Of `candidates` drawn clients, those that the model of their lane serves worst (Cho et al. 2020)."""
+    """Of `candidates` drawn clients, those that their lane's model serves worst (Cho et al. 2020)."""
 
     Settings = PowerOfChoiceSettings
     settings: PowerOfChoiceSettings
@@ -58,7 +58,7 @@ class PowerOfChoice(Selector):
 
 
 class ScoringParticipants(Clusterer):
-    """Asks participants to score their model."""
+    """Requests participants to score their model."""
 
     Settings = NoSettings
 
@@ -70,7 +70,7 @@ class ScoringParticipants(Clusterer):
 
 
 def choosing(candidates: int, targets: list[float], **settings: Any) -> Population:
-    """Client i is served the worse the further its target is from 0, where the model is at first."""
+    """The accuracy of a client is lower the further its target is from 0, the initial model."""
     return Population(
         FakeExecutor(targets),
         selector=PowerOfChoice(PowerOfChoiceSettings(candidates=candidates)),
@@ -83,7 +83,7 @@ def first_record(population: Population) -> RoundRecord:
 
 
 def test_visits_begin_after_the_slowest_response() -> None:
-    # Client 0 uploads at half a byte a second, and is asked, but not picked.
+    # Client 0 uploads at half a byte per second; it scores the model, but is not selected.
     fleet = a_fleet(2, upload_bytes_per_s=[0.5, 1.0])
     record = first_record(choosing(2, [0.0, 0.5], fleet=fleet))
     assert record.opened_s == 0
@@ -105,7 +105,7 @@ def test_every_candidate_is_charged_and_the_model_it_has_is_not_sent_to_it_again
     record = first_record(choosing(3, [0.0, 0.5, 0.25]))
     assert record.control_bytes == 3 * (4 + 8)
     assert (record.download_bytes, record.upload_bytes) == (0, 4)
-    assert record.models_sent == 3 + 1  # three to be scored, one trained
+    assert record.models_sent == 3 + 1  # three downloads for scoring, one upload after training
 
 
 def test_a_selector_without_requests_costs_nothing() -> None:
@@ -114,7 +114,7 @@ def test_a_selector_without_requests_costs_nothing() -> None:
 
 
 def test_a_client_that_goes_offline_while_others_respond_drops_out_as_its_visit_begins() -> None:
-    # Both are picked, and dispatched at 12.3 s; client 1 is away from 10 s on, and back later.
+    # Both are selected, and dispatched at 12.3 s; client 1 is offline from 10 s to 20 s.
     away = FakeAvailability({1: [(0.0, 10.0), (20.0, INF)]})
     record = first_record(choosing(2, [0.0, 0.5], participants=2, availability=away))
     assert record.participants == [0, 1]
@@ -151,7 +151,7 @@ def test_the_deadline_counts_from_dispatch() -> None:
 def test_requests_to_participants_lengthen_their_own_visits_alone() -> None:
     record = first_record(choosing(2, [0.0, 0.5], clusterer=ScoringParticipants(NOTHING)))
     assert record.dispatched_s == pytest.approx(RESPONSE_S)
-    # The model is there already: a forward pass, and a sum and a count up.
+    # The client holds the model already: a forward pass, and a sum and a count up.
     assert record.closed_s == pytest.approx(RESPONSE_S + (1 / 3 + 8) + HELD_VISIT_S)
 
 
@@ -166,9 +166,9 @@ def test_it_keeps_to_the_contract_of_selectors() -> None:
     check_selector(lambda: PowerOfChoice(PowerOfChoiceSettings(candidates=3)))
 
 
-def test_a_run_stored_between_any_two_steps_goes_on_as_if_it_had_not_been() -> None:
+def test_a_run_resumed_between_any_two_steps_is_the_same_run() -> None:
     def played(stored_after: int | None) -> tuple[list[RoundRecord], int]:
-        """The records, and how many steps there were."""
+        """The records, and the number of steps."""
         log, steps = MemoryLog(), 0
         emulation = Emulation(population().coordinator(), log)
         playing = emulation.steps()

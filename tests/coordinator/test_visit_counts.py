@@ -1,4 +1,4 @@
-"""Over random fleets, drop-outs and pacings: no visit is lost from the counts, at no step of a run."""
+"""Over random fleets, drop-outs and pacings, the counts include every visit at every step of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACINGS = {
 def test_visits_opened_are_completed_dropped_abandoned_or_out_after_each_step(data: st.DataObject) -> None:
     clients = data.draw(st.integers(1, 8))
     speeds = data.draw(st.lists(st.sampled_from([0.5, 1.0, 5.0, 40.0]), min_size=clients, max_size=clients))
-    # Online for a while from 0 on, and again for good from 50 s on.
+    # Online from 0 on for a while, and again from 50 s on without end.
     offline_s = data.draw(st.lists(st.sampled_from([3.0, 9.0, INF]), min_size=clients, max_size=clients))
     sessions = {client: [(-INF, end_s), (max(end_s, 50.0), INF)] for client, end_s in enumerate(offline_s)}
     rounds = data.draw(st.integers(1, 4))
@@ -60,7 +60,7 @@ def test_visits_opened_are_completed_dropped_abandoned_or_out_after_each_step(da
 def assert_at_least(
     coordinator: Coordinator, sent: int, completed: int, dropped: int, abandoned: int
 ) -> None:
-    """The run has counted all that its log has, and what the round at hand has come to."""
+    """The counts include all visits of the log, and possibly some of the present round."""
     counts = coordinator.visits
     assert counts.opened >= sent
     assert counts.completed >= completed

@@ -24,7 +24,7 @@ OUT, BACK, ABANDONED, DROPPED = Outcome.OUT, Outcome.COMPLETED, Outcome.ABANDONE
 
 
 class Scripted(Sync):
-    """Synchronous rounds, some of whose answers are told."""
+    """Synchronous rounds, with some rules replaced."""
 
     def __init__(self, **rules: Callable[..., Any]) -> None:
         super().__init__(SyncSettings(), CohortSize(3))
@@ -51,7 +51,7 @@ def three(pacing: Pacing, quota: Ints | None = None) -> Visits:
 
 
 def ends(*rows: tuple[float, int, bool]) -> VisitEnds:
-    """(time_s, visit, dropped) each."""
+    """Ends of visits, of rows (time_s, visit, dropped)."""
     time_s, visit, dropped = zip(*rows, strict=True)
     return VisitEnds(np.array(time_s), ints(*visit), ints(*visit), np.array(dropped))
 
@@ -88,7 +88,7 @@ def test_a_full_lane_abandons_its_own_visits_and_no_others():
     ended = visits.close(109.0)
     assert ended.outcome.tolist() == [BACK, ABANDONED, BACK]
     assert ended.end_s.tolist() == [109.0, 104.0, 104.0]
-    # The arrival at 106 s was of a visit abandoned by then, what follows 109 s is left for later.
+    # The visit that arrives at 106 s was abandoned before; ends after 109 s are not processed.
     assert (count, step_s) == (3, 109.0)
 
 
@@ -124,7 +124,7 @@ def test_a_round_of_a_fixed_duration_abandons_the_visits_still_out():
 
 
 class SemiSync(Pacing):
-    """Waits for half of its participants, or for ten seconds and one of them; abandons what is out then."""
+    """Closes with half of its participants back, or after ten seconds with one; abandons the others."""
 
     deadline_s = 10.0
 
@@ -157,8 +157,8 @@ def test_a_semi_synchronous_pacing_is_ten_lines():
 
 
 def test_a_pacing_is_not_evaluated_at_the_end_of_a_visit_that_was_abandoned() -> None:
-    # Lane 0 has its quota at 101 s and abandons visit 1. When that would have ended, ten seconds have passed,
-    # and lane 1 would have enough.
+    # Lane 0 has its quota at 101 s and abandons visit 1. When that visit would have ended, ten seconds have
+    # passed, and lane 1 would be full.
     visits = visits_of(ints(0, 0, 1, 1), ints(1, 1), Patience(SyncSettings(), CohortSize(2)))
     all_ends = ends((101.0, 0, False), (111.0, 1, False), (190.0, 2, False), (195.0, 3, False))
     assert visits.end(all_ends) == (3, 190.0)
@@ -210,7 +210,7 @@ def test_full_is_not_evaluated_for_a_pacing_that_does_not_cancel():
 
 
 class Patience(Sync):
-    """Of each lane one visit less is enough after ten seconds, and there is no deadline at which to ask."""
+    """After ten seconds a lane is full with one visit less; there is no deadline to evaluate that."""
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         return back >= quota - (elapsed_s >= 10)

@@ -1,4 +1,4 @@
-"""What came back, written by hand, for the tests of aggregators."""
+"""Hand-written updates for the tests of aggregators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def arrived(
     num_samples: Sequence[int] | None = None,
     client: Sequence[int] | None = None,
 ) -> ArrayUpdates:
-    """A row of `delta` (n,) or (n, P) each; of model 0, one sample, and clients 0, 1, ... unless given."""
+    """An update per row of `delta` (n,) or (n, P); by default of model 0, one sample and clients 0, 1, ..."""
     rows = np.array(delta, dtype=np.float32)
     rows = rows[:, None] if rows.ndim == 1 else rows
     count = len(rows)
@@ -32,5 +32,5 @@ def arrived(
 
 
 def zero_models(count: int = 1, num_parameters: int = 1):
-    """A view of so many models, all zero, with ids 0, 1, ..."""
+    """A view of `count` models, all zero, with ids 0, 1, ..."""
     return a_view(models=np.zeros((count, num_parameters)), model_ids=list(range(count)))

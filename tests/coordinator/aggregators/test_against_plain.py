@@ -1,4 +1,4 @@
-"""Robust aggregators against what their definitions say, written out without any care for speed."""
+"""Robust aggregators against plain implementations of their definitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def a_delta(count: int, seed: int) -> np.ndarray:
-    """Some of them far away, some alike."""
+    """Random updates, some of them large and some equal."""
     rng = np.random.default_rng(seed)
     delta = rng.normal(size=(count, 4)) * rng.choice([0.1, 1, 50], size=(count, 1))
     return delta[rng.integers(0, count, count)].astype(np.float32)

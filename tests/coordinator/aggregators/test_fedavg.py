@@ -61,7 +61,7 @@ def test_a_client_without_samples_weighs_nothing_and_alone_leaves_the_model():
 
 
 def test_the_mean_of_many_is_taken_in_double_precision():
-    # 2**24 + 1 is no float32: sums of float32 would lose the ones.
+    # 2**24 + 1 is not a float32: sums of float32 would lose the ones.
     delta = [2.0**24, 1, 1, 1]
     new = fedavg("uniform").aggregate(updates([4] * 4, delta, [1] * 4), a_view(models=[[0.0]], model_ids=[4]))
     assert new[0, 0] == np.float32((2.0**24 + 3) / 4)

@@ -11,7 +11,7 @@ def moved(delta, byzantine: float = 0.2, keep: int = 1, **more) -> list[list[flo
     return part.aggregate(updates, view).tolist()
 
 
-# With n = 5 and f = 1 a score is the sum of squared distances to the 2 nearest others:
+# With n = 5 and f = 1 a score is the sum of squared distances to the 2 nearest neighbours:
 # 0: 1 + 9 = 10; 1: 1 + 4 = 5; 3: 4 + 9 = 13; 6: 9 + 25 = 34; 100: 94^2 + 97^2.
 FIVE = [6, 3, 100, 0, 1]
 
@@ -48,7 +48,7 @@ def test_one_update_is_taken_as_it_is():
 def test_each_model_has_a_krum_of_its_own_without_clients_that_have_no_samples():
     delta = [1, 50, 2, 50, 4, 50, -9, 2]
     model, num_samples = [0, 1, 0, 1, 0, 1, 0, 0], [1, 1, 1, 1, 1, 1, 1, 0]
-    # Of 1, 2, 4 and -9, each with its two nearest: 10, 5, 13, 221.
+    # The scores of 1, 2, 4 and -9 over their two nearest neighbours are 10, 5, 13 and 221.
     assert moved(delta, model=model, num_samples=num_samples) == [[2], [50]]
 
 

@@ -1,4 +1,4 @@
-"""Clients that all want the same model, 2 of 10 of which send the opposite, ten times as large."""
+"""Ten clients with the same target, two of which send their update reversed and ten times as large."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ TARGET = np.array([1.0, -2.0, 3.0], dtype=np.float32)
 
 
 def distance_after(name: str, rounds: int = 12) -> float:
-    """How far from the target a model is which begins at zero, and goes half of the way in each round."""
+    """The final distance to the target; honest clients move the model half of the way in each round."""
     part = AGGREGATORS.find(name)
     aggregator = part(part.Settings())
     models = np.zeros((1, 3), dtype=np.float32)
@@ -39,10 +39,10 @@ def test_a_trimmed_mean_arrives_if_it_trims_as_many_updates_as_are_false():
     view = a_view(models=np.zeros((1, 3)), model_ids=[0])
     cut = part(part.Settings(trim=0.2)).aggregate(arrived(delta), view)
     assert cut.tolist() == [[0.5] * 3]
-    # With one cut at each end the second byzantine client stays among eight: (7 x 0.5 - 5) / 8.
+    # With one update cut at each end, the second false update stays among eight: (7 x 0.5 - 5) / 8.
     assert part(part.Settings(trim=0.1)).aggregate(arrived(delta), view).tolist() == [[-0.1875] * 3]
 
 
 def test_clipped_byzantine_clients_slow_a_mean_but_do_not_carry_it_away():
-    # Of ten equal steps two count backwards: 0.6 of the way, instead of all of it.
+    # Two of ten equal steps go backwards: 0.6 of the way in each round, instead of all of it.
     assert distance_after("norm_clip") < 0.1

@@ -51,7 +51,7 @@ def test_a_successor_by_a_unit_row_is_the_same_model_in_another_place():
 
 
 def test_a_copy_that_is_nobodys_successor_has_a_name_of_its_own():
-    # A split: both new models are copies of the one old, the second inherits.
+    # A split: both new models are copies of the old one, and the second is its successor.
     bank = bank_of(7)
     bank.publish(bank.parameters, updated=np.array([True]))
     applied(bank, [[1], [1]], successor=[1])
@@ -90,7 +90,7 @@ def test_fresh_models_come_from_outside_with_new_names():
 def test_no_id_and_no_label_is_ever_used_twice():
     bank = bank_of(1, 2)
     seen_ids, seen_labels = [set(bank.ids.tolist())], [set(bank.labels.tolist())]
-    for _ in range(4):  # everything dies, two new ones come
+    for _ in range(4):  # no model has a successor; two new models are created
         applied(bank, [[0, 0, 1], [0, 0, 1]], successor=[-1, -1], extra=[[9]])
         seen_ids.append(set(bank.ids.tolist()))
         seen_labels.append(set(bank.labels.tolist()))

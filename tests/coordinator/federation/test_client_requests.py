@@ -18,7 +18,7 @@ from tests.fakes import FakeAvailability, FakeExecutor, a_fleet, ints
 
 
 class Requesting:
-    """Three clients that hold 3, 0 and 6 samples; client i's are the table rows i, i + 3, …
+    """Three clients that hold 3, 0 and 6 samples; those of client i are the table rows i, i + 3, ....
 
     Two models of one parameter, at 0 and at 1; a byte takes 1 s, a trained sample 3 s, a scored one 1 s.
     """
@@ -65,7 +65,7 @@ def test_clients_with_samples_respond_and_those_offline_or_without_samples_are_m
 def test_models_down_sums_up_and_a_forward_pass_are_charged() -> None:
     requesting = Requesting()
     requesting.score()
-    # each way: 2 models x 4 bytes down; per model a sum and a count of 4 bytes up
+    # per client: 2 models x 4 bytes down; per model a sum and a count of 4 bytes each up
     assert requesting.ledger.control_bytes == 2 * (8 + 16)
     assert requesting.ledger.models_sent == 4
     assert requesting.requests.busy_s(ints(0, 1, 2)).tolist() == [8 + 3 * 2 + 16, 0, 8 + 6 * 2 + 16]
@@ -95,7 +95,7 @@ def test_several_requests_of_one_moment_add_up_and_the_next_moment_starts_at_zer
     requesting = Requesting()
     requesting.score(models=[0])
     requesting.score(models=[0])
-    # the second time nothing comes down: 3 forward samples and 8 bytes up
+    # the second time without a download: 3 forward samples and 8 bytes up
     assert requesting.requests.busy_s(ints(0)).tolist() == [(4 + 3 + 8) + (3 + 8)]
     requesting.requests.open_moment(100.0)
     assert requesting.requests.slowest_s == 0

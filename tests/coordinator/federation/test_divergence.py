@@ -15,7 +15,7 @@ def divergence(policy="drop", other_hints=""):
 
 
 def updates(*rows, samples=None, state=None):
-    """A task each of client 4 (model 0), 4 (model 1), 7 ...: an update and a loss."""
+    """(update, loss) of one task each of client 4 (model 0), client 4 (model 1), client 7, ..."""
     delta, loss = np.array(rows, dtype=np.float64).reshape(-1, 2).T
     clients = ints(4, 4, 7, 9)[: len(rows)]
     counts = np.ones(len(rows), dtype=np.int64) if samples is None else np.array(samples)

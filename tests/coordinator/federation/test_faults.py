@@ -74,12 +74,12 @@ def test_a_table_alone_needs_no_list():
 
 
 def crash_s(population: Faults, number: int, clients: Ints, start_s: float, busy_s: Floats) -> Floats:
-    """When each of `clients` crashes in its visit of round `number`."""
+    """The instant at which each of `clients` crashes in its visit of round `number`, or inf."""
     return population.visits(number, clients, Work.of(len(clients)), ints(), ints()).crash_s(start_s, busy_s)
 
 
 def tampering(population: Faults, number: int, client: Ints, model: Ints) -> Mapping[str, Floats]:
-    """What becomes of the updates of these tasks."""
+    """The tampering with the updates of these tasks in round `number`."""
     return population.visits(number, ints(), Work.of(0), client, model).tampering
 
 
@@ -96,7 +96,7 @@ def test_visits_crash_with_the_configured_probability_evenly_over_their_time():
     crashed = instants < INF
     assert crashed.mean() == pytest.approx(0.3, abs=0.01)
     assert ((instants[crashed] >= 100) & (instants[crashed] <= 110)).all()
-    # Evenly: a mean of 105 and a standard deviation of 10 / sqrt(12), whatever the chance that decided.
+    # Uniform: a mean of 105 and a standard deviation of 10 / sqrt(12), independent of the crash decision.
     assert instants[crashed].mean() == pytest.approx(105, abs=0.15)
     assert instants[crashed].std() == pytest.approx(10 / np.sqrt(12), abs=0.1)
 
@@ -148,7 +148,7 @@ def test_updates_are_corrupted_by_chance_task_by_task(corruption):
     hit = columns[corruption] == 1
     assert hit.mean() == pytest.approx(0.25, abs=0.01)
     both = hit.reshape(-1, 2).all(axis=1)
-    assert both.mean() == pytest.approx(0.25**2, abs=0.01)  # of one client, one by one
+    assert both.mean() == pytest.approx(0.25**2, abs=0.01)  # the tasks of a client are independent
     again = tampering(population, 4, client[50:60], model[50:60]).get(corruption, np.zeros(10))
     assert again.tolist() == columns[corruption][50:60].tolist()
 
@@ -166,7 +166,7 @@ def test_misreporters_permute_their_reports_always_the_same_way_and_others_repor
     assert (reported[honest] == true[honest]).all()
     assert (np.sort(reported, axis=1) == true).all()
     assert (reported[misreporters] != true[misreporters]).any()
-    # The same permutation later, for whoever reports then: of other numbers, the same places.
+    # The same permutation in a later report, of other numbers and by other clients together.
     two = misreporters[[1, 4]]
     assert population.reported(two, 10 * true[:2]).tolist() == (10 * reported[two]).tolist()
     assert len({tuple(row) for row in reported[misreporters].tolist()}) > 1
@@ -186,7 +186,7 @@ def test_every_permutation_of_a_report_is_as_likely():
     population = faults(60_000, report_size=3, byzantine=byzantine(1.0, kind="misreport"))
     reported = population.reported(np.arange(60_000), np.tile(np.arange(3.0), (60_000, 1)))
     _, counts = np.unique(reported, axis=0, return_counts=True)
-    # Of 10,000 each: five standard deviations of sqrt(60,000 x 1/6 x 5/6) = 91.
+    # 10,000 are expected of each, within five standard deviations of sqrt(60,000 x 1/6 x 5/6) = 91.
     assert len(counts) == 6
     assert np.abs(counts - 10_000).max() < 5 * 91
 
@@ -210,7 +210,7 @@ def test_a_link_without_loss_sends_what_there_is():
 
 
 def test_extra_packets_are_negative_binomial():
-    # 30,000 bytes are 20 packets; of those lost there are 20 x 0.2 / 0.8 = 5, with a variance of 5 / 0.8.
+    # 30,000 bytes are 20 packets; losses have a mean of 20 x 0.2 / 0.8 = 5 and a variance of 5 / 0.8.
     count = 40_000
     sent = faults(loss=0.2).sent(work([30_000.0] * count, [1.0] * count), np.arange(count), 3, 1)
     again = (sent.download_bytes - 30_000) / PACKET_BYTES

@@ -30,14 +30,14 @@ from tests.fakes import (
 )
 
 INF = math.inf
-VISIT_S = 9.0  # of one parameter and one sample on the default fleet
+VISIT_S = 9.0  # a visit with one parameter and one sample on the default fleet
 
 
 # -- registration and reports ---------------------------------------------------------------------------
 
 
 def reporting(num_clients: int = 3, **settings) -> Population:
-    """Clients whose label turns every round, and a clusterer that asks for reports: 2 numbers, 8 bytes."""
+    """Clients whose label alternates, and a clusterer that needs reports of 2 numbers, which are 8 bytes."""
     turns = [one_hot(*[step % 2] * num_clients, of=2) for step in range(4)]
     return Population(
         FakeExecutor([1.0] * num_clients),
@@ -75,7 +75,7 @@ def test_an_offline_client_reports_once_it_is_online():
     assert [record.control_bytes for record in records] == [24, 40, 56, 80]
     views = population.clusterer.views
     assert [view.drifted.tolist() for view in views] == [[0, 1, 2], [0, 2], [0, 2], [0, 1, 2]]
-    # What it says is what it holds then, not what it held when it changed.
+    # It reports the data that it holds then, not those it held when they changed.
     assert views[2].reports.tolist() == [[1, 0], [1, 0], [1, 0]]
     assert views[3].reports.tolist() == [[0, 1], [0, 1], [0, 1]]
 
@@ -83,7 +83,7 @@ def test_an_offline_client_reports_once_it_is_online():
 def test_a_client_that_drifted_and_drifted_back_while_it_was_away_has_nothing_to_report():
     population = reporting(availability=FakeAvailability({1: [(0.0, 5.0), (20.0, INF)]}))
     records = population.play().records
-    # Round 2, at 26 s: the label is that of round 0 again. Client 1 was looked at, and said nothing.
+    # Round 2, at 26 s: the label is that of round 0 again. Client 1 was checked, and did not report.
     assert (records[2].changed, records[2].reported) == (3, 2)
     assert population.clusterer.views[2].drifted.tolist() == [0, 2]
 
@@ -130,12 +130,12 @@ def test_only_those_that_report_are_waited_for():
 
 def test_drift_is_measured_from_the_last_report_so_that_slow_drift_is_reported_in_the_end():
     class Far(Changed):
-        """Half a unit or more, in L1, is drift."""
+        """An L1 distance of 0.5 or more is a drift."""
 
         def detect(self, signal, last):
             return np.abs(signal - last).sum(axis=1) >= 0.5
 
-    # The share of the second label grows by an eighth each round: a quarter in L1.
+    # The share of the second label grows by an eighth each round, which is a quarter in L1.
     population = Population(
         FakeExecutor([1.0]),
         stream=FakeStream([[[1 - step / 8, step / 8]] for step in range(6)]),
@@ -151,7 +151,7 @@ def test_drift_is_measured_from_the_last_report_so_that_slow_drift_is_reported_i
 
 def test_a_client_reports_when_any_detector_fires_and_the_clusterer_sees_which():
     class First(Changed):
-        """Tells drift by the first label alone."""
+        """Detects drift by the first label alone."""
 
         def detect(self, signal, last):
             return super().detect(signal[:, :1], last[:, :1])
@@ -187,8 +187,8 @@ def test_a_client_that_went_offline_while_reports_came_in_is_not_selected():
 
 
 def test_a_client_that_comes_online_during_a_wait_reports_before_the_dispatch():
-    # Both drift after round 0, at 9 s. Client 0 reports until 17 s, and is alone then. Client 1 comes back at
-    # 50 s and reports; at 58 s both are sent out.
+    # Both drift after round 0, at 9 s. Client 0 reports until 17 s, when it is alone. Client 1 comes back at
+    # 50 s and reports; both are sent out at 58 s.
     sessions = {1: [(0.0, 9.0), (50.0, INF)]}
     population = reporting(2, availability=FakeAvailability(sessions), min_online=2)
     population.rounds = 2
@@ -225,7 +225,7 @@ def test_a_client_of_two_models_makes_one_visit_that_costs_both():
     ).play()
     record = played.records[0]
     assert record.participants == [0, 1]
-    # Client 0: 4 + 1 + 4 s; client 1 twice that.
+    # Client 0 takes 4 + 1 + 4 s, client 1 twice as long.
     assert record.closed_s == 18.0
     assert (record.download_bytes, record.upload_bytes) == (12, 12)
     (wave,) = played.executor.waves
@@ -238,7 +238,7 @@ def test_a_client_of_two_models_makes_one_visit_that_costs_both():
 
 
 class Faulty(FakeExecutor):
-    """Client 1 sends `delta`, and says that its loss was `loss`."""
+    """Client 1 sends `delta`, and reports `loss` as its loss."""
 
     def __init__(self, delta, loss):
         super().__init__([1.0, 1.0, 1.0])
@@ -260,7 +260,7 @@ def test_an_update_that_is_not_finite_is_left_out_and_recorded(delta, loss):
     assert [record.rejected for record in played.records] == [[1], [1]]
     assert played.records[0].completed == [0, 1, 2]
     assert played.records[0].train_loss == 1.0
-    # Half of the way to 1, twice, as with the other two alone.
+    # Half of the way to 1 in each of two rounds, as with the other two clients alone.
     assert played.models == [[0.75]]
 
 
@@ -272,7 +272,7 @@ def test_or_it_ends_the_run_with_a_hint(delta, loss):
 
 
 class NanAtFirst(FakeExecutor):
-    """What comes back of the first `rounds` rounds is not a number."""
+    """All updates of the first `rounds` rounds are NaN."""
 
     def __init__(self, rounds):
         super().__init__([1.0, 1.0])
@@ -313,18 +313,18 @@ def test_participants_that_are_left_with_nothing_to_train_leave_the_models():
     assert played.models == [[0.0]]
 
 
-# -- what is recorded -----------------------------------------------------------------------------------
+# -- records --------------------------------------------------------------------------------------------
 
 
 def test_members_are_logged_at_first_and_when_they_changed():
     script = {
         0: fresh([0, 1, 1]),
         2: Assignment.moved(ints(0, 1, 0), 2),
-        3: Assignment.moved(ints(0, 1, 0), 2),  # the same again
+        3: Assignment.moved(ints(0, 1, 0), 2),  # the same members again
         4: Assignment.reclustered_from(ints(0, 1, 0), ints(0, 0, 1), 2, 2),
     }
     records = Population(FakeExecutor([1.0] * 3), clusterer=FakeClusterer(script), rounds=6).play().records
-    # The re-clustering by overlap [[1, 1], [1, 0]]: 0 -> 1 and 1 -> 0 share two members in all.
+    # Overlaps are [[1, 1], [1, 0]]: the matching 0 -> 1, 1 -> 0 keeps two members, the other one only one.
     members = [None if record.members is None else record.members.tolist() for record in records]
     assert members == [[0, 1, 1], None, [0, 1, 0], None, [1, 1, 0], None]
     assert [record.moved for record in records] == [0, 0, 1, 0, 0, 0]
@@ -365,7 +365,7 @@ def test_clients_without_test_samples_do_not_count():
         .play()
         .records[0]
     )
-    # The model is at 0.25: 1 - 0.75 for client 0; client 1 has nothing to measure.
+    # The model is at 0.25: 1 - 0.75 for client 0; client 1 has no test samples.
     assert record.accuracy == 0.25
 
 
@@ -390,7 +390,9 @@ def test_the_distances_are_those_of_the_clusters_and_of_one_cluster_of_all():
         clusterer=FakeClusterer({0: fresh([0, 0, 1, 1])}),
     ).play()
     assert played.records[0].mean_client_distance == 0.0
-    assert played.records[0].unclustered_distance == pytest.approx(4 / 3)  # 2 of 3 others are 2 apart
+    assert played.records[0].unclustered_distance == pytest.approx(
+        4 / 3
+    )  # for each client, two of the three others are at distance 2
 
 
 def test_evaluation_costs_neither_time_nor_bytes():
@@ -431,7 +433,7 @@ def test_a_record_is_plain_json():
         assert json.loads(json.dumps(plain, allow_nan=False)) == plain
 
 
-# -- what is refused ----------------------------------------------------------------------------------
+# -- errors -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("chosen", [[2, 0, 1], [0, 0, 1]])

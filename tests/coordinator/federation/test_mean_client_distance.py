@@ -36,13 +36,13 @@ def test_clients_that_share_no_label_are_two_apart():
 
 
 def test_a_client_alone_counts_nothing_and_still_is_a_client():
-    # The pair is 2 apart, the third is alone: (2 + 2 + 0) / 3.
+    # The pair is at distance 2, the third client is alone: (2 + 2 + 0) / 3.
     assert mean_client_distance(one_hot(0, 1, 0, of=2), ints(0, 0, 1)) == pytest.approx(4 / 3)
     assert mean_client_distance(one_hot(0, 1, 2, of=3), ints(0, 1, 2)) == 0.0
 
 
 def test_it_is_a_mean_over_clients_not_over_clusters():
-    # Cluster 0: three clients, 2 apart for one of them: means 1, 1, 2 -> sum 4. Cluster 1: two equal clients.
+    # Cluster 0: three clients, one at distance 2 from both others: means 1, 1, 2. Cluster 1: two equal ones.
     histograms = one_hot(0, 0, 1, 0, 0, of=2)
     assert mean_client_distance(histograms, ints(0, 0, 0, 1, 1)) == pytest.approx(4 / 5)
 

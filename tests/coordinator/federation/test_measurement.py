@@ -20,8 +20,10 @@ def measured(
     clients: Ints | None = None,
     log_clients: bool = False,
 ) -> Measurement:
-    """Models that are all at 0: a client is right as far as its target is near that. `targets` are those of
-    `clients` (all)."""
+    """The measurement of models that are all 0, so that a client's accuracy is 1 - its target.
+
+    `targets` are those of `clients` (default: all).
+    """
     stream = FakeStream([histograms], test=test, concepts=concepts)
     stream.advance_to_round(0)
     bank = ModelBank(num_parameters=1)
@@ -37,7 +39,7 @@ def test_means_are_over_clients_with_test_samples_and_distances_over_all() -> No
     assert measurement.accuracy == (0.75 + 0.25) / 2
     assert measurement.accuracy_std == 0.25
     assert measurement.scored_clients == 2
-    assert measurement.mean_client_distance == (2 + 2 + 0) / 3  # alone in its cluster: 0
+    assert measurement.mean_client_distance == (2 + 2 + 0) / 3  # client 2 is alone in its cluster: 0
     assert measurement.unclustered_distance == (1 + 2 + 1) / 3
 
 
@@ -48,9 +50,9 @@ def test_a_sample_of_clients_stands_for_all() -> None:
     measurement = measured([0.5, 0.25], ints(0, 0, 0, 1), histograms, concepts=concepts, clients=sampled)
     assert measurement.accuracy == (0.5 + 0.75) / 2
     assert (measurement.scored_clients, measurement.drift_cells) == (2, 0)
-    assert measurement.mean_client_distance == 0.0  # of the two, each is alone in its cluster
+    assert measurement.mean_client_distance == 0.0  # each of the two is alone in its cluster
     assert measurement.serving is not None
-    assert measurement.serving.tolist() == [0, 0, 0, 1]  # what is known of everybody anyhow
+    assert measurement.serving.tolist() == [0, 0, 0, 1]  # known for all clients without scoring them
 
 
 def test_the_accuracy_of_each_client_is_optional() -> None:
@@ -68,7 +70,7 @@ def test_a_client_whose_loss_is_not_finite_is_not_averaged_away() -> None:
 
 
 def test_clients_in_a_drift_are_omitted_from_one_of_the_two_accuracies() -> None:
-    # client 1 trained on concept 0 last, and is tested on concept 1
+    # client 1 was last trained on concept 0, and is tested on concept 1
     measurement = measured([0.25, 1.0, 0.0], ints(0, 1, 1), np.ones((3, 1)), concepts=[[0, 0, 1], [0, 1, 1]])
     assert measurement.drift_cells == 1
     assert measurement.accuracy_omitting_drift == (0.75 + 1.0) / 2

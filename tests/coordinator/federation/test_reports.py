@@ -14,7 +14,7 @@ A, B = [1.0, 0.0], [0.5, 0.5]
 
 
 class OnlineFrom:
-    """Client i is online from `start_s[i]` to `end_s[i]`; counts how many clients it was asked about."""
+    """Client i is online from `start_s[i]` to `end_s[i]`; counts the clients that `online` checked."""
 
     facts: ClassVar[dict[str, int]] = {}
 
@@ -30,7 +30,7 @@ class OnlineFrom:
         return np.where(self.start_s[ids] > time_s, self.start_s[ids], np.inf)
 
     def next_offline_s(self, ids: Ints, time_s: float) -> Floats:
-        raise AssertionError("nobody asks this")
+        raise AssertionError("reports must not use next_offline_s")
 
 
 def test_clients_have_news_until_they_are_checked() -> None:
@@ -53,9 +53,9 @@ def test_offline_clients_with_news_are_found_when_they_come_online_and_not_looke
     assert reports.online_with_news(availability, 9.0).tolist() == []
     assert availability.checked == 4
     assert reports.online_with_news(availability, 10.0).tolist() == [1]
-    # Client 1 was not taken, and is gone again at 35 s.
+    # Client 1 was not marked as checked, and is offline again at 35 s.
     assert reports.online_with_news(availability, 35.0).tolist() == [2]
-    # Client 3 never comes back, but a new arrival makes it be looked for.
+    # Client 3 never comes back, but is looked up again after a new arrival.
     reports.data_changed(np.array([3]))
     assert reports.online_with_news(availability, 0.5 + 35.0).tolist() == [2]
 

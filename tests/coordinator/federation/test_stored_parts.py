@@ -9,7 +9,7 @@ from emulator.storage.stateful import Stateful
 
 
 class Counter(Stateful):
-    """One of its attributes is its state."""
+    """A part with one attribute of state, `_seen`."""
 
     state_fields = ("_seen",)
 
@@ -30,7 +30,7 @@ def test_parts_are_stored_and_put_back_by_name():
 
 
 class Holder(Stateful):
-    """Holds one thing that has no form on the disk."""
+    """A part with an attribute that is not a state tree."""
 
     def __init__(self, held):
         self.held = held

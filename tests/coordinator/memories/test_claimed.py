@@ -7,8 +7,10 @@ from tests.fakes import a_view, ints
 
 
 def view_of(members: list, step: int, num_models: int = 2, expired: int = -1):
-    """At each step t two samples reach client c: the table rows 100 c + 2 t and the next. Those that arrived
-    until step `expired` are gone."""
+    """At each step t two samples reach client c: the table rows 100 c + 2 t and 100 c + 2 t + 1.
+
+    Samples that arrived up to step `expired` are no longer held.
+    """
     columns = np.array(members)
     assignment = Assignment.moved(columns, num_models)
 
@@ -26,7 +28,7 @@ def view_of(members: list, step: int, num_models: int = 2, expired: int = -1):
 
 
 def claimed_over(steps: list, num_models: int = 2, window: int | None = None):
-    """A memory that saw these members, step by step, and its last view."""
+    """A memory that claimed for these members, step by step, and its last view."""
     memory = Claimed(ClaimedSettings(window=window))
     for step, members in enumerate(steps):
         view = view_of(members, step, num_models)
@@ -54,7 +56,7 @@ def test_only_participants_train():
 def test_a_model_without_members_does_not_train_but_keeps_its_claims():
     memory, view = claimed_over([[0, 0], [1, 1]])
     assert trained(memory, ints(0, 1), view) == [(0, 1, [2]), (1, 1, [102])]
-    # Its concept comes back: so do the samples of step 0.
+    # Model 0 has a member again: the samples of step 0 are trained on again.
     view = view_of([0, 1], step=2)
     memory.claim(view)
     assert trained(memory, ints(0, 1), view) == [
@@ -92,7 +94,7 @@ def test_claims_out_of_the_window_are_forgotten():
 
 def test_claims_pass_to_successors_and_die_with_a_model_that_has_none():
     memory, _ = claimed_over([[0, 1, 2, 3]], num_models=4)
-    # Models 0 and 2 merge into row 0, model 1 dies, model 3 becomes row 2; row 1 is new.
+    # Models 0 and 2 merge into row 0, model 1 has no successor, model 3 becomes row 2; row 1 is new.
     merge = Assignment(
         mixing=np.array([[0.5, 0, 0.5, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 1, 0]]),
         extra=np.zeros((1, 2), dtype=np.float32),

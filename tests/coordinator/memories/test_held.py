@@ -21,7 +21,7 @@ def view_with(members: np.ndarray):
 
 
 def by_step(members: np.ndarray, step: int):
-    """At each step t two samples reach client c: the table rows 100 c + 2 t and the next."""
+    """At each step t two samples reach client c: the table rows 100 c + 2 t and 100 c + 2 t + 1."""
 
     def arrived(ids, first, last):
         return SampleRanges.one_each(100 * ids + 2 * first, 100 * ids + 2 * (last + 1))

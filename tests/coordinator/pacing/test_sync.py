@@ -23,12 +23,12 @@ def test_quotas_follow_the_sizes_of_the_lanes():
 def test_a_small_lane_takes_one_of_the_largest_quota_as_long_as_there_are_enough():
     # by largest remainder alone: [10, 0, 0]
     assert sync(10).quota(ints(188, 6, 6)).tolist() == [8, 1, 1]
-    assert sync(10).quota(ints(194, 0, 6)).tolist() == [9, 0, 1]  # nobody is in lane 1
+    assert sync(10).quota(ints(194, 0, 6)).tolist() == [9, 0, 1]  # lane 1 is empty
     assert sync(2).quota(ints(90, 60, 50)).tolist() == [1, 1, 0]  # three lanes, two participants
 
 
 def test_each_lane_over_commits_on_its_own():
-    # 6.5 -> 7, 3.9 -> 4, 2.6 -> 3: 14, where the whole would send 13
+    # 6.5 -> 7, 3.9 -> 4, 2.6 -> 3: 14 in all, where 1.3 x 10 would be 13
     no_visits = ints(0, 0, 0)
     assert sync().opens(ints(5, 3, 2), ints(50, 30, 20), no_visits, no_visits).tolist() == [7, 4, 3]
 

@@ -19,7 +19,7 @@ def schedule(**settings) -> AdaptiveLearningRate:
 
 
 def observed(adaptive, *values, ids=None, round_=0, step=0):
-    """The round's view, with models of one parameter each, after the schedule saw it."""
+    """The round's view, with models of one parameter each, after `observe`."""
     view = a_view(
         models=[[value] for value in values],
         model_ids=range(len(values)) if ids is None else ids,
@@ -39,7 +39,7 @@ def rates(adaptive, view, *models, base=0.1) -> list[float]:
 
 def test_the_rate_follows_the_hand_worked_sequence():
     adaptive = schedule(every="round")
-    # What a model starts from came back from nobody.
+    # A model's start is not an aggregation.
     assert rates(adaptive, observed(adaptive, 9.0), 0) == [0.1]
     for round_, (parameter, factor) in enumerate(zip(PARAMETERS, FACTORS, strict=True), start=1):
         view = observed(adaptive, parameter, round_=round_)
@@ -47,7 +47,7 @@ def test_the_rate_follows_the_hand_worked_sequence():
 
 
 def test_several_parameters_count_by_their_mean_square():
-    # Both do as above, one three times as large: all variances are 5 times as large, and no quotient changes.
+    # Both follow the table above, one times 3: all variances are 5 times as large, all quotients the same.
     adaptive = schedule(every="round")
     for parameter in [9.0, *PARAMETERS]:
         view = a_view(models=[[parameter, 3 * parameter]], model_ids=[0])
@@ -58,7 +58,7 @@ def test_several_parameters_count_by_their_mean_square():
 def test_by_step_the_rounds_within_a_data_step_change_nothing():
     adaptive = schedule(every="step")
     seen = []
-    # Three rounds a step; what the last one left counts, whatever the model was between.
+    # Three rounds per step: the model after the last one counts, whatever it was in between.
     for step, left in enumerate([9.0, *PARAMETERS]):
         for round_, parameter in enumerate([left, -1.0, 17.0], start=3 * step):
             view = observed(adaptive, parameter, round_=round_, step=step)
@@ -87,7 +87,7 @@ def test_each_model_has_a_rate_of_its_own_and_a_replaced_one_starts_over():
     observed(adaptive, 4.0, 0.0, ids=[5, 6])
     view = observed(adaptive, 4.0, 0.0, ids=[5, 6])
     assert rates(adaptive, view, 0, 1, 0) == pytest.approx([0.1 * 5 / 18, 0.05, 0.1 * 5 / 18])
-    # Model 5 is now row 1; row 0 holds a new one.
+    # Model 5 is now row 1; row 0 is a new model.
     view = observed(adaptive, 7.0, 0.0, ids=[7, 5])
     assert rates(adaptive, view, 0, 1) == pytest.approx([0.1, 0.1 * 215 / 441])
 

@@ -45,9 +45,9 @@ def test_a_selection_depends_on_seed_round_and_lane_alone():
     assert selected(candidates, [10]) == selected(candidates, [10])
     assert selected(candidates, [10]) != selected(candidates, [10], round_=1)
     assert selected(candidates, [10]) != selected(candidates, [10], seed=1)
-    # Lane 1 draws the same whether or not lane 0 drew before.
+    # The draw from lane 1 does not depend on one from lane 0 before it.
     lanes = [np.arange(100, 200), np.arange(100)]
     alone, both = selected(lanes, [0, 10]), selected(lanes, [10, 10])
     assert both[:10] == alone
-    # And differently from lane 0.
+    # And it differs from that of lane 0.
     assert [client - 100 for client in both[10:]] != alone
