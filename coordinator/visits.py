@@ -121,7 +121,7 @@ class Visits(Stateful):
         closes = self._closes(lanes, out, left, back, arriving, elapsed_s)
         left[number >= closes] = 0
         arrived = back + (arriving & (number <= closes)).cumsum(axis=0)
-        # A visit abandoned by an earlier one has no effect when it ends: the pacing is not evaluated there.
+        # The end of a visit that an earlier end has abandoned has no effect: the pacing is not evaluated.
         evaluated = np.flatnonzero(number[:, 0] <= closes[lanes])
         if len(evaluated) == count:
             step = self._first_step(left, arrived, elapsed_s)

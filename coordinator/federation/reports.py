@@ -37,7 +37,7 @@ class Reports(Stateful):
         self._due_s = state["due_s"]
 
     def data_changed(self, ids: Ints) -> None:
-        """The data of these clients changed: they have news until they are checked."""
+        """Mark the data of these clients as changed: they have news until they are checked."""
         self._due_s[ids] = -np.inf
 
     def all_with_news(self) -> Ints:
@@ -60,7 +60,7 @@ class Reports(Stateful):
         return due[online]
 
     def taken(self, ids: Ints) -> None:
-        """These clients have been checked: they have no news any more."""
+        """Mark these clients as checked: they have no news any more."""
         self._due_s[ids] = np.inf
 
     def hear(
@@ -73,8 +73,8 @@ class Reports(Stateful):
         that has never reported counts as drifted.
         """
         if len(ids) == 0:
-            nobody = np.broadcast_to(np.False_, len(self.latest))
-            return ids, dict.fromkeys(detectors, nobody)
+            no_drift = np.broadcast_to(np.False_, len(self.latest))
+            return ids, dict.fromkeys(detectors, no_drift)
         last = self.latest[ids]
         never: Bools = np.asarray(np.isnan(last).any(axis=1))
         known = slice(None) if not never.any() else np.flatnonzero(~never)
