@@ -242,11 +242,11 @@ class Federation:
         next_s = float(np.append(upcoming, math.inf)[min(needed - online - 1, len(upcoming))])
         longest_days = self.settings.max_wait_days
         if next_s - opened_s > longest_days * SECONDS_PER_DAY:
-            never = "never" if math.isinf(next_s) else f"not within {longest_days:g} virtual days"
+            when = "never again" if math.isinf(next_s) else f"not within {longest_days:g} virtual days"
             raise RunError(
                 f"round {round_}: {online} of {len(ids)} clients are online at {now_s:.0f} s, "
-                f"round.min_online = {self.settings.min_online} requires {needed}, and {never} again "
-                f"are that many online at once"
+                f"round.min_online = {self.settings.min_online} requires {needed}; "
+                f"{when} will that many be online at once"
             )
         return next_s
 
