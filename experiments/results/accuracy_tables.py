@@ -77,17 +77,17 @@ class Comparison:
     """An arm's runs beside the reference arm's of the same seeds, in the same order."""
 
     arm: str
-    own: list[MeasuredRun]
+    measured: list[MeasuredRun]
     reference: list[MeasuredRun]
     is_reference: bool
 
     @property
     def runs(self) -> list[FinishedRun]:
-        return [measured.run for measured in self.own]
+        return [item.run for item in self.measured]
 
     @property
     def curves(self) -> list[AccuracyCurve]:
-        return [measured.curve for measured in self.own]
+        return [item.curve for item in self.measured]
 
     @property
     def seed_ids(self) -> list[int]:
@@ -120,7 +120,7 @@ def accuracy_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[Accu
     has_event = _has_event(compared)
     rows = []
     for arm in compared:
-        means = [item.curve.mean_accuracy(start_s, end_s) for item in arm.own]
+        means = [item.curve.mean_accuracy(start_s, end_s) for item in arm.measured]
         gain, gain_after_drift = None, None
         if not arm.is_reference:
             gain = gain_estimate(
@@ -131,12 +131,12 @@ def accuracy_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[Accu
             )
             if has_event and start_s < end_s:
                 gain_after_drift = gain_estimate(
-                    [item.mean_accuracy_after_drift(horizon) for item in arm.own],
+                    [item.mean_accuracy_after_drift(horizon) for item in arm.measured],
                     [item.mean_accuracy_after_drift(horizon) for item in arm.reference],
                     scale=100.0,
                     comparisons=num_gains,
                 )
-        final = share_estimate([item.curve.final(end_s) for item in arm.own])
+        final = share_estimate([item.curve.final(end_s) for item in arm.measured])
         rows.append(AccuracyRow(arm.arm, share_estimate(means), gain, gain_after_drift, final))
     return rows
 
@@ -146,7 +146,7 @@ def target_table(target: Target, compared: Sequence[Comparison], horizon: Horizo
     reference = next(arm for arm in compared if arm.is_reference)
     goals: dict[int, float | None] = {
         item.run.seed: item.curve.final(horizon.horizon_s) if target == REFERENCE else float(target)
-        for item in reference.own
+        for item in reference.measured
     }
     has_event = _has_event(compared)
     # The accuracy of a reference that was not evaluated by the horizon is unknown; nobody reaches it.
@@ -157,15 +157,15 @@ def target_table(target: Target, compared: Sequence[Comparison], horizon: Horizo
 
 def _has_event(compared: Sequence[Comparison]) -> bool:
     """Whether the first mass event is before the horizon in every run."""
-    return all(item.event_s is not None for arm in compared for item in arm.own)
+    return all(item.event_s is not None for arm in compared for item in arm.measured)
 
 
 def _target_row(arm: Comparison, goals: Sequence[float], horizon: Horizon, has_event: bool) -> TargetRow:
     """One arm; `goals` are the target's accuracies, by seed."""
     end_s = horizon.horizon_s
-    own = [(item.curve, goal) for item, goal in zip(arm.own, goals, strict=True)]
-    below_s = [curve.time_below_s(goal, end_s) for curve, goal in own]
-    held_from_s = [curve.held_from(goal, end_s) for curve, goal in own]
+    curves = [(item.curve, goal) for item, goal in zip(arm.measured, goals, strict=True)]
+    below_s = [curve.time_below_s(goal, end_s) for curve, goal in curves]
+    held_from_s = [curve.held_from(goal, end_s) for curve, goal in curves]
     saved_s, speedup, below_after_drift = None, None, None
     if not arm.is_reference:
         reference = [(item.curve, goal) for item, goal in zip(arm.reference, goals, strict=True)]
@@ -178,18 +178,20 @@ def _target_row(arm: Comparison, goals: Sequence[float], horizon: Horizon, has_e
             geometric=True,
         )
     if has_event:
-        shares = [item.below_after_drift(goal, horizon) for item, goal in zip(arm.own, goals, strict=True)]
+        shares = [
+            item.below_after_drift(goal, horizon) for item, goal in zip(arm.measured, goals, strict=True)
+        ]
         below_after_drift = median_estimate([exactly(share) for share in shares])
     return TargetRow(
         arm=arm.arm,
         time_below_s=median_estimate([exactly(time_s) for time_s in below_s]),
         saved_s=saved_s,
         below_after_drift=below_after_drift,
-        first_reached_s=median_estimate([curve.first_reached(goal, end_s) for curve, goal in own]),
+        first_reached_s=median_estimate([curve.first_reached(goal, end_s) for curve, goal in curves]),
         held_from_s=median_estimate(held_from_s),
         speedup=speedup,
         held=sum(bounds.high < math.inf for bounds in held_from_s),
-        seeds=len(own),
+        seeds=len(curves),
     )
 
 

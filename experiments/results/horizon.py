@@ -65,31 +65,31 @@ class Horizon:
 
     def warnings(self) -> list[str]:
         """What a reader of the figures must know about the horizon."""
-        found = []
+        warnings = []
         if self.asked_s is not None and self.horizon_s < self.asked_s:
             missing = _time(self.asked_s - self.horizon_s)
-            found.append(
+            warnings.append(
                 f"the horizon is {missing} less than the {_time(self.asked_s)} of report.horizon_s: "
                 f"{self.ended_first()}"
             )
         if self.horizon_s < SHORTEST_SHARE * self.longest_s:
-            found.append(
+            warnings.append(
                 f"the horizon is {100 * self.horizon_s / self.longest_s:.0f} % of the longest run "
                 f"({_time(self.longest_s)}): what came later is not in the tables"
             )
         if self.is_of_different_data:
             fewest, most = min(self.steps.values()), max(self.steps.values())
-            found.append(
+            warnings.append(
                 f"arms reach between {fewest:g} and {most:g} data steps by the horizon: "
                 "they were compared on different data"
             )
         if self.widest_gap_s > self.horizon_s / FEWEST_INTERVALS:
-            found.append(
+            warnings.append(
                 f"evaluations lie up to {_time(self.widest_gap_s)} apart: times are no finer than that"
             )
         if self.start_s >= self.horizon_s:
-            found.append("some run has no evaluation before the horizon: there is no mean accuracy")
-        return found
+            warnings.append("some run has no evaluation before the horizon: there is no mean accuracy")
+        return warnings
 
     def ended_first(self) -> str:
         """Which run ended first, in words."""
@@ -111,8 +111,8 @@ def common_horizon(
     """The horizon of these runs, at least one, and their curves in the same order."""
     ends = [float(curve.times_s[-1]) for curve in curves]
     first = int(np.argmin(ends))
-    is_asked = asked_s is not None and asked_s <= ends[first]
-    horizon_s = asked_s if asked_s is not None and is_asked else ends[first]
+    is_as_configured = asked_s is not None and asked_s <= ends[first]
+    horizon_s = asked_s if asked_s is not None and is_as_configured else ends[first]
     steps: dict[str, list[int]] = {}
     for run in runs:
         reached = [record.step + 1 for record in run.records if record.closed_s <= horizon_s]
@@ -121,7 +121,7 @@ def common_horizon(
         start_s=max(float(curve.times_s[0]) for curve in curves),
         horizon_s=horizon_s,
         asked_s=asked_s,
-        set_by=None if is_asked else (runs[first].arm, runs[first].seed),
+        set_by=None if is_as_configured else (runs[first].arm, runs[first].seed),
         longest_s=max(ends),
         event_rounds=tuple(event_rounds),
         steps={arm: float(np.median(reached)) for arm, reached in steps.items()},

@@ -172,8 +172,8 @@ class ArmFigures(JsonTable):
     relative_models_sent: Figure
 
     def __getitem__(self, figure: str) -> Figure:
-        found: Figure = getattr(self, figure)
-        return found
+        estimate: Figure = getattr(self, figure)
+        return estimate
 
 
 class Finished(JsonTable):

@@ -74,12 +74,14 @@ def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
     for name in FLOATS:
         columns[name] = pa.array([getattr(record, name) for _, record in rows], pa.float64())
     for name, kind in TRIGGER.items():
-        values = [None if (asked := record.trigger) is None else getattr(asked, name) for _, record in rows]
+        values = [
+            None if (trigger := record.trigger) is None else getattr(trigger, name) for _, record in rows
+        ]
         columns[f"trigger_{name}"] = pa.array(values, kind)
     silhouettes = [record.silhouettes and list(record.silhouettes.items()) for _, record in rows]
     columns["silhouettes"] = pa.array(silhouettes, pa.map_(pa.int64(), pa.float64()))
-    for name, listed in COUNTS.items():
-        columns[f"num_{name}"] = pa.array([len(getattr(record, listed)) for _, record in rows], pa.int64())
+    for name, field in COUNTS.items():
+        columns[f"num_{name}"] = pa.array([len(getattr(record, field)) for _, record in rows], pa.int64())
     columns["num_abandoned"] = pa.array([record.abandoned for _, record in rows], pa.int64())
     return pa.table(columns)
 

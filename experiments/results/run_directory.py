@@ -43,12 +43,12 @@ from experiments.results.recorded import (
 
 MOST_REASON_BYTES = 2**16  # of FAILED
 
-OF_ALL = ("manifest.json", "rounds.parquet", "summary.json", "report.html", EXPERIMENT_FILE)
+SHARED_FILES = ("manifest.json", "rounds.parquet", "summary.json", "report.html", EXPERIMENT_FILE)
 """The files that are not of one run, in the order in which they are deleted."""
 
-OF_A_RUN = ("log.jsonl", "timing.json", "DONE", "FAILED")
+RUN_FILES = ("log.jsonl", "timing.json", "DONE", "FAILED")
 
-OF_A_SEED = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[1-9][0-9]{0,18})\.lock")
+RUN_NAME = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[1-9][0-9]{0,18})\.lock")
 """The names of a run's folder and of its lock."""
 
 
@@ -99,39 +99,39 @@ class RunDirectory:
 
     def seed_path(self, arm: str, seed: int) -> Path:
         """The folder of one run; InputError when the arm's name would lead out of the run directory."""
-        return path_below(self.path, *_names(arm, seed), is_folder=True)
+        return path_below(self.path, *_folders(arm, seed), is_folder=True)
 
     def seed_lock_path(self, arm: str, seed: int) -> Path:
         """The lock of one run, beside its folder: a start deletes the folder."""
-        folder, name = _names(arm, seed)
+        folder, name = _folders(arm, seed)
         return path_below(self.path, folder, f".{name}.lock")
 
     def log_path(self, arm: str, seed: int) -> Path:
-        return path_below(self.path, *_names(arm, seed), "log.jsonl")
+        return path_below(self.path, *_folders(arm, seed), "log.jsonl")
 
     def timing_path(self, arm: str, seed: int) -> Path:
-        return path_below(self.path, *_names(arm, seed), "timing.json")
+        return path_below(self.path, *_folders(arm, seed), "timing.json")
 
     def done_path(self, arm: str, seed: int) -> Path:
-        return path_below(self.path, *_names(arm, seed), "DONE")
+        return path_below(self.path, *_folders(arm, seed), "DONE")
 
     def failed_path(self, arm: str, seed: int) -> Path:
-        return path_below(self.path, *_names(arm, seed), "FAILED")
+        return path_below(self.path, *_folders(arm, seed), "FAILED")
 
     def checkpoints(self, arm: str, seed: int) -> CheckpointFolder:
-        return CheckpointFolder(path_below(self.path, *_names(arm, seed), "checkpoint", is_folder=True))
+        return CheckpointFolder(path_below(self.path, *_folders(arm, seed), "checkpoint", is_folder=True))
 
     def refuse_foreign(self, planned: Iterable[tuple[str, int]] = ()) -> None:
         """ForeignFileError for anything of another kind in the place of a file or folder of the runs that are
         there, of those that are `planned`, or of what is made of all: before any work, not half-way."""
-        self._files_of_all()
+        self._shared_files()
         for arm, seed in planned:
             self.seed_path(arm, seed)
             self.seed_lock_path(arm, seed)
         for arm, seed in self.runs_there():
             folder = self.seed_path(arm, seed)
             self.seed_lock_path(arm, seed)
-            for name in OF_A_RUN:
+            for name in RUN_FILES:
                 path_below(folder, name)
             checkpoints = self.checkpoints(arm, seed)
             checkpoints.files()
@@ -211,19 +211,19 @@ class RunDirectory:
 
     def runs_there(self) -> list[tuple[str, int]]:
         """(arm, seed) of all runs that have a folder or a lock, of whatever configuration, in order."""
-        there = set()
-        for found in (*self.path.glob("*/seed-*"), *self.path.glob("*/.seed-*.lock")):
-            named = OF_A_SEED.fullmatch(found.name)
-            if named is not None and _can_name_a_folder(found.parent.name):
-                there.add((found.parent.name, int(named["folder"] or named["lock"])))
-        return sorted(there)
+        runs = set()
+        for path in (*self.path.glob("*/seed-*"), *self.path.glob("*/.seed-*.lock")):
+            match = RUN_NAME.fullmatch(path.name)
+            if match is not None and _can_name_a_folder(path.parent.name):
+                runs.add((path.parent.name, int(match["folder"] or match["lock"])))
+        return sorted(runs)
 
     def has_leftovers(self, arm: str, seed: int) -> bool:
         """Whether a process that was killed has left torn files of the run, checkpoints behind its DONE, or
         its lock; also true while a process is at work on it."""
         return (
             self.seed_lock_path(arm, seed).exists()
-            or bool(_torn(self.seed_path(arm, seed), OF_A_RUN))
+            or bool(_torn(self.seed_path(arm, seed), RUN_FILES))
             or (self.is_done(arm, seed) and self.checkpoints(arm, seed).path.exists())
         )
 
@@ -253,17 +253,17 @@ class RunDirectory:
 
     def delete_files_of_all(self) -> None:
         """Delete what is not of one run, the configuration last."""
-        for file in self._files_of_all():
+        for file in self._shared_files():
             file.unlink(missing_ok=True)
 
     def delete_torn_files(self) -> None:
         """Delete what processes that were killed while they wrote a file of all runs have left beside it."""
-        for file in _torn(self.path, OF_ALL):
+        for file in _torn(self.path, SHARED_FILES):
             file.unlink(missing_ok=True)
 
     def delete_leftovers(self, arm: str, seed: int) -> None:
         """Delete the torn files of the run, and its checkpoints once it is done."""
-        for file in _torn(self.seed_path(arm, seed), OF_A_RUN):
+        for file in _torn(self.seed_path(arm, seed), RUN_FILES):
             file.unlink(missing_ok=True)
         if self.is_done(arm, seed):
             self.checkpoints(arm, seed).delete()
@@ -294,11 +294,11 @@ class RunDirectory:
         seeds = self.seeds()
         return [(arm, seed) for arm in self.arms() for seed in seeds]
 
-    def _files_of_all(self) -> list[Path]:
-        return [path_below(self.path, name) for name in OF_ALL]
+    def _shared_files(self) -> list[Path]:
+        return [path_below(self.path, name) for name in SHARED_FILES]
 
 
-def _names(arm: str, seed: int) -> tuple[str, str]:
+def _folders(arm: str, seed: int) -> tuple[str, str]:
     """Of the folders that the run lies in, below the run directory."""
     if not _can_name_a_folder(arm):
         raise InputError(f"arm {arm!r}: its name must serve as the name of a folder")

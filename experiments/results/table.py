@@ -45,8 +45,8 @@ def run_directories(folder: Path) -> list[RunDirectory]:
     ForeignFileError for a link to one."""
     if not folder.is_dir() or RunDirectory(folder).experiment_path.is_file():
         return []
-    found = [path.name for path in sorted(folder.iterdir()) if RunDirectory(path).experiment_path.is_file()]
-    return [RunDirectory(path_below(folder, name, is_folder=True)) for name in found]
+    names = [path.name for path in sorted(folder.iterdir()) if RunDirectory(path).experiment_path.is_file()]
+    return [RunDirectory(path_below(folder, name, is_folder=True)) for name in names]
 
 
 def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
@@ -97,7 +97,7 @@ def how_many_runs(directory: RunDirectory) -> dict[str, int]:
     failed = [directory.failure(arm, seed) is not None for arm, seed in pairs]
     return {
         "finished": sum(done),
-        "failed": sum(fell and not ended for ended, fell in zip(done, failed, strict=True)),
+        "failed": sum(has_failed and not is_done for is_done, has_failed in zip(done, failed, strict=True)),
         "planned": len(pairs),
     }
 

@@ -86,8 +86,8 @@ def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     result = copy.deepcopy(dict(table))
     for key, value in changes.items():
         inner = result.get(key)
-        both = isinstance(inner, dict) and isinstance(value, Mapping)
-        result[key] = merged(inner, value) if both else copy.deepcopy(value)
+        are_tables = isinstance(inner, dict) and isinstance(value, Mapping)
+        result[key] = merged(inner, value) if are_tables else copy.deepcopy(value)
     return result
 
 
@@ -172,11 +172,11 @@ def write_replay(folder: Path, **changes: Any) -> Path:
 def write_label_trace(path: Path, kinds: Sequence[str] = ("x", "y", "z"), days: int = 4) -> Path:
     """What was seen of each kind in three places, day by day: every place drifts from one kind to another."""
     rows = ["place,day,kind,seen"]
-    for index, place in enumerate(("here", "there", "yonder")):
+    for index, group in enumerate(("here", "there", "yonder")):
         for day in range(days):
             for offset, kind in enumerate(kinds):
                 seen = 1 + 7 * ((index + day) % len(kinds) == offset) + offset
-                rows.append(f"{place},{date(2021, 1, 1) + timedelta(days=day)},{kind},{seen}")
+                rows.append(f"{group},{date(2021, 1, 1) + timedelta(days=day)},{kind},{seen}")
     path.write_text("\n".join(rows) + "\n")
     return path
 

@@ -43,7 +43,7 @@ def how_far(column: Mapping[str, Any]) -> str:
         "failed": column["failed"],
         "not run": column["planned"] - column["finished"] - column["failed"],
     }
-    return ", ".join(f"{number} {what}" for what, number in numbers.items() if number)
+    return ", ".join(f"{number} {state}" for state, number in numbers.items() if number)
 
 
 def scored_steps(steps: int | None, scored: int | None) -> str:
@@ -52,8 +52,8 @@ def scored_steps(steps: int | None, scored: int | None) -> str:
     >>> scored_steps(10, 6), scored_steps(10, 10), scored_steps(10, None)
     ('6 of 10 data steps', '', '')
     """
-    some = steps is not None and scored is not None and scored < steps
-    return f"{scored} of {steps} data steps" if some else ""
+    is_partial = steps is not None and scored is not None and scored < steps
+    return f"{scored} of {steps} data steps" if is_partial else ""
 
 
 def models(sent: Mapping[str, Any] | None, relative: Mapping[str, Any] | None) -> str:

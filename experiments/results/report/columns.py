@@ -131,7 +131,7 @@ def text_table(
     cells = [column.cells(rows) for column in shown]
     return TextTable(
         [column.heading for column in shown],
-        [(row.arm, [of_column[place] for of_column in cells]) for place, row in enumerate(rows)],
+        [(row.arm, [column_cells[index] for column_cells in cells]) for index, row in enumerate(rows)],
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from experiments.results.comparison import COMPARED, compare, spread
 from experiments.results.json_files import Finished
 from experiments.results.report.cells import compared, models, scored_steps
-from experiments.results.report.figures import colour_of_place
+from experiments.results.report.figures import arm_colour
 from experiments.results.report.serving_map import (
     CONCEPT_COLOURS,
     MOST_CLIENTS,
@@ -35,14 +35,14 @@ def drift_section(
         return None
     names = [name for name in order if name in arms]
     first = {name: next(run for run in runs if run.arm == name) for name in names}
-    drawn = [found for run in first.values() if (found := serving_map(run)) is not None]
-    readable = [found for found in drawn if not too_large(found)]
-    seen = {cell.concept for found in readable for _, cells in found.rows for cell in cells}
+    maps = [serving for run in first.values() if (serving := serving_map(run)) is not None]
+    readable = [serving for serving in maps if not too_large(serving)]
+    concepts = {cell.concept for serving in readable for _, cells in serving.rows for cell in cells}
     return {
         "rows": [
             {
                 "name": name,
-                "colour": colour_of_place(order.index(name)),
+                "colour": arm_colour(order.index(name)),
                 "cells": [
                     compared(compare(arms[name][figure].per_seed, figure, name, report))
                     for figure in COMPARED
@@ -56,8 +56,10 @@ def drift_section(
         ],
         "scored_steps": scored_steps(finished.steps, finished.scored_steps),
         "maps": readable,
-        "concepts": [(concept, CONCEPT_COLOURS[concept % len(CONCEPT_COLOURS)]) for concept in sorted(seen)],
-        "left_out": len(drawn) - len(readable),
+        "concepts": [
+            (concept, CONCEPT_COLOURS[concept % len(CONCEPT_COLOURS)]) for concept in sorted(concepts)
+        ],
+        "left_out": len(maps) - len(readable),
         "most_clients": MOST_CLIENTS,
         "most_steps": MOST_STEPS,
     }

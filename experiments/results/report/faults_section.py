@@ -8,13 +8,13 @@ from typing import Any
 from experiments.results.run_directory import FinishedRun
 from experiments.results.summary import CostRow
 
-SENDS = {
+BEHAVIOURS = {
     "sign_flip": "send -{scale:g} times their update",
     "noise": "add noise to their update, {scale:g} times as long as it is",
     "label_flip": "train on turned labels",
     "misreport": "permute what they report",
 }
-SPOILS = {
+CORRUPTIONS = {
     "nan": "some of their numbers are lost, and they are dropped",
     "bits": "a bit is flipped in some of their numbers",
 }
@@ -34,19 +34,19 @@ def faults_section(
 
 def _injected(faults: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[str]:
     sentences = []
-    clients = runs[0].header.get("num_clients") if runs else None
+    num_clients = runs[0].header.get("num_clients") if runs else None
     for table in faults.get("byzantine", ()):
-        of_all = "the clients" if clients is None else f"the {clients:,} clients"
-        what = SENDS[table["kind"]].format(scale=table.get("scale", 1.0))
-        sentences.append(f"{_percent(table['share'])} of {of_all} {what}.")
+        clients = "the clients" if num_clients is None else f"the {num_clients:,} clients"
+        behaviour = BEHAVIOURS[table["kind"]].format(scale=table.get("scale", 1.0))
+        sentences.append(f"{_percent(table['share'])} of {clients} {behaviour}.")
     if faults.get("crash"):
         sentences.append(
             f"In {_percent(faults['crash'])} of the visits the client crashes, at any instant of the visit: "
             f"nothing comes back."
         )
     if faults.get("corrupt"):
-        spoilt = SPOILS[faults.get("corruption", "nan")]
-        sentences.append(f"{_percent(faults['corrupt'])} of the updates arrive corrupted: {spoilt}.")
+        corruption = CORRUPTIONS[faults.get("corruption", "nan")]
+        sentences.append(f"{_percent(faults['corrupt'])} of the updates arrive corrupted: {corruption}.")
     if faults.get("loss"):
         sentences.append(
             f"Links lose {_percent(faults['loss'])} of their packets, which are sent again, at the price of "

@@ -51,7 +51,7 @@ class Arm:
     name: str
     runs: Sequence[FinishedRun]
     curves: Sequence[AccuracyCurve]
-    place: int
+    position: int
 
     @property
     def label(self) -> str:
@@ -61,17 +61,17 @@ class Arm:
 
     @property
     def colour(self) -> str:
-        return colour_of_place(self.place)
+        return arm_colour(self.position)
 
     @property
     def line(self) -> dict[str, Any]:
-        dash = DASHES[max(self.place - 1, 0) // len(ARM_COLOURS) % len(DASHES)]
+        dash = DASHES[max(self.position - 1, 0) // len(ARM_COLOURS) % len(DASHES)]
         return {"color": self.colour, "width": 2.5, "dash": dash}
 
 
-def colour_of_place(place: int) -> str:
+def arm_colour(position: int) -> str:
     """The colour of the arm that is configured in that place; the first, the reference, has the grey."""
-    return REFERENCE_COLOUR if place == 0 else ARM_COLOURS[(place - 1) % len(ARM_COLOURS)]
+    return REFERENCE_COLOUR if position == 0 else ARM_COLOURS[(position - 1) % len(ARM_COLOURS)]
 
 
 def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[float]) -> go.Figure:
@@ -291,7 +291,11 @@ def outcomes_figure(arms: Sequence[Arm]) -> go.Figure:
 def clustered_run(arm: Arm) -> FinishedRun | None:
     """The first seed's run in which there ever was more than one cluster."""
     return next(
-        (run for run in arm.runs if num_clients(run) and any(len(one.clusters) > 1 for one in run.records)),
+        (
+            run
+            for run in arm.runs
+            if num_clients(run) and any(len(record.clusters) > 1 for record in run.records)
+        ),
         None,
     )
 
@@ -359,24 +363,24 @@ def _add_intervals(
     `above_zero`; dots for few seeds."""
     x = _targets(tables)
     for stretch in _stretches([_can_be_drawn(estimate.interval, above_zero) for estimate in estimates]):
-        intervals = [estimates[place].interval for place in stretch]
+        intervals = [estimates[index].interval for index in stretch]
         lows = [interval.low / divisor for interval in intervals if interval is not None]
         highs = [interval.high / divisor for interval in intervals if interval is not None]
-        shared = {"x": [x[place] for place in stretch], "mode": "lines", **_quiet(arm)}
+        shared = {"x": [x[index] for index in stretch], "mode": "lines", **_quiet(arm)}
         figure.add_scatter(y=lows, line={"width": 0}, **shared)
         figure.add_scatter(
             y=highs, line={"width": 0}, fill="tonexty", fillcolor=_translucent(arm.colour), **shared
         )
     dots = [
-        (x[place], seed.low / divisor)
-        for place, estimate in enumerate(estimates)
+        (x[index], seed.low / divisor)
+        for index, estimate in enumerate(estimates)
         if estimate.interval is None and len(estimate.per_seed) > 1
         for seed in estimate.per_seed
         if seed.status == "="
     ]
     if dots:
         figure.add_scatter(
-            x=[place for place, _ in dots],
+            x=[target for target, _ in dots],
             y=[value for _, value in dots],
             mode="markers",
             marker={"size": 3, "color": arm.colour},
@@ -389,13 +393,13 @@ def _stretches(present: Sequence[bool]) -> list[list[int]]:
     >>> _stretches([True, True, False, True])
     [[0, 1], [3]]
     """
-    found: list[list[int]] = []
-    for place, is_present in enumerate(present):
-        if is_present and place and present[place - 1]:
-            found[-1].append(place)
+    stretches: list[list[int]] = []
+    for index, is_present in enumerate(present):
+        if is_present and index and present[index - 1]:
+            stretches[-1].append(index)
         elif is_present:
-            found.append([place])
-    return found
+            stretches.append([index])
+    return stretches
 
 
 def _can_be_drawn(bounds: Bounds | None, above_zero: bool) -> bool:
@@ -419,9 +423,11 @@ def _quiet(arm: Arm) -> dict[str, Any]:
 def _event_spans(arms: Sequence[Arm], horizon: Horizon) -> list[tuple[float, float]]:
     """From when to when each mass event fell in the runs, which open its round at instants of their own."""
     by_run = [horizon.events_s(run) for arm in arms for run in arm.runs]
-    most = max((len(events_s) for events_s in by_run), default=0)
-    of_each = [[events_s[number] for events_s in by_run if number < len(events_s)] for number in range(most)]
-    return [(min(events_s), max(events_s)) for events_s in of_each]
+    num_events = max((len(events_s) for events_s in by_run), default=0)
+    by_event = [
+        [events_s[event] for events_s in by_run if event < len(events_s)] for event in range(num_events)
+    ]
+    return [(min(openings_s), max(openings_s)) for openings_s in by_event]
 
 
 def _by_round(runs: Sequence[FinishedRun], value: Callable[[RoundRecord], float | None]) -> list[Curve]:

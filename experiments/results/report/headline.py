@@ -31,12 +31,12 @@ def drift_sentence(finished: Finished, reference_arm: str, report: Mapping[str, 
         return None
     best = max(written, key=lambda name: arms[name][OMITTING].mean or 0.0)
     first = ", the first arm," if best == reference_arm else ""
-    others = ""
+    reference = ""
     if reference_arm != best and reference_arm in written:
-        others = f"; {reference_arm}, the first arm, has {written[reference_arm]}"
+        reference = f"; {reference_arm}, the first arm, has {written[reference_arm]}"
     steps = scored_steps(finished.steps, finished.scored_steps)
     return (
-        f"{best}{first} has the highest accuracy omitting drift, {written[best]}{others}."
+        f"{best}{first} has the highest accuracy omitting drift, {written[best]}{reference}."
         f"{f' Scored are {steps}.' if steps else ''}"
     )
 
@@ -48,13 +48,13 @@ def _beside_published(cell: Mapping[str, Any]) -> str:
 
 def sentences(summary: Summary) -> list[str]:
     """A sentence for each arm but the first, the reference; the largest gain comes first."""
-    reference, *others = summary.accuracy
-    if not others:
+    reference, *rows = summary.accuracy
+    if not rows:
         final = show_estimate(reference.final_accuracy, percent_scale(0.0)).figure
         return [f"{reference.arm} ends at {final}; no other arm has finished a seed to compare with it."]
-    if any(row.gain_pp is None or row.gain_pp.mean is None for row in others):
+    if any(row.gain_pp is None or row.gain_pp.mean is None for row in rows):
         return ["The runs have no stretch of virtual time in common: nothing can be compared."]
-    gains = [_gain_sentence(row, reference.arm) for row in sorted(others, key=_gain, reverse=True)]
+    gains = [_gain_sentence(row, reference.arm) for row in sorted(rows, key=_gain, reverse=True)]
     return [OTHER_DATA, *gains] if summary.horizon.is_of_different_data else gains
 
 

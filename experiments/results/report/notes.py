@@ -57,17 +57,17 @@ def _seeds(summary: Summary) -> str:
     seeds = {arm.arm: len(arm.runs) for arm in summary.compared}
     if len(set(seeds.values())) < 2:
         return ""
-    each = ", ".join(f"{arm} {count}" for arm, count in seeds.items())
-    return f" Seeds: {each}; gains, time saved and speed-ups are over those that both arms have."
+    counts = ", ".join(f"{arm} {count}" for arm, count in seeds.items())
+    return f" Seeds: {counts}; gains, time saved and speed-ups are over those that both arms have."
 
 
 def accuracy_note(summary: Summary) -> str:
     """What the table without a target shows."""
     gains = [gain for row in summary.accuracy for gain in (row.gain_pp, row.gain_after_drift_pp) if gain]
     intervals = [row.mean_accuracy.ci95 for row in summary.accuracy]
-    what = "Mean and 95 % interval over seeds (Student's t)" if any(intervals) else "Mean over seeds"
+    statistic = "Mean and 95 % interval over seeds (Student's t)" if any(intervals) else "Mean over seeds"
     return (
-        f"{what}; gains against {summary.reference_arm}, by seed. "
+        f"{statistic}; gains against {summary.reference_arm}, by seed. "
         f"{_comparisons(sum(gain.ci95 is not None for gain in gains))}{MEAN_ACCURACY}"
         f"{AFTER_DRIFT if any(row.gain_after_drift_pp for row in summary.accuracy) else ''}"
     )

@@ -144,16 +144,16 @@ def _joint_note(summary: Summary) -> str:
 
 def _every_target(summary: Summary) -> list[TargetTable]:
     """Tables of targets over the accuracies that any run has by the horizon, a percentage point apart."""
-    seen = np.concatenate(
+    accuracies = np.concatenate(
         [
             curve.accuracy[curve.times_s <= summary.horizon.horizon_s]
             for arm in summary.compared
             for curve in arm.curves
         ]
     )
-    if not len(seen):
+    if not len(accuracies):
         return []
-    first, last = max(1, int(100 * seen.min())), min(100, int(100 * seen.max()) + 1)
+    first, last = max(1, int(100 * accuracies.min())), min(100, int(100 * accuracies.max()) + 1)
     step = 1 + (last - first) // MOST_DRAWN_TARGETS
     return [
         target_table(percent / 100, summary.compared, summary.horizon)
@@ -170,16 +170,17 @@ def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Pl
     )
     clients = figures.num_clients(arms[0].runs[0])
     is_sample = scored is not None and scored < clients
-    some = f"a fixed sample of {scored:,} of the {clients:,} clients" if is_sample else "the clients"
+    scored_clients = (
+        f"a fixed sample of {scored:,} of the {clients:,} clients" if is_sample else "the clients"
+    )
     return [
         Plot(
             "accuracy",
             "Accuracy against virtual time",
-            f"Every client's accuracy on its own held-out data, averaged over {some} and over the last "
-            f"{summary.window} evaluations. Thick lines are means over {seeds} seeds as far as all of them "
-            "go, thin ones the seeds. Arms are compared from the first dotted line to the second, the "
-            "horizon; "
-            "an orange band is when a mass event fell in the runs, dashed lines are the targets.",
+            f"Every client's accuracy on its own held-out data, averaged over {scored_clients} and over the "
+            f"last {summary.window} evaluations. Thick lines are means over {seeds} seeds as far as all of "
+            "them go, thin ones the seeds. Arms are compared from the first dotted line to the second, the "
+            "horizon; an orange band is when a mass event fell in the runs, dashed lines are the targets.",
             figures.accuracy_figure(
                 arms, summary.horizon, [goal for table in summary.targets if (goal := table.accuracy.mean)]
             ),
@@ -275,4 +276,4 @@ def _membership_plots(arm: Arm) -> list[Plot]:
         f"are global re-clusterings.{sampled}"
     )
     title = f"Which cluster each client was in: {arm.name}, seed {run.seed}"
-    return [Plot(f"clusters-{arm.place}", title, caption, figures.membership_figure(run))]
+    return [Plot(f"clusters-{arm.position}", title, caption, figures.membership_figure(run))]

@@ -15,7 +15,7 @@ MOST_CLIENTS = 60
 MOST_STEPS = 60
 # Light enough for dark text on them, and told apart by colour-blind readers.
 CONCEPT_COLOURS = ("#a6cee3", "#fdbf6f", "#b2dfb0", "#f3b6cf", "#fff2a8", "#cab2d6", "#d0d5da", "#e0c3a0")
-NOBODY = "-"
+NO_MODEL = "-"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ServingMap:
 
     @property
     def num_models(self) -> int:
-        return len({cell.model for _, cells in self.rows for cell in cells} - {NOBODY})
+        return len({cell.model for _, cells in self.rows for cell in cells} - {NO_MODEL})
 
 
 def serving_map(run: FinishedRun) -> ServingMap | None:
@@ -54,16 +54,16 @@ def serving_map(run: FinishedRun) -> ServingMap | None:
     for record in last_evaluations(run.records):
         if record.serving is None:
             continue
-        truth = concepts[record.step]
-        later = concepts[min(record.step + 1, len(concepts) - 1)]
+        trained = concepts[record.step]
+        scored = concepts[min(record.step + 1, len(concepts) - 1)]
         cells = []
-        for label, concept, following in zip(record.serving.tolist(), truth, later, strict=True):
-            model = NOBODY if label < 0 else numbers.setdefault(label, str(len(numbers) + 1))
-            cells.append(MapCell(model, concept, concept != following))
+        for label, concept, next_concept in zip(record.serving.tolist(), trained, scored, strict=True):
+            model = NO_MODEL if label < 0 else numbers.setdefault(label, str(len(numbers) + 1))
+            cells.append(MapCell(model, concept, concept != next_concept))
         rows.append((record.step, cells))
     return ServingMap(run.arm, run.seed, rows) if rows else None
 
 
-def too_large(drawn: ServingMap) -> bool:
+def too_large(serving: ServingMap) -> bool:
     """Whether the map has more clients or steps than can be read."""
-    return len(drawn.rows) > MOST_STEPS or len(drawn.rows[0][1]) > MOST_CLIENTS
+    return len(serving.rows) > MOST_STEPS or len(serving.rows[0][1]) > MOST_CLIENTS

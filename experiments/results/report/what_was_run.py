@@ -25,8 +25,8 @@ def lead(experiment: Mapping[str, Any]) -> str:
         value = experiment.get(section, {}).get(key)
         if value is not None:
             facts.append(f"{value.get('kind', '?') if isinstance(value, Mapping) else value} {noun}")
-    for noun, things in (("arm", experiment["arm"]), ("seed", experiment["seeds"])):
-        facts.append(f"{len(things)} {noun}{'s' if len(things) > 1 else ''}")
+    for noun, items in (("arm", experiment["arm"]), ("seed", experiment["seeds"])):
+        facts.append(f"{len(items)} {noun}{'s' if len(items) > 1 else ''}")
     return " · ".join(facts)
 
 
@@ -49,15 +49,15 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
 def missing_runs(directory: RunDirectory, counted: Container[tuple[str, int]]) -> list[str]:
     """A line for each arm with runs that are not `counted`, and each reason, with the seeds:
     "driftsurf: seeds 0, 1 not finished"."""
-    seeds: dict[tuple[str, str], list[int]] = {}
-    configured = directory.seeds()
+    by_reason: dict[tuple[str, str], list[int]] = {}
+    seeds = directory.seeds()
     for arm in directory.arms():
-        for seed in configured:
+        for seed in seeds:
             if (arm, seed) not in counted:
-                seeds.setdefault((arm, _reason(directory, arm, seed)), []).append(seed)
+                by_reason.setdefault((arm, _reason(directory, arm, seed)), []).append(seed)
     return [
-        f"{arm}: seed{'s' if len(those) > 1 else ''} {', '.join(map(str, those))} {reason}"
-        for (arm, reason), those in seeds.items()
+        f"{arm}: seed{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))} {reason}"
+        for (arm, reason), missing in by_reason.items()
     ]
 
 
@@ -74,15 +74,15 @@ def _arm_parts(experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
     shared = {key: value for key, value in arms[0].items() if all(arm.get(key) == value for arm in arms)}
     rows = [("all arms", _settings(shared))] if shared else []
     for arm in arms:
-        own = {key: value for key, value in arm.items() if key != "name" and key not in shared}
-        rows.append((f"arm {arm['name']}", _settings(own) or "nothing of its own"))
+        parts = {key: value for key, value in arm.items() if key != "name" and key not in shared}
+        rows.append((f"arm {arm['name']}", _settings(parts) or "nothing of its own"))
     return rows
 
 
 def _without_shared_training(arm: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    own = {key: value for key, value in arm.get("training", {}).items() if shared.get(key) != value}
+    training = {key: value for key, value in arm.get("training", {}).items() if shared.get(key) != value}
     rest = {key: value for key, value in arm.items() if key != "training"}
-    return {**rest, "training": own} if own else rest
+    return {**rest, "training": training} if training else rest
 
 
 def _settings(table: Mapping[str, Any]) -> str:

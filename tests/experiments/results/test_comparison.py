@@ -39,6 +39,6 @@ def test_ours_stands_beside_the_published_value_with_the_difference():
 
 def test_without_a_published_value_there_is_no_difference():
     for report in (REPORT, {}):
-        found = compare([0.875], "accuracy_omitting_drift", "aue", report)
-        assert found is not None
-        assert (found["published"], found["difference"]) == (None, None)
+        compared = compare([0.875], "accuracy_omitting_drift", "aue", report)
+        assert compared is not None
+        assert (compared["published"], compared["difference"]) == (None, None)

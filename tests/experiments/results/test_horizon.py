@@ -5,8 +5,8 @@ from experiments.results.time_to_accuracy import accuracy_curve
 from tests.experiments.synthetic_runs import a_record, a_run
 
 
-def a_horizon(runs, **asked):
-    return common_horizon(runs, [accuracy_curve(run, 1) for run in runs], **asked)
+def a_horizon(runs, **settings):
+    return common_horizon(runs, [accuracy_curve(run, 1) for run in runs], **settings)
 
 
 def rounds_of(arm, count, duration_s=10.0, evaluate_every=1, seed=0):

@@ -29,9 +29,9 @@ FROM_THE_FIRST = Bounds(0.0, 10.0)
     ],
 )
 def test_a_seeds_speed_up_lies_between_the_bounds_worked_out_by_hand(reference, arm, speedup, status):
-    found = ratio(reference, arm)
-    assert found == speedup
-    assert found.status == status
+    bounds = ratio(reference, arm)
+    assert bounds == speedup
+    assert bounds.status == status
 
 
 def test_two_times_of_nothing_have_any_ratio():

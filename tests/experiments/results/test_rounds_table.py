@@ -24,8 +24,8 @@ def test_every_round_of_every_run_is_a_row(tmp_path):
 
 def test_what_a_trigger_compared_has_columns_of_its_own(tmp_path):
     path = tmp_path / "rounds.parquet"
-    asked = {"trigger": Trigger(0.125, 1.5, None, 3, False), "silhouettes": {2: 0.5, 3: None}}
-    write_rounds_table(path, [a_run("global", 0, [0.25]), a_run("fielding", 0, [0.5], **asked)])
+    reclustering = {"trigger": Trigger(0.125, 1.5, None, 3, False), "silhouettes": {2: 0.5, 3: None}}
+    write_rounds_table(path, [a_run("global", 0, [0.25]), a_run("fielding", 0, [0.5], **reclustering)])
     without, row = pq.read_table(path).to_pylist()
     names = ("shift", "mean_distance", "threshold", "clusters", "fired")
     assert [row[f"trigger_{name}"] for name in names] == [0.125, 1.5, None, 3, False]

@@ -197,7 +197,7 @@ def test_a_summary_of_another_version_is_refused(folder):
 
 
 @pytest.mark.parametrize(
-    ("written", "other", "problem"),
+    ("written", "replacement", "problem"),
     [
         ('"version": 4', '"version": "4"', "version = '4': input should be a valid integer"),
         ('"scored_steps": 2', '"scored_steps": 2.0', "finished.scored_steps = 2.0: input should be a valid"),
@@ -219,14 +219,14 @@ def test_a_summary_of_another_version_is_refused(folder):
         ),
     ],
 )
-def test_what_is_wrong_with_a_summary_is_named_by_its_key(tmp_path, written, other, problem):
+def test_what_is_wrong_with_a_summary_is_named_by_its_key(tmp_path, written, replacement, problem):
     directory = a_directory(tmp_path / "run", ["oracle"], [0], report={"window": 1})
     store(directory, a_drifting_run("oracle", 0, [0.5, 0.5], [[0, 0], [0, 0]]))
     write_results(directory)
     summary = json.loads(directory.summary_path.read_text())
     content = json.dumps({key: summary[key] for key in ("version", "finished", "name")})
     assert written in content
-    directory.summary_path.write_text(content.replace(written, other, 1))
+    directory.summary_path.write_text(content.replace(written, replacement, 1))
     with pytest.raises(DataFileError, match=r"summary\.json: " + re.escape(problem)):
         build_table("x", [directory])
 

@@ -18,7 +18,7 @@ def a_summary(runs, **settings):
 
 
 def drawn_arms(summary):
-    return [Arm(arm.arm, arm.runs, arm.curves, place) for place, arm in enumerate(summary.compared)]
+    return [Arm(arm.arm, arm.runs, arm.curves, position) for position, arm in enumerate(summary.compared)]
 
 
 def a_clustered_run(memberships, **changes):
@@ -196,6 +196,6 @@ def test_outcomes_are_means_per_round():
 
 
 def test_every_arm_looks_different_and_the_reference_is_grey():
-    arms = [Arm(f"arm {place}", [], [], place) for place in range(25)]
+    arms = [Arm(f"arm {position}", [], [], position) for position in range(25)]
     assert arms[0].colour == figures.REFERENCE_COLOUR
     assert len({(arm.line["color"], arm.line["dash"]) for arm in arms}) == 25

@@ -60,7 +60,7 @@ def test_two_seeds_without_a_difference_are_level():
 
 def test_the_largest_gain_comes_first():
     runs = GLOBAL + an_arm("low", 0.55, 0.55, 0.55) + an_arm("high", 0.6, 0.6, 0.6)
-    assert [said.split()[0] for said in headline(runs)] == ["high", "low"]
+    assert [sentence.split()[0] for sentence in headline(runs)] == ["high", "low"]
 
 
 def test_a_reference_arm_alone_is_compared_with_nothing():

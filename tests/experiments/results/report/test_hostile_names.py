@@ -72,8 +72,8 @@ def a_report(folder: Path, name: str) -> str:
         report={"window": 1, "published": published},
     )
     directory.manifest_path.write_text(json.dumps({"versions": {name: name}}), encoding="utf-8")
-    for place, arm in enumerate(arms):
-        run = a_drifting_run(arm, 0, [0.5, 0.75], [[0, 0], [0, place]])
+    for model, arm in enumerate(arms):
+        run = a_drifting_run(arm, 0, [0.5, 0.75], [[0, 0], [0, model]])
         # Two clusters, so that their map is drawn, and a re-clustering, so that there is a mark to point at.
         run.records[1] = type(run.records[1])(
             **{**vars(run.records[1]), "clusters": [0, 1], "reclustered": True}
@@ -86,8 +86,10 @@ def a_report(folder: Path, name: str) -> str:
 
 def a_table(folder: Path, name: str) -> str:
     columns = []
-    for place in ("one", "two"):
-        directory = a_directory(folder / f"{place} {name}", [f"arm {name}", f"other {name}"], [0], name=name)
+    for folder_name in ("one", "two"):
+        directory = a_directory(
+            folder / f"{folder_name} {name}", [f"arm {name}", f"other {name}"], [0], name=name
+        )
         store(directory, a_run(f"arm {name}", 0, [0.5]))
         write_summary(directory, directory.finished_runs())
         directory.report_path.touch()
@@ -95,12 +97,12 @@ def a_table(folder: Path, name: str) -> str:
     return render_table(build_table(name, columns))
 
 
-@pytest.mark.parametrize("what", HOSTILE)
+@pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize("page", [a_report, a_table])
 def test_a_page_has_the_same_elements_whatever_things_are_called(
-    tmp_path: Path, page: Any, what: str
+    tmp_path: Path, page: Any, kind: str
 ) -> None:
-    name = HOSTILE[what]
+    name = HOSTILE[kind]
     plain, hostile = Shape(page(tmp_path / "plain", "plain")), Shape(page(tmp_path / "hostile", name))
     assert hostile.elements == plain.elements
     assert hostile.comments == plain.comments

@@ -54,8 +54,8 @@ class Page(HTMLParser):
 def opened(report, profile):
     """(page, what the console said) of a report opened in a fresh browser profile."""
     command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", report.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    return Page(done.stdout), re.findall(r".*CONSOLE.*", done.stderr)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return Page(process.stdout), re.findall(r".*CONSOLE.*", process.stderr)
 
 
 def test_every_plot_is_drawn_without_an_error_and_without_a_host(tmp_path):
@@ -82,8 +82,8 @@ def test_names_that_would_end_a_script_or_fill_a_template_run_nothing(tmp_path):
     name = "</script><script>document.title='run'</script>\u2028{{7*7}}"
     arm = "\"'><img src=x onerror=alert(1)>%{x}&lt;<script>"
     directory = a_directory(tmp_path / "run", ["global", arm], [0], name=name)
-    for each in directory.arms():
-        store(directory, a_run(each, 0, [0.25, 0.5], clusters=[0, 1]))
+    for name_of_arm in directory.arms():
+        store(directory, a_run(name_of_arm, 0, [0.25, 0.5], clusters=[0, 1]))
     page, console = opened(write_report(directory), tmp_path / "profile")
     assert console == []
     assert page.announced == page.plots == page.drawings == 8

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.results.report import write_report
-from experiments.results.report.serving_map import NOBODY, serving_map, too_large
+from experiments.results.report.serving_map import NO_MODEL, serving_map, too_large
 from tests.experiments.synthetic_runs import CONCEPTS, a_directory, a_drifting_run, a_run, store
 
 
@@ -30,7 +30,7 @@ def test_models_are_numbered_in_order_of_first_appearance_row_by_row():
 
 def test_a_client_that_no_model_serves_is_a_dash_and_no_model():
     run = a_drifting_run("x", 0, [1.0, 1.0], [[-1, 3], [-1, 3]])
-    assert [[model for model, _, _ in row] for row in shown(run)] == [[NOBODY, "1"]] * 2
+    assert [[model for model, _, _ in row] for row in shown(run)] == [[NO_MODEL, "1"]] * 2
     drawn = serving_map(run)
     assert drawn is not None
     assert drawn.num_models == 1
