@@ -1,14 +1,14 @@
-"""What the files of a run directory must be, so that a report of them need not ask again.
+"""Checks of a recorded configuration, after which a report can use it without further checks.
 
 A run directory may come from somebody else, from an older version, or with plug-ins that are not installed
-here: its configuration is read as it stands, and only what a report uses is looked at. ValueError says what
+here: its configuration is read as it stands, and only what a report uses is checked. A ValueError states what
 is wrong.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -17,50 +17,50 @@ from coordinator.federation.faults import FaultSettings
 from emulator.storage.bounded import has_controls
 
 MOST_RUNS = 2**15
-"""Arms x seeds of one experiment."""
+"""Most arms x seeds of one experiment."""
 
 MOST_EXPERIMENT_BYTES = 2**22
-"""Of `experiment.toml`: every arm takes half a kilobyte or more once its defaults are written out."""
+"""Largest `experiment.toml`: each arm takes half a kilobyte or more once its defaults are written out."""
 
 MOST_NAME_BYTES = 255
-"""Of an arm, which is the name of a folder too."""
+"""Longest name of an arm, in bytes: it is also the name of a folder."""
 
 MOST_TARGETS = 20
-"""Accuracies that one report times: each has a table of its own."""
+"""Most targets of one report: each has a table of its own."""
 
 LONGEST_S = 1e12
-"""Of virtual time: some thirty thousand years."""
+"""Longest virtual time: some thirty thousand years."""
 
 REFERENCE = "reference"
 
 Target = float | Literal["reference"]
-"""An accuracy, or the reference arm's own at the horizon, seed by seed."""
+"""An accuracy, or the accuracy of the reference arm at the horizon, seed by seed."""
 
 MOST_TIMED = 2**14
-"""Runs x targets of one experiment: each takes up to two kilobytes of `summary.json`, which is read back."""
+"""Most runs x targets of one experiment: each takes up to two kilobytes of `summary.json`."""
 
 LISTS = ("seeds", "arm")
 
 EXPERIMENT_FILE = "experiment.toml"
 
 RETIRED = ("workers", "backend")
-"""Settings in `[executor]` of earlier versions, which never decided a result; files may have them."""
+"""Settings in `[executor]` of earlier versions, which files may still have; they never changed a result."""
 
 
 def refuse_too_many_runs(num_arms: int, num_seeds: int, num_targets: int = 0) -> None:
-    """ValueError for an experiment of which not everything could be read back."""
+    """Raise ValueError for an experiment that is too large for its files to be read back."""
     runs, of_runs = num_arms * num_seeds, f"{num_arms} arms x {num_seeds} seeds"
     if runs > MOST_RUNS:
         raise ValueError(f"{of_runs}: an experiment has at most {MOST_RUNS} runs")
     if runs * num_targets > MOST_TIMED:
         raise ValueError(
-            f"{of_runs} x {num_targets} targets: an experiment has at most {MOST_TIMED} of them; "
-            f"with fewer in report.targets it can be run, and reported again with others"
+            f"{of_runs} x {num_targets} targets: an experiment has at most {MOST_TIMED} runs x targets; "
+            f"run it with fewer report.targets, and report it again with others"
         )
 
 
 def without_retired(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorded configuration `table` without settings that there are no more."""
+    """The recorded configuration `table` without retired settings."""
     executor = table.get("executor")
     if not isinstance(executor, Mapping):
         return dict(table)
@@ -68,24 +68,62 @@ def without_retired(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
-    """ValueError for a configuration that has a name, seeds, arms and a report, but not as we write them."""
+    """Raise ValueError unless the rest of a configuration with a name, seeds, arms and a report is valid."""
     num_arms, num_seeds = len(experiment["arm"]), len(experiment["seeds"])
     refuse_too_many_runs(num_arms, num_seeds)
+    _refuse_other_types(experiment)
+    _refuse_unreadable_names(experiment["name"], experiment["arm"])
+    for arm in experiment["arm"]:
+        if not isinstance(arm.get("training", {}), Mapping):
+            raise ValueError("training of an arm must be a table")
+    report = experiment["report"]
+    _refuse_unreadable_report(report)
+    refuse_too_many_runs(num_arms, num_seeds, len(recorded_targets(report)))
+    clients = experiment.get("round", {}).get("evaluate_clients")
+    if clients is not None and type(clients) is not int:
+        raise ValueError("round.evaluate_clients must be a whole number")
+    _refuse_unreadable_published(report.get("published", {}))
+    _refuse_unreadable_faults(experiment.get("faults", {}))
+
+
+def recorded_targets(report: Mapping[str, Any]) -> list[Target]:
+    """The targets of a recorded `[report]`; earlier versions have a single `target`."""
+    return report["targets"] if "targets" in report else [report["target"]] if "target" in report else []
+
+
+def is_target(value: Any) -> bool:
+    """Whether `value` is an accuracy above 0 and at most 1, or "reference"."""
+    return value == REFERENCE or (is_finite(value) and 0 < value <= 1)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether `value` is a finite number; an int must be small enough for a float."""
+    if type(value) is int:
+        return value.bit_length() < 1024
+    return type(value) is float and math.isfinite(value)
+
+
+def _refuse_other_types(experiment: Mapping[str, Any]) -> None:
+    """Raise ValueError if a section is no table, or the name is no text."""
     for key, value in experiment.items():
         if key not in (*LISTS, "name") and not isinstance(value, Mapping):
             raise ValueError(f"{key} must be a table")
     if not isinstance(experiment["name"], str):
         raise ValueError("name must be a text")
-    for arm in experiment["arm"]:
+
+
+def _refuse_unreadable_names(name: str, arms: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ValueError for a name of an arm that is too long, and for any name with control characters."""
+    for arm in arms:
         if len(arm["name"].encode()) > MOST_NAME_BYTES:
             raise ValueError(f"the name of an arm has more than {MOST_NAME_BYTES} bytes")
-    for name in (experiment["name"], *(arm["name"] for arm in experiment["arm"])):
-        if has_controls(name):
-            raise ValueError(f"name = {name!r}: has characters that nobody can read")
-    for arm in experiment["arm"]:
-        if not isinstance(arm.get("training", {}), Mapping):
-            raise ValueError("training of an arm must be a table")
-    report = experiment["report"]
+    for text in (name, *(arm["name"] for arm in arms)):
+        if has_controls(text):
+            raise ValueError(f"name = {text!r}: has characters that nobody can read")
+
+
+def _refuse_unreadable_report(report: Mapping[str, Any]) -> None:
+    """Raise ValueError for a window, horizon or targets that a report cannot use."""
     window, horizon_s = report["window"], report.get("horizon_s")
     if type(window) is not int or window < 1:
         raise ValueError("report.window must be a whole number, at least 1")
@@ -97,39 +135,15 @@ def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
             f"report.targets must be a list of at most {MOST_TARGETS} numbers above 0, at most 1, "
             f'or "{REFERENCE}"'
         )
-    refuse_too_many_runs(num_arms, num_seeds, len(targets))
-    clients = experiment.get("round", {}).get("evaluate_clients")
-    if clients is not None and type(clients) is not int:
-        raise ValueError("round.evaluate_clients must be a whole number")
-    _refuse_unreadable_published(report.get("published", {}))
+
+
+def _refuse_unreadable_faults(faults: Any) -> None:
     try:
-        FaultSettings.model_validate(experiment.get("faults", {}))
+        FaultSettings.model_validate(faults)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        raise ValueError(
-            f"faults{_inside(problem['loc'])}: {problem['msg'].removeprefix('Value error, ')}"
-        ) from error
-
-
-def recorded_targets(report: Mapping[str, Any]) -> list[Target]:
-    """The targets of a recorded `[report]`; an earlier version had one `target`."""
-    return report["targets"] if "targets" in report else [report["target"]] if "target" in report else []
-
-
-def is_target(value: Any) -> bool:
-    """Whether it is an accuracy above 0, at most 1, or stands for the reference arm's."""
-    return value == REFERENCE or (is_finite(value) and 0 < value <= 1)
-
-
-def is_finite(value: Any) -> bool:
-    """Whether it is a number, neither NaN nor infinite, and no int beyond what a float can be."""
-    if type(value) is int:
-        return value.bit_length() < 1024
-    return type(value) is float and math.isfinite(value)
-
-
-def _inside(keys: tuple[str | int, ...]) -> str:
-    return "".join(f".{key}" for key in keys)
+        path = "".join(f".{key}" for key in problem["loc"])
+        raise ValueError(f"faults{path}: {problem['msg'].removeprefix('Value error, ')}") from error
 
 
 def _refuse_unreadable_published(published: Any) -> None:
