@@ -1,20 +1,20 @@
-"""The layout of a run directory; nothing else spells its file names.
+"""The layout of a run directory: the only module that knows its file names.
 
     experiment.toml            the configuration, every default written out
     manifest.json              versions of the first attempt and any later ones, hashes of trace and profile,
                                files that were read, seed streams
-    <arm>/seed-<n>/log.jsonl   virtual quantities only
-    <arm>/seed-<n>/timing.json what was measured on a wall clock, and on which machine
-    <arm>/seed-<n>/checkpoint/ where an unfinished run goes on from
+    <arm>/seed-<n>/log.jsonl   the log of a run: virtual quantities only
+    <arm>/seed-<n>/timing.json wall times and memory, and the machine they were measured on
+    <arm>/seed-<n>/checkpoint/ the checkpoints from which an unfinished run resumes
     <arm>/seed-<n>/DONE        or FAILED, with the reason; neither while a run is unfinished
     <arm>/.seed-<n>.lock       held by the process that is at work on this run, and deleted at its end
     rounds.parquet, summary.json, report.html
     .lock                      held by the process that runs into the directory
 
-DONE is written last: a run that has it has all its files. Only then its checkpoints are deleted.
+DONE is written last: a run that has it has all its files. Its checkpoints are deleted only after that.
 
-A run directory may come from somebody else. Where something of another kind (a link, a pipe) stands in the
-place of one of these files or folders, it is refused by name, whatever was to be done with it.
+A run directory may come from somebody else. If something of another kind (a link, a pipe) has the name of one
+of these files or folders, every operation refuses it by name.
 """
 
 from __future__ import annotations
@@ -41,20 +41,22 @@ from experiments.results.recorded import (
     without_retired,
 )
 
-MOST_REASON_BYTES = 2**16  # of FAILED
+MOST_REASON_BYTES = 2**16
+"""Largest FAILED."""
 
 SHARED_FILES = ("manifest.json", "rounds.parquet", "summary.json", "report.html", EXPERIMENT_FILE)
-"""The files that are not of one run, in the order in which they are deleted."""
+"""The files that all runs share, in the order in which they are deleted."""
 
 RUN_FILES = ("log.jsonl", "timing.json", "DONE", "FAILED")
+"""The files of one run, in its folder."""
 
 RUN_NAME = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[1-9][0-9]{0,18})\.lock")
-"""The names of a run's folder and of its lock."""
+"""Matches the names of the folder and of the lock of a run."""
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """One (arm, seed) that ran to its end."""
+    """A run that ran to its end: its log (`header`, `records`) and its timing."""
 
     arm: str
     seed: int
@@ -65,65 +67,89 @@ class FinishedRun:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """What is where under `path`, and what has been finished there.
+    """The files below `path`, and the runs that are finished there.
 
-    Every path that it gives is that of a regular file (a folder), or of nothing yet: ForeignFileError names
-    what is of another kind. `path` itself is trusted, and may be a link.
+    Every path that it returns is that of a regular file (or of a folder), or does not exist yet; anything of
+    another kind raises ForeignFileError. `path` itself is trusted, and may be a link.
     """
 
     path: Path
 
     @property
     def experiment_path(self) -> Path:
+        """The configuration, with all defaults written out."""
         return path_below(self.path, EXPERIMENT_FILE)
 
     @property
     def manifest_path(self) -> Path:
+        """Versions, hashes and files that the runs were made with."""
         return path_below(self.path, "manifest.json")
 
     @property
     def lock_path(self) -> Path:
+        """The lock of the process that runs into the directory."""
         return path_below(self.path, ".lock")
 
     @property
     def rounds_path(self) -> Path:
+        """The rounds of all finished runs as a table."""
         return path_below(self.path, "rounds.parquet")
 
     @property
     def summary_path(self) -> Path:
+        """The figures of all arms."""
         return path_below(self.path, "summary.json")
 
     @property
     def report_path(self) -> Path:
+        """The report, a web page."""
         return path_below(self.path, "report.html")
 
     def seed_path(self, arm: str, seed: int) -> Path:
-        """The folder of one run; InputError when the arm's name would lead out of the run directory."""
+        """The folder of one run.
+
+        Raises:
+            InputError: The name of the arm cannot be that of a folder in the run directory, such as "..". All
+                methods with an arm raise it.
+        """
         return path_below(self.path, *_folders(arm, seed), is_folder=True)
 
     def seed_lock_path(self, arm: str, seed: int) -> Path:
-        """The lock of one run, beside its folder: a start deletes the folder."""
+        """The lock of one run, beside its folder, which a start deletes."""
         folder, name = _folders(arm, seed)
         return path_below(self.path, folder, f".{name}.lock")
 
     def log_path(self, arm: str, seed: int) -> Path:
+        """The log of one run."""
         return path_below(self.path, *_folders(arm, seed), "log.jsonl")
 
     def timing_path(self, arm: str, seed: int) -> Path:
+        """The wall times of one run."""
         return path_below(self.path, *_folders(arm, seed), "timing.json")
 
     def done_path(self, arm: str, seed: int) -> Path:
+        """The file that marks a run as finished."""
         return path_below(self.path, *_folders(arm, seed), "DONE")
 
     def failed_path(self, arm: str, seed: int) -> Path:
+        """The file that marks a run as failed, with the reason."""
         return path_below(self.path, *_folders(arm, seed), "FAILED")
 
     def checkpoints(self, arm: str, seed: int) -> CheckpointFolder:
+        """The checkpoints of one run."""
         return CheckpointFolder(path_below(self.path, *_folders(arm, seed), "checkpoint", is_folder=True))
 
     def refuse_foreign(self, planned: Iterable[tuple[str, int]] = ()) -> None:
-        """ForeignFileError for anything of another kind in the place of a file or folder of the runs that are
-        there, of those that are `planned`, or of what is made of all: before any work, not half-way."""
+        """Refuse files and folders of another kind before any work is done, rather than half-way.
+
+        Checks the shared files, all files of the runs that exist, and the folders of those that are planned.
+
+        Args:
+            planned: (arm, seed) of the runs that are going to be played.
+
+        Raises:
+            ForeignFileError: One of them is of another kind, such as a link.
+        """
         self._shared_files()
         for arm, seed in planned:
             self.seed_path(arm, seed)
@@ -140,7 +166,15 @@ class RunDirectory:
     # -- reading -----------------------------------------------------------------------------------------
 
     def experiment(self) -> dict[str, Any]:
-        """The configuration of the run, as TOML reads it, without settings that there are no more."""
+        """The configuration as it was recorded, without retired settings.
+
+        Returns:
+            The content of `experiment.toml`, so far checked that a report can use it (`recorded.py`).
+
+        Raises:
+            InputError: There is no such directory, or it has no `experiment.toml`.
+            DataFileError: `experiment.toml` cannot be read, or breaks a rule.
+        """
         if not self.path.is_dir():
             raise InputError(f"{self.path}: no such run directory")
         if not self.experiment_path.is_file():
@@ -166,21 +200,23 @@ class RunDirectory:
         return experiment
 
     def manifest(self) -> Manifest | None:
-        """The manifest, or None where the run wrote none."""
+        """The manifest, or None if there is none yet; DataFileError if it cannot be read."""
         return Manifest.read(self.manifest_path) if self.manifest_path.is_file() else None
 
     def arms(self) -> list[str]:
-        """The arms' names in the configured order; the first is the reference."""
+        """The names of the arms in the configured order; the first is the reference arm."""
         return [str(arm["name"]) for arm in self.experiment()["arm"]]
 
     def seeds(self) -> list[int]:
+        """The seeds in the configured order."""
         return [int(seed) for seed in self.experiment()["seeds"]]
 
     def is_done(self, arm: str, seed: int) -> bool:
+        """Whether the run is finished."""
         return self.done_path(arm, seed).is_file()
 
     def failure(self, arm: str, seed: int) -> str | None:
-        """Why the run failed; None when it did not."""
+        """The reason why the run failed, or None if it did not; DataFileError if FAILED cannot be read."""
         path = self.failed_path(arm, seed)
         try:
             return read_text(path, MOST_REASON_BYTES).strip() if path.is_file() else None
@@ -188,29 +224,33 @@ class RunDirectory:
             raise DataFileError(path, f"cannot be read ({error})") from error
 
     def read_run(self, arm: str, seed: int) -> FinishedRun:
-        """A finished run; InputError when it is not finished or damaged."""
+        """The log and timing of a finished run.
+
+        Raises:
+            InputError: The run is not finished, or one of its files is damaged.
+        """
         if not self.is_done(arm, seed):
             raise InputError(f"{self.path}: arm {arm!r}, seed {seed} is not finished")
         header, records = read_log(self.log_path(arm, seed))
         return FinishedRun(arm, seed, header, records, self.read_timing(arm, seed))
 
     def read_timing(self, arm: str, seed: int) -> Timing:
-        """What was measured in a finished run."""
+        """The timing of a finished run; DataFileError if it cannot be read or breaks a rule."""
         return Timing.read(self.timing_path(arm, seed))
 
     def finished_pairs(self) -> list[tuple[str, int]]:
-        """(arm, seed) of all finished runs, by arm and then by seed as configured."""
+        """(arm, seed) of all finished runs, by arm and then by seed, in the configured order."""
         return [(arm, seed) for arm, seed in self._configured_pairs() if self.is_done(arm, seed)]
 
     def holds_runs(self) -> bool:
-        """Whether there is any run that is finished or has a checkpoint, of whatever configuration."""
+        """Whether any run is finished or has a checkpoint, even if it is not in the configuration."""
         return any(
             self.done_path(arm, seed).exists() or any(self.seed_path(arm, seed).glob("checkpoint/round-*"))
             for arm, seed in self.runs_there()
         )
 
     def runs_there(self) -> list[tuple[str, int]]:
-        """(arm, seed) of all runs that have a folder or a lock, of whatever configuration, in order."""
+        """(arm, seed) of all runs with a folder or a lock, even if not in the configuration; sorted."""
         runs = set()
         for path in (*self.path.glob("*/seed-*"), *self.path.glob("*/.seed-*.lock")):
             match = RUN_NAME.fullmatch(path.name)
@@ -219,8 +259,11 @@ class RunDirectory:
         return sorted(runs)
 
     def has_leftovers(self, arm: str, seed: int) -> bool:
-        """Whether a process that was killed has left torn files of the run, checkpoints behind its DONE, or
-        its lock; also true while a process is at work on it."""
+        """Whether there is anything that a killed process may have left of the run.
+
+        That is its lock (so it is True as well while a process is at work on the run), torn files, or
+        checkpoints though the run is finished.
+        """
         return (
             self.seed_lock_path(arm, seed).exists()
             or bool(_torn(self.seed_path(arm, seed), RUN_FILES))
@@ -228,7 +271,7 @@ class RunDirectory:
         )
 
     def begun_pairs(self) -> list[tuple[str, int]]:
-        """(arm, seed) of all runs that are finished or can be gone on with."""
+        """(arm, seed) of all runs of the configuration that are finished or can be resumed."""
         return [
             (arm, seed)
             for arm, seed in self._configured_pairs()
@@ -237,39 +280,43 @@ class RunDirectory:
         ]
 
     def finished_runs(self) -> list[FinishedRun]:
-        """All finished runs, in that order."""
+        """All finished runs, in the order of `finished_pairs`.
+
+        Raises:
+            InputError: A file of one of them is damaged.
+        """
         return [self.read_run(arm, seed) for arm, seed in self.finished_pairs()]
 
     # -- writing -----------------------------------------------------------------------------------------
 
     def delete_run(self, arm: str, seed: int) -> None:
-        """Delete the folder of the run."""
+        """Delete the folder of the run, its DONE first."""
         folder, done = self.seed_path(arm, seed), self.done_path(arm, seed)
-        if done.exists():  # first: a run that has it has all its files
+        if done.exists():  # first: a run with DONE must have all its files
             done.unlink()
             sync_folder(folder)
         if folder.exists():
             shutil.rmtree(folder)
 
     def delete_files_of_all(self) -> None:
-        """Delete what is not of one run, the configuration last."""
+        """Delete the files that all runs share, the configuration last."""
         for file in self._shared_files():
             file.unlink(missing_ok=True)
 
     def delete_torn_files(self) -> None:
-        """Delete what processes that were killed while they wrote a file of all runs have left beside it."""
+        """Delete the torn files of processes that were killed while they wrote a shared file."""
         for file in _torn(self.path, SHARED_FILES):
             file.unlink(missing_ok=True)
 
     def delete_leftovers(self, arm: str, seed: int) -> None:
-        """Delete the torn files of the run, and its checkpoints once it is done."""
+        """Delete the torn files of the run, and its checkpoints if it is finished."""
         for file in _torn(self.seed_path(arm, seed), RUN_FILES):
             file.unlink(missing_ok=True)
         if self.is_done(arm, seed):
             self.checkpoints(arm, seed).delete()
 
     def start(self, arm: str, seed: int) -> Path:
-        """An empty folder for the run; whatever an earlier attempt left there is deleted."""
+        """Make an empty folder for the run and return it; files of an earlier attempt are deleted."""
         folder = self.seed_path(arm, seed)
         if folder.exists():
             shutil.rmtree(folder)
@@ -277,18 +324,22 @@ class RunDirectory:
         return folder
 
     def mark_done(self, arm: str, seed: int, timing: Mapping[str, float | str]) -> None:
-        """Write the timing, then DONE; the run needs its checkpoints no more."""
+        """Write `timing`, the values of a `Timing` by key, then DONE, then delete the checkpoints.
+
+        Raises:
+            ValueError: A number of `timing` is not finite.
+        """
         write_durably(self.timing_path(arm, seed), json.dumps(dict(timing), allow_nan=False, indent=2) + "\n")
         write_durably(self.done_path(arm, seed), "")
         self.checkpoints(arm, seed).delete()
 
     def mark_failed(self, arm: str, seed: int, reason: str) -> None:
-        """Delete the checkpoints, then write FAILED: the run starts over when it is asked for again."""
-        make_folder(self.seed_path(arm, seed))  # it may have failed before it had one
+        """Delete the checkpoints, then write FAILED with `reason`: the next attempt starts the run over."""
+        make_folder(self.seed_path(arm, seed))  # the run may have failed before it had a folder
         self.checkpoints(arm, seed).delete()
         write_durably(self.failed_path(arm, seed), reason + "\n")
 
-    # -- what is there ------------------------------------------------------------------------------------
+    # -- names ---------------------------------------------------------------------------------------
 
     def _configured_pairs(self) -> list[tuple[str, int]]:
         seeds = self.seeds()
@@ -299,7 +350,7 @@ class RunDirectory:
 
 
 def _folders(arm: str, seed: int) -> tuple[str, str]:
-    """Of the folders that the run lies in, below the run directory."""
+    """The names of the folders that lead to the run, below the run directory."""
     if not _can_name_a_folder(arm):
         raise InputError(f"arm {arm!r}: its name must serve as the name of a folder")
     return arm, f"seed-{seed}"
@@ -310,7 +361,7 @@ def _can_name_a_folder(arm: str) -> bool:
 
 
 def _torn(folder: Path, names: Collection[str]) -> list[Path]:
-    """What processes that were killed while they wrote one of the files `names` have left in `folder`."""
+    """Temporary files in `folder` of killed processes that were writing one of the files `names`."""
     return [
         path_below(folder, file.name)
         for file in folder.glob(".*")
@@ -329,6 +380,6 @@ def _is_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is somebody else's
+    except OSError:  # a process of another user
         return True
     return True

@@ -1,28 +1,28 @@
-"""`summary.json`: what every arm comes to, and how it compares with the reference arm.
+"""`summary.json`: the figures of every arm, and their comparison with the reference arm.
 
     version, name, reference_arm, window
-    horizon        the stretch of virtual time that counts: `start_s`, `horizon_s`, `asked_s`, `set_by`
-                   {arm, seed} (null where it is the one asked for), `longest_s`, `event_rounds`, `steps` by
-                   arm, `widest_gap_s`, `warnings`
+    horizon        the stretch of virtual time that counts: `start_s`, `horizon_s`, `asked_s`
+                   (report.horizon_s), `set_by` {arm, seed} (the run that ended first; null if the horizon is
+                   `asked_s`), `longest_s`, `event_rounds`, `steps` by arm, `widest_gap_s`, `warnings`
     arms.<arm>     seeds, seed_ids (in the order of every `per_seed`), and the figures of `AccuracyRow` and
                    `CostRow`, each {mean, ci95, per_seed}
     targets        a list of {target, accuracy, arms}, where arms.<arm> has the figures of `TargetRow`, each
                    {median, interval, level, per_seed}
     finished       figures of every finished run, see drift_figures.py
 
-A mean's `ci95` is Student's t over seeds; a gain has `ci95_joint` too, which holds for all arms at once. A
-median, and each of its seeds, is {low, high, status}: a number that is known has status "=" and low = high;
-one after the horizon has no upper bound (null, ">="), one before the first evaluation lies above 0 ("<=").
-`level` is the true level of `interval`. Under three seeds there are no intervals. A comparison with the
-reference arm is null for that arm itself; `gain_after_drift_pp` and `below_after_drift` are null unless a
-mass event is before the horizon in every run; and a figure is null where it was not measured.
+The `ci95` of a mean is Student's t over seeds; a gain also has `ci95_joint`, which holds for all arms at
+once. A median, and each of its seeds, is {low, high, status}: a number that is known has status "=" and low =
+high; a time after the horizon has no upper bound (null, ">="), a time before the first evaluation lies above
+0 ("<="). `level` is the true level of `interval`. With under three seeds there are no intervals. A comparison
+with the reference arm is null for that arm itself; `gain_after_drift_pp` and `below_after_drift` are null
+unless a mass event is before the horizon in every run; and a figure is null if it was not measured.
 
 Figures are in the units of their names; accuracies, shares and distances have none, `_pp` is percentage
-points. Nothing after the horizon counts, but for `virtual_time_s` and `wall_s`, which are of whole runs, and
-`finished`, which is by data step. `crashed_visits` are among the `dropouts`; `rejected_updates` counts the
-clients whose update was not finite. An arm is measured on the seeds that the reference arm has finished too,
-so that all comparisons are paired; arms that share no seed with it are left out, which are all while it has
-finished none.
+points. Nothing after the horizon counts, except in `virtual_time_s` and `wall_s`, which are of whole runs,
+and in `finished`, which is by data step. `crashed_visits` are among the `dropouts`; `rejected_updates` counts
+the clients whose update was not finite. An arm is measured on the seeds that the reference arm has also
+finished, so that all comparisons are paired. Arms that share no seed with the reference arm are left out;
+these are all arms until it has finished a run.
 """
 
 from __future__ import annotations
@@ -56,11 +56,16 @@ from experiments.results.run_directory import FinishedRun, RunDirectory
 from experiments.results.time_to_accuracy import accuracy_curve
 
 SUMMARY_VERSION = 4
+"""Version of the layout of `summary.json`."""
 
 
 @dataclass(frozen=True)
 class CostRow:
-    """What an arm cost by the horizon, per run."""
+    """What an arm cost up to the horizon, per run of one seed.
+
+    Amounts of data are in bytes, times in seconds; `virtual_time_s` and `wall_s` are of whole runs.
+    `reclustering_rounds` has a list of rounds for each seed.
+    """
 
     arm: str
     rounds: Estimate
@@ -82,7 +87,11 @@ class CostRow:
 
 @dataclass(frozen=True)
 class Summary:
-    """Rows stand in the order of the arms; there are none where the reference arm has no finished run."""
+    """The figures of an experiment.
+
+    `accuracy`, `costs` and the rows of each target are in the order of `compared`, which is empty if the
+    reference arm has no finished run.
+    """
 
     name: str
     reference_arm: str
@@ -95,7 +104,7 @@ class Summary:
     finished: Finished
 
     def as_json(self) -> dict[str, object]:
-        """As `summary.json` has it."""
+        """The content of `summary.json`."""
         return {
             "version": SUMMARY_VERSION,
             "name": self.name,
@@ -133,10 +142,22 @@ def summarise(
     horizon_s: float | None = None,
     event_rounds: Sequence[int] = (),
 ) -> Summary:
-    """The summary of finished runs; arms stand in the order of their first run.
+    """The summary of finished runs; arms are in the order of their first runs.
 
-    `horizon_s` is the one asked for, `event_rounds` those of the mass events, in order. InputError when
-    there is no run, or one was never evaluated.
+    Args:
+        runs: Finished runs of any arms and seeds.
+        name: Name of the experiment.
+        window: Number of evaluations, at least 1, over which the accuracy is smoothed for `held_from_s`,
+            `first_reached_s` and the final accuracy.
+        reference_arm: The arm with which the others are compared.
+        targets: Accuracies in (0, 1], or "reference" for the reference arm's own at the horizon.
+        horizon_s: Virtual time up to which runs are compared; None, or later than the end of the run that
+            ends first, for that end.
+        event_rounds: Rounds of the mass events, ascending.
+
+    Raises:
+        InputError: There is no run, or one was never evaluated, or its rounds are out of order.
+        ValueError: `window` is below 1.
     """
     if not runs:
         raise InputError(f"{name}: there is no finished run to summarise")
@@ -160,7 +181,18 @@ def summarise(
 
 
 def write_summary(directory: RunDirectory, runs: Sequence[FinishedRun]) -> Summary:
-    """Summarise `runs` as the directory's configuration says, and write `summary.json`."""
+    """Summarise `runs` as configured in the directory, and write `summary.json`.
+
+    Args:
+        directory: Where `summary.json` is written.
+        runs: Its finished runs.
+
+    Returns:
+        The summary that was written.
+
+    Raises:
+        InputError: There is no run, or one was never evaluated.
+    """
     summary = summarise_directory(directory, runs)
     content = json.dumps(summary.as_json(), allow_nan=False, indent=2) + "\n"
     write_durably(directory.summary_path, content)
@@ -168,7 +200,18 @@ def write_summary(directory: RunDirectory, runs: Sequence[FinishedRun]) -> Summa
 
 
 def summarise_directory(directory: RunDirectory, runs: Sequence[FinishedRun]) -> Summary:
-    """Summarise `runs` with what `[report]` of the directory's configuration says."""
+    """Summarise `runs` with the settings in `[report]` of the configuration; writes nothing.
+
+    Args:
+        directory: The run directory that has the configuration.
+        runs: Its finished runs.
+
+    Returns:
+        The summary, with the first configured arm as the reference arm.
+
+    Raises:
+        InputError: There is no run, or one was never evaluated.
+    """
     experiment = directory.experiment()
     report = experiment["report"]
     return summarise(
@@ -186,11 +229,12 @@ def _cost_row(arm: Comparison, horizon: Horizon) -> CostRow:
     by_run = [horizon.records(run) for run in arm.runs]
 
     def last(figure: str) -> Estimate:
-        """Of a figure that counts from the start of the run."""
+        """The last value of a figure that is counted from the start of the run."""
         return amount_estimate([getattr(records[-1], figure) if records else 0.0 for records in by_run])
 
     def total(counts: Sequence[Sequence[int]]) -> Estimate:
-        return amount_estimate([float(sum(of_rounds)) for of_rounds in counts])
+        """The sum over rounds of a figure that is counted round by round."""
+        return amount_estimate([float(sum(by_round)) for by_round in counts])
 
     return CostRow(
         arm=arm.arm,
@@ -215,13 +259,13 @@ def _cost_row(arm: Comparison, horizon: Horizon) -> CostRow:
 
 
 def _mean_client_distance(records: Sequence[RoundRecord]) -> float | None:
-    """The mean over the rounds where it was measured; None where it never was."""
+    """The mean over the rounds in which it was measured; None without such a round."""
     measured = [r.mean_client_distance for r in records if r.mean_client_distance is not None]
     return float(np.mean(measured)) if measured else None
 
 
 def _figures(row: AccuracyRow | TargetRow | CostRow) -> dict[str, object]:
-    """A row as `summary.json` has it: its figures by name."""
+    """The figures of a row by name, as in `summary.json`."""
     values = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "arm"}
     return {
         name: value.as_json() if isinstance(value, Estimate | MedianEstimate) else value
