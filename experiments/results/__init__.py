@@ -1,1 +1,1 @@
-"""From finished runs to figures: the run directory, time-to-accuracy, intervals, tables and the report."""
+"""Results of finished runs: the run directory, time-to-accuracy, intervals, tables and the report."""

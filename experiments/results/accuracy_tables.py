@@ -1,6 +1,6 @@
-"""The tables of a summary: accuracy over time, without a target, and the times to each target.
+"""The tables of a summary: accuracy over virtual time, and the times to each target accuracy.
 
-Arms are compared on the seeds that they share with the reference arm, pair by pair, up to one horizon.
+An arm is compared with the reference arm seed by seed, on the seeds that both have, up to one horizon.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from experiments.results.time_to_accuracy import AccuracyCurve
 
 @dataclass(frozen=True)
 class AccuracyRow:
-    """What an arm comes to without a target. Mean accuracy is over virtual time, from the horizon's start on,
-    or from the first mass event on if that is later."""
+    """The accuracy of an arm, which needs no target.
+
+    Mean accuracies are over virtual time up to the horizon: `mean_accuracy` and `gain_pp` from
+    `Horizon.start_s`, `gain_after_drift_pp` from the first mass event of each run if that is later.
+    """
 
     arm: str
     mean_accuracy: Estimate
@@ -31,12 +34,12 @@ class AccuracyRow:
 
 @dataclass(frozen=True)
 class TargetRow:
-    """How long an arm takes to a target; `saved_s` and `speedup` are against the reference arm."""
+    """How long an arm takes to reach a target; `saved_s` and `speedup` are against the reference arm."""
 
     arm: str
     time_below_s: MedianEstimate
     saved_s: MedianEstimate | None
-    below_after_drift: MedianEstimate | None  # share of the time from the first mass event to the horizon
+    below_after_drift: MedianEstimate | None  # a share of the time from the first mass event to the horizon
     first_reached_s: MedianEstimate
     held_from_s: MedianEstimate
     speedup: MedianEstimate | None
@@ -46,27 +49,32 @@ class TargetRow:
 
 @dataclass(frozen=True)
 class TargetTable:
+    """The rows of all arms for one target."""
+
     target: Target
-    accuracy: Estimate  # of the target itself
+    accuracy: Estimate  # the accuracy that the target stands for
     rows: list[TargetRow]
 
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A finished run and its accuracy; `event_s` is that of `Horizon.event_s`."""
+    """A finished run with its accuracy curve; `event_s` is `Horizon.event_s` of the run."""
 
     run: FinishedRun
     curve: AccuracyCurve
     event_s: float | None
 
     def mean_accuracy_after_drift(self, horizon: Horizon) -> float | None:
-        """From its own first mass event on, or from the horizon's start on if that is later."""
+        """The mean accuracy from the run's first mass event, or from `horizon.start_s` if that is later.
+
+        None without a mass event before the horizon.
+        """
         if self.event_s is None:
             return None
         return self.curve.mean_accuracy(max(horizon.start_s, self.event_s), horizon.horizon_s)
 
     def below_after_drift(self, goal: float, horizon: Horizon) -> float:
-        """The share of the time from its first mass event to the horizon that is below `goal`."""
+        """The share of the time from the run's first mass event to the horizon that is below `goal`."""
         assert self.event_s is not None
         below_s = self.curve.time_below_s(goal, horizon.horizon_s, self.event_s)
         return below_s / (horizon.horizon_s - self.event_s)
@@ -74,7 +82,7 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class Comparison:
-    """An arm's runs beside the reference arm's of the same seeds, in the same order."""
+    """The runs of an arm, and those of the reference arm with the same seeds, in the same order."""
 
     arm: str
     measured: list[MeasuredRun]
@@ -95,7 +103,7 @@ class Comparison:
 
 
 def comparisons(measured: Sequence[MeasuredRun], reference_arm: str) -> list[Comparison]:
-    """The arms that share a seed with the reference arm, in the order of their first run."""
+    """One comparison per arm that shares a seed with the reference arm, in the order of first runs."""
     by_arm: dict[str, dict[int, MeasuredRun]] = {}
     for item in measured:
         by_arm.setdefault(item.run.arm, {})[item.run.seed] = item
@@ -114,7 +122,7 @@ def comparisons(measured: Sequence[MeasuredRun], reference_arm: str) -> list[Com
 
 
 def accuracy_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[AccuracyRow]:
-    """A row for each arm."""
+    """A row for each comparison, in the same order."""
     start_s, end_s = horizon.start_s, horizon.horizon_s
     num_gains = max(1, len(compared) - 1)
     has_event = _has_event(compared)
@@ -142,26 +150,26 @@ def accuracy_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[Accu
 
 
 def target_table(target: Target, compared: Sequence[Comparison], horizon: Horizon) -> TargetTable:
-    """The table of one target; the reference arm is among those compared."""
+    """The table of one target; `compared` must include the reference arm."""
     reference = next(arm for arm in compared if arm.is_reference)
     goals: dict[int, float | None] = {
         item.run.seed: item.curve.final(horizon.horizon_s) if target == REFERENCE else float(target)
         for item in reference.measured
     }
     has_event = _has_event(compared)
-    # The accuracy of a reference that was not evaluated by the horizon is unknown; nobody reaches it.
+    # The accuracy of a reference run that was not evaluated by the horizon is unknown: no run reaches it.
     known = {seed: math.inf if goal is None else goal for seed, goal in goals.items()}
     rows = [_target_row(arm, [known[seed] for seed in arm.seed_ids], horizon, has_event) for arm in compared]
     return TargetTable(target, mean_estimate(list(goals.values())), rows)
 
 
 def _has_event(compared: Sequence[Comparison]) -> bool:
-    """Whether the first mass event is before the horizon in every run."""
+    """Whether every run has its first mass event before the horizon."""
     return all(item.event_s is not None for arm in compared for item in arm.measured)
 
 
 def _target_row(arm: Comparison, goals: Sequence[float], horizon: Horizon, has_event: bool) -> TargetRow:
-    """One arm; `goals` are the target's accuracies, by seed."""
+    """The row of one arm; `goals` are the accuracies of the target, one for each seed of the arm."""
     end_s = horizon.horizon_s
     curves = [(item.curve, goal) for item, goal in zip(arm.measured, goals, strict=True)]
     below_s = [curve.time_below_s(goal, end_s) for curve, goal in curves]
@@ -196,9 +204,15 @@ def _target_row(arm: Comparison, goals: Sequence[float], horizon: Horizon, has_e
 
 
 def _saved_s(below_s: Sequence[float], reference_s: Sequence[float], horizon_s: float) -> MedianEstimate:
-    """Undetermined where neither arm ever reaches the target: nothing that was measured tells them apart."""
+    """The median of the time saved: the reference arm's time below the target minus the arm's, seed by seed.
+
+    Undetermined if neither arm reaches the target in any seed: no measurement tells the two apart.
+    """
     if all(time_s == horizon_s for time_s in (*below_s, *reference_s)):
         return median_estimate([UNKNOWN] * len(below_s))
     return median_estimate(
-        [exactly(theirs_s - ours_s) for theirs_s, ours_s in zip(reference_s, below_s, strict=True)]
+        [
+            exactly(reference_time_s - arm_time_s)
+            for reference_time_s, arm_time_s in zip(reference_s, below_s, strict=True)
+        ]
     )

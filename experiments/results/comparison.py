@@ -1,6 +1,7 @@
-"""Our mean and standard deviation over seeds, beside the value that a paper reports.
+"""Our mean and standard deviation over seeds, compared with published values.
 
-The standard deviation is the sample's (n - 1), None for one seed; papers seldom say which theirs is.
+Ours is the sample standard deviation (n - 1), and None for a single seed; papers seldom state which one they
+report.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import Any
 import numpy as np
 
 COMPARED = ("accuracy_omitting_drift", "accuracy_including_drift")
-"""Figures of the summary that a configuration can give published values for, in percent."""
+"""Figures of the summary for which a configuration can give published values, in percent."""
 
 
 def spread(per_seed: Sequence[float | None], scale: float = 1.0) -> dict[str, Any] | None:
-    """`{mean, std, seeds}` of `scale` x each seed's figure; None where a seed has none."""
+    """`{mean, std, seeds}` of `scale` x all seeds' values; None if one has no value, or without seeds."""
     values = [scale * value for value in per_seed if value is not None]
     if len(values) < len(per_seed) or not values:
         return None
@@ -26,9 +27,10 @@ def spread(per_seed: Sequence[float | None], scale: float = 1.0) -> dict[str, An
 def compare(
     per_seed: Sequence[float | None], figure: str, arm: str, report: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """`spread` in percent, with `published` {mean, std} and `difference` (ours minus theirs), None without.
+    """`spread` in percent, with `published` {mean, std} and `difference` (our mean minus the published one).
 
-    `report` is the table of that name of a configuration.
+    Both are None if `report`, the table `[report]` of a configuration, has no published value of this figure
+    and arm. The result is None if `spread` is.
     """
     ours = spread(per_seed, scale=100.0)
     if ours is None:

@@ -1,8 +1,8 @@
-"""Accuracy of a run whose trace knows its concepts: test-then-train, with drift cells and without.
+"""Test-then-train accuracy of a run whose trace records its concepts, with and without drift cells.
 
-A cell is a client at a data step: it is scored on samples of the next step, which its model has not seen. It
-is a drift cell where those are of another concept than what it trained on, so that no method can be prepared
-(the evaluation of FedDrift, section 5). Knows nothing of arms or seeds.
+A cell is one client at one data step: the client is scored on samples of the next step, which its model has
+not seen. It is a drift cell if those samples belong to another concept than the ones the client trained on,
+so that no method can be prepared (the evaluation of FedDrift, section 5). Knows nothing of arms or seeds.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from emulator.storage.runlog import RoundRecord
 
 
 def last_evaluations(records: Sequence[RoundRecord]) -> list[RoundRecord]:
-    """The last evaluated round of each data step, in order: the others of a step do not count."""
+    """The last evaluated round of each data step, in order; earlier evaluations of a step do not count."""
     last = {record.step: record for record in records if record.accuracy is not None}
     return [last[step] for step in sorted(last)]
 
 
 def accuracy_omitting_drift(records: Sequence[RoundRecord]) -> float | None:
-    """The mean over all cells that are no drift cells; None where there is none, or nobody knows."""
+    """The mean accuracy over all cells but drift cells; None if there are none, or concepts are unknown."""
     weighted, cells = [], 0
     for record in last_evaluations(records):
         if record.drift_cells is None or record.scored_clients is None:
@@ -33,7 +33,7 @@ def accuracy_omitting_drift(records: Sequence[RoundRecord]) -> float | None:
 
 
 def accuracy_including_drift(records: Sequence[RoundRecord]) -> float | None:
-    """The mean over all cells; None where the truth is not known, and nothing tells the two figures apart."""
+    """The mean accuracy over all cells; None if concepts are unknown, so that no cell is known to drift."""
     weighted, cells = [], 0
     for record in last_evaluations(records):
         if record.drift_cells is None or record.scored_clients is None or record.accuracy is None:

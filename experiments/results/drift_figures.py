@@ -1,10 +1,12 @@
-"""Figures that need no reference arm, of every finished run: accuracies with and without drift, models sent.
+"""Figures of all finished runs, which need no reference arm: accuracy with and without drift, models sent.
 
-    steps, scored_steps    data steps that the trace has, null where the logs do not say; and those of which
-                           every run has an evaluation, null where no run knows its concepts
-    arms.<arm>             seed_ids, and <figure> {mean, ci95, per_seed} as in the summary
+    steps           number of data steps in the trace; null if no log records concepts
+    scored_steps    number of data steps with an evaluation, of the run that has the fewest; null if no run
+                    records drift cells
+    arms.<arm>      seed_ids, and <figure> {mean, ci95, per_seed} as in the summary
 
-`relative_models_sent` is over the seeds that the reference arm has finished too; null where there are none.
+`relative_models_sent` is over the seeds that the reference arm has also finished; without such a seed its
+mean is null.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from experiments.results.run_directory import FinishedRun
 
 
 def drift_figures(runs: Sequence[FinishedRun], reference_arm: str) -> Finished:
-    """Of all these runs, each with at least one round; arms stand in the order of their first run."""
+    """The figures of `runs`, each of at least one round; arms are in the order of their first runs."""
     arms: dict[str, dict[int, FinishedRun]] = {}
     for run in runs:
         arms.setdefault(run.arm, {})[run.seed] = run
@@ -32,11 +34,11 @@ def drift_figures(runs: Sequence[FinishedRun], reference_arm: str) -> Finished:
     return Finished(
         steps=max(known, default=None),
         scored_steps=min(scored, default=None),
-        arms={arm: _of_arm(by_seed, reference) for arm, by_seed in arms.items()},
+        arms={arm: _arm_figures(by_seed, reference) for arm, by_seed in arms.items()},
     )
 
 
-def _of_arm(by_seed: Mapping[int, FinishedRun], reference: Mapping[int, FinishedRun]) -> ArmFigures:
+def _arm_figures(by_seed: Mapping[int, FinishedRun], reference: Mapping[int, FinishedRun]) -> ArmFigures:
     runs = list(by_seed.values())
     paired = [seed for seed in by_seed if seed in reference]
     figures = {

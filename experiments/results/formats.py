@@ -1,4 +1,4 @@
-"""Numbers for people: units of a fitting size, few digits, an interval in the unit of its mean."""
+"""Numbers as text: in a unit of suitable size, with few digits, an interval in the unit of its mean."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 @dataclass(frozen=True)
 class Scale:
-    """How a number is written: divided by `divisor`, to so many `decimals`, before its `unit`."""
+    """The format of a number: it is divided by `divisor` and rounded to `decimals`; `unit` follows it."""
 
     divisor: float
     unit: str
@@ -26,7 +26,7 @@ class Scale:
     signed: bool = False
 
     def bare(self, value: float) -> str:
-        """Without the unit; never a negative zero."""
+        """`value` as text without the unit; never a negative zero."""
         decimals = _decimals(abs(value / self.divisor)) if self.decimals is None else self.decimals
         rounded = round(value / self.divisor, decimals) + 0.0
         return f"{rounded:{'+' if self.signed else ''},.{decimals}f}"
@@ -40,19 +40,20 @@ PickScale = Callable[[float], Scale]
 
 @dataclass(frozen=True)
 class Cell:
-    """What a table shows of a figure; the interval is empty where there is none."""
+    """The text of a figure in a table; `interval` is empty if it has none."""
 
     figure: str
     interval: str = ""
 
 
 def time_unit(time_s: float) -> tuple[float, str]:
-    """(seconds in it, name) of the largest unit of which `time_s` is at least two."""
+    """(seconds per unit, name) of the largest unit of which `time_s` is at least two; seconds if none."""
     return next((unit for unit in TIME_UNITS if time_s >= 2 * unit[0]), TIME_UNITS[-1])
 
 
 def time_scale(time_s: float) -> Scale:
-    """
+    """The scale of times up to `time_s`.
+
     >>> time_scale(5.25)(5.25), time_scale(9_000)(9_000)
     ('5.25 s', '2.50 h')
     """
@@ -61,7 +62,8 @@ def time_scale(time_s: float) -> Scale:
 
 
 def bytes_scale(count: float) -> Scale:
-    """
+    """The scale of amounts of data up to `count` bytes.
+
     >>> bytes_scale(0)(0), bytes_scale(1_234_567_890)(1_234_567_890)
     ('0 B', '1.23 GB')
     """
@@ -70,7 +72,8 @@ def bytes_scale(count: float) -> Scale:
 
 
 def signed_time_scale(time_s: float) -> Scale:
-    """
+    """As `time_scale`, with a sign.
+
     >>> signed_time_scale(9_000)(-9_000)
     '-2.50 h'
     """
@@ -78,7 +81,8 @@ def signed_time_scale(time_s: float) -> Scale:
 
 
 def percent_scale(fraction: float) -> Scale:
-    """
+    """The scale of fractions, such as accuracies, in percent.
+
     >>> percent_scale(0.71337)(0.71337)
     '71.3 %'
     """
@@ -86,7 +90,8 @@ def percent_scale(fraction: float) -> Scale:
 
 
 def points_scale(points: float) -> Scale:
-    """
+    """The scale of differences in percentage points, with a sign.
+
     >>> points_scale(8.94)(8.94), points_scale(8.94)(-0.04)
     ('+8.9 pp', '+0.0 pp')
     """
@@ -94,7 +99,8 @@ def points_scale(points: float) -> Scale:
 
 
 def factor_scale(ratio: float) -> Scale:
-    """
+    """The scale of ratios.
+
     >>> factor_scale(2.1)(2.1), factor_scale(12.4)(12.4)
     ('2.10x', '12.4x')
     """
@@ -102,7 +108,8 @@ def factor_scale(ratio: float) -> Scale:
 
 
 def count_scale(count: float) -> Scale:
-    """
+    """The scale of counts: one decimal if `count` is below 100, none above.
+
     >>> count_scale(2.6)(2.6), count_scale(1234)(1234)
     ('2.6', '1,234')
     """
@@ -110,7 +117,7 @@ def count_scale(count: float) -> Scale:
 
 
 def show_estimate(estimate: Estimate, scale: Scale) -> Cell:
-    """A mean and its interval; under three seeds, a dot for each seed's own value.
+    """A mean and its interval; for two seeds, the value of each after a dot instead of the interval.
 
     >>> show_estimate(Estimate(9_000, (7_200, 10_800), [9_000] * 3), time_scale(9_000))
     Cell(figure='2.50 h', interval='[2.00, 3.00]')
@@ -126,7 +133,7 @@ def show_estimate(estimate: Estimate, scale: Scale) -> Cell:
 
 
 def show_median(estimate: MedianEstimate, scale: Scale) -> Cell:
-    """A median, exact or as bounds, and its interval; under three seeds, a dot for each seed's own value.
+    """A median, exact or as bounds, and its interval; for two seeds, the value of each after a dot instead.
 
     >>> from experiments.results.medians import median_estimate
     >>> show_median(median_estimate([Bounds(2.0, math.inf)] * 3), factor_scale(2.0))
@@ -144,7 +151,8 @@ def show_median(estimate: MedianEstimate, scale: Scale) -> Cell:
 
 
 def show_bounds(bounds: Bounds, scale: Scale) -> str:
-    """
+    """Bounds as text: the number itself if it is known, and otherwise ">=", "<=", a range or "undetermined".
+
     >>> [show_bounds(Bounds(*b), factor_scale(1)) for b in ((2, 2), (2, math.inf), (0, 2), (0.5, 2))]
     ['2.00x', '>= 2.00x', '<= 2.00x', '0.50-2.00x']
     """
@@ -161,7 +169,7 @@ def show_bounds(bounds: Bounds, scale: Scale) -> str:
 
 
 def largest(estimate: Estimate | MedianEstimate) -> float:
-    """The number that the unit of a column must suit; 0 where there is none."""
+    """The largest finite absolute value of an estimate, by which a column picks its unit; 0 if none."""
     numbers = (
         [estimate.mean or 0.0]
         if isinstance(estimate, Estimate)
@@ -175,11 +183,11 @@ def _interval(low: float, high: float, scale: Scale) -> str:
 
 
 def _dots(values: Sequence[str]) -> str:
-    """The values of few seeds; a single one is the figure itself."""
+    """The values of two seeds, a dot before each; empty for one seed, whose value is the figure itself."""
     return " ".join(f"· {value}" for value in values) if len(values) > 1 else ""
 
 
 def _decimals(value: float) -> int:
-    """As many as make three significant digits, two at most: of what is left after rounding to these."""
+    """The number of decimals that shows three significant digits of `value`, after rounding; at most two."""
     rounded = float(f"{value:.3g}")
     return 0 if rounded >= 100 or rounded == 0 else 1 if rounded >= 10 else 2

@@ -1,7 +1,7 @@
 """The stretch of virtual time over which all runs of an experiment are compared.
 
-It ends at the horizon: `report.horizon_s`, or where the first run ends if that is earlier. It starts at the
-first instant by which every run has been evaluated. So no figure depends on how long a run went on.
+It ends at the horizon: `report.horizon_s`, or the end of the run that ends first if that is earlier. It
+starts at the first instant by which every run has been evaluated. So no figure depends on how long a run is.
 """
 
 from __future__ import annotations
@@ -18,35 +18,37 @@ from experiments.results.run_directory import FinishedRun
 from experiments.results.time_to_accuracy import AccuracyCurve
 
 SHORTEST_SHARE = 0.9
-"""Of the longest run: a horizon before that leaves out much that was run."""
+"""Share of the longest run: a horizon before it is reported, as it leaves out much of what was run."""
 
 MOST_STEP_SPREAD = 0.1
-"""Of the most data steps an arm reaches: beyond that, arms were compared on different data."""
+"""Share of the most data steps reached by an arm: arms further apart were compared on different data."""
 
 FEWEST_INTERVALS = 50
-"""Evaluations further apart than the horizon over this make times coarse."""
+"""Evaluations further apart than the horizon divided by this are reported, as they make times coarse."""
 
 
 @dataclass(frozen=True)
 class Horizon:
-    """From `start_s` to `horizon_s`; both are instants of virtual time, and of every run alike."""
+    """The stretch from `start_s` to `horizon_s`, instants of virtual time that are the same for all runs."""
 
     start_s: float  # the latest first evaluation of any run
     horizon_s: float
-    asked_s: float | None  # report.horizon_s
-    set_by: tuple[str, int] | None  # (arm, seed) of the run that ended first, where that is the horizon
+    asked_s: float | None  # report.horizon_s, if it is set
+    set_by: tuple[str, int] | None  # (arm, seed) of the run that ended first, if that is the horizon
     longest_s: float  # the latest last evaluation of any run
-    event_rounds: tuple[int, ...]  # of the trace's mass events, in order
-    steps: dict[str, float]  # data steps that an arm has reached by the horizon: the median over its seeds
-    widest_gap_s: float  # between two evaluations of a run by the horizon
+    event_rounds: tuple[int, ...]  # rounds of the mass events in the trace, ascending
+    steps: dict[str, float]  # by arm, data steps reached by the horizon: median over seeds
+    widest_gap_s: float  # longest time between two evaluations of a run up to the horizon
 
     def event_s(self, run: FinishedRun) -> float | None:
-        """When the round of the first mass event opened in this run; None where it did not before the
-        horizon, or there is none."""
+        """When the round of the first mass event opened in this run.
+
+        None if there is no mass event, or none before the horizon.
+        """
         return next(iter(self.events_s(run)), None)
 
     def events_s(self, run: FinishedRun) -> list[float]:
-        """When the rounds of mass events opened in this run, before the horizon."""
+        """When the rounds of mass events opened in this run, as far as they did before the horizon."""
         return [
             record.opened_s
             for record in run.records
@@ -59,12 +61,12 @@ class Horizon:
 
     @property
     def is_of_different_data(self) -> bool:
-        """Whether the data steps that arms have reached differ by more than a tenth."""
+        """Whether the data steps that arms have reached differ by more than a tenth of the most reached."""
         most = max(self.steps.values())
         return most - min(self.steps.values()) > MOST_STEP_SPREAD * most
 
     def warnings(self) -> list[str]:
-        """What a reader of the figures must know about the horizon."""
+        """What a reader of the figures must know about the horizon, a sentence without a full stop each."""
         warnings = []
         if self.asked_s is not None and self.horizon_s < self.asked_s:
             missing = _time(self.asked_s - self.horizon_s)
@@ -92,7 +94,7 @@ class Horizon:
         return warnings
 
     def ended_first(self) -> str:
-        """Which run ended first, in words."""
+        """Which run set the horizon because it ended first, in words; empty if report.horizon_s set it."""
         return "" if self.set_by is None else f"{self.set_by[0]}, seed {self.set_by[1]}, ended there"
 
     def as_json(self) -> dict[str, object]:
@@ -108,7 +110,10 @@ def common_horizon(
     asked_s: float | None = None,
     event_rounds: Sequence[int] = (),
 ) -> Horizon:
-    """The horizon of these runs, at least one, and their curves in the same order."""
+    """The horizon of `runs`, at least one, with their curves in the same order.
+
+    `asked_s` is `report.horizon_s`, if it is set; `event_rounds` are the rounds of mass events, ascending.
+    """
     ends = [float(curve.times_s[-1]) for curve in curves]
     first = int(np.argmin(ends))
     is_as_configured = asked_s is not None and asked_s <= ends[first]
@@ -130,7 +135,7 @@ def common_horizon(
 
 
 def event_rounds(experiment: Mapping[str, Any]) -> list[int]:
-    """The rounds of a configuration's mass events, in order; `experiment` may be anybody's."""
+    """The rounds of the mass events of a configuration, ascending; what is malformed in it is skipped."""
     trace = experiment.get("trace")
     drift = trace.get("drift") if isinstance(trace, Mapping) else None
     events = drift.get("events") if isinstance(drift, Mapping) else None
@@ -143,7 +148,7 @@ def event_rounds(experiment: Mapping[str, Any]) -> list[int]:
 
 
 def _widest_gap_s(curve: AccuracyCurve, horizon_s: float) -> float:
-    """Of the evaluations from before the horizon to the first that is not."""
+    """The longest time between evaluations, up to the first one at or after the horizon."""
     count = int(np.searchsorted(curve.times_s, horizon_s, side="left")) + 1
     return float(np.max(np.diff(curve.times_s[:count]), initial=0.0))
 

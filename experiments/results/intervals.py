@@ -1,6 +1,6 @@
 """Means with 95 % intervals over seeds: Student's t, on differences and on log ratios.
 
-Not a bootstrap: at 3 to 5 seeds its intervals cover 70 to 85 %; a test simulates what ours cover.
+Not a bootstrap, whose intervals cover only 70 to 85 % at 3 to 5 seeds. A test simulates the coverage of ours.
 """
 
 from __future__ import annotations
@@ -12,37 +12,40 @@ from dataclasses import dataclass
 import numpy as np
 
 FEWEST_SEEDS = 3
-"""Under three seeds there is no interval: two values say next to nothing of their spread."""
+"""With fewer seeds there is no interval: two values tell next to nothing about the spread."""
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure of an arm. `ci95` is None under three seeds; `mean` too where a seed has no value."""
+    """A figure of an arm; `ci95` is None under three seeds, `mean` and `ci95` are if a seed has no value."""
 
     mean: float | None
     ci95: Interval | None
     per_seed: list[float | None]
 
     def as_json(self) -> dict[str, object]:
-        """As `summary.json` has it."""
+        """The entry in `summary.json`."""
         return {"mean": self.mean, "ci95": _listed(self.ci95), "per_seed": self.per_seed}
 
 
 @dataclass(frozen=True)
 class Gain(Estimate):
-    """A difference from the reference arm, one of several. In 95 % of all experiments, every `ci95_joint`
-    encloses its true difference (Bonferroni)."""
+    """A difference from the reference arm, one of several comparisons.
+
+    In 95 % of all experiments, each `ci95_joint` contains its true difference (Bonferroni).
+    """
 
     ci95_joint: Interval | None
 
     def as_json(self) -> dict[str, object]:
+        """The entry in `summary.json`, with the joint interval."""
         return {**super().as_json(), "ci95_joint": _listed(self.ci95_joint)}
 
 
 def mean_estimate(per_seed: Sequence[float | None]) -> Estimate:
-    """mean +- t(0.975, n - 1) * std / sqrt(n), with the sample's standard deviation (n - 1)."""
+    """Mean +- t(0.975, n - 1) * std / sqrt(n), with the sample standard deviation (n - 1)."""
     values = [value for value in per_seed if value is not None]
     if len(values) < len(per_seed) or not values:
         return Estimate(None, None, list(per_seed))
@@ -50,7 +53,7 @@ def mean_estimate(per_seed: Sequence[float | None]) -> Estimate:
 
 
 def amount_estimate(per_seed: Sequence[float | None]) -> Estimate:
-    """As `mean_estimate`, of what cannot be below 0, such as a time: neither can the interval."""
+    """As `mean_estimate`, for values that cannot be below 0, such as times; nor can the interval."""
     estimate = mean_estimate(per_seed)
     if estimate.ci95 is None:
         return estimate
@@ -59,7 +62,7 @@ def amount_estimate(per_seed: Sequence[float | None]) -> Estimate:
 
 
 def share_estimate(per_seed: Sequence[float | None]) -> Estimate:
-    """As `amount_estimate`, of what cannot be above 1 either, such as an accuracy."""
+    """As `amount_estimate`, for values that cannot be above 1 either, such as accuracies."""
     estimate = amount_estimate(per_seed)
     if estimate.ci95 is None:
         return estimate
@@ -74,7 +77,10 @@ def gain_estimate(
     scale: float = 1.0,
     comparisons: int = 1,
 ) -> Gain:
-    """The mean of `scale` x (value - reference), paired by position, as one of so many `comparisons`."""
+    """The mean of `scale` x (value - reference), paired by position.
+
+    `comparisons` is the number of comparisons that hold jointly at the level of `ci95_joint`.
+    """
     gains = [
         None if value is None or base is None else scale * (value - base)
         for value, base in zip(values, reference, strict=True)
@@ -86,9 +92,9 @@ def gain_estimate(
 
 
 def ratio_estimate(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
-    """The geometric mean of the ratios, paired by position: the t interval of their logarithms, raised back.
+    """The geometric mean of the ratios, paired by position, with the t interval of their logarithms.
 
-    A pair that is not of positive numbers has no ratio, and the estimate then no mean.
+    A pair has no ratio unless both numbers are positive; the estimate then has no mean.
     """
     ratios = [
         above / below if above > 0 and below > 0 else None
@@ -101,10 +107,10 @@ def ratio_estimate(numerators: Sequence[float], denominators: Sequence[float]) -
 
 
 def _t_interval(values: Sequence[float], quantile: float) -> Interval | None:
-    """mean +- t(quantile, n - 1) * std / sqrt(n); None under three values."""
+    """Mean +- t(quantile, n - 1) * std / sqrt(n); None with under three values."""
     if len(values) < FEWEST_SEEDS:
         return None
-    # Imported late, and from scipy.special: scipy.stats takes most of a second for the same quantile.
+    # Imported late, and from scipy.special: scipy.stats, with the same quantile, takes most of a second.
     from scipy.special import stdtrit
 
     mean = float(np.mean(values))

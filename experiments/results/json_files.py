@@ -1,6 +1,7 @@
-"""The JSON files of a run directory as types: what they must hold, so that nothing that uses it asks again.
+"""The JSON files of a run directory as types, validated on reading so that their users need no checks.
 
-A run directory may come from somebody else, or from an earlier version: keys that came later have defaults.
+A run directory may come from somebody else or from an earlier version: keys that were added later have
+defaults.
 """
 
 from __future__ import annotations
@@ -29,15 +30,17 @@ from emulator.storage.bounded import read_json
 T = TypeVar("T")
 
 PORTION = 100
-"""Items of a table that are validated together."""
+"""Number of items of a table that are validated together."""
 
 MOST_TEXT_LETTERS = 255
-"""Of the name of a host or of its instructions."""
+"""Most letters of the name of a host or of its CPU capability."""
 
 
 def _in_portions(table: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    """`table`, of which the first portion that breaks a rule ends the check: pydantic makes half a kilobyte
-    of each error, and has no other way to stop at the first of a table."""
+    """`table`, validated in portions, of which the first with an error ends the validation.
+
+    Pydantic makes half a kilobyte of each error, and has no other way to stop at the first error of a table.
+    """
     if not isinstance(table, dict) or not table:
         return validate(table)
     items = iter(table.items())
@@ -49,7 +52,7 @@ def _in_portions(table: Any, validate: ValidatorFunctionWrapHandler) -> Any:
 
 def _refuse_unprintable(text: str) -> str:
     if not text.isprintable():
-        raise ValueError("must be a text that can be printed")
+        raise ValueError("must be a text of printable characters")
     return text
 
 
@@ -64,18 +67,18 @@ Text = Annotated[str, Field(max_length=MOST_TEXT_LETTERS), AfterValidator(_refus
 Count = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0)]
 NotMeasured = Annotated[Amount | None, BeforeValidator(_refuse_null)]
-"""None where the key is left out."""
+"""None if the key is left out."""
 
 
 class JsonTable(BaseModel):
-    """Base of these files, and of tables in them: frozen, no unknown keys, no value of another type."""
+    """Base of these files and their tables: frozen, without unknown keys or values of another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_key(cls, values: object) -> object:
-        """The first: by itself, pydantic collects them all."""
+        """Refuse the first unknown key; by default, pydantic collects all of them."""
         for key in values if isinstance(values, dict) and cls.model_config["extra"] == "forbid" else ():
             if key not in cls.model_fields:
                 raise ValueError(f"unknown key {reprlib.repr(key)}; choices: {', '.join(cls.model_fields)}")
@@ -83,7 +86,7 @@ class JsonTable(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """What the file holds; DataFileError names the file, the key and the rule that is broken."""
+        """The content of the file; DataFileError names the file, the key and the rule that is broken."""
         try:
             content = read_json(path)
         except (OSError, ValueError) as error:
@@ -97,7 +100,7 @@ class JsonTable(BaseModel):
 
 
 def _first_problem(error: ValidationError) -> str:
-    """`key.path = value: rule` of the first thing that is wrong."""
+    """`key.path = value: rule` for the first error."""
     problem = error.errors(include_url=False)[0]
     key, value = ".".join(map(str, problem["loc"])), problem["input"]
     shown = f" = {reprlib.repr(value)}" if isinstance(value, str | int | float) else ""
@@ -114,7 +117,7 @@ class Identity(JsonTable):
 
 
 class Manifest(JsonTable):
-    """`manifest.json`: what the runs of a directory are made with, and of which files and worlds."""
+    """`manifest.json`: the versions, machine, files and worlds that the runs of a directory are made with."""
 
     versions: Table[str] = {}
     later_versions: Annotated[list[Table[str]], Field(min_length=1), FailFast()] = []
@@ -123,21 +126,24 @@ class Manifest(JsonTable):
     availability: Table[int] = {}
     random_streams: str = ""
     sha256: Table[Table[str]] = {}
-    """By seed and by part of its world."""
+    """Hashes by seed and by part of its world."""
     files: Table[Identity] = {}
-    """By their path in the configuration."""
+    """Files by their path in the configuration."""
 
     @model_validator(mode="before")
     @classmethod
     def _forget_retired_keys(cls, values: object) -> object:
-        """What earlier versions wrote, and nothing reads any more."""
+        """Drop keys that earlier versions wrote and that nothing reads any more."""
         if not isinstance(values, dict):
             return values
         return {key: value for key, value in values.items() if key not in ("model_factor", "trace_sha256")}
 
 
 class Timing(JsonTable):
-    """`timing.json`: what a run took on a wall clock, and where. What is left out never happened."""
+    """`timing.json`: times and memory of a run, and where it ran.
+
+    Times and counts that are left out are 0; `cpu_s` and `peak_memory_bytes`, if left out, were not measured.
+    """
 
     host: Text = ""
     cpu_capability: Text = ""
@@ -155,7 +161,7 @@ class Timing(JsonTable):
 
 
 class Figure(JsonTable):
-    """An `experiments.results.intervals.Estimate` as it is written."""
+    """An `experiments.results.intervals.Estimate` as `summary.json` has it."""
 
     mean: float | None
     ci95: Annotated[list[float], Field(min_length=2, max_length=2)] | None
@@ -163,7 +169,7 @@ class Figure(JsonTable):
 
 
 class ArmFigures(JsonTable):
-    """What the finished runs of an arm come to, in the order of `seed_ids`, which came later."""
+    """Figures of the finished runs of an arm, in the order of `seed_ids`, a key that was added later."""
 
     seed_ids: Annotated[list[int], FailFast()] = []
     accuracy_omitting_drift: Figure
@@ -172,12 +178,13 @@ class ArmFigures(JsonTable):
     relative_models_sent: Figure
 
     def __getitem__(self, figure: str) -> Figure:
+        """The figure of that name."""
         estimate: Figure = getattr(self, figure)
         return estimate
 
 
 class Finished(JsonTable):
-    """`finished` of `summary.json`: figures that need no reference arm, see drift_figures.py."""
+    """`finished` of `summary.json`: figures that need no reference arm (drift_figures.py)."""
 
     steps: int | None
     scored_steps: int | None

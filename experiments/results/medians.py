@@ -1,8 +1,8 @@
-"""Medians over seeds of figures that may be known only as bounds, with intervals of order statistics.
+"""Medians over seeds of censored figures, known only as bounds, with intervals of order statistics.
 
-Times to a target are often censored: the time of a run that does not hold it is after the horizon, that of
-one that holds it from its first evaluation is before that. There is no mean or t interval of such times, but
-there are medians and order statistics, with `Bounds` in the place of numbers.
+Times to a target are often censored: if a run does not hold the target, its time is after the horizon; if
+it holds the target from its first evaluation, its time is before that evaluation. Such times have no mean and
+no t interval, but they have medians and order statistics, with `Bounds` in place of numbers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ Status = Literal["=", ">=", "<=", "range", "undetermined"]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is known of a number: it lies in [low, high]."""
+    """A number that is known to lie in [low, high]."""
 
     low: float
     high: float
 
     @property
     def status(self) -> Status:
-        """
+        """How well the number is known.
+
         >>> Bounds(2, 2).status, Bounds(2, math.inf).status, Bounds(0, 2).status, Bounds(0, math.inf).status
         ('=', '>=', '<=', 'undetermined')
         """
@@ -38,7 +39,7 @@ class Bounds:
         return "range" if self.low > 0 else "<="
 
     def as_json(self) -> dict[str, object]:
-        """As `summary.json` has it; an infinite bound is null."""
+        """The entry in `summary.json`; an infinite bound is null."""
         return {"low": _finite(self.low), "high": _finite(self.high), "status": self.status}
 
 
@@ -46,11 +47,12 @@ UNKNOWN = Bounds(-math.inf, math.inf)
 
 
 def exactly(value: float) -> Bounds:
+    """Bounds of a number that is known."""
     return Bounds(value, value)
 
 
 def ratio(numerator: Bounds, denominator: Bounds) -> Bounds:
-    """Bounds of a ratio of two amounts, where x / inf = 0 and x / 0 = inf.
+    """Bounds of the ratio of two amounts, with x / inf = 0 and x / 0 = inf.
 
     >>> ratio(Bounds(40, math.inf), exactly(20))
     Bounds(low=2.0, high=inf)
@@ -61,7 +63,7 @@ def ratio(numerator: Bounds, denominator: Bounds) -> Bounds:
 
 @dataclass(frozen=True)
 class MedianEstimate:
-    """The median over seeds, its interval and the level of that, which are None under three seeds."""
+    """The median over seeds, its interval and the interval's level; both None with under three seeds."""
 
     median: Bounds
     interval: Bounds | None
@@ -69,7 +71,7 @@ class MedianEstimate:
     per_seed: list[Bounds]
 
     def as_json(self) -> dict[str, object]:
-        """As `summary.json` has it."""
+        """The entry in `summary.json`."""
         interval = (
             None if self.interval is None else [_finite(self.interval.low), _finite(self.interval.high)]
         )
@@ -82,12 +84,12 @@ class MedianEstimate:
 
 
 def median_estimate(per_seed: Sequence[Bounds], *, geometric: bool = False) -> MedianEstimate:
-    """The median of the lows and that of the highs, n at least 1.
+    """The median of `per_seed`, n >= 1 bounds: the median of the lows and that of the highs.
 
-    Of an even number it is the mean of the middle two, `geometric` for ratios.
+    For an even n, a median is the mean of the middle two, the geometric mean if `geometric` (for ratios).
 
-    The interval goes from the k-th smallest low to the k-th largest high: it misses the median of the
-    population in at most 2 P(Bin(n, 1/2) < k) of all samples, whatever the distribution.
+    The interval goes from the k-th smallest low to the k-th largest high. For any distribution, it misses the
+    median of the population in at most 2 P(Bin(n, 1/2) < k) of all samples.
     """
     lows, highs = sorted(bounds.low for bounds in per_seed), sorted(bounds.high for bounds in per_seed)
     median = Bounds(_middle(lows, geometric), _middle(highs, geometric))
@@ -99,15 +101,15 @@ def median_estimate(per_seed: Sequence[Bounds], *, geometric: bool = False) -> M
 
 @functools.cache
 def rank_and_level(count: int) -> tuple[int, float]:
-    """(k, level): the k-th smallest and the k-th largest of `count` values enclose the median at that level.
+    """(k, level): the k-th smallest and k-th largest of `count` values enclose the median at that level.
 
-    k is the largest of which the level is at least 95 %, and else 1.
+    k is the largest number whose level is at least 95 %, or 1 if there is none.
 
     >>> rank_and_level(5), rank_and_level(6), rank_and_level(10)[0]
     ((1, 0.9375), (1, 0.96875), 2)
     """
-    rank, ways = 1, 1  # of all 2^count samples, those with fewer than `rank` values below the median
-    chosen = count  # those with exactly `rank`
+    rank, ways = 1, 1  # `ways`: of all 2^count samples, those with fewer than `rank` values below the median
+    chosen = count  # samples with exactly `rank` values below it
     while 40 * (ways + chosen) <= 2**count:  # 2 P(Bin < rank + 1) <= 0.05
         rank, ways = rank + 1, ways + chosen
         chosen = chosen * (count - rank + 1) // rank
@@ -122,7 +124,8 @@ def _middle(ordered: Sequence[float], geometric: bool) -> float:
 
 
 def _quotient(numerator: float, denominator: float) -> float:
-    """
+    """The quotient, with x / inf = 0 and x / 0 = inf.
+
     >>> _quotient(2.0, math.inf), _quotient(2.0, 0.0), _quotient(math.inf, 0.0)
     (0.0, inf, inf)
     """

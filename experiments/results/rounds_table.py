@@ -1,4 +1,4 @@
-"""`rounds.parquet`: the rounds of all finished runs as one table, for whoever wants to plot by themselves."""
+"""`rounds.parquet`: the rounds of all finished runs as one table, for plots of one's own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TRIGGER = {
     "clusters": pa.int64(),
     "fired": pa.bool_(),
 }
-"""The fields of `RoundRecord.trigger`: null where it was not asked."""
+"""The fields of `RoundRecord.trigger`; null in rounds in which it was not evaluated."""
 
 COUNTS = {
     "participants": "participants",
@@ -57,12 +57,15 @@ COUNTS = {
     "rejected": "rejected",
     "clusters": "clusters",
 }
-"""Columns, after `num_`, and the lists of RoundRecord whose lengths they have."""
+"""Names of columns, without their `num_`, and the lists of RoundRecord whose lengths they hold."""
 
 
 def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
-    """A row per run and round: arm, seed, the scalars of RoundRecord, `trigger_` for what its trigger
-    compared, its silhouettes by k, and `num_` for each of its lists."""
+    """A row per run and round, in the order of `runs`.
+
+    Columns: arm, seed, the scalars of RoundRecord, `trigger_<field>` for the values that its trigger
+    compared, its silhouettes by k, and `num_<list>` for the lengths of its lists.
+    """
     rows: list[tuple[FinishedRun, RoundRecord]] = [(run, record) for run in runs for record in run.records]
     columns: dict[str, pa.Array[Any]] = {
         "arm": pa.array([run.arm for run, _ in rows], pa.string()),
@@ -87,7 +90,7 @@ def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
 
 
 def write_rounds_table(path: Path, runs: Sequence[FinishedRun]) -> None:
-    """Write `rounds_table(runs)` to `path`, whole or not at all."""
+    """Write `rounds_table(runs)` to `path`, atomically."""
     buffer = pa.BufferOutputStream()
     pq.write_table(rounds_table(runs), buffer)
     write_durably(path, buffer.getvalue().to_pybytes())

@@ -1,19 +1,21 @@
 """`table.json`: one table over the experiments of a folder of run directories.
 
     version, name
-    experiments    a list of {name, report, finished, failed, planned, steps, scored_steps}: the
-                   configuration's name, or the run directory's folder where two are of one name; its
-                   report.html, relative to the table, null while it has none; how many runs are finished and
-                   how many failed, of how many; the data steps of its trace, and of how many there is an
-                   evaluation (null where nobody knows)
-    arms           their names, in the order of the first experiment that has them
+    experiments    a list of {name, report, finished, failed, planned, steps, scored_steps}
+        name                the name in the configuration; if two are the same, the name of the folder
+        report              its report.html, relative to the table; null while there is none
+        finished, failed, planned
+                            numbers of runs
+        steps, scored_steps the data steps of its trace, and the number of those with an evaluation; null if
+                            unknown
+    arms           names of arms, in the order of the first experiment that has them
     figures.<figure>.<arm>.<experiment>
-                   {mean, std, seeds} over seeds; no entry where nothing was measured
+                   {mean, std, seeds} over seeds; no entry if nothing was measured
 
 The figures are `accuracy_omitting_drift` and `accuracy_including_drift`, in percent, with `published`
-{mean, std} and `difference` (both null where no value is published); `models_sent`, a count of whole models,
-and `relative_models_sent`, against the reference arm. All of it is read from the summaries; version 2 added
-`failed`, `steps` and `scored_steps`.
+{mean, std} and `difference` (both null if no value is published); `models_sent`, a count of whole models,
+and `relative_models_sent`, relative to the reference arm. All figures are read from the summaries; version 2
+added `failed`, `steps` and `scored_steps`.
 """
 
 from __future__ import annotations
@@ -41,8 +43,11 @@ Table = dict[str, Any]
 
 
 def run_directories(folder: Path) -> list[RunDirectory]:
-    """The run directories right under `folder`, by name; none where it has none, or is one itself.
-    ForeignFileError for a link to one."""
+    """The run directories directly under `folder`, sorted by name.
+
+    Empty if `folder` does not exist or is a run directory itself. Raises ForeignFileError for a link to a run
+    directory.
+    """
     if not folder.is_dir() or RunDirectory(folder).experiment_path.is_file():
         return []
     names = [path.name for path in sorted(folder.iterdir()) if RunDirectory(path).experiment_path.is_file()]
@@ -50,7 +55,7 @@ def run_directories(folder: Path) -> list[RunDirectory]:
 
 
 def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
-    """The table over these run directories, by folder; one without a finished run has no figures in it."""
+    """The table over these run directories, sorted by folder; one without a finished run has no figures."""
     experiments = []
     arms: dict[str, None] = {}
     figures: dict[str, dict[str, dict[str, Any]]] = {figure: {} for figure in (*COMPARED, *COUNTED)}
@@ -90,7 +95,7 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
 
 
 def how_many_runs(directory: RunDirectory) -> dict[str, int]:
-    """How many runs are `finished` and `failed`, of how many `planned`."""
+    """The numbers of runs that are `finished`, `failed` and `planned`."""
     seeds = directory.seeds()
     pairs = [(arm, seed) for arm in directory.arms() for seed in seeds]
     done = [directory.is_done(arm, seed) for arm, seed in pairs]
@@ -103,7 +108,7 @@ def how_many_runs(directory: RunDirectory) -> dict[str, int]:
 
 
 def recorded_name(folder: Path) -> str:
-    """What the table in `folder` is headed by; the folder's own name where there is none."""
+    """The name of the table in `folder`; the name of the folder if it has no readable table."""
     try:
         return str(read_json(path_below(folder, "table.json"))["name"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -111,11 +116,11 @@ def recorded_name(folder: Path) -> str:
 
 
 def write_table(folder: Path, directories: Sequence[RunDirectory], name: str) -> Table:
-    """Write `table.json` and `table.html`, headed by `name`, into `folder`, which the directories lie in."""
+    """Write `table.json` and `table.html`, headed by `name`, into `folder`, the parent of the directories."""
     from experiments.results.report.table_page import render_table
 
     if not directories:
-        raise InputError(f"{folder}: holds no run directory to make a table of")
+        raise InputError(f"{folder}: holds no run directory, so there is no table to make")
     json_path, page_path = path_below(folder, "table.json"), path_below(folder, "table.html")
     table = build_table(name, directories)
     write_durably(json_path, json.dumps(table, allow_nan=False, indent=2) + "\n")
@@ -124,7 +129,7 @@ def write_table(folder: Path, directories: Sequence[RunDirectory], name: str) ->
 
 
 def _columns(directories: Sequence[RunDirectory]) -> list[str]:
-    """What each is called: by its configuration, or by its folder where two are of one name."""
+    """The names of their configurations; the names of their folders if two configurations share a name."""
     names = [str(directory.experiment()["name"]) for directory in directories]
     return names if len(set(names)) == len(names) else [directory.path.name for directory in directories]
 
@@ -132,7 +137,7 @@ def _columns(directories: Sequence[RunDirectory]) -> list[str]:
 def _refuse_other_version(version: int) -> int:
     if version != SUMMARY_VERSION:
         raise ValueError(
-            f"is a summary of version {version}, not {SUMMARY_VERSION}; driftscale report makes it again"
+            f"is a summary of version {version}, not {SUMMARY_VERSION}; driftscale report writes it anew"
         )
     return version
 
@@ -141,13 +146,13 @@ NOTHING_FINISHED = Finished(steps=None, scored_steps=None, arms={})
 
 
 class _RecordedSummary(JsonTable, extra="ignore"):
-    """What a table is made of."""
+    """The part of a summary that a table uses."""
 
     version: Annotated[int, AfterValidator(_refuse_other_version)]
     finished: Finished
 
 
 def _finished(directory: RunDirectory) -> Finished:
-    """`finished` of the summary; that of no arm where there is none, since nothing has finished."""
+    """`finished` of the summary; without arms if there is no summary, as no run has finished."""
     path = directory.summary_path
     return _RecordedSummary.read(path).finished if path.is_file() else NOTHING_FINISHED

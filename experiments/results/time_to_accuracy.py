@@ -1,6 +1,6 @@
-"""What one run's accuracy comes to by a horizon of virtual time, with a target accuracy and without.
+"""Accuracy and time-to-accuracy of one run up to a horizon of virtual time.
 
-Owns the definitions; knows nothing of files, arms or intervals. Nothing after the horizon counts.
+Defines these figures; knows nothing of files, arms or intervals. Nothing after the horizon counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from experiments.results.run_directory import FinishedRun
 
 
 def smooth(accuracy: Floats, window: int) -> Floats:
-    """(n,) the mean of the last `window` evaluations up to each one; of all there are, at the start.
+    """(n,) at each evaluation, the mean of the last `window` ones up to it, or of all if they are fewer.
 
     >>> smooth(np.array([0.0, 1.0, 0.5, 0.0]), window=2).tolist()
     [0.0, 0.5, 0.75, 0.25]
@@ -25,15 +25,15 @@ def smooth(accuracy: Floats, window: int) -> Floats:
     if window < 1:
         raise ValueError(f"window ({window}) must be at least 1")
     spans = (accuracy[max(0, end - window) : end] for end in range(1, len(accuracy) + 1))
-    # fsum, not a running sum: equal evaluations give equal means wherever in the run they stand.
+    # fsum, not a running sum: equal evaluations must give equal means anywhere in the run.
     return np.array([math.fsum(span) / len(span) for span in spans])
 
 
 @dataclass(frozen=True)
 class AccuracyCurve:
-    """The evaluations of a run, in order: arrays of shape (n_evaluations,), n at least 1.
+    """The evaluations of a run, in order of time: arrays of shape (n_evaluations,), of at least one.
 
-    Between two evaluations the accuracy is the earlier one's; before the first it is unknown.
+    Between two evaluations, the accuracy is that of the earlier one; before the first, it is unknown.
     """
 
     times_s: Floats
@@ -43,8 +43,8 @@ class AccuracyCurve:
     def mean_accuracy(self, from_s: float, horizon_s: float) -> float | None:
         """The accuracy averaged over virtual time, from `from_s` to the horizon.
 
-        It equals the share of that time at or above a target, averaged over all targets from 0 to 1. None
-        where that time is empty, or starts before the first evaluation.
+        It equals the share of that time at or above a target, averaged over all targets from 0 to 1. None if
+        that time is empty or starts before the first evaluation.
         """
         if not self.times_s[0] <= from_s < horizon_s:
             return None
@@ -52,35 +52,39 @@ class AccuracyCurve:
         return math.fsum(durations_s * self.accuracy) / (horizon_s - from_s)
 
     def time_below_s(self, target: float, horizon_s: float, from_s: float = 0.0) -> float:
-        """The time from `from_s` to the horizon that is not at or above `target`; nor is it known to be
-        before the first evaluation. Exactly all of it where no evaluation by the horizon is."""
+        """The time from `from_s` to the horizon in which the accuracy is not at or above `target`.
+
+        The time before the first evaluation counts as below. If no evaluation by the horizon is at or above
+        `target`, the result is exactly `horizon_s - from_s`.
+        """
         durations_s = self._durations_s(from_s, horizon_s)
         return (horizon_s - from_s) - math.fsum(durations_s[self.accuracy >= target])
 
     def final(self, horizon_s: float) -> float | None:
-        """The smoothed accuracy at the horizon; None before the first evaluation."""
+        """The smoothed accuracy at the horizon; None without an evaluation by then."""
         count = self._count(horizon_s)
         return float(self.smoothed[count - 1]) if count else None
 
     def held_from(self, target: float, horizon_s: float) -> Bounds:
-        """When the smoothed accuracy is at or above `target` and stays there up to the horizon.
+        """When the smoothed accuracy reaches `target` to stay at or above it up to the horizon.
 
-        Where it does not, later than the horizon; from the first evaluation on, no later than that.
-        Source: Fielding's "consistently surpasses" (section 6); "at" the target counts, so that a run holds
-        its own final accuracy.
+        If it does not, the bounds are those of a time after the horizon; if it is there from the first
+        evaluation, those of a time no later than that evaluation. Source: Fielding's "consistently
+        surpasses" (section 6); here being at the target counts too, so that a run holds its own final
+        accuracy.
         """
         reached = self.smoothed[: self._count(horizon_s)] >= target
         missed = np.flatnonzero(~reached)
         return self._instant(int(missed[-1]) + 1 if len(missed) else 0, len(reached), horizon_s)
 
     def first_reached(self, target: float, horizon_s: float) -> Bounds:
-        """When the smoothed accuracy is at or above `target` for the first time, known as in `held_from`."""
+        """When the smoothed accuracy is first at or above `target`; bounds as in `held_from`."""
         reached = self.smoothed[: self._count(horizon_s)] >= target
         first = int(np.argmax(reached)) if reached.any() else len(reached)
         return self._instant(first, len(reached), horizon_s)
 
     def _instant(self, position: int, count: int, horizon_s: float) -> Bounds:
-        """The instant of the evaluation at `position`, of `count` by the horizon, as far as it is known."""
+        """Bounds of the time of evaluation `position`, of `count` by the horizon; if equal, there is none."""
         if position == count:
             return Bounds(horizon_s, math.inf)
         time_s = float(self.times_s[position])
@@ -90,15 +94,15 @@ class AccuracyCurve:
         return int(np.searchsorted(self.times_s, horizon_s, side="right"))
 
     def _durations_s(self, from_s: float, until_s: float) -> Floats:
-        """(n_evaluations,) for how long each evaluation's accuracy holds between these instants."""
+        """(n_evaluations,) for how long the accuracy of each evaluation holds between these instants."""
         edges = np.clip(np.append(self.times_s, np.inf), from_s, until_s)
         return np.diff(edges)
 
 
 def accuracy_curve(run: FinishedRun, window: int) -> AccuracyCurve:
-    """The curve of a run; an evaluation counts when its round closed.
+    """The accuracy curve of a run; the time of an evaluation is when its round closed.
 
-    InputError when there is none, or rounds closed in another order than they stand in.
+    Raises InputError if no round was evaluated, or if the rounds in the log are not in order of closing.
     """
     evaluated = [(record.closed_s, record.accuracy) for record in run.records if record.accuracy is not None]
     if not evaluated:
