@@ -178,7 +178,6 @@ class ArmFigures(JsonTable):
     relative_models_sent: Figure
 
     def __getitem__(self, figure: str) -> Figure:
-        """The figure of that name."""
         estimate: Figure = getattr(self, figure)
         return estimate
 

@@ -1,4 +1,4 @@
-"""`report.html`: what a run came to, in one file that contacts no host."""
+"""`report.html`: the results of an experiment as one file that contacts no host."""
 
 from experiments.results.report.page import write_report, write_results
 

@@ -1,4 +1,4 @@
-"""How a cell of a table that stands beside a paper's is written."""
+"""The text of cells in tables that compare our figures with published ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ NOTHING = "-"
 
 
 def mean_and_std(cell: Mapping[str, Any]) -> str:
-    """
+    """The mean ± the standard deviation, or the mean alone if there is none.
+
     >>> mean_and_std({"mean": 97.5312, "std": 0.128}), mean_and_std({"mean": 86.1, "std": None})
     ('97.53 ± 0.13', '86.10')
     """
@@ -20,7 +21,7 @@ def mean_and_std(cell: Mapping[str, Any]) -> str:
 
 
 def compared(cell: Mapping[str, Any] | None) -> tuple[str, str, str]:
-    """(ours, published, difference) of a cell of `comparison.compare`; what there is none of is empty.
+    """(ours, published, difference) of a cell of `comparison.compare`; empty texts without a published value.
 
     >>> compared({"mean": 97.5, "std": 0.1, "published": {"mean": 97.4, "std": None}, "difference": 0.1})
     ('97.50 ± 0.10', '97.40', '+0.10')
@@ -34,7 +35,8 @@ def compared(cell: Mapping[str, Any] | None) -> tuple[str, str, str]:
 
 
 def how_far(column: Mapping[str, Any]) -> str:
-    """
+    """The numbers of finished and failed runs, and of runs that have not been played.
+
     >>> how_far({"finished": 1, "failed": 4, "planned": 45})
     '1 finished, 4 failed, 40 not run'
     """
@@ -47,7 +49,7 @@ def how_far(column: Mapping[str, Any]) -> str:
 
 
 def scored_steps(steps: int | None, scored: int | None) -> str:
-    """Of how many data steps there is an evaluation, where it is not of all.
+    """The number of data steps with an evaluation, of all; empty if all have one, or if that is unknown.
 
     >>> scored_steps(10, 6), scored_steps(10, 10), scored_steps(10, None)
     ('6 of 10 data steps', '', '')
@@ -57,7 +59,8 @@ def scored_steps(steps: int | None, scored: int | None) -> str:
 
 
 def models(sent: Mapping[str, Any] | None, relative: Mapping[str, Any] | None) -> str:
-    """
+    """The number of models sent, with the ratio to the reference arm in brackets if there is one.
+
     >>> models({"mean": 20_000.0, "std": 0.0}, {"mean": 1.0, "std": 0.0}), models(None, None)
     ('20,000 (1.00x)', 'n/a')
     """

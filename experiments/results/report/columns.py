@@ -1,6 +1,6 @@
-"""The tables of a summary as text: one list of columns for each, which the terminal and the page share.
+"""The tables of a summary as text: one list of columns for each table, shared by the terminal and the page.
 
-A column shows the field of that name of its table's rows, which is the key in `summary.json` too.
+The key of a column is the name of a field of its rows, and the key in `summary.json`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REFERENCE_CELL = Cell("reference")
 
 @dataclass(frozen=True)
 class Column:
-    """A field of a row: its heading, and how its numbers are written."""
+    """A field of the rows of a table, with its heading and the scale of its numbers."""
 
     key: str
     heading: str
@@ -42,8 +42,10 @@ class Column:
     in_terminal: bool = True
 
     def cells(self, rows: Sequence[Row]) -> list[Cell]:
-        """A cell for each row, all in one unit, which suits the largest number. What compares an arm with the
-        reference arm is None in the row of that."""
+        """A cell for each row, all in one unit, which suits the largest number.
+
+        A comparison with the reference arm is None in the row of that arm, and shown as "reference".
+        """
         figures: list[Estimate | MedianEstimate | None] = [getattr(row, self.key) for row in rows]
         scale = self.pick_scale(
             max((largest(figure) for figure in figures if figure is not None), default=0.0)
@@ -60,13 +62,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Tally:
-    """How many of the seeds hold a target."""
+    """The column with the number of seeds that hold a target."""
 
     key: str = "held"
     heading: str = "held"
     in_terminal: bool = True
 
     def cells(self, rows: Sequence[Row]) -> list[Cell]:
+        """A cell such as 3/5 for each row."""
         return [Cell(f"{row.held}/{row.seeds}") for row in rows if isinstance(row, TargetRow)]
 
 
@@ -107,12 +110,13 @@ DRIFT_ONLY = ("gain_after_drift_pp", "below_after_drift")
 
 @dataclass(frozen=True)
 class TextTable:
-    """Headings, and a row of cells for each arm."""
+    """A table with a row of cells for each arm."""
 
     headings: list[str]
     rows: list[tuple[str, list[Cell]]]
 
     def without_intervals(self) -> TextTable:
+        """The same table with figures alone."""
         return TextTable(
             self.headings, [(arm, [Cell(cell.figure) for cell in cells]) for arm, cells in self.rows]
         )
@@ -121,7 +125,7 @@ class TextTable:
 def text_table(
     columns: Sequence[Column | Tally], rows: Sequence[Row], *, in_terminal: bool = False
 ) -> TextTable:
-    """`columns` of `rows`, without those on drift where nothing was measured after it."""
+    """`columns` of `rows`; columns on the time after drift are left out if nothing was measured then."""
     shown = [
         column
         for column in columns
@@ -136,7 +140,8 @@ def text_table(
 
 
 def target_name(table: TargetTable, reference_arm: str) -> str:
-    """
+    """The accuracy of a target as a heading.
+
     >>> from experiments.results.intervals import mean_estimate
     >>> target_name(TargetTable(0.5, mean_estimate([0.5]), []), "global")
     '50.0 %'

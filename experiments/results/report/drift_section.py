@@ -1,4 +1,4 @@
-"""What the report adds where the trace knows its concepts: accuracy beside published values, and the maps."""
+"""The report's section for traces with known concepts: accuracy beside published values, serving maps."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def drift_section(
     runs: Sequence[FinishedRun],
     report: Mapping[str, Any],
 ) -> dict[str, Any] | None:
-    """What the template shows of it; None where no arm was measured with drift and without.
+    """The values for the template; None if no arm has an accuracy with or without drift cells.
 
-    `order` names the arms as configured, `finished` is that of the summary, which tells what all `runs` came
-    to, whether or not the reference arm finished their seeds.
+    `order` has the names of the arms as configured. `finished` is that of the summary: figures of all `runs`,
+    whether or not the reference arm has finished their seeds.
     """
     arms = finished.arms
     if all(arm[figure].mean is None for arm in arms.values() for figure in COMPARED):

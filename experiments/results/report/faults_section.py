@@ -1,4 +1,4 @@
-"""What went wrong in a run: what was injected, in sentences, and what came of it, arm by arm."""
+"""The report's section on faults: sentences about the faults that were injected."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from experiments.results.summary import CostRow
 
 BEHAVIOURS = {
     "sign_flip": "send -{scale:g} times their update",
-    "noise": "add noise to their update, {scale:g} times as long as it is",
-    "label_flip": "train on turned labels",
-    "misreport": "permute what they report",
+    "noise": "add noise to their update, with {scale:g} times its norm",
+    "label_flip": "train on flipped labels",
+    "misreport": "permute their reports",
 }
 CORRUPTIONS = {
-    "nan": "some of their numbers are lost, and they are dropped",
+    "nan": "some of their numbers are NaN, and the updates are dropped",
     "bits": "a bit is flipped in some of their numbers",
 }
 
@@ -23,13 +23,16 @@ CORRUPTIONS = {
 def faults_section(
     faults: Mapping[str, Any], runs: Sequence[FinishedRun], costs: Sequence[CostRow]
 ) -> list[str] | None:
-    """Sentences on the table `faults` of the configuration; None where nothing was injected and nothing of
-    the kind happened. `costs` are those of the summary."""
+    """Sentences about the table `faults` of the configuration.
+
+    None if nothing was injected and, by the `costs` of the summary, no visit crashed and no update was
+    dropped.
+    """
     injected = _injected(faults, runs)
     happened = any(row.crashed_visits.mean or row.rejected_updates.mean for row in costs)
     if not injected and not happened:
         return None
-    return injected or ["No faults were injected: what was dropped came of the training itself."]
+    return injected or ["No faults were injected: updates were dropped because of the training itself."]
 
 
 def _injected(faults: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[str]:
@@ -41,16 +44,16 @@ def _injected(faults: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[st
         sentences.append(f"{_percent(table['share'])} of {clients} {behaviour}.")
     if faults.get("crash"):
         sentences.append(
-            f"In {_percent(faults['crash'])} of the visits the client crashes, at any instant of the visit: "
-            f"nothing comes back."
+            f"In {_percent(faults['crash'])} of the visits the client crashes, at any instant of the visit, "
+            f"and sends nothing back."
         )
     if faults.get("corrupt"):
         corruption = CORRUPTIONS[faults.get("corruption", "nan")]
         sentences.append(f"{_percent(faults['corrupt'])} of the updates arrive corrupted: {corruption}.")
     if faults.get("loss"):
         sentences.append(
-            f"Links lose {_percent(faults['loss'])} of their packets, which are sent again, at the price of "
-            f"their bytes and their time."
+            f"Links lose {_percent(faults['loss'])} of their packets, which are sent again and cost their "
+            f"bytes and time again."
         )
     return sentences
 

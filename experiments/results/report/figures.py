@@ -1,7 +1,7 @@
-"""The plots of the report: logged rounds in, plotly figures out.
+"""The plots of the report: plotly figures of logged rounds.
 
-All that is drawn is thinned to at most `MAX_POINTS` per line and row, evenly, so that a report of a long run
-or of many clients stays small. Nothing here is random: the same rounds give the same figure.
+Every line and row is thinned evenly to at most `MAX_POINTS` points, so that the report of a long run or of
+many clients stays small. Nothing here is random: the same rounds give the same figure.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from experiments.results.run_directory import FinishedRun
 from experiments.results.time_to_accuracy import AccuracyCurve
 
 MAX_POINTS = 400
-MAX_SEED_POINTS = 150  # of a single seed's thin line
+MAX_SEED_POINTS = 150  # of the thin line of a single seed
 
-# Okabe and Ito's colours, told apart by colour-blind readers; the reference arm has the grey.
+# The colours of Okabe and Ito, which colour-blind readers can tell apart; the reference arm is grey.
 REFERENCE_COLOUR = "#555555"
 ARM_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-DASHES = ("solid", "dash", "dot", "dashdot")  # of the arms after the sixth, the twelfth, …
-# Okabe and Ito's again, then Tol's muted ones, for clusters.
+DASHES = ("solid", "dash", "dot", "dashdot")  # the next one after every sixth arm
+# For clusters: the colours of Okabe and Ito, then the muted ones of Tol.
 CLUSTER_COLOURS = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#332288"),
     *("#999933", "#882255", "#44AA99", "#AA4499", "#117733", "#DDCC77", "#661100", "#BBBBBB"),
@@ -46,7 +46,7 @@ Curve = tuple[Floats, Floats]
 
 @dataclass(frozen=True)
 class Arm:
-    """An arm that has something to draw: the runs that count, their curves, and its place."""
+    """An arm to draw: the runs that are compared, their curves, and its position in the configuration."""
 
     name: str
     runs: Sequence[FinishedRun]
@@ -55,8 +55,8 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """The name as plotly shows it verbatim, whose texts are pseudo-HTML, and some are templates too."""
-        # Of a quote's name plotly knows nothing, and outside an element it needs none.
+        """The name, escaped so that plotly, whose texts are pseudo-HTML or templates, shows it verbatim."""
+        # Quotes stay: plotly does not know their entities, and outside a tag they need no escape.
         return html.escape(self.name, quote=False).replace("%{", "%&#123;")
 
     @property
@@ -70,13 +70,15 @@ class Arm:
 
 
 def arm_colour(position: int) -> str:
-    """The colour of the arm that is configured in that place; the first, the reference, has the grey."""
+    """The colour of the arm at that position in the configuration; the first, the reference, is grey."""
     return REFERENCE_COLOUR if position == 0 else ARM_COLOURS[(position - 1) % len(ARM_COLOURS)]
 
 
 def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[float]) -> go.Figure:
-    """Smoothed accuracy (%) against virtual time: thick lines for means over seeds, thin ones for seeds; the
-    start and the end of the comparison, mass events, and targets."""
+    """Smoothed accuracy (%) against virtual time: thick lines for means over seeds, thin lines for seeds.
+
+    The start and end of the comparison, mass events and targets are marked.
+    """
     seconds, unit = time_unit(horizon.longest_s)
     figure = _figure(460, x_title=f"virtual time ({unit})", y_title="mean client accuracy (%)")
     for arm in arms:
@@ -128,7 +130,7 @@ def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[flo
 
 
 def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Horizon) -> go.Figure:
-    """The time below a target against the target: medians over seeds in the band of their intervals."""
+    """The time below a target against the target: medians over seeds, with their intervals as bands."""
     seconds, unit = time_unit(horizon.horizon_s)
     figure = _figure(420, x_title="target accuracy (%)", y_title=f"time below the target ({unit})")
     for arm in arms:
@@ -143,9 +145,11 @@ def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Ho
 
 
 def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> go.Figure:
-    """The speed-up to a target against the target, on a logarithmic axis: lines where the median is known,
-    triangles that point up where it is a lower bound and down where it is an upper one, bars where there are
-    both."""
+    """The speed-up to a target against the target, on a logarithmic axis.
+
+    Lines are medians that are known. Triangles that point up are lower bounds of medians, triangles that
+    point down are upper bounds, bars are medians with both.
+    """
     figure = _figure(420, x_title="target accuracy (%)", y_title="speed-up")
     for arm in arms[1:]:
         estimates = [row.speedup for row in _rows_of(arm, tables) if row.speedup is not None]
@@ -182,7 +186,7 @@ def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> go.Fig
 
 
 def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
-    """Mean client distance over rounds, beside that of all clients in one cluster; re-clusterings marked."""
+    """Mean client distance over rounds, with re-clusterings, and that of all clients in one cluster."""
     figure = _figure(440, x_title="round", y_title="mean client distance")
     unclustered = _by_round(arms[0].runs, lambda record: record.unclustered_distance)
     for arm in arms:
@@ -214,10 +218,10 @@ def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
 
 
 def membership_figure(run: FinishedRun) -> go.Figure:
-    """Which cluster each client was in: a row per client, a column per round, a colour per label."""
+    """The cluster of each client: a row per client, a column per round, a colour per cluster label."""
     clients = _thin(num_clients(run))
     rounds, labels = _memberships(run, clients)
-    # Rows sorted by their whole sequence of labels, first round first: who stays together is shown together.
+    # Rows are sorted by their label sequences, first round first: clients that stay together are adjacent.
     order = np.lexsort(labels.T[::-1])
     present, codes = np.unique(labels[order], return_inverse=True)
     colours = [CLUSTER_COLOURS[label % len(CLUSTER_COLOURS)] for label in present.tolist()]
@@ -233,7 +237,7 @@ def membership_figure(run: FinishedRun) -> go.Figure:
         hovertemplate="%{y}, round %{x}<extra></extra>",
     )
     figure.update_yaxes(type="category", showticklabels=False, ticks="", showgrid=False)
-    # NOTE: All at once. `add_vline` checks every earlier mark again: 14 s for 200 re-clusterings.
+    # NOTE: All marks at once: `add_vline` checks every earlier mark again, 14 s for 200 re-clusterings.
     marks = [record.round - 0.5 for record in run.records if record.reclustered]
     line = {"type": "line", "line": {"color": "#000000", "width": 2, "dash": "dash"}}
     note = {"text": "▼", "font": {"size": 14}, "showarrow": False, "xanchor": "center", "yanchor": "bottom"}
@@ -245,7 +249,7 @@ def membership_figure(run: FinishedRun) -> go.Figure:
 
 
 def durations_figure(arms: Sequence[Arm]) -> go.Figure:
-    """How long rounds took, in virtual time: a violin per arm over the rounds of all its seeds."""
+    """Durations of rounds in virtual time: a violin per arm over the rounds of all its seeds."""
     durations = [_durations(arm.runs) for arm in arms]
     seconds, unit = time_unit(max(float(np.median(values)) for values in durations))
     figure = _figure(130 + 75 * len(arms), x_title=f"duration of a round ({unit})", y_title="")
@@ -268,7 +272,7 @@ def durations_figure(arms: Sequence[Arm]) -> go.Figure:
 
 
 def outcomes_figure(arms: Sequence[Arm]) -> go.Figure:
-    """How many of a round's participants completed, were abandoned or dropped out, on average."""
+    """The mean numbers of participants of a round that completed, were abandoned or dropped out."""
     figure = _figure(130 + 48 * len(arms), x_title="participants per round (mean)", y_title="")
     for outcome, colour in OUTCOME_COLOURS.items():
         figure.add_bar(
@@ -289,7 +293,7 @@ def outcomes_figure(arms: Sequence[Arm]) -> go.Figure:
 
 
 def clustered_run(arm: Arm) -> FinishedRun | None:
-    """The first seed's run in which there ever was more than one cluster."""
+    """The arm's first run with more than one cluster in some round; None if it has none."""
     return next(
         (
             run
@@ -301,7 +305,7 @@ def clustered_run(arm: Arm) -> FinishedRun | None:
 
 
 def num_clients(run: FinishedRun) -> int:
-    """The clients of a run, of which its first record says where they belong."""
+    """The number of clients of a run, by the memberships in its first record; 0 if it has none."""
     members = run.records[0].members
     return 0 if members is None else len(members)
 
@@ -328,7 +332,7 @@ def _figure(height: int, *, x_title: str, y_title: str) -> go.Figure:
 
 
 def _add_spread(figure: go.Figure, arm: Arm, curves: Sequence[Curve]) -> tuple[Floats, Floats]:
-    """Draw the mean of an arm's curves, in a band from the lowest seed to the highest; (grid, mean)."""
+    """Draw the mean of an arm's curves in a band from the lowest seed to the highest; return (grid, mean)."""
     grid, mean, low, high = _spread(curves)
     shared = {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False, "line": {"width": 0}}
     if len(curves) > 1:
@@ -341,10 +345,10 @@ def _add_spread(figure: go.Figure, arm: Arm, curves: Sequence[Curve]) -> tuple[F
 
 
 def _spread(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
-    """(grid, mean, lowest, highest) of curves (x, y) where all of them run; a value holds until the next."""
+    """(grid, mean, lowest, highest) of curves (x, y) on their common range; a value holds until the next."""
     grid = np.unique(np.concatenate([x for x, _ in curves]))
     grid = grid[(grid >= max(x[0] for x, _ in curves)) & (grid <= min(x[-1] for x, _ in curves))]
-    if not len(grid):  # one ended before another began
+    if not len(grid):  # one curve ends before another begins
         grid = np.array([max(x[0] for x, _ in curves)])
     grid = grid[_thin(len(grid))]
     held = np.stack([y[np.searchsorted(x, grid, side="right") - 1] for x, y in curves])
@@ -359,8 +363,10 @@ def _add_intervals(
     divisor: float,
     above_zero: bool = False,
 ) -> None:
-    """The intervals of medians as a band, broken off where one has an infinite bound, or one that is not
-    `above_zero`; dots for few seeds."""
+    """Draw the intervals of medians as a band, or the values of two seeds as dots.
+
+    The band is interrupted where an interval has an infinite bound or, if `above_zero`, reaches 0.
+    """
     x = _targets(tables)
     for stretch in _stretches([_can_be_drawn(estimate.interval, above_zero) for estimate in estimates]):
         intervals = [estimates[index].interval for index in stretch]
@@ -389,7 +395,8 @@ def _add_intervals(
 
 
 def _stretches(present: Sequence[bool]) -> list[list[int]]:
-    """
+    """The indices of each run of consecutive True values.
+
     >>> _stretches([True, True, False, True])
     [[0, 1], [3]]
     """
@@ -421,7 +428,7 @@ def _quiet(arm: Arm) -> dict[str, Any]:
 
 
 def _event_spans(arms: Sequence[Arm], horizon: Horizon) -> list[tuple[float, float]]:
-    """From when to when each mass event fell in the runs, which open its round at instants of their own."""
+    """(first, last) time at which the round of each mass event opened in the runs; these times differ."""
     by_run = [horizon.events_s(run) for arm in arms for run in arm.runs]
     num_events = max((len(events_s) for events_s in by_run), default=0)
     by_event = [
@@ -431,7 +438,7 @@ def _event_spans(arms: Sequence[Arm], horizon: Horizon) -> list[tuple[float, flo
 
 
 def _by_round(runs: Sequence[FinishedRun], value: Callable[[RoundRecord], float | None]) -> list[Curve]:
-    """(rounds, values) of each run that has any."""
+    """(rounds, values) of each run that has a value."""
     curves = []
     for run in runs:
         measured = [(record.round, value(record)) for record in run.records if value(record) is not None]
@@ -474,7 +481,7 @@ def _per_round(runs: Sequence[FinishedRun]) -> dict[str, float]:
 
 
 def _steps(colours: Sequence[str]) -> list[tuple[float, str]]:
-    """A colour scale of equal steps, one for each colour."""
+    """A colour scale with one equal step for each colour."""
     edges = np.linspace(0, 1, len(colours) + 1)
     return [(float(edge), colour) for i, colour in enumerate(colours) for edge in edges[i : i + 2]]
 

@@ -1,4 +1,4 @@
-"""What the numbers say, in sentences that claim no more than the intervals allow."""
+"""The results in sentences that claim no more than the intervals allow."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from experiments.results.summary import Summary
 
 OMITTING = "accuracy_omitting_drift"
 OTHER_DATA = (
-    "By the horizon arms have reached different data, so that gains are not those of the methods alone."
+    "By the horizon, arms have reached different data, so that gains are not due to the methods alone."
 )
 
 
 def drift_sentence(finished: Finished, reference_arm: str, report: Mapping[str, Any]) -> str | None:
-    """The arm with the highest accuracy omitting drift, beside the reference arm and published values.
+    """A sentence on the arm with the highest accuracy omitting drift, the reference arm and published values.
 
-    `finished` is that of the summary, `report` the table of the configuration; None without such an accuracy.
+    `finished` is that of the summary, `report` the table `[report]` of the configuration. None if no arm has
+    such an accuracy.
     """
     arms = finished.arms
     cells = {name: compare(arm[OMITTING].per_seed, OMITTING, name, report) for name, arm in arms.items()}
@@ -37,7 +38,7 @@ def drift_sentence(finished: Finished, reference_arm: str, report: Mapping[str, 
     steps = scored_steps(finished.steps, finished.scored_steps)
     return (
         f"{best}{first} has the highest accuracy omitting drift, {written[best]}{reference}."
-        f"{f' Scored are {steps}.' if steps else ''}"
+        f"{f' {steps} were scored.' if steps else ''}"
     )
 
 
@@ -47,7 +48,7 @@ def _beside_published(cell: Mapping[str, Any]) -> str:
 
 
 def sentences(summary: Summary) -> list[str]:
-    """A sentence for each arm but the first, the reference; the largest gain comes first."""
+    """A sentence for each arm except the reference arm, in descending order of gain."""
     reference, *rows = summary.accuracy
     if not rows:
         final = show_estimate(reference.final_accuracy, percent_scale(0.0)).figure
@@ -75,7 +76,7 @@ def _gain_sentence(row: AccuracyRow, reference_arm: str) -> str:
 
 
 def _beside(gain: Gain) -> str:
-    """How it compares with the reference arm."""
+    """The gain in words, to be followed by the name of the reference arm."""
     assert gain.mean is not None
     scale = points_scale(gain.mean)
     if gain.ci95 is not None and gain.ci95[0] <= 0 <= gain.ci95[1]:

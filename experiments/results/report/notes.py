@@ -1,4 +1,4 @@
-"""What stands beside the tables of a summary: what was compared, how, and what a reader must bear in mind."""
+"""Notes beside the tables of a summary: what was compared, how, and what a reader must bear in mind."""
 
 from __future__ import annotations
 
@@ -8,29 +8,32 @@ from experiments.results.recorded import REFERENCE
 from experiments.results.summary import Summary
 
 MEAN_ACCURACY = (
-    "Mean accuracy is over virtual time, each evaluation holding until the next; it is also the share of "
-    "that time at or above a target, averaged over all targets from 0 to 100 %."
+    "Mean accuracy is averaged over virtual time, each evaluation holding until the next; it equals the "
+    "share of that time at or above a target, averaged over all targets from 0 to 100 %."
 )
-AFTER_DRIFT = " After drift is from each run's own first mass event on."
+AFTER_DRIFT = " Gain after drift is over the time from the first mass event of each run."
 HOW_TO_SET_A_TARGET = (
     "No target accuracy is set. report.targets = [0.5] in the configuration, or --set 'report.targets=[0.5]' "
-    "with the same run command, adds a table of times to that accuracy; nothing is run again."
+    "with the same run command, adds a table of times to that accuracy without running anything again."
 )
 MOVES = (
-    "A target that is the reference arm's own accuracy moves with the horizon: compare no two experiments "
+    "A target that is the reference arm's own accuracy moves with the horizon: do not compare experiments "
     "by it."
 )
-BELOW_AFTER_DRIFT = "Below after drift is a share of the time since each run's own first mass event. "
+BELOW_AFTER_DRIFT = (
+    "Below after drift is the share of the time from the first mass event of each run to the horizon that is "
+    "below the target. "
+)
 BOUNDS = (
-    "A seed that does not hold a target has a time after the horizon, one that holds it from its first "
-    "evaluation a time before that. Where that leaves the median unknown, >= is its lower bound, <= its "
-    "upper one, a-b both, and undetermined that it has none. "
+    "A run that does not hold a target has a time after the horizon; a run that holds it from its first "
+    "evaluation has a time before that evaluation. Where the median is not known for this reason, >= marks "
+    "its lower bound, <= its upper bound, a-b both, and undetermined means that it has neither. "
 )
 FEW_SEEDS = "With under three seeds there is no interval, and what is shown may be chance{}."
-DOTS = "; dots are the seeds' own values"
+DOTS = "; dots are the values of single seeds"
 COST_NOTE = (
-    "Costs are per run up to the horizon; virtual and wall time are of whole runs. Wall time is longer where "
-    "other runs share the machine, as with --jobs."
+    "Costs are per run, up to the horizon; virtual time and wall time are those of whole runs. Wall time is "
+    "longer if other runs share the machine, as with --jobs."
 )
 
 
@@ -39,7 +42,7 @@ def as_warning(text: str) -> str:
 
 
 def horizon_note(summary: Summary) -> str:
-    """Over which virtual time arms are compared, who set it, and how much data each has seen by then."""
+    """The virtual time over which arms are compared, what set its end, and the data steps reached by then."""
     horizon = summary.horizon
     set_by = horizon.ended_first() or "report.horizon_s"
     steps = ", ".join(f"{arm} {reached:g}" for arm, reached in horizon.steps.items())
@@ -53,47 +56,47 @@ def horizon_note(summary: Summary) -> str:
 
 
 def _seeds(summary: Summary) -> str:
-    """How many seeds each arm has, where that differs."""
+    """The number of seeds of each arm; empty if all have the same."""
     seeds = {arm.arm: len(arm.runs) for arm in summary.compared}
     if len(set(seeds.values())) < 2:
         return ""
     counts = ", ".join(f"{arm} {count}" for arm, count in seeds.items())
-    return f" Seeds: {counts}; gains, time saved and speed-ups are over those that both arms have."
+    return f" Seeds: {counts}; gains, time saved and speed-ups are over the seeds that both arms have."
 
 
 def accuracy_note(summary: Summary) -> str:
-    """What the table without a target shows."""
+    """Explains the table of accuracies."""
     gains = [gain for row in summary.accuracy for gain in (row.gain_pp, row.gain_after_drift_pp) if gain]
     intervals = [row.mean_accuracy.ci95 for row in summary.accuracy]
     statistic = "Mean and 95 % interval over seeds (Student's t)" if any(intervals) else "Mean over seeds"
     return (
-        f"{statistic}; gains against {summary.reference_arm}, by seed. "
+        f"{statistic}; gains over {summary.reference_arm} are paired by seed. "
         f"{_comparisons(sum(gain.ci95 is not None for gain in gains))}{MEAN_ACCURACY}"
         f"{AFTER_DRIFT if any(row.gain_after_drift_pp for row in summary.accuracy) else ''}"
     )
 
 
 def target_note(summary: Summary) -> str:
-    """What the tables of targets show."""
+    """Explains the tables of targets."""
     rows = [row for table in summary.targets for row in table.rows]
     levels = {f"{100 * row.time_below_s.level:.1f} %" for row in rows if row.time_below_s.level is not None}
-    level = f", and an interval of order statistics at {' or '.join(sorted(levels))}" if levels else ""
-    smoothed = "accuracy" if summary.window == 1 else f"the mean of the last {summary.window}"
+    level = f", with an interval of order statistics at {' or '.join(sorted(levels))}" if levels else ""
+    smoothed = "accuracy" if summary.window == 1 else f"the mean of the last {summary.window} evaluations"
     moves = MOVES if any(table.target == REFERENCE for table in summary.targets) else ""
     compared = [figure for row in rows for figure in (row.saved_s, row.speedup) if figure is not None]
     intervals = [figure.interval for figure in compared]
     return (
-        f"Median over seeds{level}; of saved and speed-up, over the seeds' own differences and ratios. Time "
-        f"below counts every evaluation, and all that precedes the first. "
+        f"Median over seeds{level}; saved and speed-up are medians of the differences and ratios of single "
+        f"seeds. Time below counts every evaluation, and the time before the first one. "
         f"{BELOW_AFTER_DRIFT if any(row.below_after_drift for row in rows) else ''}"
         f"Held from is the first evaluation from which {smoothed} stays at or above the target up to the "
-        f"horizon; held, in how many seeds it does. "
+        f"horizon; held is the number of seeds in which it does. "
         f"{BOUNDS}{_comparisons(sum(item is not None for item in intervals))}{moves}"
     ).strip()
 
 
 def few_seeds_note(summary: Summary) -> str | None:
-    """What is said where some arm has too few seeds for an interval."""
+    """A warning if some arm has too few seeds for an interval."""
     counts = [len(arm.runs) for arm in summary.compared]
     if min(counts) >= FEWEST_SEEDS:
         return None

@@ -1,6 +1,6 @@
 """Puts the report together: tables and captions here, the page itself in `report_page.html`.
 
-`write_results` writes all that is made of finished runs.
+`write_results` writes everything that is made from finished runs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PLOT_CONFIG = {"displaylogo": False, "showSendToCloud": False, "responsive": Tru
 
 @dataclass(frozen=True)
 class Plot:
-    """One drawn figure; its `id` names its element and nothing else in the page."""
+    """A figure of the page with its caption; `id` is the id of its element, unique in the page."""
 
     id: str
     title: str
@@ -55,7 +55,7 @@ class Plot:
 
     @property
     def drawing(self) -> Markup:
-        """The element and the script that draws it; plotly escapes `<` in the data it embeds."""
+        """The HTML element with the script that draws it; plotly escapes `<` in the data that it embeds."""
         return Markup(
             self.figure.to_html(
                 full_html=False,
@@ -70,7 +70,8 @@ class Plot:
 def write_results(directory: RunDirectory) -> Summary:
     """Write `summary.json`, `rounds.parquet` and, once the reference arm has a finished run, `report.html`.
 
-    InputError without a finished run, ForeignFileError before anything is written.
+    Raises InputError if no run is finished. Raises ForeignFileError, before anything is written, if a file of
+    another kind has the name of one of its files.
     """
     directory.refuse_foreign()
     runs = directory.finished_runs()
@@ -86,9 +87,9 @@ def write_report(
     runs: Sequence[FinishedRun] | None = None,
     summary: Summary | None = None,
 ) -> Path:
-    """Write `report.html` from the finished runs and their summary (made here unless given); its path.
+    """Write `report.html` and return its path; `runs` and `summary` are read and made here unless given.
 
-    The same files give the same bytes. InputError when the reference arm has no finished run.
+    The same files give the same bytes. Raises InputError if the reference arm has no finished run.
     """
     runs = directory.finished_runs() if runs is None else runs
     summary = summarise_directory(directory, runs) if summary is None else summary
@@ -130,7 +131,7 @@ def write_report(
 
 
 def _joint_note(summary: Summary) -> str:
-    """The intervals of the gains that hold for all arms at once; empty for a single comparison."""
+    """The intervals of gains that hold for all arms at once; empty for a single comparison."""
     scale = points_scale(0.0)
     shown = [
         f"{row.arm} [{scale.bare(row.gain_pp.ci95_joint[0])}, {scale.bare(row.gain_pp.ci95_joint[1])}]"
@@ -139,11 +140,11 @@ def _joint_note(summary: Summary) -> str:
     ]
     if len(shown) < 2:
         return ""
-    return f"Intervals of the gains that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}."
+    return f"Intervals of gains that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}."
 
 
 def _every_target(summary: Summary) -> list[TargetTable]:
-    """Tables of targets over the accuracies that any run has by the horizon, a percentage point apart."""
+    """Tables of targets a percentage point or more apart, over the accuracies reached by the horizon."""
     accuracies = np.concatenate(
         [
             curve.accuracy[curve.times_s <= summary.horizon.horizon_s]
@@ -164,9 +165,9 @@ def _every_target(summary: Summary) -> list[TargetTable]:
 def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Plot]:
     seeds = max(len(arm.runs) for arm in arms)
     band = (
-        f"Lines are means over {seeds} seeds as far as all of them go, bands the range of the seeds. "
+        f"Lines are means over {seeds} seeds, as far as all of them go; bands are the range of the seeds. "
         if seeds > 1
-        else "One seed: there is no band. "
+        else "With one seed there is no band. "
     )
     clients = figures.num_clients(arms[0].runs[0])
     is_sample = scored is not None and scored < clients
@@ -177,10 +178,11 @@ def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Pl
         Plot(
             "accuracy",
             "Accuracy against virtual time",
-            f"Every client's accuracy on its own held-out data, averaged over {scored_clients} and over the "
-            f"last {summary.window} evaluations. Thick lines are means over {seeds} seeds as far as all of "
-            "them go, thin ones the seeds. Arms are compared from the first dotted line to the second, the "
-            "horizon; an orange band is when a mass event fell in the runs, dashed lines are the targets.",
+            f"Accuracy of each client on its own held-out data, averaged over {scored_clients} and over the "
+            f"last {summary.window} evaluations. Thick lines are means over {seeds} seeds, as far as all of "
+            "them go; thin lines are single seeds. Arms are compared from the first dotted line to the "
+            "second, the horizon. Orange bands are the times of mass events in the runs, dashed lines are "
+            "targets.",
             figures.accuracy_figure(
                 arms, summary.horizon, [goal for table in summary.targets if (goal := table.accuracy.mean)]
             ),
@@ -190,9 +192,9 @@ def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Pl
             "heterogeneity",
             "How different are clients that share a model?",
             "Mean distance between a client's data and that of the others in its cluster"
-            f"{', within that sample' if is_sample else ''}; lower is more alike. {band}The dashed line puts "
-            "all clients into one cluster: the gap below it is what "
-            "clustering buys. Triangles mark rounds in which at least one seed re-clustered globally."
+            f"{', within that sample' if is_sample else ''}; lower is more alike. {band}The dashed line is "
+            "the distance with all clients in one cluster: the gap below it is the effect of clustering. "
+            "Triangles mark rounds in which at least one seed re-clustered globally."
             f"{_resting_on(arms, clients)}",
             figures.heterogeneity_figure(arms),
         ),
@@ -200,38 +202,39 @@ def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Pl
         Plot(
             "durations",
             "How long rounds took",
-            "The spread of round durations in virtual time over all rounds and seeds, from opening to the "
-            "new models: waiting for reports and for the slowest participant that completed is included. The "
-            "box is the middle half with the median, the dashed line the mean.",
+            "Durations of rounds in virtual time, over all rounds and seeds. A round lasts from its opening "
+            "to the new models, including the wait for reports and for the slowest participant that "
+            "completed. The box is the middle half with the median, the dashed line is the mean.",
             figures.durations_figure(arms),
         ),
         Plot(
             "outcomes",
             "What became of the participants",
-            "Completed: the update was absorbed. Abandoned: still out when enough others had arrived, or at "
-            "the deadline. Dropped out: went offline, or crashed, before its exchange was complete.",
+            "Completed: the update was absorbed. Abandoned: the visit was still out when enough others had "
+            "arrived, or at the deadline. Dropped out: the client went offline or crashed before its visit "
+            "was complete.",
             figures.outcomes_figure(arms),
         ),
     ]
 
 
 def _target_plots(arms: Sequence[Arm], summary: Summary) -> list[Plot]:
-    """The tables of targets, drawn for every target."""
+    """Time below a target and speed-up, over every target; nothing to draw for a single arm."""
     tables = _every_target(summary)
     if not tables or len(arms) < 2:
         return []
     level = tables[0].rows[0].time_below_s.level
     band = (
-        "dots are seeds"
+        "dots are single seeds"
         if level is None
-        else f"bands their intervals ({100 * level:.1f} % for the first arm)"
+        else f"bands are their intervals ({100 * level:.1f} % for the first arm)"
     )
     return [
         Plot(
             "below",
             "Time below a target, for every target",
-            f"How long accuracy, unsmoothed, was below a target by the horizon; lower is better. Lines are "
-            f"medians over seeds, {band}.",
+            f"How long the unsmoothed accuracy was below a target up to the horizon; lower is better. Lines "
+            f"are medians over seeds, {band}.",
             figures.below_figure(arms, tables, summary.horizon),
         ),
         Plot(
@@ -239,16 +242,16 @@ def _target_plots(arms: Sequence[Arm], summary: Summary) -> list[Plot]:
             "Speed-up to a target, for every target",
             f"How many times sooner than {arms[0].name} an arm holds a target up to the horizon, on a "
             f"logarithmic axis; above 1 is sooner. Lines are medians over seeds, {band}. Triangles that "
-            "point up are lower bounds, those that point down upper ones, vertical bars reach from one to "
-            "the other; where there is none of these, the median is undetermined. Bands end where an "
-            "interval reaches 0 or has no upper end.",
+            "point up are lower bounds, triangles that point down are upper bounds, vertical bars reach from "
+            "the lower to the upper bound; where nothing is drawn, the median is undetermined. Bands end "
+            "where an interval reaches 0 or has no upper end.",
             figures.speedup_figure(arms, tables),
         ),
     ]
 
 
 def _resting_on(arms: Sequence[Arm], clients: int) -> str:
-    """On how many reports global clusterings rest, where that is not all of them."""
+    """The numbers of reports that global clusterings use; empty if they use all, or if none was made."""
     records = [record for arm in arms for run in arm.runs for record in run.records]
     fitted = [record.kmeans_clients for record in records if record.kmeans_clients is not None]
     scored = [record.silhouette_clients for record in records if record.silhouette_clients is not None]
@@ -256,24 +259,24 @@ def _resting_on(arms: Sequence[Arm], clients: int) -> str:
         return ""
     return (
         f" Centres are fitted to the reports of {min(fitted):,} clients, drawn at random, and their number "
-        f"is chosen by those of {min(scored):,}; then everybody joins the nearest."
+        f"is chosen by those of {min(scored):,}; then every client joins the nearest centre."
     )
 
 
 def _membership_plots(arm: Arm) -> list[Plot]:
-    """The heat map of an arm that ever had more than one cluster."""
+    """The heat map of an arm, or nothing if it never had more than one cluster."""
     run = figures.clustered_run(arm)
     if run is None:
         return []
     sampled = (
-        f" Drawn from an even sample of at most {figures.MAX_POINTS} clients and {figures.MAX_POINTS} rounds."
+        f" At most {figures.MAX_POINTS} clients and {figures.MAX_POINTS} rounds, evenly spaced, are drawn."
         if figures.is_thinned(run)
         else ""
     )
     caption = (
-        "A row is a client, read from left to right: where its colour changes it moved to another cluster. "
-        "A colour keeps its cluster across re-clusterings (matched by largest overlap). Dashed lines under ▼ "
-        f"are global re-clusterings.{sampled}"
+        "Each row is a client, read from left to right: where its colour changes, it moved to another "
+        "cluster. A cluster keeps its colour across re-clusterings (matched by largest overlap). Dashed "
+        f"lines under ▼ are global re-clusterings.{sampled}"
     )
     title = f"Which cluster each client was in: {arm.name}, seed {run.seed}"
     return [Plot(f"clusters-{arm.position}", title, caption, figures.membership_figure(run))]

@@ -1,7 +1,8 @@
-"""Which model each client used at each data step, over the concepts that were true: a small table per method.
+"""Serving maps: which model served each client at each data step, over the true concepts; one per arm.
 
-A cell's text is the model that served the client at the last evaluation of the step, numbered in the order in
-which models first appear, row by row; its colour is the concept of the data that the client trained on.
+The text of a cell is the model that served the client at the last evaluation of the step; models are numbered
+in the order in which they first appear, row by row. The colour of a cell is the concept of the data that the
+client trained on.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from experiments.results.run_directory import FinishedRun
 
 MOST_CLIENTS = 60
 MOST_STEPS = 60
-# Light enough for dark text on them, and told apart by colour-blind readers.
+# Light enough for dark text, and distinguishable for colour-blind readers.
 CONCEPT_COLOURS = ("#a6cee3", "#fdbf6f", "#b2dfb0", "#f3b6cf", "#fff2a8", "#cab2d6", "#d0d5da", "#e0c3a0")
 NO_MODEL = "-"
 
@@ -24,7 +25,7 @@ class MapCell:
 
     model: str
     concept: int
-    drifts: bool  # the next step's samples, on which it is scored, are of another concept
+    drifts: bool  # a drift cell: the samples of the next step, on which it is scored, are of another concept
 
     @property
     def colour(self) -> str:
@@ -33,7 +34,7 @@ class MapCell:
 
 @dataclass(frozen=True)
 class ServingMap:
-    """The map of one run: (data step, a cell per client) for each step that was evaluated."""
+    """The map of one run: `rows` has (data step, a cell per client) for each step with an evaluation."""
 
     arm: str
     seed: int
@@ -45,7 +46,7 @@ class ServingMap:
 
 
 def serving_map(run: FinishedRun) -> ServingMap | None:
-    """The map of `run`; None where its log does not tell the concepts, or who was served by what."""
+    """The map of `run`; None if its log does not record concepts, or which model served each client."""
     concepts = run.header.get("concepts")
     if concepts is None:
         return None
@@ -65,5 +66,5 @@ def serving_map(run: FinishedRun) -> ServingMap | None:
 
 
 def too_large(serving: ServingMap) -> bool:
-    """Whether the map has more clients or steps than can be read."""
+    """Whether the map has too many clients or steps to be readable."""
     return len(serving.rows) > MOST_STEPS or len(serving.rows[0][1]) > MOST_CLIENTS

@@ -1,6 +1,6 @@
 """`table.html`: the table over the experiments of a folder, as a page that contacts no host.
 
-`template` is of the report too.
+The report uses `template` too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TITLES = {
 
 
 def template(name: str) -> Template:
-    """The template of that file name in this package. Names are escaped; a missing one is an error."""
+    """The template with that file name in this package; values are escaped, missing ones are errors."""
     environment = Environment(
         loader=PackageLoader("experiments.results", "report"),
         autoescape=True,
@@ -32,7 +32,7 @@ def template(name: str) -> Template:
 
 
 def render_table(table: Mapping[str, Any]) -> str:
-    """The page of a table of `table.json`; the same table gives the same bytes."""
+    """The page of a table from `table.json`; the same table gives the same bytes."""
     columns = {
         column["name"]: {
             "name": column["name"],
@@ -75,7 +75,10 @@ def arms_with_runs(table: Mapping[str, Any]) -> Sequence[str]:
 
 
 def columns_with_drift(table: Mapping[str, Any]) -> Sequence[str]:
-    """The experiments whose finished runs know their concepts, and those of which nothing is known yet."""
+    """The names of experiments with known concepts, and of those without a finished run.
+
+    Empty if no experiment has known concepts.
+    """
     experiments = table["experiments"]
     if all(column["scored_steps"] is None for column in experiments):
         return []
@@ -87,7 +90,7 @@ def columns_with_drift(table: Mapping[str, Any]) -> Sequence[str]:
 
 
 def accuracy_cell(table: Mapping[str, Any], figure: str, arm: str, column: str) -> tuple[str, str, str]:
-    """(ours, published, difference) as they are written; a dash where the arm was not measured there."""
+    """(ours, published, difference) as text; a dash if the arm was not measured in that experiment."""
     cell = table["figures"][figure].get(arm, {}).get(column)
     return (NOTHING, "", "") if cell is None else compared(cell)
 

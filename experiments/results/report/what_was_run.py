@@ -1,4 +1,4 @@
-"""What a report says of the configuration behind it, and of the configured runs that do not count in it."""
+"""The report's facts about its configuration, and about configured runs that are not in its figures."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ LEAD = (
     ("training", "model", "model"),
     ("round", "rounds", "rounds"),
     ("round", "participants", "participants a round"),
-)  # section, key and noun of what the page says first
+)  # section, key and noun of the facts in the first line
 
 
 def lead(experiment: Mapping[str, Any]) -> str:
-    """One line on what was run; what the configuration does not have is left out."""
+    """One line about what was run; keys that the configuration does not have are left out."""
     facts = []
     for section, key, noun in LEAD:
         value = experiment.get(section, {}).get(key)
@@ -31,9 +31,9 @@ def lead(experiment: Mapping[str, Any]) -> str:
 
 
 def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
-    """(section, its settings) of the configuration, the arms, and the versions that the manifest names."""
+    """(section, its settings) of the configuration and its arms, and the versions in the manifest."""
     experiment, manifest = directory.experiment(), directory.manifest()
-    experiment["report"].pop("published", None)  # has a table of its own
+    experiment["report"].pop("published", None)  # shown in a table of its own
     facts = [
         (key, _settings(value) if isinstance(value, Mapping) else _value(value))
         for key, value in experiment.items()
@@ -47,8 +47,10 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
 
 
 def missing_runs(directory: RunDirectory, counted: Container[tuple[str, int]]) -> list[str]:
-    """A line for each arm with runs that are not `counted`, and each reason, with the seeds:
-    "driftsurf: seeds 0, 1 not finished"."""
+    """A line for each arm and reason, with the seeds of the runs that are not in `counted`.
+
+    For example "driftsurf: seeds 0, 1 not finished".
+    """
     by_reason: dict[tuple[str, str], list[int]] = {}
     seeds = directory.seeds()
     for arm in directory.arms():
@@ -69,13 +71,13 @@ def _reason(directory: RunDirectory, arm: str, seed: int) -> str:
 
 
 def _arm_parts(experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(arm, its parts), after the parts that all arms share; its training where it is not `[training]`."""
+    """The parts that all arms share, then (arm, its other parts), with training keys unlike `[training]`."""
     arms = [_without_shared_training(arm, experiment.get("training", {})) for arm in experiment["arm"]]
     shared = {key: value for key, value in arms[0].items() if all(arm.get(key) == value for arm in arms)}
     rows = [("all arms", _settings(shared))] if shared else []
     for arm in arms:
         parts = {key: value for key, value in arm.items() if key != "name" and key not in shared}
-        rows.append((f"arm {arm['name']}", _settings(parts) or "nothing of its own"))
+        rows.append((f"arm {arm['name']}", _settings(parts) or "no settings of its own"))
     return rows
 
 
@@ -90,7 +92,7 @@ def _settings(table: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    """A configured value as it reads best; a part as its kind and, in brackets, its settings."""
+    """A configured value as readable text; a part is its kind with its settings in brackets."""
     if isinstance(value, Mapping):
         inner = ", ".join(f"{key} {_value(item)}" for key, item in value.items() if key != "kind")
         if "kind" not in value:

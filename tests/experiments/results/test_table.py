@@ -158,8 +158,8 @@ def test_a_table_says_of_how_many_data_steps_there_is_an_evaluation_where_it_is_
     page = (folder / "table.html").read_text()
     assert page.count('<span class="published">1 of 2 data steps</span>') == 3
     assert "2 of 2 data steps" not in page
-    assert "Scored are 1 of 2 data steps." in short.report_path.read_text()
-    assert "Scored are" not in (folder / "sine/report.html").read_text()
+    assert "1 of 2 data steps were scored." in short.report_path.read_text()
+    assert "were scored" not in (folder / "sine/report.html").read_text()
 
 
 def test_experiments_of_one_name_go_by_their_folders(folder):

@@ -27,12 +27,12 @@ def test_what_was_injected_is_said_in_words():
     run.header["num_clients"] = 2000
     assert faults_section(faults, [run], costs_with()) == [
         "20 % of the 2,000 clients send -4 times their update.",
-        "10 % of the 2,000 clients add noise to their update, 2.5 times as long as it is.",
-        "5 % of the 2,000 clients train on turned labels.",
-        "12.5 % of the 2,000 clients permute what they report.",
-        "In 2 % of the visits the client crashes, at any instant of the visit: nothing comes back.",
+        "10 % of the 2,000 clients add noise to their update, with 2.5 times its norm.",
+        "5 % of the 2,000 clients train on flipped labels.",
+        "12.5 % of the 2,000 clients permute their reports.",
+        "In 2 % of the visits the client crashes, at any instant of the visit, and sends nothing back.",
         "1.5 % of the updates arrive corrupted: a bit is flipped in some of their numbers.",
-        "Links lose 1 % of their packets, which are sent again, at the price of their bytes and their time.",
+        "Links lose 1 % of their packets, which are sent again and cost their bytes and time again.",
     ]
 
 

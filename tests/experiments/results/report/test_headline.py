@@ -72,7 +72,7 @@ def test_gains_on_different_data_are_said_to_be():
     slow = [a_record(number, step=number // 2) for number in range(10)]
     runs = [FinishedRun("global", 0, {}, fast, TIMING), FinishedRun("slow", 0, {}, slow, TIMING)]
     assert headline(runs) == [
-        "By the horizon arms have reached different data, so that gains are not those of the methods alone.",
+        "By the horizon, arms have reached different data, so that gains are not due to the methods alone.",
         "slow has a mean accuracy of 50.0 %, level with global.",
     ]
 
@@ -112,7 +112,7 @@ def test_a_first_arm_that_is_the_best_is_said_to_be():
 
 def test_a_run_that_is_too_short_is_said_to_be():
     runs = [a_drifting_run("global", 0, [0.75], [[0, 0]])]
-    assert drift_headline(runs).endswith(" Scored are 1 of 2 data steps.")
+    assert drift_headline(runs).endswith(" 1 of 2 data steps were scored.")
 
 
 def test_without_concepts_there_is_no_such_sentence():
