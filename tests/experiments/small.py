@@ -1,4 +1,4 @@
-"""An experiment that runs in a moment, and the small files an experiment can be made of."""
+"""Experiments that run in a moment, and the small files that they can read."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ DRIFTING: dict[str, Any] = {
         {"name": "oracle", "clusterer": "oracle", "memory": "claimed"},
     ],
 }
-"""Three clients of which two change concept, one after each of the two data steps."""
+"""Three clients; two of them change concept, one after each of the two data steps."""
 
 DEVICES = """\
 device_id,seconds_per_sample,download_bytes_per_s,upload_bytes_per_s,latency_s
@@ -82,7 +82,7 @@ b,0,0.5
 
 
 def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`table` with `changes` laid over it, table by table; anything else is replaced."""
+    """`table` with `changes`; nested tables are merged, and all other values are replaced."""
     result = copy.deepcopy(dict(table))
     for key, value in changes.items():
         inner = result.get(key)
@@ -100,7 +100,7 @@ def small(**changes: Any) -> Experiment:
 
 
 def write_small(folder: Path, **changes: Any) -> Path:
-    """The small configuration as a file."""
+    """Write the small configuration as a file."""
     path = folder / "small.toml"
     path.write_text(tomli_w.dumps(small_table(**changes)), encoding="utf-8")
     return path
@@ -111,7 +111,7 @@ def drifting(**changes: Any) -> Experiment:
 
 
 def write_drifting(folder: Path, **changes: Any) -> Path:
-    """The drifting configuration as a file of its name."""
+    """Write the drifting configuration as a file named after it."""
     table = merged(DRIFTING, changes)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{table['name']}.toml"
@@ -120,13 +120,13 @@ def write_drifting(folder: Path, **changes: Any) -> Path:
 
 
 def shuffled_rows(text: str) -> str:
-    """A CSV whose rows stand the other way round."""
+    """A CSV with its rows in reverse order."""
     header, *rows = text.splitlines()
     return "\n".join([header, *reversed(rows)]) + "\n"
 
 
 def write_idx_folder(folder: Path, labels: int = 3, train: int = 30, test: int = 12) -> Path:
-    """An image set of 4x4 images whose brightest row says the label."""
+    """Write an image set of 4x4 images; the brightest row of an image is its label, modulo 4."""
     folder.mkdir(parents=True, exist_ok=True)
     for prefix, number in (("train", train), ("t10k", test)):
         label = np.arange(number) % labels
@@ -154,11 +154,11 @@ REPLAY: dict[str, Any] = {
     "samples_per_step": 6,
     "test_samples_per_step": 4,
 }
-"""The trace of `write_label_trace`'s table."""
+"""A trace of the table that `write_label_trace` writes."""
 
 
 def replay(**changes: Any) -> dict[str, Any]:
-    """The small configuration, playing that table: nine clients in three places."""
+    """The small configuration with that trace: nine clients in three places."""
     table = small_table(**changes)
     return {**table, "trace": merged(REPLAY, changes.get("trace", {}))}
 
@@ -170,7 +170,7 @@ def write_replay(folder: Path, **changes: Any) -> Path:
 
 
 def write_label_trace(path: Path, kinds: Sequence[str] = ("x", "y", "z"), days: int = 4) -> Path:
-    """What was seen of each kind in three places, day by day: every place drifts from one kind to another."""
+    """Write counts of each kind in three places, day by day; every place drifts from one kind to another."""
     rows = ["place,day,kind,seen"]
     for index, group in enumerate(("here", "there", "yonder")):
         for day in range(days):
@@ -182,14 +182,17 @@ def write_label_trace(path: Path, kinds: Sequence[str] = ("x", "y", "z"), days: 
 
 
 def as_parquet(csv: Path) -> Path:
-    """The same table as Parquet, beside the CSV."""
+    """Write the same table as Parquet, beside the CSV."""
     path = csv.with_suffix(".parquet")
     pa.parquet.write_table(pyarrow.csv.read_csv(csv), path)
     return path
 
 
 class Story:
-    """A `Progress` that remembers what it was told; how runs ended, apart from failures, stands in `ends`."""
+    """A `Progress` that records its calls.
+
+    Runs that were done or left are in `ends`, rounds in `reached`, all other calls in `told`.
+    """
 
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []
@@ -198,7 +201,7 @@ class Story:
 
     @property
     def rounds(self) -> int:
-        """How many rounds were done, of all runs."""
+        """The number of rounds done, over all runs."""
         return len(self.reached)
 
     def drawing(self, run: PlannedRun) -> None: ...

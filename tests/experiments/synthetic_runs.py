@@ -1,4 +1,4 @@
-"""Run directories made by hand: rounds as the log has them, without anything being trained."""
+"""Run directories with made-up rounds, for which nothing is trained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMING = Timing(wall_s=2.0, train_s=1.0, evaluate_s=0.5, cluster_s=0.1, peak_mem
 
 
 def a_record(number: int, **changes: Any) -> RoundRecord:
-    """Round `number` of ten seconds: four participants, three completed, one dropped; `changes` override."""
+    """Round `number`, of ten seconds: four participants, three completed, one dropped; with `changes`."""
     fields: dict[str, Any] = {
         "round": number,
         "step": number // 10,
@@ -52,13 +52,13 @@ def a_record(number: int, **changes: Any) -> RoundRecord:
 
 
 def a_run(arm: str, seed: int, accuracies: Sequence[float | None], **changes: Any) -> FinishedRun:
-    """A run with an evaluation (or none) at the end of each ten-second round."""
+    """A run of ten-second rounds, each evaluated at its end unless its accuracy is None."""
     records = [a_record(number, accuracy=value, **changes) for number, value in enumerate(accuracies)]
     return FinishedRun(arm, seed, {}, records, TIMING)
 
 
 CONCEPTS = [[0, 0], [0, 1], [1, 1]]
-"""Of two clients in two data steps, and of the samples of the last test: each step has one drift cell."""
+"""Concepts of two clients in two data steps and in the last test samples: each step has one drift cell."""
 
 
 def a_drifting_run(
@@ -68,8 +68,10 @@ def a_drifting_run(
     serving: Sequence[Sequence[int]],
     models_sent: float = 10.0,
 ) -> FinishedRun:
-    """A run over `CONCEPTS`: a data step is a round, evaluated at its end. The client that drifts is always
-    wrong, the other right with a share of `omitting`."""
+    """A run over `CONCEPTS`: each data step is a round, evaluated at its end.
+
+    The client that drifts is always wrong; the accuracy of the other one is that in `omitting`.
+    """
     records = [
         a_record(
             step,
@@ -88,7 +90,7 @@ def a_drifting_run(
 
 
 def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes: Any) -> RunDirectory:
-    """A run directory in which nothing has run yet; `changes` override top-level keys."""
+    """A run directory without runs; `changes` override top-level keys of its configuration."""
     parts = {
         "global": {"kind": "single"},
         "static": {"kind": "static", "representation": "label"},
@@ -121,7 +123,7 @@ def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes
 
 
 def store(directory: RunDirectory, run: FinishedRun) -> None:
-    """Write a run as a real one would be written, to the DONE."""
+    """Write a run as a real one is written, up to its DONE."""
     directory.start(run.arm, run.seed)
     header = {**run.header, "arm": run.arm, "seed": run.seed}
     with RunLog(directory.log_path(run.arm, run.seed), header) as log:
@@ -133,7 +135,7 @@ def store(directory: RunDirectory, run: FinishedRun) -> None:
 def realistic_directory(
     path: Path, *, seeds: int = 5, rounds: int = 150, clients: int = 200, name: str = "synthetic"
 ) -> RunDirectory:
-    """Three arms under slow label drift with a mass event half-way, as a real experiment would leave them."""
+    """Three arms under slow label drift with a mass event half-way, like the result of a real experiment."""
     directory = a_directory(path, ["global", "static", "fielding"], range(seeds), name=name)
     directory.manifest_path.write_text('{"versions": {"driftscale": "0.1.0", "python": "3.11"}}')
     for arm in directory.arms():
@@ -143,11 +145,11 @@ def realistic_directory(
 
 
 def _drifting_run(arm: str, seed: int, rounds: int, clients: int) -> FinishedRun:
-    # The world is drawn from the seed alone, so that the arms of a seed see the same drift.
+    # The world depends on the seed alone, so that the arms of a seed see the same drift.
     world = np.random.default_rng(seed)
     noise = np.random.default_rng([seed, len(arm)])
-    mix = world.integers(0, 5, clients)  # the label mix that a client draws from now
-    labels, centre_of = mix % 4, np.arange(10) % 4  # fielding's clusters, and the one nearest to each mix
+    mix = world.integers(0, 5, clients)  # the current label mix of each client
+    labels, centre_of = mix % 4, np.arange(10) % 4  # fielding's clusters, and the cluster nearest to each mix
     static_labels = labels.copy()
     event = rounds // 2 + seed
     now_s, records, skill = 0.0, [], 0.25

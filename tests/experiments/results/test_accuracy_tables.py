@@ -14,8 +14,10 @@ INF = math.inf
 
 
 def tables(accuracies, *, target=0.5, event_round=None, horizon_s=None):
-    """Accuracy rows and target rows by arm, and the table; `accuracies` has lists of seeds by arm, the
-    reference's first."""
+    """Accuracy rows by arm, target rows by arm, and the table of the target.
+
+    `accuracies` has, by arm, a list of accuracies for each seed; the first arm is the reference.
+    """
     runs = [
         a_run(arm, seed, values) for arm, by_seed in accuracies.items() for seed, values in enumerate(by_seed)
     ]
@@ -79,11 +81,11 @@ def test_the_table_of_a_target_by_hand():
         {"global": [[0.25, 0.25, 0.5, 0.25, 0.5]], "fielding": [[0.25, 0.5, 0.25, 0.5, 0.5]]}, event_round=2
     )
     reference, fielding = rows["global"], rows["fielding"]
-    # At the target for 10 s, until the horizon at 50 s; and for 10 and 10 s.
+    # At the target for 10 s of the 50 s up to the horizon; fielding for 10 and 10 s.
     assert reference.time_below_s.median == exactly(40.0)
     assert fielding.time_below_s.median == exactly(30.0)
     assert fielding.saved_s.median == exactly(10.0)
-    # From 20 s, when round 2 opens: 20 of 30 s and 10 of 30 s below.
+    # From 20 s, when round 2 opens: below for 20 of 30 s and for 10 of 30 s.
     assert reference.below_after_drift.median == exactly(pytest.approx(2 / 3))
     assert fielding.below_after_drift.median == exactly(pytest.approx(1 / 3))
     assert reference.held_from_s.median == exactly(50.0)
@@ -111,7 +113,7 @@ NOT_HELD, HELD_LATE, HELD_FROM_THE_FIRST = [0.25, 0.75, 0.25], [0.25, 0.75, 0.75
         (HELD_FROM_THE_FIRST, HELD_FROM_THE_FIRST, Bounds(0.0, INF)),
     ],
 )
-def test_a_pair_of_runs_has_the_speed_up_that_is_known_of_it(reference, arm, speedup):
+def test_a_pair_of_runs_has_the_bounds_of_its_speed_up(reference, arm, speedup):
     _, rows, _ = tables({"global": [reference], "fielding": [arm]})
     assert rows["fielding"].speedup.per_seed == [speedup]
 
@@ -156,7 +158,7 @@ def test_the_references_own_accuracy_at_the_horizon_can_be_the_target_seed_by_se
     assert rows["fielding"].held_from_s.per_seed == [exactly(20.0), exactly(30.0)]
 
 
-def test_a_target_nobody_was_evaluated_for_by_the_horizon_is_reached_by_nobody():
+def test_without_an_evaluation_by_the_horizon_no_run_reaches_the_reference():
     _, rows, table = tables({"global": [[0.5]], "fielding": [[0.5]]}, target="reference", horizon_s=5.0)
     assert table.accuracy.mean is None
     assert rows["fielding"].held == 0

@@ -38,7 +38,7 @@ def test_of_each_step_only_the_last_evaluation_counts():
 
 
 def test_cells_are_averaged_and_not_steps():
-    # Of ten cells 9 are right; of ten with six drift cells the other four are.
+    # First 9 of ten cells are right; then, of ten with six drift cells, the other four.
     records = [evaluated(0, 0, 0.9, 0.9), evaluated(1, 1, 0.4, 1.0, drift_cells=6)]
     assert accuracy_omitting_drift(records) == pytest.approx((9 + 4) / 14)
     assert accuracy_including_drift(records) == pytest.approx((9 + 4) / 20)

@@ -57,7 +57,7 @@ def test_two_seeds_are_dots_and_one_is_the_figure_itself():
     assert show_median(two, time_scale(7_200.0)) == Cell(">= 1.50 h", "· 1.00 h · >= 2.00 h")
 
 
-def test_what_was_not_measured_says_so():
+def test_a_figure_that_was_not_measured_is_shown_as_n_a():
     assert show_estimate(Estimate(None, None, [None, 0.5]), factor_scale(1.0)) == Cell("n/a")
 
 

@@ -10,7 +10,7 @@ def a_horizon(runs, **settings):
 
 
 def rounds_of(arm, count, duration_s=10.0, evaluate_every=1, seed=0):
-    """`count` rounds of equal duration, data arriving every ten, every `evaluate_every`-th evaluated."""
+    """A run of `count` equal rounds; data arrive every ten, and every `evaluate_every`-th is evaluated."""
     run = a_run(arm, seed, [0.5] * count)
     run.records[:] = [
         a_record(
@@ -78,7 +78,7 @@ def test_evaluations_far_apart_are_warned_of():
     assert warnings == ["evaluations lie up to 30.0 s apart: times are no finer than that"]
 
 
-def test_evaluations_after_the_horizon_may_lie_as_far_apart_as_they_like():
+def test_evaluations_after_the_horizon_may_lie_far_apart():
     run = rounds_of("global", 200)
     run.records[110:150] = [a_record(number, accuracy=None) for number in range(110, 150)]
     assert a_horizon([run], asked_s=1_050.0).widest_gap_s == 10.0
@@ -116,7 +116,7 @@ def test_an_event_at_or_after_the_horizon_is_none():
         ({}, []),
     ],
 )
-def test_events_are_read_from_a_configuration_that_may_be_anybodys(trace, rounds):
+def test_events_are_read_from_an_untrusted_configuration(trace, rounds):
     assert event_rounds({"trace": trace}) == rounds
 
 

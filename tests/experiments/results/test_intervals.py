@@ -84,7 +84,7 @@ def test_t_intervals_of_gains_miss_about_one_time_in_twenty(seeds, gain):
     rng = np.random.default_rng([seeds, int(100 * gain)])
     draws, missed = 2_000, 0
     for _ in range(draws):
-        world = rng.normal(0.5, 0.1, seeds)  # what a seed's data adds to both arms
+        world = rng.normal(0.5, 0.1, seeds)  # the effect of a seed's data, the same in both arms
         reference, values = world + rng.normal(0, 0.02, seeds), world + gain + rng.normal(0, 0.03, seeds)
         ci95 = gain_estimate(values.tolist(), reference.tolist()).ci95
         assert ci95 is not None
@@ -92,8 +92,8 @@ def test_t_intervals_of_gains_miss_about_one_time_in_twenty(seeds, gain):
     assert 0.035 <= missed / draws <= 0.065
 
 
-def test_the_interval_of_an_amount_does_not_reach_below_nothing() -> None:
-    # mean 2, std 2 sqrt(3), t(0.975, 2) = 4.303: 2 - 4.303 * 2 is below 0
+def test_the_interval_of_an_amount_does_not_reach_below_zero() -> None:
+    # Mean 2, std 2 sqrt(3), t(0.975, 2) = 4.303: 2 - 4.303 * 2 is below 0.
     estimate = amount_estimate([0.0, 0.0, 6.0])
     assert estimate.mean == 2
     assert estimate.ci95 is not None

@@ -82,7 +82,7 @@ def test_an_error_quotes_little_of_a_value_and_nothing_that_a_terminal_obeys(
     ids=["keys", "values", "the last", "list", "tables of tables", "files", "keys of a file"],
 )
 def test_a_file_full_of_errors_is_refused_over_the_first_of_them(content: dict[str, object]) -> None:
-    """Each takes half a kilobyte and more, and as little as two bytes of a file that may have 64 MiB."""
+    """Each error takes half a kilobyte or more, but as little as two bytes of a file of up to 64 MiB."""
     with pytest.raises(ValidationError) as caught:
         Manifest.model_validate(content)
     assert caught.value.error_count() <= PORTION**2

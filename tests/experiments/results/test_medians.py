@@ -1,4 +1,4 @@
-"""Every pair of statuses by hand, order statistics of three to six seeds, and how often intervals miss."""
+"""Ratios for every pair of statuses by hand, order statistics of a few seeds, coverage of intervals."""
 
 import math
 
@@ -34,8 +34,8 @@ def test_a_seeds_speed_up_lies_between_the_bounds_worked_out_by_hand(reference, 
     assert bounds.status == status
 
 
-def test_two_times_of_nothing_have_any_ratio():
-    # Only a log that somebody made up has an evaluation at 0 s.
+def test_two_times_of_zero_may_have_any_ratio():
+    # Only a forged log has an evaluation at 0 s.
     assert ratio(exactly(0.0), exactly(0.0)) == Bounds(0.0, INF)
     assert median_estimate([Bounds(0.0, INF)] * 2, geometric=True).median == Bounds(0.0, INF)
 
@@ -108,7 +108,7 @@ def test_of_four_seeds_two_that_do_not_hold_leave_a_lower_bound_between_the_midd
     assert median_estimate([exactly(10.0), exactly(20.0), NOT_HELD, NOT_HELD]).median == Bounds(35.0, INF)
 
 
-def test_of_four_ratios_a_bound_of_nothing_or_infinity_among_the_middle_two_stays_one():
+def test_of_four_ratios_a_bound_of_zero_or_infinity_among_the_middle_two_stays_one():
     lows_and_highs = [Bounds(0.0, 0.4), Bounds(0.0, 0.9), exactly(2.0), exactly(3.0)]
     assert median_estimate(lows_and_highs, geometric=True).median == Bounds(
         0.0, pytest.approx(math.sqrt(0.9 * 2.0))
@@ -141,21 +141,23 @@ def test_under_three_seeds_there_is_no_interval(count):
     assert estimate.median == exactly(2.0)
 
 
-DRAWS = {3: 8_000, 5: 4_000, 10: 2_000}  # by seeds: so many that chance is well below 1.5 points
-POPULATION = 400_000  # draws that true medians are taken from
-WORLD_SPREAD, ARM_SPREAD = 0.5, 0.3  # of logarithms: what a seed does to both arms, and to one alone
+DRAWS = {3: 8_000, 5: 4_000, 10: 2_000}  # by number of seeds: enough for an error well below 1.5 points
+POPULATION = 400_000  # draws for the true medians
+WORLD_SPREAD, ARM_SPREAD = 0.5, 0.3  # of logarithms: the effect of a seed on both arms, and on one alone
 
 
 @pytest.mark.parametrize("seeds", [3, pytest.param(5, marks=pytest.mark.sweep), 10])
 @pytest.mark.parametrize("speedup", [1.0, 1.6])
 @pytest.mark.parametrize("first_s", [0.0, 30.0])
 @pytest.mark.parametrize("horizon_s", [INF, 75.0, 40.0])
-def test_intervals_miss_the_true_median_no_more_often_than_their_level_says(
+def test_intervals_miss_the_true_median_no_more_often_than_their_level_allows(
     seeds, speedup, horizon_s, first_s
 ):
-    """Times to hold a target are log-normal around a seed's own, 55 s in the middle for the reference. A
-    horizon of 75 s cuts off a third of the reference's times, one of 40 s most, and a third of the faster
-    arm's; what is below 30 s may come before the first evaluation: a tenth, and a third of the faster arm's.
+    """Simulates censored times to hold a target, whose true medians are known.
+
+    Times are log-normal around a time of each seed; the median of the reference arm is 55 s. A horizon of 75
+    s cuts off a third of its times, one of 40 s most of them, and a third of the faster arm's. A first
+    evaluation at 30 s comes after a tenth of its times, and a third of the faster arm's.
     """
     rng = np.random.default_rng([seeds, int(10 * speedup), int(min(horizon_s, 99)), int(first_s)])
     reference_s, arm_s = _times_s(rng, (POPULATION,), speedup)
@@ -176,7 +178,7 @@ def test_intervals_miss_the_true_median_no_more_often_than_their_level_says(
     wrong = 1 - rank_and_level(seeds)[1]
     shares = {figure: count / DRAWS[seeds] for figure, count in missed.items()}
     assert all(share <= wrong + 0.015 for share in shares.values()), shares
-    if math.isinf(horizon_s) and not first_s:  # of times that are all known they miss as often as they may
+    if math.isinf(horizon_s) and not first_s:  # without censoring they miss as often as their level allows
         assert all(share >= wrong - 0.015 for share in shares.values()), shares
 
 

@@ -22,7 +22,7 @@ def test_a_stored_run_is_read_back_whole(directory):
     assert read.header == {"arm": "fielding", "seed": 2}
 
 
-def test_a_timing_says_where_it_was_measured_and_what_never_happened_is_0(directory):
+def test_a_timing_names_its_machine_and_what_is_left_out_is_0(directory):
     directory.start("global", 0)
     directory.mark_done(
         "global", 0, {"host": "node3", "cpu_capability": "AVX2", "wall_s": 2.0, "runs_beside": 1}

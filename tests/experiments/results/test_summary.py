@@ -24,7 +24,7 @@ def summarise_arms(runs, **changes):
 
 @pytest.fixture
 def two_arms():
-    """global ends at 0.5 after 40 s; fielding is there after 20 s, in seed 1 after 10 s, and ends at 0.75."""
+    """Arm global reaches 0.5 after 40 s; fielding after 20 s, in seed 1 after 10 s, and it ends at 0.75."""
     return [
         a_run("global", 0, [0.125, 0.25, 0.25, 0.5]),
         a_run("global", 1, [0.125, 0.25, 0.25, 0.5]),
@@ -97,7 +97,7 @@ def test_logs_cut_after_the_horizon_give_identical_figures():
     ]
     settings = {"horizon_s": 325.0, "targets": [0.4, "reference"], "event_rounds": [12], "window": 3}
     long, short = summarise_arms(runs, **settings), summarise_arms(cut, **settings)
-    for summary in (long, short):  # of whole runs, and so said
+    for summary in (long, short):  # figures of whole runs
         summary["horizon"].pop("longest_s")
         summary["horizon"].pop("warnings")
         summary.pop("finished")
@@ -115,7 +115,7 @@ def test_of_a_run_only_the_rounds_up_to_the_horizon_cost_anything(two_arms):
 
 
 def test_arms_are_paired_on_the_seeds_they_share(two_arms):
-    runs = [*two_arms[:1], *two_arms[2:]]  # global lacks seed 1
+    runs = [*two_arms[:1], *two_arms[2:]]  # without seed 1 of global
     summary = summarise_arms(runs)
     assert summary["arms"]["fielding"]["seed_ids"] == [0]
     assert summary["arms"]["fielding"]["gain_pp"]["per_seed"] == [pytest.approx(100 * (1.25 - 0.625) / 3)]

@@ -48,7 +48,7 @@ def drifts(tmp_path_factory):
 
 @pytest.fixture
 def folder(drifts, tmp_path):
-    """sine has two arms and two seeds; circle lacks the second arm and the published values."""
+    """Two experiments: sine has two arms and two seeds, circle one arm, one run and no published values."""
     return shutil.copytree(drifts, tmp_path / "feddrift")
 
 
@@ -144,12 +144,12 @@ def test_runs_that_failed_are_told_from_those_that_have_not_run(folder):
     assert table["experiments"][0] == an_entry("broken", finished=0, failed=2, planned=6, report=False)
     page = (folder / "table.html").read_text()
     assert "<li>broken: 2 failed, 4 not run</li>" in page
-    # An arm that has run nowhere is no row.
+    # An arm without a run in any experiment has no row.
     assert "<th>late</th>" not in page
     assert "Arms without a finished run (1)" in page
 
 
-def test_a_table_says_of_how_many_data_steps_there_is_an_evaluation_where_it_is_not_of_all(folder):
+def test_a_table_states_how_many_data_steps_have_an_evaluation_unless_all_have_one(folder):
     short = a_directory(folder / "short", ["oblivious"], [0], name="short")
     store(short, a_drifting_run("oblivious", 0, [0.5], [[0, 0]]))
     write_results(short)
@@ -231,7 +231,7 @@ def test_what_is_wrong_with_a_summary_is_named_by_its_key(tmp_path, written, rep
         build_table("x", [directory])
 
 
-def test_where_it_is_not_known_how_many_steps_are_scored_the_table_says_nothing_of_it(folder):
+def test_an_unknown_number_of_scored_steps_is_not_in_the_table(folder):
     path = folder / "sine" / "summary.json"
     path.write_text(path.read_text().replace('"scored_steps": 2', '"scored_steps": null'))
     write_table(folder, run_directories(folder), "x")

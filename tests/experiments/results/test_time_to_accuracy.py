@@ -12,7 +12,7 @@ NEVER = math.inf
 
 
 def a_curve(accuracy, smoothed=None, every_s=10.0):
-    """Evaluated at the end of each ten seconds."""
+    """A curve with an evaluation every `every_s` seconds, the first one after `every_s`."""
     values = np.array(accuracy, dtype=np.float64)
     times_s = every_s * np.arange(1, len(values) + 1)
     return AccuracyCurve(times_s, values, values if smoothed is None else np.array(smoothed))
@@ -90,7 +90,7 @@ def test_nothing_after_the_horizon_counts():
 
 
 def test_time_below_counts_every_dip_and_what_precedes_the_first_evaluation():
-    # Above from 20 to 30 s and from 40 s to the horizon at 45 s, in 45 s in all.
+    # Above from 20 to 30 s and from 40 s to the horizon at 45 s: 15 of 45 s.
     assert a_curve([0.4, 0.6, 0.4, 0.5]).time_below_s(0.5, 45.0) == 30.0
 
 

@@ -10,12 +10,12 @@ def costs_with(**changes):
     return summarise([run], name="x", window=1, reference_arm="global").costs
 
 
-def test_where_all_went_well_there_is_nothing_to_say():
+def test_without_any_fault_there_is_no_section():
     assert faults_section({}, [], costs_with()) is None
     assert faults_section({"crash": 0.0, "loss": 0.0, "byzantine": []}, [], costs_with()) is None
 
 
-def test_what_was_injected_is_said_in_words():
+def test_injected_faults_are_described_in_sentences():
     byzantine = [
         {"kind": "sign_flip", "share": 0.2, "scale": 4.0},
         {"kind": "noise", "share": 0.1, "scale": 2.5},
@@ -36,12 +36,12 @@ def test_what_was_injected_is_said_in_words():
     ]
 
 
-def test_updates_that_were_dropped_without_any_fault_are_said_to_be_of_the_training():
+def test_updates_dropped_without_an_injected_fault_are_attributed_to_the_training():
     [sentence] = faults_section({}, [], costs_with(rejected=[1]))
     assert sentence.startswith("No faults were injected")
 
 
-def test_the_page_has_the_section_where_there_is_something_to_say(tmp_path):
+def test_the_page_has_the_section_only_if_there_were_faults(tmp_path):
     healthy = a_directory(tmp_path / "healthy", ["global"], [0])
     store(healthy, a_run("global", 0, [0.25, 0.5]))
     assert 'id="faults"' not in write_report(healthy).read_text()

@@ -22,7 +22,7 @@ def drawn_arms(summary):
 
 
 def a_clustered_run(memberships, **changes):
-    """A run with a round per entry of `memberships` (None: unchanged)."""
+    """A run with a round for each entry of `memberships`; None leaves memberships unchanged."""
     records = [
         a_record(number, members=None if members is None else np.array(members), clusters=[0, 1], **changes)
         for number, members in enumerate(memberships)
@@ -91,7 +91,7 @@ def test_speed_ups_that_are_only_bounded_point_where_they_may_lie():
 
 
 def test_what_a_logarithmic_axis_cannot_show_is_not_drawn_on_it():
-    # Held from 20 s by all of global; by fielding from the first evaluation, from 20 s, and never.
+    # All seeds of global hold it from 20 s; of fielding, from the first evaluation, from 20 s, and never.
     runs = [a_run("global", seed, [0.25, 0.5, 0.5, 0.5]) for seed in range(3)]
     runs += [
         a_run("fielding", seed, values)

@@ -5,25 +5,25 @@ from tests.experiments.synthetic_runs import TIMING, a_drifting_run, a_record, a
 
 
 def headline(runs, **settings):
-    """The sentences for runs of "global" and others, with accuracies as they are logged."""
+    """The sentences for runs of "global" and other arms, without smoothing."""
     return sentences(summarise(runs, name="x", window=1, reference_arm="global", **settings))
 
 
 def an_arm(name, *ends, start=0.25):
-    """A seed for each of `ends`, which its accuracy is at for half the time."""
+    """A run for each of `ends`; its accuracy is `start` for half of the time, then the end."""
     return [a_run(name, seed, [start, end, end]) for seed, end in enumerate(ends)]
 
 
 GLOBAL = an_arm("global", 0.5, 0.5, 0.5)
 
 
-def test_a_clear_gain_is_said_plainly():
+def test_a_clear_gain_is_stated_plainly():
     assert headline(GLOBAL + an_arm("fielding", 0.7, 0.7, 0.7)) == [
         "fielding has a mean accuracy of 47.5 %, 10.0 pp [10.0, 10.0] above global."
     ]
 
 
-def test_a_loss_is_said_as_plainly():
+def test_a_loss_is_stated_as_plainly():
     assert headline(GLOBAL + an_arm("slow", 0.4, 0.4, 0.4)) == [
         "slow has a mean accuracy of 32.5 %, 5.0 pp [5.0, 5.0] below global."
     ]
@@ -37,7 +37,7 @@ def test_an_interval_around_no_difference_claims_none():
     ]
 
 
-def test_the_gain_after_a_mass_event_is_said_beside_the_whole():
+def test_the_gain_after_a_mass_event_is_stated_beside_the_whole_gain():
     runs = [a_run("global", seed, [0.5, 0.5, 0.25, 0.25, 0.25]) for seed in range(3)]
     runs += [a_run("fielding", seed, [0.5, 0.5, 0.25, 0.75, 0.75]) for seed in range(3)]
     assert headline(runs, event_rounds=[2]) == [
@@ -46,7 +46,7 @@ def test_the_gain_after_a_mass_event_is_said_beside_the_whole():
     ]
 
 
-def test_under_three_seeds_there_is_said_to_be_no_interval():
+def test_under_three_seeds_the_sentence_states_that_there_is_no_interval():
     assert headline(GLOBAL[:2] + an_arm("other", 0.7, 0.7)) == [
         "other has a mean accuracy of 47.5 %, 10.0 pp (no interval: under three seeds) above global."
     ]
@@ -67,7 +67,7 @@ def test_a_reference_arm_alone_is_compared_with_nothing():
     assert headline(GLOBAL) == ["global ends at 50.0 %; no other arm has finished a seed to compare with it."]
 
 
-def test_gains_on_different_data_are_said_to_be():
+def test_gains_on_different_data_come_with_a_warning():
     fast = [a_record(number, step=number) for number in range(10)]
     slow = [a_record(number, step=number // 2) for number in range(10)]
     runs = [FinishedRun("global", 0, {}, fast, TIMING), FinishedRun("slow", 0, {}, slow, TIMING)]
@@ -105,12 +105,12 @@ def test_the_best_arm_omitting_drift_stands_beside_the_first_and_beside_what_is_
     )
 
 
-def test_a_first_arm_that_is_the_best_is_said_to_be():
+def test_a_first_arm_that_is_the_best_is_named_as_the_first():
     runs = drifting_arm("global", 0.75) + drifting_arm("poor", 0.5)
     assert drift_headline(runs) == "global, the first arm, has the highest accuracy omitting drift, 75.00 %."
 
 
-def test_a_run_that_is_too_short_is_said_to_be():
+def test_a_run_that_is_too_short_is_reported_with_its_scored_steps():
     runs = [a_drifting_run("global", 0, [0.75], [[0, 0]])]
     assert drift_headline(runs).endswith(" 1 of 2 data steps were scored.")
 

@@ -1,4 +1,4 @@
-"""Names and values that come from outside are shown in the pages, and never become part of them."""
+"""Names and values from outside are shown in the pages as text, and never become part of their HTML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from experiments.results.summary import write_summary
 from experiments.results.table import build_table
 from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
 
-# Without a slash, since an arm is called so, and its folder: the end of a script has a test of its own.
+# Without a slash, as they are also names of arms and so of folders; "</script>" has a test of its own.
 HOSTILE = {
     "script": "<script>alert(1)",
     "quotes": "\"'><img src=x onerror=alert(1)>",
@@ -28,7 +28,7 @@ HOSTILE = {
 
 
 class Shape(HTMLParser):
-    """The elements of a page with the names of their attributes, and the text between them."""
+    """The elements of a page with the names of their attributes, its text, and its scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -59,7 +59,7 @@ class Shape(HTMLParser):
 
 
 def a_report(folder: Path, name: str) -> str:
-    """A report in which every text that comes from outside is `name`, or has it in it."""
+    """A report in which every text from outside is or contains `name`."""
     arms = [f"first {name}", f"second {name}"]
     published = {"accuracy_omitting_drift": {arms[1]: [60.0, 1.0]}}
     directory = a_directory(
@@ -74,7 +74,7 @@ def a_report(folder: Path, name: str) -> str:
     directory.manifest_path.write_text(json.dumps({"versions": {name: name}}), encoding="utf-8")
     for model, arm in enumerate(arms):
         run = a_drifting_run(arm, 0, [0.5, 0.75], [[0, 0], [0, model]])
-        # Two clusters, so that their map is drawn, and a re-clustering, so that there is a mark to point at.
+        # Two clusters, so that their map is drawn, and a re-clustering, which adds a mark with hover text.
         run.records[1] = type(run.records[1])(
             **{**vars(run.records[1]), "clusters": [0, 1], "reclustered": True}
         )
@@ -99,9 +99,7 @@ def a_table(folder: Path, name: str) -> str:
 
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize("page", [a_report, a_table])
-def test_a_page_has_the_same_elements_whatever_things_are_called(
-    tmp_path: Path, page: Any, kind: str
-) -> None:
+def test_a_page_has_the_same_elements_with_hostile_names(tmp_path: Path, page: Any, kind: str) -> None:
     name = HOSTILE[kind]
     plain, hostile = Shape(page(tmp_path / "plain", "plain")), Shape(page(tmp_path / "hostile", name))
     assert hostile.elements == plain.elements
@@ -129,7 +127,7 @@ def test_what_plotly_is_handed_is_escaped_for_its_own_html_and_its_templates(tmp
     drawn = "".join(page.scripts[1:])
     names = [json.loads(f'"{text}"') for text in drawn.split('"') if "second" in text]
     assert names
-    # What groups the lines of a legend is never shown.
+    # Names of legend groups are never shown.
     shown = [text for text in names if text != "second <b>%{x}"]
     assert any("re-clustered" in text for text in shown)
     for text in shown:

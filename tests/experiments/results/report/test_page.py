@@ -26,7 +26,7 @@ def test_the_same_files_give_the_same_bytes(tmp_path):
     assert write_report(directory).read_bytes() == first
 
 
-def test_the_page_says_how_many_plots_it_has(tmp_path):
+def test_the_page_states_how_many_plots_it_has(tmp_path):
     page = written(realistic_directory(tmp_path, seeds=2, rounds=20, clients=12))
     assert '<body data-plots="8">' in page
     assert body(page).count("Plotly.newPlot(") == 8
@@ -42,7 +42,7 @@ def test_names_are_shown_and_never_run(tmp_path):
     assert "&lt;img src=x onerror=alert(1)&gt;" in page
 
 
-def test_a_log_that_never_says_where_clients_belong_has_no_map(tmp_path):
+def test_a_log_without_memberships_has_no_map(tmp_path):
     directory = a_directory(tmp_path, ["global"], [0])
     store(directory, a_run("global", 0, [0.25, 0.5], clusters=[0, 1], members=None))
     assert "Which cluster each client was in" not in written(directory)
@@ -54,7 +54,7 @@ def test_plotly_is_inlined_once_and_may_fetch_nothing(tmp_path):
     assert "default-src 'none'" in page[: page.index("<script>")]
 
 
-def test_what_was_run_is_told(tmp_path):
+def test_the_page_shows_what_was_run(tmp_path):
     directory = realistic_directory(tmp_path, seeds=2, rounds=20, clients=12)
     page = body(written(directory))
     assert "digits trace · 200 clients · smartphones devices" in page
@@ -77,7 +77,7 @@ def test_runs_that_do_not_count_are_named_with_their_reason(tmp_path):
 
 
 def a_page_of(tmp_path, accuracies, **report):
-    """The page's text, of runs of three seeds with these accuracies."""
+    """The text of the page for runs of three seeds with these accuracies."""
     directory = a_directory(tmp_path, list(accuracies), [0, 1, 2], report={"window": 1, **report})
     for arm, values in accuracies.items():
         for seed in directory.seeds():
@@ -89,7 +89,7 @@ def text_of(directory):
     return " ".join(html.unescape(re.sub("<[^>]+>", " ", body(written(directory)))).split())
 
 
-def test_without_a_target_the_page_says_how_to_set_one_and_has_no_table_of_times(tmp_path):
+def test_without_a_target_the_page_explains_how_to_set_one_and_has_no_table_of_times(tmp_path):
     page = a_page_of(tmp_path, {"global": [0.25, 0.5], "fielding": [0.5, 0.5]})
     assert "No target accuracy is set. report.targets = [0.5] in the configuration" in page
     assert "held from" not in page
@@ -110,7 +110,7 @@ def test_the_page_has_a_table_for_each_target_with_the_signs_of_what_is_known(tm
     assert "moves with the horizon" in page
 
 
-def test_an_arm_with_few_seeds_takes_nothing_from_what_is_said_of_the_others(tmp_path):
+def test_an_arm_with_few_seeds_leaves_the_notes_on_the_other_arms_as_they_are(tmp_path):
     directory = a_directory(tmp_path, ["global", "one", "two", "few"], [0, 1, 2], report={"window": 1})
     for arm in directory.arms():
         for seed in directory.seeds()[: 1 if arm == "few" else 3]:
@@ -146,7 +146,7 @@ def test_a_directory_without_a_finished_reference_has_no_report(tmp_path):
     assert not directory.report_path.exists()
 
 
-def test_a_sample_of_clients_that_stands_for_all_is_told(tmp_path):
+def test_a_sample_of_clients_that_stands_for_all_is_reported(tmp_path):
     directory = a_directory(tmp_path, ["global"], [0])
     members = np.zeros(5000, dtype=np.int64)
     run = a_run("global", 0, [0.25, 0.5])

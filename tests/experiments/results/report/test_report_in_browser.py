@@ -1,4 +1,4 @@
-"""The report as a browser draws it; skipped where there is none."""
+"""The report as a browser draws it; skipped without a browser."""
 
 import re
 import shutil
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH")
 
 
 class Page(HTMLParser):
-    """What the tests ask of a dumped page; scripts are skipped, as text."""
+    """The parts of a dumped page that the tests check; scripts are plain text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Page(HTMLParser):
 
 
 def opened(report, profile):
-    """(page, what the console said) of a report opened in a fresh browser profile."""
+    """(page, lines of the console) of a report opened in a fresh browser profile."""
     command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", report.as_uri()]
     process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     return Page(process.stdout), re.findall(r".*CONSOLE.*", process.stderr)
@@ -68,7 +68,7 @@ def test_every_plot_is_drawn_without_an_error_and_without_a_host(tmp_path):
 
 
 def test_hostile_names_and_bare_runs_are_drawn_too(tmp_path):
-    # One round, one seed, all durations alike, nothing measured but accuracy: what plots tend to trip over.
+    # Degenerate plots: one round, one seed, equal durations, nothing measured but accuracy.
     directory = a_directory(tmp_path / "run", ["global", HOSTILE], [0], name=HOSTILE)
     for arm in directory.arms():
         store(directory, a_run(arm, 0, [0.5], mean_client_distance=None, unclustered_distance=None))
@@ -89,4 +89,4 @@ def test_names_that_would_end_a_script_or_fill_a_template_run_nothing(tmp_path):
     assert page.announced == page.plots == page.drawings == 8
     assert page.images == 0
     assert page.title.startswith(name)
-    assert arm in page.text  # in a legend, as it was given
+    assert arm in page.text  # in a legend, verbatim

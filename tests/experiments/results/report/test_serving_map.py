@@ -92,7 +92,7 @@ def test_maps_that_cannot_be_read_are_left_out_with_a_note(tmp_path):
     assert "Maps with more than 60 clients or 60 data steps are left out." in page
 
 
-def test_a_report_of_a_trace_without_concepts_says_nothing_of_them(tmp_path):
+def test_a_report_of_a_trace_without_concepts_has_no_sections_on_them(tmp_path):
     directory = a_directory(tmp_path, ["global"], [0])
     store(directory, a_run("global", 0, [0.5]))
     page = write_report(directory).read_text(encoding="utf-8")
