@@ -66,7 +66,7 @@ class Horizon:
         return most - min(self.steps.values()) > MOST_STEP_SPREAD * most
 
     def warnings(self) -> list[str]:
-        """What a reader of the figures must know about the horizon, a sentence without a full stop each."""
+        """What a reader of the figures must know about the horizon: clauses without a full stop."""
         warnings = []
         if self.asked_s is not None and self.horizon_s < self.asked_s:
             missing = _time(self.asked_s - self.horizon_s)
@@ -135,7 +135,7 @@ def common_horizon(
 
 
 def event_rounds(experiment: Mapping[str, Any]) -> list[int]:
-    """The rounds of the mass events of a configuration, ascending; what is malformed in it is skipped."""
+    """The rounds of the mass events of a configuration, ascending; malformed entries are skipped."""
     trace = experiment.get("trace")
     drift = trace.get("drift") if isinstance(trace, Mapping) else None
     events = drift.get("events") if isinstance(drift, Mapping) else None

@@ -19,7 +19,10 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure of an arm; `ci95` is None under three seeds, `mean` and `ci95` are if a seed has no value."""
+    """A figure of an arm: its mean over seeds, with a 95 % interval.
+
+    `ci95` is None with under three seeds; if a seed has no value, both `mean` and `ci95` are None.
+    """
 
     mean: float | None
     ci95: Interval | None

@@ -63,7 +63,7 @@ def ratio(numerator: Bounds, denominator: Bounds) -> Bounds:
 
 @dataclass(frozen=True)
 class MedianEstimate:
-    """The median over seeds, its interval and the interval's level; both None with under three seeds."""
+    """The median over seeds, with an interval and its level, which are None with under three seeds."""
 
     median: Bounds
     interval: Bounds | None

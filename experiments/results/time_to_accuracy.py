@@ -84,7 +84,10 @@ class AccuracyCurve:
         return self._instant(first, len(reached), horizon_s)
 
     def _instant(self, position: int, count: int, horizon_s: float) -> Bounds:
-        """Bounds of the time of evaluation `position`, of `count` by the horizon; if equal, there is none."""
+        """Bounds of the time of evaluation `position`; it is after the horizon if `position` is `count`.
+
+        `count` is the number of evaluations by the horizon.
+        """
         if position == count:
             return Bounds(horizon_s, math.inf)
         time_s = float(self.times_s[position])

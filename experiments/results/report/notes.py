@@ -29,7 +29,7 @@ BOUNDS = (
     "evaluation has a time before that evaluation. Where the median is not known for this reason, >= marks "
     "its lower bound, <= its upper bound, a-b both, and undetermined means that it has neither. "
 )
-FEW_SEEDS = "With under three seeds there is no interval, and what is shown may be chance{}."
+FEW_SEEDS = "With under three seeds there is no interval, and what is shown may be due to chance{}."
 DOTS = "; dots are the values of single seeds"
 COST_NOTE = (
     "Costs are per run, up to the horizon; virtual time and wall time are those of whole runs. Wall time is "

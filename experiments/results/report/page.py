@@ -243,8 +243,8 @@ def _target_plots(arms: Sequence[Arm], summary: Summary) -> list[Plot]:
             f"How many times sooner than {arms[0].name} an arm holds a target up to the horizon, on a "
             f"logarithmic axis; above 1 is sooner. Lines are medians over seeds, {band}. Triangles that "
             "point up are lower bounds, triangles that point down are upper bounds, vertical bars reach from "
-            "the lower to the upper bound; where nothing is drawn, the median is undetermined. Bands end "
-            "where an interval reaches 0 or has no upper end.",
+            "the lower to the upper bound; where there is none of these, the median is undetermined. Bands "
+            "end where an interval reaches 0 or has no upper end.",
             figures.speedup_figure(arms, tables),
         ),
     ]
