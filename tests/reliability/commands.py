@@ -19,7 +19,7 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300.0
-LOOK_S = 0.02
+POLL_S = 0.02
 
 PART = '''
 import os, signal, time
@@ -65,19 +65,19 @@ class Acting(Single):
 
 def write_part(folder: Path) -> Path:
     """A folder for the path of a process, which has the clusterer `acting`."""
-    described = folder / "acting-1.dist-info"
-    described.mkdir(parents=True)
+    metadata = folder / "acting-1.dist-info"
+    metadata.mkdir(parents=True)
     (folder / "acting.py").write_text(PART)
-    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: acting\nVersion: 1\n")
-    (described / "entry_points.txt").write_text("[driftscale.clusterer]\nacting = acting:Acting\n")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acting\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[driftscale.clusterer]\nacting = acting:Acting\n")
     return folder
 
 
 class Command:
-    """`driftscale ARGUMENTS` in a session of its own, as a terminal starts it; `said` is its standard error.
+    """`driftscale ARGUMENTS` in a session of its own, as a terminal starts it; `stderr` is what it printed.
 
     `temporary` is its folder for temporary files, `path` comes before the source tree `root` on the path of
-    its processes; `within` is a command that is to start it, `environment` what else it is to find there.
+    its processes; `launcher` is a command that is to start it, `environment` what else it is to find there.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class Command:
         temporary: Path,
         path: Sequence[Path] = (),
         root: Path = ROOT,
-        within: Sequence[str] = (),
+        launcher: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
         temporary.mkdir(exist_ok=True)
-        self._file = temporary.with_name(f"{temporary.name}-said-{time.monotonic_ns()}")
-        with self._file.open("wb") as said:
+        self._stderr_file = temporary.with_name(f"{temporary.name}-stderr-{time.monotonic_ns()}")
+        with self._stderr_file.open("wb") as stderr:
             self.process = subprocess.Popen(
-                [*within, sys.executable, "-m", "experiments.cli", *map(str, arguments)],
+                [*launcher, sys.executable, "-m", "experiments.cli", *map(str, arguments)],
                 cwd=root,
                 env={
                     **os.environ,
@@ -103,17 +103,17 @@ class Command:
                 },
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=stderr,
                 start_new_session=True,
             )
 
     @property
-    def said(self) -> str:
-        return self._file.read_text()
+    def stderr(self) -> str:
+        return self._stderr_file.read_text()
 
     @property
     def lines(self) -> list[str]:
-        return self.said.splitlines()
+        return self.stderr.splitlines()
 
     def processes(self) -> list[int]:
         """All of its session that are there, but for itself."""
@@ -123,11 +123,11 @@ class Command:
         """Its processes that play runs."""
         return [pid for pid in self.processes() if "spawn_main" in _command_line(pid)]
 
-    def to_all(self, number: signal.Signals) -> None:
+    def signal_all(self, number: signal.Signals) -> None:
         """Send a signal to the whole process group, as a terminal does."""
         os.killpg(self.process.pid, number)
 
-    def ended(self) -> int:
+    def wait(self) -> int:
         """The exit code, once it has ended and every process of its session with it."""
         code = self.process.wait(PATIENCE_S)
         wait_until(lambda: not self.processes())
@@ -143,13 +143,13 @@ class Command:
         self.process.wait()
 
 
-def wait_until(holds: Callable[[], Any], patience_s: float = PATIENCE_S) -> float:
+def wait_until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> float:
     """Wait for a condition; the wall seconds that it took."""
     start_s = time.monotonic()
-    while not holds():
+    while not condition():
         waited_s = time.monotonic() - start_s
         assert waited_s < patience_s, f"did not come within {patience_s:g} s"
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     return time.monotonic() - start_s
 
 

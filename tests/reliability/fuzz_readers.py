@@ -26,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.reliability.mutations import made
+from tests.reliability.mutations import make_input
 from tests.reliability.readers import READERS
 
 MOST_S = 10.0
@@ -48,32 +48,32 @@ class Tally:
     slowest_s: float = 0.0
     most_bytes: int = 0
 
-    def add(self, other: dict[str, Any]) -> None:
-        self.accepted += other["accepted"]
-        self.refused += other["refused"]
-        self.slowest_s = max(self.slowest_s, other["slowest_s"])
-        self.most_bytes = max(self.most_bytes, other["most_bytes"])
+    def add(self, counts: dict[str, Any]) -> None:
+        self.accepted += counts["accepted"]
+        self.refused += counts["refused"]
+        self.slowest_s = max(self.slowest_s, counts["slowest_s"])
+        self.most_bytes = max(self.most_bytes, counts["most_bytes"])
 
 
 def content_of(reader: str, seed: int, number: int) -> bytes:
     """Input `number` of a reader."""
-    return made(READERS[reader], f"{seed}/{reader}/{number}")
+    return make_input(READERS[reader], f"{seed}/{reader}/{number}")
 
 
 # -- the process that reads ---------------------------------------------------------------------------------
 
 
-def child(reader: str, seed: int, first: int, last: int, place: Path) -> None:
-    """Read inputs [first, last); the number of the present one is in `place`, what was found on stdout."""
+def child(reader: str, seed: int, first: int, last: int, progress_file: Path) -> None:
+    """Read inputs [first, last); the number of the present one is in `progress_file`, findings on stdout."""
     import pyarrow as pa
 
     from emulator.errors import EmulatorError
 
     warnings.simplefilter("error")
-    found: list[dict[str, Any]] = []
+    findings: list[dict[str, Any]] = []
     tally = Tally()
     spec = READERS[reader]
-    with tempfile.TemporaryDirectory() as folder, place.open("r+b") as file:
+    with tempfile.TemporaryDirectory() as folder, progress_file.open("r+b") as file:
         present = mmap.mmap(file.fileno(), 8)
         surroundings = spec.prepare(Path(folder))
         limit_memory()
@@ -89,18 +89,18 @@ def child(reader: str, seed: int, first: int, last: int, place: Path) -> None:
             except EmulatorError as error:
                 tally.refused += 1
                 if not str(error) or "Traceback" in str(error):
-                    found.append({"number": number, "problem": f"an error that says nothing: {error!r}"})
+                    findings.append({"number": number, "problem": f"an error that says nothing: {error!r}"})
             except BaseException as error:  # whatever it is: it is what is looked for
-                found.append({"number": number, "problem": f"{type(error).__name__}: {error}"[:500]})
+                findings.append({"number": number, "problem": f"{type(error).__name__}: {error}"[:500]})
             seconds = time.perf_counter() - start
             peak = pa.default_memory_pool().max_memory()
             if traced:
                 peak = max(peak, tracemalloc.get_traced_memory()[1])
                 tracemalloc.stop()
             if peak > spec.most_bytes and tally.most_bytes <= spec.most_bytes:
-                found.append({"number": number, "problem": f"{peak:,} bytes, of {spec.most_bytes:,}"})
+                findings.append({"number": number, "problem": f"{peak:,} bytes, of {spec.most_bytes:,}"})
             tally.slowest_s, tally.most_bytes = max(tally.slowest_s, seconds), max(tally.most_bytes, peak)
-    print(json.dumps({"found": found, **vars(tally)}))
+    print(json.dumps({"findings": findings, **vars(tally)}))
 
 
 def limit_memory() -> None:
@@ -118,33 +118,36 @@ def fuzz(reader: str, seed: int, inputs: int, save: Path) -> tuple[Tally, list[s
     """What became of `inputs` inputs of a reader, and what was found, each saved under `save`."""
     tally, problems = Tally(), []
     first = 0
-    with tempfile.NamedTemporaryFile() as place:
+    with tempfile.NamedTemporaryFile() as progress:
         while first < inputs:
-            place.seek(0)
-            place.write(first.to_bytes(8, "little"))
-            place.flush()
-            done, ended = watch(reader, seed, first, inputs, Path(place.name))
-            found = done["found"] if done else []
-            if done:
-                tally.add(done)
+            progress.seek(0)
+            progress.write(first.to_bytes(8, "little"))
+            progress.flush()
+            counts, ended = watch(reader, seed, first, inputs, Path(progress.name))
+            findings = counts["findings"] if counts else []
+            if counts:
+                tally.add(counts)
                 first = inputs
             else:
-                number = int.from_bytes(Path(place.name).read_bytes(), "little")
-                found = [{"number": number, "problem": ended}]
+                number = int.from_bytes(Path(progress.name).read_bytes(), "little")
+                findings = [{"number": number, "problem": ended}]
                 first = number + 1
-            for one in found:
-                name = f"{one['number']:06d}-seed-{seed}{READERS[reader].suffix}"
+            for finding in findings:
+                name = f"{finding['number']:06d}-seed-{seed}{READERS[reader].suffix}"
                 file = save / reader / name
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(content_of(reader, seed, one["number"]))
-                problems.append(f"{file}: {one['problem']}")
+                file.write_bytes(content_of(reader, seed, finding["number"]))
+                problems.append(f"{file}: {finding['problem']}")
     return tally, problems
 
 
-def watch(reader: str, seed: int, first: int, last: int, place: Path) -> tuple[dict[str, Any] | None, str]:
+def watch(
+    reader: str, seed: int, first: int, last: int, progress_file: Path
+) -> tuple[dict[str, Any] | None, str]:
     """(what the child tells, or how it ended instead)."""
     numbers = [str(number) for number in (seed, first, last)]
-    command = [sys.executable, "-X", "faulthandler", __file__, "--child", reader, *numbers, str(place)]
+    interpreter = [sys.executable, "-X", "faulthandler"]
+    command = [*interpreter, __file__, "--child", reader, *numbers, str(progress_file)]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = subprocess.Popen(command, stdout=out, stderr=err)
         # The first input waits for the imports.
@@ -154,7 +157,7 @@ def watch(reader: str, seed: int, first: int, last: int, place: Path) -> tuple[d
                 code = process.wait(timeout=0.05)
                 break
             except subprocess.TimeoutExpired:
-                now = int.from_bytes(place.read_bytes(), "little")
+                now = int.from_bytes(progress_file.read_bytes(), "little")
                 if now != number:
                     patience = MOST_S if now > first else 6 * MOST_S
                     number, since = now, time.monotonic()
@@ -164,10 +167,10 @@ def watch(reader: str, seed: int, first: int, last: int, place: Path) -> tuple[d
                     return None, f"more than {MOST_S:g} s"
         out.seek(0)
         err.seek(0)
-        said, complaint = out.read(), err.read()
-        if code == 0 and said:
-            return json.loads(said.splitlines()[-1]), ""
-        return None, f"the process ended with {code}: {complaint[-400:]}"
+        output, errors = out.read(), err.read()
+        if code == 0 and output:
+            return json.loads(output.splitlines()[-1]), ""
+        return None, f"the process ended with {code}: {errors[-400:]}"
 
 
 def main() -> None:
@@ -179,29 +182,29 @@ def main() -> None:
     parser.add_argument("--reader", action="append", choices=READERS, help="only these")
     parser.add_argument("--save", type=Path, default=Path("found"), help="where findings are saved")
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.child:
-        reader, *numbers, place = asked.child
-        child(reader, *map(int, numbers), Path(place))
+    arguments = parser.parse_args()
+    if arguments.child:
+        reader, *numbers, progress_file = arguments.child
+        child(reader, *map(int, numbers), Path(progress_file))
         return
-    readers = asked.reader or list(READERS)
-    each = -(-asked.inputs // len(readers))
-    everything: list[str] = []
+    readers = arguments.reader or list(READERS)
+    inputs = -(-arguments.inputs // len(readers))
+    all_problems: list[str] = []
     total = 0
     print(f"{'reader':<24}{'inputs':>8}{'accepted':>10}{'refused':>9}{'slowest s':>11}{'most MiB':>10}")
     for reader in readers:
-        tally, problems = fuzz(reader, asked.seed, each, asked.save)
-        everything += problems
-        total += each
+        tally, problems = fuzz(reader, arguments.seed, inputs, arguments.save)
+        all_problems += problems
+        total += inputs
         print(
-            f"{reader:<24}{each:>8}{tally.accepted:>10}{tally.refused:>9}{tally.slowest_s:>11.3f}"
+            f"{reader:<24}{inputs:>8}{tally.accepted:>10}{tally.refused:>9}{tally.slowest_s:>11.3f}"
             f"{tally.most_bytes / 2**20:>10.1f}",
             flush=True,
         )
-    print(f"{total} inputs, {len(everything)} findings")
-    for problem in everything[:MOST_SHOWN]:
+    print(f"{total} inputs, {len(all_problems)} findings")
+    for problem in all_problems[:MOST_SHOWN]:
         print(problem)
-    sys.exit(1 if everything else 0)
+    sys.exit(1 if all_problems else 0)
 
 
 if __name__ == "__main__":

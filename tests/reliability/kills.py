@@ -108,7 +108,7 @@ class Killing:
             text=True,
         )
 
-    def kill_at_random(self, times: int, whole_lines: int, draw: np.random.Generator) -> None:
+    def kill_at_random(self, times: int, num_whole_lines: int, draw: np.random.Generator) -> None:
         """Kill as many attempts, then let one come to its end.
 
         Each is killed after a drawn share of the rounds that are still to be logged and a moment more, so
@@ -120,11 +120,11 @@ class Killing:
                 with self.start() as process:
                     time.sleep(float(draw.uniform(0.5, 4.0)))
                     process.kill()
-                    self._ended(process)
+                    self._wait(process)
             else:
-                share = int(draw.integers(0, max(1, (whole_lines - self.lines()) // 2)))
+                share = int(draw.integers(0, max(1, (num_whole_lines - self.num_log_lines()) // 2)))
                 with self.start(f"kill_after_round({share + 1}, {draw.uniform(0, 0.03)})") as process:
-                    self._ended(process)
+                    self._wait(process)
         self.finish()
 
     def signal_when_stopped(self, prepare: str, *numbers: signal.Signals) -> tuple[int, str]:
@@ -134,43 +134,43 @@ class Killing:
             self.wait_until_stopped(process)
             for number in (*numbers, signal.SIGCONT):
                 process.send_signal(number)
-            _, said = process.communicate(timeout=PATIENCE_S)
-        return process.returncode, said
+            _, stderr = process.communicate(timeout=PATIENCE_S)
+        return process.returncode, stderr
 
     def wait_until_stopped(self, process: subprocess.Popen[str]) -> None:
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status), f"it ended before it was stopped: {status}"
 
-    def again(self) -> tuple[int, str]:
+    def run_in_process(self) -> tuple[int, str]:
         """The same command in this process; its exit code, and what it has said."""
         # Here: the processes that are started import this module too.
         import pytest
 
         from experiments.cli import main
 
-        said = io.StringIO()
+        stderr = io.StringIO()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", ["driftscale", *self._arguments])
-            with redirect_stdout(io.StringIO()), redirect_stderr(said), pytest.raises(SystemExit) as ended:
+            with redirect_stdout(io.StringIO()), redirect_stderr(stderr), pytest.raises(SystemExit) as ended:
                 main()
         code = ended.value.code
         assert isinstance(code, int)
-        return code, said.getvalue()
+        return code, stderr.getvalue()
 
     def finish(self) -> None:
         """The same command again, to its end."""
-        code, said = self.again()
-        self.stderr.append(said)
-        assert code == 0, said
+        code, stderr = self.run_in_process()
+        self.stderr.append(stderr)
+        assert code == 0, stderr
 
-    def lines(self) -> int:
+    def num_log_lines(self) -> int:
         """Of all logs."""
         return sum(path.read_bytes().count(b"\n") for path in self._out.glob("*/seed-*/log.jsonl"))
 
-    def _ended(self, process: subprocess.Popen[str]) -> None:
-        _, said = process.communicate(timeout=PATIENCE_S)
-        self.stderr.append(said)
-        assert process.returncode in (-signal.SIGPROF, -signal.SIGKILL, 0), said
+    def _wait(self, process: subprocess.Popen[str]) -> None:
+        _, stderr = process.communicate(timeout=PATIENCE_S)
+        self.stderr.append(stderr)
+        assert process.returncode in (-signal.SIGPROF, -signal.SIGKILL, 0), stderr
         self.kills += process.returncode != 0
 
 

@@ -77,7 +77,7 @@ TEXTS = (
 )
 
 
-class Made(Protocol):
+class InputSource(Protocol):
     """What this module asks of a reader."""
 
     @property
@@ -91,7 +91,7 @@ class Made(Protocol):
         ...
 
 
-def made(reader: Made, key: str) -> bytes:
+def make_input(reader: InputSource, key: str) -> bytes:
     """The input of that key."""
     draw = random.Random(key)
     content = reader.odd(draw) if draw.random() < 0.5 else None
@@ -103,7 +103,7 @@ def made(reader: Made, key: str) -> bytes:
     return content
 
 
-def _flip(content: bytes, draw: random.Random, reader: Made) -> bytes:
+def _flip(content: bytes, draw: random.Random, reader: InputSource) -> bytes:
     if not content:
         return content
     changed = bytearray(content)
@@ -112,31 +112,31 @@ def _flip(content: bytes, draw: random.Random, reader: Made) -> bytes:
     return bytes(changed)
 
 
-def _truncate(content: bytes, draw: random.Random, reader: Made) -> bytes:
+def _truncate(content: bytes, draw: random.Random, reader: InputSource) -> bytes:
     return content[: draw.randrange(len(content) + 1)]
 
 
-def _remove(content: bytes, draw: random.Random, reader: Made) -> bytes:
+def _remove(content: bytes, draw: random.Random, reader: InputSource) -> bytes:
     first, last = _span(content, draw)
     return content[:first] + content[last:]
 
 
-def _duplicate(content: bytes, draw: random.Random, reader: Made) -> bytes:
+def _duplicate(content: bytes, draw: random.Random, reader: InputSource) -> bytes:
     first, last = _span(content, draw)
     return content[:last] + content[first:last] * draw.choice((1, 1, 2, 50)) + content[last:]
 
 
-def _splice(content: bytes, draw: random.Random, reader: Made) -> bytes:
-    other = draw.choice(reader.seeds)
-    return content[: draw.randrange(len(content) + 1)] + other[draw.randrange(len(other) + 1) :]
+def _splice(content: bytes, draw: random.Random, reader: InputSource) -> bytes:
+    donor = draw.choice(reader.seeds)
+    return content[: draw.randrange(len(content) + 1)] + donor[draw.randrange(len(donor) + 1) :]
 
 
-def _insert(content: bytes, draw: random.Random, reader: Made) -> bytes:
-    at = draw.randrange(len(content) + 1)
-    return content[:at] + draw.choice(TEXTS + reader.words) + content[at:]
+def _insert(content: bytes, draw: random.Random, reader: InputSource) -> bytes:
+    position = draw.randrange(len(content) + 1)
+    return content[:position] + draw.choice(TEXTS + reader.words) + content[position:]
 
 
-def _overwrite(content: bytes, draw: random.Random, reader: Made) -> bytes:
+def _overwrite(content: bytes, draw: random.Random, reader: InputSource) -> bytes:
     """A number of one to eight bytes, in either order, in place of what is there: often in the header."""
     number = draw.choice(NUMBERS)
     packed = struct.pack(
@@ -146,14 +146,14 @@ def _overwrite(content: bytes, draw: random.Random, reader: Made) -> bytes:
         size = draw.choice((1, 2, 4, 8))
         order = draw.choice(("little", "big"))
         packed = (number % 2 ** (8 * size)).to_bytes(size, order)
-    at = draw.randrange(min(len(content), draw.choice((32, 10**6))) + 1)
-    return content[:at] + packed + content[at + len(packed) :]
+    position = draw.randrange(min(len(content), draw.choice((32, 10**6))) + 1)
+    return content[:position] + packed + content[position + len(packed) :]
 
 
-def _replace_word(content: bytes, draw: random.Random, reader: Made) -> bytes:
+def _replace_word(content: bytes, draw: random.Random, reader: InputSource) -> bytes:
     """A stretch of letters and digits becomes another."""
-    at = draw.randrange(len(content) + 1)
-    first = last = at
+    position = draw.randrange(len(content) + 1)
+    first = last = position
     while first > 0 and content[first - 1 : first].isalnum():
         first -= 1
     while last < len(content) and content[last : last + 1].isalnum():
@@ -222,11 +222,11 @@ ODD_VALUES: tuple[Any, ...] = (
 def odd_document(document: Any, draw: random.Random, values: tuple[Any, ...] = ODD_VALUES) -> Any:
     """`document`, of dicts and lists, with one or a few of its values replaced, removed or doubled."""
     for _ in range(draw.choice((1, 1, 1, 2, 4))):
-        places: list[tuple[Any, Any]] = []
-        _collect(document, places)
-        if not places:
+        slots: list[tuple[Any, Any]] = []
+        _collect(document, slots)
+        if not slots:
             return document
-        holder, key = draw.choice(places)
+        holder, key = draw.choice(slots)
         match draw.randrange(6):
             case 0:
                 del holder[key]
@@ -244,9 +244,9 @@ def odd_document(document: Any, draw: random.Random, values: tuple[Any, ...] = O
     return document
 
 
-def _collect(document: Any, places: list[tuple[Any, Any]]) -> None:
+def _collect(document: Any, slots: list[tuple[Any, Any]]) -> None:
     items = document.items() if isinstance(document, dict) else enumerate(document)
     for key, value in items:
-        places.append((document, key))
+        slots.append((document, key))
         if isinstance(value, dict | list):
-            _collect(value, places)
+            _collect(value, slots)

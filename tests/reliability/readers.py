@@ -231,9 +231,9 @@ def odd_csv(text: str) -> Odd:
                     rows.append(list(row))
                 case 3:
                     column, cell = draw.randrange(len(rows[0])), draw.choice(cells)
-                    for other in rows[1:]:
-                        if column < len(other):
-                            other[column] = cell
+                    for data_row in rows[1:]:
+                        if column < len(data_row):
+                            data_row[column] = cell
                 case _ if row:
                     row[draw.randrange(len(row))] = draw.choice(cells)
         return draw.choice(("\n", "\n", "\r\n", "\r")).join(",".join(row) for row in rows).encode()
@@ -305,10 +305,10 @@ def _odd_column(rows: int, draw: random.Random) -> pa.Array[Any]:
         ([b"abcd" for _ in steady], pa.binary(4)),
         ([draw.choice(("a", "b")) for _ in steady], pa.large_string()),
     ]
-    content, kind_ = draw.choice(values)
-    if pa.types.is_float16(kind_):
+    content, column_type = draw.choice(values)
+    if pa.types.is_float16(column_type):
         content = [None if v is None else np.float16(v) for v in content]
-    return pa.array(content, kind_)
+    return pa.array(content, column_type)
 
 
 def read_availability(folder: Path, file: Path, number: int) -> None:
@@ -352,10 +352,17 @@ def read_label_table(folder: Path, file: Path, number: int) -> None:
     from emulator.storage.tables import read_table
     from traces.sources.label_replay import LabelReplaySettings, filled, read_label_counts
 
-    about = {"table": "t", "images": "i", "group": "place", "time": "day", "label": "kind", "count": "seen"}
+    settings = {
+        "table": "t",
+        "images": "i",
+        "group": "place",
+        "time": "day",
+        "label": "kind",
+        "count": "seen",
+    }
     if number % 2:
-        about["window_days"] = 1.5
-    counts = filled(read_label_counts(read_table(file), LabelReplaySettings.model_validate(about)).counts)
+        settings["window_days"] = 1.5
+    counts = filled(read_label_counts(read_table(file), LabelReplaySettings.model_validate(settings)).counts)
     shares = counts / counts.sum(axis=2, keepdims=True)
     np.random.default_rng(0).multinomial(5, shares[:, 0])
 
@@ -491,8 +498,8 @@ def read_log_file(folder: Path, file: Path, number: int) -> None:
     read_log(file)
 
 
-def in_a_directory(place: str) -> Callable[[Path, Path, int], None]:
-    """Reads a whole run directory, in which the input is the file at `place`."""
+def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
+    """Reads a whole run directory, in which the input is the file `name`."""
 
     def read(folder: Path, file: Path, number: int) -> None:
         from experiments.results.report import write_report
@@ -504,7 +511,7 @@ def in_a_directory(place: str) -> Callable[[Path, Path, int], None]:
         from experiments.results.table import build_table
 
         directory = RunDirectory(folder / "run")
-        (directory.path / place).write_bytes(file.read_bytes())
+        (directory.path / name).write_bytes(file.read_bytes())
         runs = directory.finished_runs()
         summary = summarise_directory(directory, runs)
         json.dumps(summary.as_json(), allow_nan=False)
@@ -601,11 +608,11 @@ def odd_checkpoint(draw: random.Random) -> bytes:
         )
     else:
         for _ in range(draw.choice((1, 3))):
-            place = draw.randrange(len(data) + 1)
+            position = draw.randrange(len(data) + 1)
             word = draw.choice(
                 (b'{"array":"/models"}', b"[" * 3000, b'{"tuple":', b'{"dict":[[', b'"axes":[9]', b"1e999")
             )
-            data = data[:place] + word + data[place + draw.choice((0, len(word))) :]
+            data = data[:position] + word + data[position + draw.choice((0, len(word))) :]
     encoded = json.dumps(header).encode()
     length = len(encoded) if draw.random() < 0.9 else draw.choice((0, 1, 2**40, 2**63))
     return length.to_bytes(8, "little") + encoded + data

@@ -17,13 +17,13 @@ from experiments.stopwatch import Stopwatch
 from tests.reliability.rows import row
 from tests.reliability.stops import Stopped
 
-COHORTS = {"executor": {"chunk": 2}}
+SMALL_GROUPS = {"executor": {"chunk": 2}}
 """So that there are several in a round."""
 
 STORED_EVERY = 5
 
 
-class Nowhere:
+class NullLog:
     """A log that another rank writes."""
 
     def append(self, record: object) -> None: ...
@@ -36,7 +36,7 @@ def play_by_ranks(ranks: Ranks, experiment: Experiment, world: World, out: Path)
         return ReplicatedExecutor(build_executor(experiment, experiment.arm[0], world), ranks)
 
     if ranks.rank > 0:
-        build_emulation(experiment, experiment.arm[0], world, executor(), Nowhere(), (), Stopwatch()).run()
+        build_emulation(experiment, experiment.arm[0], world, executor(), NullLog(), (), Stopwatch()).run()
         return
     with Stopped(experiment, world, out, executor).attempt() as attempt:
         for number, _ in enumerate(attempt.emulation.steps()):
@@ -47,7 +47,7 @@ def play_by_ranks(ranks: Ranks, experiment: Experiment, world: World, out: Path)
 def main(store: str, rank: str, size: str, data: str, out: str, *names: str) -> None:
     ranks = join(Job(int(rank), int(size), on_loopback=True), file_store(store, int(size)))
     for name in names:
-        experiment = row(name, **COHORTS)
+        experiment = row(name, **SMALL_GROUPS)
         world = build_world(experiment, 0, locator(Path(data), None))
         play_by_ranks(ranks, experiment, world, Path(out) / name)
 

@@ -142,5 +142,5 @@ e,0.5,4.5,6
 def row(name: str, **changes: Any) -> Experiment:
     """The experiment of that name: one arm, called after it."""
     table, arm = ARMS[name]
-    own = {"name": name, "arm": [{"name": name, **arm}]}
-    return parse_experiment(merged(merged(table, own), changes), name)
+    names = {"name": name, "arm": [{"name": name, **arm}]}
+    return parse_experiment(merged(merged(table, names), changes), name)

@@ -80,15 +80,15 @@ class Stopped:
                 assert (attempt.stored is None) == (number == 0), self.notes
                 self.resumes += number > 0
                 playing = attempt.emulation.steps()
-                if not _made(steps(), playing):
+                if not _advance(steps(), playing):
                     return self.log
                 attempt.store()
-                _made(lost(), playing)
+                _advance(lost(), playing)
             with self.log_path.open("ab") as log:
                 log.write(TORN)
         raise AssertionError("unreachable")
 
 
-def _made(steps: int, playing: Iterator[None]) -> bool:
+def _advance(steps: int, playing: Iterator[None]) -> bool:
     """Make so many steps; whether there were as many."""
     return all(next(playing, END) is not END for _ in range(steps))

@@ -99,7 +99,7 @@ def test_a_stop_is_told_as_a_run_that_was_left(tmp_path: Path) -> None:
     assert play(small(**EVERY_ROUND), tmp_path / "out", stop_after=6).ends == [("left", "fielding", 0)]
 
 
-def test_an_unfinished_run_is_gone_on_with_and_says_from_where(out: Path, whole: bytes) -> None:
+def test_an_unfinished_run_is_resumed_and_its_round_is_told(out: Path, whole: bytes) -> None:
     story = play(small(**EVERY_ROUND), out)
     assert story.told == [("run", "fielding", 0), ("going on", "fielding", 0, 6)]
     assert story.rounds == ROUNDS - 6
@@ -154,15 +154,15 @@ def test_torn_files_of_a_killed_process_are_swept_up(out: Path) -> None:
     nobody, token = 999_999_999, "0123456789abcdef"
     torn = [out / f".manifest.json.{nobody}-{token}", folder / f".timing.json.{nobody}-{token}"]
     torn.append(folder / "checkpoint" / f".round-000006-x.{nobody}-{token}")
-    others = [out / ".notes", out / f".summary.json.{os.getpid()}-{token}"]  # of somebody who makes a report
-    for file in [*torn, *others]:
+    spared = [out / ".notes", out / f".summary.json.{os.getpid()}-{token}"]  # of somebody who makes a report
+    for file in [*torn, *spared]:
         file.touch()
     play(small(**EVERY_ROUND), out)
     assert not any(file.exists() for file in torn)
-    assert all(file.exists() for file in others)
+    assert all(file.exists() for file in spared)
 
 
-def with_tally(out: Path, change: Callable[[dict[str, Any]], None]) -> None:
+def change_tally(out: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Put a checkpoint with another tally in the place of those that are there."""
     newest, *older = checkpoints(out)
     tree = read_checkpoint(newest)
@@ -173,12 +173,12 @@ def with_tally(out: Path, change: Callable[[dict[str, Any]], None]) -> None:
     newest.with_name(f"round-000006-{sha256(content).hexdigest()}.safetensors").write_bytes(content)
 
 
-def test_a_checkpoint_from_before_timings_named_machines_is_gone_on_with(out: Path, whole: bytes) -> None:
+def test_a_checkpoint_from_before_timings_named_machines_is_resumed(out: Path, whole: bytes) -> None:
     def older(tally: dict[str, Any]) -> None:
         for name in ("host", "cpu_capability", "runs_beside"):
             del tally[name]
 
-    with_tally(out, older)
+    change_tally(out, older)
     assert play(small(**EVERY_ROUND), out).told[1] == ("going on", "fielding", 0, 6)
     assert log_of(out) == whole
     timing = json.loads(RunDirectory(out).timing_path("fielding", 0).read_text())
@@ -187,7 +187,7 @@ def test_a_checkpoint_from_before_timings_named_machines_is_gone_on_with(out: Pa
 
 
 def test_a_timing_names_the_last_machine_and_counts_the_most_runs_beside_it(out: Path) -> None:
-    with_tally(out, lambda tally: tally.update(host="elsewhere", cpu_capability="none", runs_beside=3))
+    change_tally(out, lambda tally: tally.update(host="elsewhere", cpu_capability="none", runs_beside=3))
     play(small(**EVERY_ROUND), out)
     timing = json.loads(RunDirectory(out).timing_path("fielding", 0).read_text())
     assert (timing["host"], timing["cpu_capability"]) == (host_name(), cpu_capability())
@@ -218,7 +218,9 @@ def test_another_configuration_is_refused_and_what_differs_is_shown(out: Path) -
     assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
 
 
-def test_when_it_is_stored_and_what_happens_without_memory_binds_nobody(out: Path, whole: bytes) -> None:
+def test_settings_of_checkpoints_threads_and_memory_may_change_before_a_run_is_resumed(
+    out: Path, whole: bytes
+) -> None:
     story = play(
         small(
             round={"rounds": ROUNDS},
@@ -314,9 +316,9 @@ def test_a_damaged_log_is_reported_and_what_can_be_kept_of_it_is(out: Path, whol
     assert log_of(out) == whole
 
 
-@pytest.mark.parametrize(("reader", "of"), [("checkpoints", "round-"), ("runlog", "log.jsonl")])
-def test_what_cannot_be_read_is_kept_and_gone_on_with_once_it_can(
-    reader: str, of: str, out: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("reader", "file_name"), [("checkpoints", "round-"), ("runlog", "log.jsonl")])
+def test_a_file_that_cannot_be_read_is_kept_and_the_run_resumed_once_it_can(
+    reader: str, file_name: str, out: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = rounds_of(out)
     plan = plan_run(small(**EVERY_ROUND), out, ["fielding"], locator(None, None), fresh=False)
@@ -331,7 +333,7 @@ def test_what_cannot_be_read_is_kept_and_gone_on_with_once_it_can(
     message = str(stopped.value)
     assert message.startswith("fielding, seed 0 stopped in round ")
     assert "Input/output error" in message
-    assert of in message
+    assert file_name in message
     assert "It goes on from its last checkpoint, round 6, when the command is given again" in message
     assert rounds_of(out) == before
     assert ("going on", "fielding", 0, 6) in play(small(**EVERY_ROUND), out).told
@@ -351,7 +353,7 @@ def test_without_its_log_a_run_starts_over(gone: str, out: Path, whole: bytes) -
     assert log_of(out) == whole
 
 
-def refused(out: Path, arm: str = "fielding") -> str:
+def refusal(out: Path, arm: str = "fielding") -> str:
     """Why the run is not gone on with: in one line, and nothing of it is touched."""
     before = {file: file.read_bytes() for file in out.glob("*/seed-*/**/*") if file.is_file()}
     plan = plan_run(small(**EVERY_ROUND), out, [arm], locator(None, None), fresh=False)
@@ -371,17 +373,17 @@ def test_one_of_another_format_is_refused_and_kept(
     with monkeypatch.context() as another:
         another.setattr("experiments.running.attempt.FORMAT", FORMAT + 1)
         problem = f"by this version: its format is {FORMAT}, this version of driftscale has {FORMAT + 1}"
-        assert problem in refused(out)
+        assert problem in refusal(out)
     play(small(**EVERY_ROUND), out)
     assert log_of(out) == whole
 
 
 def test_one_of_another_run_is_refused_and_kept(out: Path) -> None:
-    other = RunDirectory(out).checkpoints("global", 0)
-    other.path.mkdir(parents=True)
+    of_global = RunDirectory(out).checkpoints("global", 0)
+    of_global.path.mkdir(parents=True)
     for file in checkpoints(out):
-        file.rename(other.path / file.name)
-    assert "it is of another run: {'arm': 'fielding', 'seed': 0}" in refused(out, "global")
+        file.rename(of_global.path / file.name)
+    assert "it is of another run: {'arm': 'fielding', 'seed': 0}" in refusal(out, "global")
 
 
 @pytest.mark.parametrize("problem", [ValueError("no such clusters"), KeyError("_since"), TypeError("None")])
@@ -395,7 +397,7 @@ def test_one_whose_state_a_part_refuses_is_kept(
 
     with monkeypatch.context() as another:
         another.setattr(Fielding, "restore", refuse)
-        assert str(problem) in refused(out)
+        assert str(problem) in refusal(out)
     play(small(**EVERY_ROUND), out)
     assert log_of(out) == whole
 
@@ -454,7 +456,9 @@ def test_the_metadata_of_packages_is_read_once_however_often_a_run_is_stored(
     assert read == list(ROUNDING)
 
 
-def test_other_versions_of_what_computes_are_said(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_versions_of_the_packages_that_compute_are_noted(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("experiments.running.attempt.rounding_versions", lambda: {"torch": "99"})
     story = play(small(**EVERY_ROUND), out)
     [note] = [str(told[1]) for told in story.told if told[0] == "note"]

@@ -66,12 +66,12 @@ def largest_file(num_bytes: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("limit", "file", "kept"),
+    ("limit", "file", "has_checkpoint"),
     [(16_000, r"log\.jsonl", True), (4_000, "checkpoint", False)],
     ids=["the log", "the checkpoint"],
 )
-def test_a_file_that_grows_too_large_stops_the_run_which_goes_on_when_there_is_room(
-    limit: int, file: str, kept: bool, tmp_path: Path, whole: list[bytes]
+def test_a_file_that_grows_too_large_stops_the_run_which_is_resumed_when_there_is_room(
+    limit: int, file: str, has_checkpoint: bool, tmp_path: Path, whole: list[bytes]
 ) -> None:
     with largest_file(limit), pytest.raises(ResumableError) as stopped:
         play(small(**EVERY_ROUND), tmp_path / "out")
@@ -80,12 +80,14 @@ def test_a_file_that_grows_too_large_stops_the_run_which_goes_on_when_there_is_r
     assert message.startswith("global, seed 0 stopped in round ")
     assert file.replace("\\", "") in message
     assert "File too large" in message
-    assert ("It goes on from its last checkpoint, round" if kept else "It begins again when") in message
+    assert (
+        "It goes on from its last checkpoint, round" if has_checkpoint else "It begins again when"
+    ) in message
     directory = RunDirectory(tmp_path / "out")
     assert not directory.is_done("global", 0)
     assert directory.failure("global", 0) is None
     story = play(small(**EVERY_ROUND), tmp_path / "out")
-    assert any(told[0] == "going on" for told in story.told) == kept
+    assert any(told[0] == "going on" for told in story.told) == has_checkpoint
     assert logs(tmp_path / "out") == whole
 
 
@@ -146,7 +148,7 @@ def fill(folder: Path, leave: int) -> Path:
 
 
 @pytest.mark.parametrize("leave", [0, 4096, 16_384])
-def test_a_disk_that_fills_stops_the_run_which_goes_on_when_there_is_room(
+def test_a_disk_that_fills_stops_the_run_which_is_resumed_when_there_is_room(
     leave: int, disk: Path, whole: list[bytes]
 ) -> None:
     out = disk / "out"
@@ -167,9 +169,9 @@ def test_a_disk_that_is_full_from_the_start_or_read_only_is_refused(disk: Path) 
         play(small(), disk / "out")
     assert not (disk / "out").exists()
     ballast.unlink()
-    (disk / "there").mkdir()
+    (disk / "existing").mkdir()
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-    for out, problem in (("out", "made a folder"), ("there", "written in")):
+    for out, problem in (("out", "made a folder"), ("existing", "written in")):
         refusal = rf"--out .*{out}: cannot be {problem} \(Read-only file system\)"
         with pytest.raises(InputError, match=refusal), locked(disk / out):
             pytest.fail("locked")
@@ -201,10 +203,10 @@ def test_the_command_ends_with_3_one_line_and_what_is_finished(tmp_path: Path) -
     killing = Killing(config, tmp_path / "out")
     # The models of the second arm do not fit into so small a file.
     with killing.start(largest_file_bytes=110_000) as process:
-        _, said = process.communicate(timeout=300)
-    assert process.returncode == 3, said
-    assert "Traceback" not in said
-    *_, before, last = said.splitlines()
+        _, stderr = process.communicate(timeout=300)
+    assert process.returncode == 3, stderr
+    assert "Traceback" not in stderr
+    *_, before, last = stderr.splitlines()
     assert before.startswith(f"no report: [Errno 27] File too large: '{tmp_path / 'out'}")
     assert last.startswith("error: b, seed 0 stopped in round ")
     assert "File too large" in last

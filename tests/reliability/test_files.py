@@ -43,12 +43,12 @@ def play(experiment: Experiment, data: Path, story: Story | None = None, stop: S
     return story
 
 
-def changed(file: Path) -> None:
+def change(file: Path) -> None:
     file.write_text(file.read_text().replace("a,0", "a,1", 1))
 
 
 DAMAGES: list[tuple[Callable[[Path], Any], str]] = [
-    (changed, "has changed since the runs in this directory were begun"),
+    (change, "has changed since the runs in this directory were begun"),
     (Path.unlink, "not found"),
 ]
 
@@ -70,7 +70,7 @@ def test_between_two_seeds_it_is_named_and_the_first_seed_is_kept(
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize(("damage", "problem"), DAMAGES, ids=["changed", "gone"])
-def test_a_run_that_is_gone_on_with_is_bound_to_them(
+def test_a_run_that_is_resumed_is_bound_to_them(
     damage: Callable[[Path], Any], problem: str, name: str, tmp_path: Path
 ) -> None:
     experiment = tables(tmp_path)
@@ -87,20 +87,20 @@ def test_a_run_that_is_gone_on_with_is_bound_to_them(
 def test_one_that_changes_while_a_run_is_at_work_changes_nothing_of_that_run(tmp_path: Path) -> None:
     experiment = tables(tmp_path)
     with pytest.raises(InputError, match=r"devices\.csv: has changed"):
-        play(experiment, tmp_path, Acting(1, lambda: changed(tmp_path / "devices.csv")))
+        play(experiment, tmp_path, Acting(1, lambda: change(tmp_path / "devices.csv")))
     (tmp_path / "whole").mkdir()
     play(tables(tmp_path / "whole"), tmp_path / "whole")
     logs = [RunDirectory(tmp_path / out).log_path("global", 0).read_bytes() for out in ("out", "whole/out")]
     assert logs[0] == logs[1]
 
 
-def test_where_nothing_was_begun_they_bind_nobody(tmp_path: Path) -> None:
+def test_they_may_change_where_no_run_was_begun(tmp_path: Path) -> None:
     experiment = tables(tmp_path)
     story = Story()
     story.round_done = lambda *told: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         play(experiment, tmp_path, story)
-    changed(tmp_path / "devices.csv")
+    change(tmp_path / "devices.csv")
     assert ("run", "global", 0) in play(experiment, tmp_path).told
 
 

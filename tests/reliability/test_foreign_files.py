@@ -76,7 +76,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-def replaced(path: Path) -> Path:
+def removed(path: Path) -> Path:
     """`path`, where nothing stands any more."""
     if path.is_dir():
         shutil.rmtree(path)
@@ -110,11 +110,11 @@ def the_other_kind(path: Path, outside: Path, is_folder: bool) -> None:
 
 KINDS = [a_link, a_dangling_link, a_link_to_the_other_kind, a_pipe, the_other_kind]
 
-OF_A_RUN = ("log.jsonl", "timing.json", "DONE", "FAILED", "checkpoint")
+RUN_FILES = ("log.jsonl", "timing.json", "DONE", "FAILED", "checkpoint")
 FILES = [
     *(".lock", "experiment.toml", "manifest.json", "rounds.parquet", "summary.json", "report.html"),
     *("global", "global/seed-0", "fielding", "fielding/seed-0"),
-    *(f"{arm}/seed-0/{name}" for arm in ("global", "fielding") for name in OF_A_RUN),
+    *(f"{arm}/seed-0/{name}" for arm in ("global", "fielding") for name in RUN_FILES),
     *("global/.seed-0.lock", "fielding/.seed-0.lock", "another/.seed-0.lock"),
     f"fielding/seed-0/checkpoint/round-000009-{'0' * 64}.safetensors",
     "fielding/seed-0/checkpoint/.round-000009-torn",
@@ -126,7 +126,7 @@ FOLDERS = {"global", "global/seed-0", "fielding", "fielding/seed-0"} | {
 
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("name", FILES)
-def test_every_command_names_what_is_no_file_of_a_run_directory_and_changes_nothing(
+def test_every_command_names_a_foreign_file_in_a_run_directory_and_changes_nothing(
     name: str,
     make: Callable[[Path, Path, bool], None],
     run: Path,
@@ -135,17 +135,17 @@ def test_every_command_names_what_is_no_file_of_a_run_directory_and_changes_noth
     driftscale: Driftscale,  # noqa: F811
 ) -> None:
     (run / name).parent.mkdir(exist_ok=True)
-    make(replaced(run / name), outside, name in FOLDERS)
+    make(removed(run / name), outside, name in FOLDERS)
     config = write_small(tmp_path, **SETTINGS)
     before = contents(run)
     commands: list[list[str | Path]] = [["run", config, "--out", run, *more] for more in ([], ["--fresh"])]
     if name != ".lock":  # a report takes no lock
         commands.append(["report", run])
     for command in commands:
-        ended = driftscale(*command)
-        assert ended.code == 2, ended
-        assert ended.error.startswith(f"{run / name}: is a "), ended
-        assert "fresh" not in ended.error
+        result = driftscale(*command)
+        assert result.code == 2, result
+        assert result.error.startswith(f"{run / name}: is a "), result
+        assert "fresh" not in result.error
         assert contents(run) | {".lock": b""} == before | {".lock": b""}
 
 
@@ -167,12 +167,12 @@ def test_cleaning_up_deletes_nothing_behind_a_link(
     driftscale: Driftscale,  # noqa: F811
 ) -> None:
     (run / "another").symlink_to(outside)
-    ended = driftscale("run", write_small(tmp_path, **SETTINGS), "--out", run)
-    assert ended.code == 2
-    assert ended.error.startswith(f"{run}/another: is a link to {outside}")
+    result = driftscale("run", write_small(tmp_path, **SETTINGS), "--out", run)
+    assert result.code == 2
+    assert result.error.startswith(f"{run}/another: is a link to {outside}")
 
 
-def test_links_that_are_no_part_of_a_run_directory_are_nobodys_business(
+def test_links_that_are_no_part_of_a_run_directory_are_left_alone(
     run: Path,
     outside: Path,
     tmp_path: Path,
@@ -201,9 +201,9 @@ def test_a_file_that_is_changed_in_place_is_not_changed_under_a_second_name(
     before = contents(tmp_path / "backup")
     for lock in {".lock", "fielding/.seed-0.lock"} - {name}:
         (run / lock).unlink()
-    ended = driftscale("run", write_small(tmp_path, **SETTINGS), "--out", run)
-    assert ended.code == 2, ended
-    assert f"error: {run / name}: has another name elsewhere (a hard link)" in ended.err.splitlines()[-1]
+    result = driftscale("run", write_small(tmp_path, **SETTINGS), "--out", run)
+    assert result.code == 2, result
+    assert f"error: {run / name}: has another name elsewhere (a hard link)" in result.err.splitlines()[-1]
     assert contents(tmp_path / "backup") == before
     assert driftscale("report", run).code == 0
     assert contents(tmp_path / "backup") == before
@@ -214,11 +214,11 @@ def test_a_file_that_is_changed_in_place_is_not_changed_under_a_second_name(
 
 def forge(run: Path, **log: object) -> Path:
     """The newest checkpoint with another state of the log, under the name that goes with it."""
-    newest, *others = RunDirectory(run).checkpoints("fielding", 0).files()
+    newest, *older = RunDirectory(run).checkpoints("fielding", 0).files()
     tree = read_checkpoint(newest)
     tree["log"] = {**tree["log"], **{name.replace("num_", ""): value for name, value in log.items()}}
     content = to_bytes(tree)
-    for file in (newest, *others):
+    for file in (newest, *older):
         file.unlink()
     forged = newest.with_name(f"round-000003-{hashlib.sha256(content).hexdigest()}.safetensors")
     forged.write_bytes(content)
@@ -248,7 +248,7 @@ def test_a_forged_checkpoint_beside_a_link_in_the_place_of_the_log_empties_nothi
         plan_run(small(**SETTINGS), run, None, locator(None, None), fresh=False)
 
 
-def test_what_comes_into_the_place_of_the_log_later_is_refused_and_marks_nothing_failed(
+def test_a_link_that_replaces_the_log_later_is_refused_and_marks_nothing_failed(
     run: Path, outside: Path
 ) -> None:
     plan = plan_run(small(**SETTINGS), run, None, locator(None, None), fresh=False)
@@ -283,9 +283,9 @@ def test_a_link_to_a_run_directory_in_a_folder_of_them_is_refused(
     (folder / "run").symlink_to(run)
     before = contents(run)
     for command in (["report", folder], ["run", configs, "--out", folder]):
-        ended = driftscale(*command)
-        assert ended.code == 2
-        assert ended.error.startswith(f"{folder}/run: is a link to {run}")
+        result = driftscale(*command)
+        assert result.code == 2
+        assert result.error.startswith(f"{folder}/run: is a link to {run}")
     assert contents(run) == before
 
 
@@ -303,6 +303,6 @@ def test_the_table_of_a_folder_is_not_written_in_the_place_of_something_else(
     folder.mkdir()
     run.rename(folder / "run")
     make(folder / name, outside, False)
-    ended = driftscale("report", folder)
-    assert ended.code == 2
-    assert ended.error.startswith(f"{folder / name}: is a ")
+    result = driftscale("report", folder)
+    assert result.code == 2
+    assert result.error.startswith(f"{folder / name}: is a ")

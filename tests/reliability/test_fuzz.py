@@ -15,7 +15,7 @@ import pytest
 
 from emulator.errors import EmulatorError
 from tests.reliability import fuzz_readers
-from tests.reliability.mutations import made
+from tests.reliability.mutations import make_input
 from tests.reliability.readers import READERS
 
 INPUTS = 100  # of each reader
@@ -45,14 +45,14 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path: Path, name: str
     refused = 0
     for number in range(1, INPUTS + 1):
         try:
-            reader.read(surroundings, made(reader, f"7/{name}/{number}"), number)
+            reader.read(surroundings, make_input(reader, f"7/{name}/{number}"), number)
         except EmulatorError as error:
             refused += bool(str(error))
     assert refused > INPUTS / 4  # they are damaged indeed
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: f"{file.parent.name}/{file.name}")
-def test_what_was_once_found_is_found_no_more(tmp_path: Path, file: Path) -> None:
+def test_a_file_of_the_corpus_is_read_or_refused(tmp_path: Path, file: Path) -> None:
     reader = READERS[file.parent.name]
     surroundings = reader.prepare(tmp_path)
     for number in NUMBERS:
@@ -60,15 +60,15 @@ def test_what_was_once_found_is_found_no_more(tmp_path: Path, file: Path) -> Non
             reader.read(surroundings, file.read_bytes(), number)
 
 
-def test_the_corpus_is_of_readers_that_there_are() -> None:
+def test_every_folder_of_the_corpus_is_named_after_a_reader() -> None:
     assert CORPUS
     assert {file.parent.name for file in CORPUS} <= set(READERS)
 
 
 def test_an_input_is_made_of_its_key_alone() -> None:
     for name, reader in READERS.items():
-        assert [made(reader, f"0/{name}/{number}") for number in range(20)] == [
-            made(reader, f"0/{name}/{number}") for number in range(20)
+        assert [make_input(reader, f"0/{name}/{number}") for number in range(20)] == [
+            make_input(reader, f"0/{name}/{number}") for number in range(20)
         ]
 
 

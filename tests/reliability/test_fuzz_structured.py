@@ -42,15 +42,15 @@ VALUES = st.recursive(
 NUMBERS = st.floats() | st.integers(-(2**40), 2**40).map(float) | st.floats(0, 100)
 
 
-def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def value_paths(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Where a value stands in a document of dicts and lists."""
     items = document.items() if isinstance(document, dict) else enumerate(document)
-    found = []
+    paths = []
     for key, value in items:
-        found.append((*path, key))
+        paths.append((*path, key))
         if isinstance(value, dict | list):
-            found += places(value, (*path, key))
-    return found
+            paths += value_paths(value, (*path, key))
+    return paths
 
 
 @st.composite
@@ -58,11 +58,11 @@ def configurations(draw: st.DrawFn) -> dict[str, Any]:
     """A valid configuration of which up to three values became anything at all."""
     document = copy.deepcopy(draw(st.sampled_from([SMALL, DRIFTING, TABLES])))
     for _ in range(draw(st.integers(1, 3))):
-        *path, last = draw(st.sampled_from(places(document)))
-        place = document
+        *path, last = draw(st.sampled_from(value_paths(document)))
+        container = document
         for key in path:
-            place = place[key]
-        place[last] = draw(VALUES)
+            container = container[key]
+        container[last] = draw(VALUES)
         document = copy.deepcopy(document)
     return document
 
@@ -90,8 +90,8 @@ def test_a_fleet_that_is_read_is_finite_and_as_fast_as_a_fleet_must_be(
 ) -> None:
     names = ("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s")
     columns = {"device_id": pa.array([row[0] for row in rows], pa.string())}
-    for place, name in enumerate(names, start=1):
-        values = [row[place] for row in rows]
+    for column, name in enumerate(names, start=1):
+        values = [row[column] for row in rows]
         columns[name] = pa.array(list(map(str, values)) if kind == pa.string() else values).cast(
             kind, safe=False
         )
@@ -109,11 +109,11 @@ def test_a_fleet_that_is_read_is_finite_and_as_fast_as_a_fleet_must_be(
 
 @FEW
 @given(st.lists(st.tuples(st.integers(0, 2), NUMBERS, NUMBERS), max_size=6), NUMBERS, st.booleans())
-def test_availability_that_is_read_answers_with_later_instants(
+def test_availability_that_is_read_returns_later_instants(
     rows: list[tuple[int, float, float]], period_s: float, has_periods: bool
 ) -> None:
     columns: dict[str, list[Any]] = {
-        name: [row[place] for row in rows] for place, name in enumerate(("device_id", "start_s", "end_s"))
+        name: [row[column] for row in rows] for column, name in enumerate(("device_id", "start_s", "end_s"))
     }
     if has_periods:
         columns["period_s"] = [period_s] * len(rows)
@@ -134,7 +134,9 @@ def test_availability_that_is_read_answers_with_later_instants(
 
 @FEW
 @given(st.tuples(*[st.integers(0, 5) | st.integers(0, 2**32 - 1)] * 3), st.binary(max_size=130))
-def test_an_idx_file_is_read_if_it_has_what_its_header_says(shape: tuple[int, ...], content: bytes) -> None:
+def test_an_idx_file_is_read_if_its_size_is_that_of_its_header(
+    shape: tuple[int, ...], content: bytes
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x"
         path.write_bytes(struct.pack(">IIII", 0x803, *shape) + content)
@@ -150,11 +152,11 @@ def test_an_idx_file_is_read_if_it_has_what_its_header_says(shape: tuple[int, ..
 def test_what_is_unpacked_is_an_array_of_few_entries_or_nothing(value: Any) -> None:
     for kind in (np.int64, np.float32):
         try:
-            found = unpacked(value, kind, np.zeros(3, dtype=np.int64), 5)
+            array = unpacked(value, kind, np.zeros(3, dtype=np.int64), 5)
         except ValueError:
             continue
-        assert found.dtype.kind == np.dtype(kind).kind
-        assert len(found) <= 5
+        assert array.dtype.kind == np.dtype(kind).kind
+        assert len(array) <= 5
 
 
 @FEW
@@ -181,31 +183,31 @@ def test_a_record_that_is_read_is_of_the_kinds_of_a_record(data: st.DataObject) 
 @given(st.text(max_size=200) | st.text("ab.=[]{}\"'#\n\\ 1", max_size=60))
 def test_toml_is_read_as_its_own_parser_reads_it_or_refused(text: str) -> None:
     try:
-        found = toml_document(text)
+        document = toml_document(text)
     except ValueError:
         return
-    assert found == tomllib.loads(text)
+    assert document == tomllib.loads(text)
 
 
 @FEW
 @given(VALUES)
-def test_json_that_says_only_numbers_is_read_as_it_was_written(value: Any) -> None:
+def test_json_without_nan_and_infinity_is_read_as_it_was_written(value: Any) -> None:
     text = json.dumps(value)
     if any(word in text for word in ("NaN", "Infinity")):
         return
     try:
-        found = json_document(text)
+        document = json_document(text)
     except ValueError:
         assert "\\ud" in text  # half a character
         return
-    assert json.dumps(found) == text
+    assert json.dumps(document) == text
 
 
 @FEW
 @given(st.binary(max_size=200), st.integers(0, 400), st.integers(0, 255))
-def test_bytes_that_are_no_state_are_refused(content: bytes, place: int, value: int) -> None:
+def test_bytes_that_are_no_state_are_refused(content: bytes, position: int, value: int) -> None:
     whole = bytearray(to_bytes({"a": np.arange(4), "b": [1.5, None]}))
-    whole[place % len(whole)] = value
+    whole[position % len(whole)] = value
     for candidate in (content, bytes(whole)):
         try:
             from_bytes(candidate)

@@ -21,7 +21,7 @@ import pytest
 from experiments.results.run_directory import RunDirectory
 from experiments.running.locking import seed_locked
 from tests.experiments.small import WINDOWS, write_small
-from tests.reliability.commands import LOOK_S, ROOT, Command, wait_until, write_part
+from tests.reliability.commands import POLL_S, ROOT, Command, wait_until, write_part
 from tests.reliability.kills import results
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")]
@@ -35,7 +35,7 @@ BY_WINDOWS: dict[str, Any] = {"devices": {"availability": "windows.csv"}, "check
 GONE_S = 5.0
 """Wall seconds in which the workers of a killed command have ended."""
 
-OF_THE_COMMAND = ("interrupted;", "stopping after this step")
+INTERRUPTION_LINES = ("interrupted;", "stopping after this step")
 
 
 @dataclass
@@ -63,19 +63,19 @@ class Stage:
         for name in names:
             (self.acts / arm / name).touch()
 
-    def go_on(self, *arms: str) -> None:
+    def release(self, *arms: str) -> None:
         """Runs of these arms, which wait, do so no more."""
         for arm in arms or ("a", "b"):
             (self.acts / arm / "wait").unlink(missing_ok=True)
 
-    def wait_for_runs(self, number: int, beside: Command) -> None:
+    def wait_for_runs(self, number: int, command: Command) -> None:
         """Until so many runs wait."""
 
-        def are_there() -> bool:
-            assert beside.process.poll() is None, beside.said
+        def runs_wait() -> bool:
+            assert command.process.poll() is None, command.stderr
             return len(list(self.acts.glob("*/waiting-*"))) >= number
 
-        wait_until(are_there)
+        wait_until(runs_wait)
         for file in self.acts.glob("*/waiting-*"):
             file.unlink()
 
@@ -88,7 +88,7 @@ class Stage:
     def run(self, config: Path, *options: str | Path, **settings: Any) -> Command:
         return self.start("run", config, "--out", self.out, *options, **settings)
 
-    def left(self) -> list[Path]:
+    def leftovers(self) -> list[Path]:
         """Locks and temporary files."""
         temporary = [file for folder in self.folder.glob("temporary-*/") for file in folder.iterdir()]
         return [*self.out.rglob(".seed-*"), *temporary]
@@ -112,19 +112,19 @@ SERIAL: dict[str, dict[str, Any]] = {}
 """The results of configurations that were run one after another in one process, by their text."""
 
 
-def serially(stage: Stage, config: Path) -> dict[str, Any]:
+def serial_results(stage: Stage, config: Path) -> dict[str, Any]:
     """The results of the same runs, one after another in one process."""
     text = config.read_text()
     if text not in SERIAL:
         command = stage.start("run", config, "--out", stage.folder / "alone", name="alone")
-        assert command.ended() == 0, command.said
+        assert command.wait() == 0, command.stderr
         SERIAL[text] = results(stage.folder / "alone")
     return SERIAL[text]
 
 
-def no_stranger(command: Command) -> bool:
+def prints_its_own_lines_only(command: Command) -> bool:
     """Whether an interrupted command has printed its own lines only."""
-    return all(line.startswith(OF_THE_COMMAND) for line in command.lines)
+    return all(line.startswith(INTERRUPTION_LINES) for line in command.lines)
 
 
 class Cluster:
@@ -145,12 +145,12 @@ class Cluster:
     def end(self) -> None:
         for command in (*self.workers, self.scheduler):
             command.process.terminate()
-        assert [command.ended() for command in (*self.workers, self.scheduler)] == [130] * 3
+        assert [command.wait() for command in (*self.workers, self.scheduler)] == [130] * 3
 
     def _serve(self, *arguments: str | Path, **settings: Any) -> Command:
         command = self._stage.start("cluster", *arguments, **settings)
         wait_until(lambda: command.lines or command.process.poll() is not None)
-        assert command.process.poll() is None, command.said
+        assert command.process.poll() is None, command.stderr
         return command
 
 
@@ -166,9 +166,9 @@ def cluster(stage: Stage) -> Cluster:
 def test_four_workers_come_to_the_bytes_of_one_process(stage: Stage) -> None:
     config = stage.config()
     command = stage.run(config, "--jobs", "4")
-    assert command.ended() == 0, command.said
-    assert results(stage.out) == serially(stage, config)
-    assert stage.left() == []
+    assert command.wait() == 0, command.stderr
+    assert results(stage.out) == serial_results(stage, config)
+    assert stage.leftovers() == []
 
 
 def test_two_hosts_come_to_the_bytes_of_one_process(stage: Stage, cluster: Cluster) -> None:
@@ -178,11 +178,11 @@ def test_two_hosts_come_to_the_bytes_of_one_process(stage: Stage, cluster: Clust
         (stage.folder / host / "windows.csv").write_text(WINDOWS)
         cluster.add("--data", stage.folder / host)
     command = stage.run(config, "--cluster", cluster.file, "--data", stage.folder / "here")
-    assert command.ended() == 0, command.said
+    assert command.wait() == 0, command.stderr
     (stage.folder / "windows.csv").write_text(WINDOWS)
-    assert results(stage.out) == serially(stage, config)
+    assert results(stage.out) == serial_results(stage, config)
     cluster.end()
-    assert stage.left() == []
+    assert stage.leftovers() == []
 
 
 def test_runs_one_after_another_open_no_socket_and_import_no_dask(stage: Stage) -> None:
@@ -191,7 +191,7 @@ def test_runs_one_after_another_open_no_socket_and_import_no_dask(stage: Stage) 
         "sys.addaudithook(lambda event, given: opened.append(event) if event == 'socket.__new__' else None)\n"
         "from experiments.cli import main\n"
         "try: main()\n"
-        "finally: print('found', opened, {'dask', 'distributed'} & set(sys.modules), file=sys.stderr)"
+        "finally: print('opened', opened, {'dask', 'distributed'} & set(sys.modules), file=sys.stderr)"
     )
     config = write_small(stage.folder)
     done = subprocess.run(
@@ -201,7 +201,7 @@ def test_runs_one_after_another_open_no_socket_and_import_no_dask(stage: Stage) 
         text=True,
         check=True,
     )
-    assert done.stderr.splitlines()[-1] == "found [] set()"
+    assert done.stderr.splitlines()[-1] == "opened [] set()"
 
 
 # -- kills ---------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_a_killed_command_and_then_a_killed_worker_change_no_byte_and_leave_noth
     """Also: while two are at work, only loopback is listened on."""
     config = stage.config(**BY_WINDOWS)
     (stage.folder / "windows.csv").write_text(WINDOWS)
-    whole = serially(stage, config)
+    whole = serial_results(stage, config)
     stage.act("a", "wait")
     command = stage.run(config, "--jobs", "2")
     stage.wait_for_runs(2, command)
@@ -227,16 +227,16 @@ def test_a_killed_command_and_then_a_killed_worker_change_no_byte_and_leave_noth
     assert command.lines == []
     assert_locks_are_free(stage)
 
-    stage.go_on()
+    stage.release()
     stage.act("b", "kill-1")
     command = stage.run(config, "--jobs", "2")
-    assert command.ended() == 0, command.said
+    assert command.wait() == 0, command.stderr
     assert any(line.startswith("a, seed 0: going on from round 3") for line in command.lines)
     assert any(
         line.startswith("b, ") and "its worker was lost (its process ended)" in line for line in command.lines
     )
     assert results(stage.out) == whole
-    assert stage.left() == []
+    assert stage.leftovers() == []
 
 
 def assert_locks_are_free(stage: Stage) -> None:
@@ -247,18 +247,18 @@ def assert_locks_are_free(stage: Stage) -> None:
 
 
 @pytest.mark.sweep
-def test_three_workers_that_are_lost_over_one_run_end_the_command_which_goes_on_later(stage: Stage) -> None:
+def test_three_workers_that_are_lost_over_one_run_end_the_command_which_can_be_resumed(stage: Stage) -> None:
     config = stage.config(seeds=[0])
     stage.act("a", "kill-1", "kill-2", "kill-3")
     command = stage.run(config, "--jobs", "2")
-    assert command.ended() == 3
+    assert command.wait() == 3
     assert command.lines[-1].startswith(
         "error: a, seed 0: 3 workers were lost over it, the last one: its proc"
     )
     assert stage.files("b", 0) >= {"DONE"}
-    assert stage.run(config, "--jobs", "2").ended() == 0
-    assert results(stage.out) == serially(stage, config)
-    assert stage.left() == []
+    assert stage.run(config, "--jobs", "2").wait() == 0
+    assert results(stage.out) == serial_results(stage, config)
+    assert stage.leftovers() == []
 
 
 @pytest.mark.sweep
@@ -274,15 +274,15 @@ def test_a_worker_that_is_killed_before_it_is_up_is_replaced_unless_none_comes_u
                 killed.add(worker)
                 with suppress(ProcessLookupError):  # the command has ended meanwhile
                     os.kill(worker, signal.SIGKILL)
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     if kills == 2:
-        assert command.ended() == 0, command.said
-        assert "lost" not in command.said
+        assert command.wait() == 0, command.stderr
+        assert "lost" not in command.stderr
     else:
-        assert command.ended() == 3
+        assert command.wait() == 3
         [line] = command.lines
         assert line.startswith("error: no worker process comes up on this machine (")
-    assert stage.left() == []
+    assert stage.leftovers() == []
 
 
 @pytest.mark.sweep
@@ -290,23 +290,23 @@ def test_a_worker_that_is_silent_is_killed_and_replaced(stage: Stage) -> None:
     config = stage.config(executor={"worker_timeout_s": 3})
     stage.act("b", "stop-1")
     command = stage.run(config, "--jobs", "2")
-    assert command.ended() == 0, command.said
-    assert "its worker was lost (it gave no sign of life for " in command.said
-    assert results(stage.out) == serially(stage, config)
-    assert stage.left() == []
+    assert command.wait() == 0, command.stderr
+    assert "its worker was lost (it gave no sign of life for " in command.stderr
+    assert results(stage.out) == serial_results(stage, config)
+    assert stage.leftovers() == []
 
 
 @pytest.mark.sweep
 def test_twenty_kills_of_workers_change_no_byte(stage: Stage) -> None:
     config = stage.config(LONG, checkpoint={"every_rounds": 20})
-    whole = serially(stage, config)
+    whole = serial_results(stage, config)
     draw = np.random.default_rng(20)
     kills = 0
     command = stage.run(config, "--jobs", "2")
     while kills < 20:
         # Wait for runs to be at work: a command whose workers are killed before ends with other words.
         wait_until(
-            lambda beside=command: list(stage.out.glob("*/.seed-*")) or beside.process.poll() is not None
+            lambda command=command: list(stage.out.glob("*/.seed-*")) or command.process.poll() is not None
         )
         time.sleep(float(draw.uniform(0.0, 1.0)))
         workers = command.workers()
@@ -314,43 +314,43 @@ def test_twenty_kills_of_workers_change_no_byte(stage: Stage) -> None:
             victim = int(draw.choice(workers))
             os.kill(victim, signal.SIGKILL)
             kills += 1
-            wait_until(lambda gone=victim, beside=command: gone not in beside.workers())
+            wait_until(lambda victim=victim, command=command: victim not in command.workers())
         if command.process.poll() is not None:  # three were lost over one run
-            assert command.ended() == 3, command.said
+            assert command.wait() == 3, command.stderr
             assert "3 workers were lost over it" in command.lines[-1]
             command = stage.run(config, "--jobs", "2")
-            wait_until(lambda beside=command: len(beside.workers()) == 2)
-    command.ended()
+            wait_until(lambda command=command: len(command.workers()) == 2)
+    command.wait()
     if command.process.returncode != 0:
         command = stage.run(config, "--jobs", "2")
-        assert command.ended() == 0, command.said
-    assert not any("Traceback" in started.said for started in stage.started)
+        assert command.wait() == 0, command.stderr
+    assert not any("Traceback" in started.stderr for started in stage.started)
     assert results(stage.out) == whole
-    assert stage.left() == []
+    assert stage.leftovers() == []
 
 
 @pytest.mark.sweep
 def test_ten_kills_of_the_command_change_no_byte(stage: Stage) -> None:
     config = stage.config(LONG, checkpoint={"every_rounds": 20})
-    whole = serially(stage, config)
+    whole = serial_results(stage, config)
     draw = np.random.default_rng(10)
     seconds = []
     for _ in range(10):
         command = stage.run(config, "--jobs", "2")
-        wait_until(lambda begun=command: len(begun.workers()) == 2)
+        wait_until(lambda command=command: len(command.workers()) == 2)
         time.sleep(float(draw.uniform(0.0, 4.0)))
-        assert command.process.poll() is None, command.said
+        assert command.process.poll() is None, command.stderr
         command.process.kill()
-        seconds.append(wait_until(lambda killed=command: not killed.processes()))
+        seconds.append(wait_until(lambda command=command: not command.processes()))
         if stage.out.is_dir():
             assert_locks_are_free(stage)
     print(f"workers gone after {max(seconds):.2f} s at most")
     assert max(seconds) < GONE_S
     command = stage.run(config, "--jobs", "2")
-    assert command.ended() == 0, command.said
-    assert not any("Traceback" in started.said for started in stage.started)
+    assert command.wait() == 0, command.stderr
+    assert not any("Traceback" in started.stderr for started in stage.started)
     assert results(stage.out) == whole
-    assert stage.left() == []
+    assert stage.leftovers() == []
 
 
 # -- signals -------------------------------------------------------------------------------------------------
@@ -358,7 +358,7 @@ def test_ten_kills_of_the_command_change_no_byte(stage: Stage) -> None:
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_has_every_run_stored_and_the_same_command_goes_on(
+def test_a_signal_has_every_run_stored_and_the_same_command_resumes_them(
     number: signal.Signals, stage: Stage
 ) -> None:
     """To all processes, as from a terminal. Also: a second command meanwhile is refused."""
@@ -367,22 +367,22 @@ def test_a_signal_has_every_run_stored_and_the_same_command_goes_on(
     command = stage.run(config, "--jobs", "2")
     stage.wait_for_runs(2, command)
     second = stage.run(config, "--jobs", "2", name="second")
-    assert second.ended() == 2
+    assert second.wait() == 2
     [line] = second.lines
     assert "is running into this directory" in line
-    command.to_all(number)
-    wait_until(lambda: "stopping after this step" in command.said)
-    stage.go_on()
+    command.signal_all(number)
+    wait_until(lambda: "stopping after this step" in command.stderr)
+    stage.release()
     print(f"ended {wait_until(lambda: command.process.poll() is not None):.2f} s after the runs could stop")
-    assert command.ended() == 130
-    assert no_stranger(command), command.said
+    assert command.wait() == 130
+    assert prints_its_own_lines_only(command), command.stderr
     assert [stage.files("a", seed) for seed in SEEDS] == [{"checkpoint", "log.jsonl"}] * 2
     assert not (stage.out / "b").exists()
-    assert stage.left() == []
+    assert stage.leftovers() == []
     command = stage.run(config, "--jobs", "2")
-    assert command.ended() == 0, command.said
+    assert command.wait() == 0, command.stderr
     assert sum("going on from round" in line for line in command.lines) == 2
-    assert results(stage.out) == serially(stage, config)
+    assert results(stage.out) == serial_results(stage, config)
 
 
 @pytest.mark.sweep
@@ -390,12 +390,12 @@ def test_two_signals_end_all_at_once(stage: Stage) -> None:
     stage.act("a", "wait")
     command = stage.run(stage.config(), "--jobs", "2")
     stage.wait_for_runs(2, command)
-    command.to_all(signal.SIGINT)
-    wait_until(lambda: "stopping after this step" in command.said)
-    command.to_all(signal.SIGINT)
+    command.signal_all(signal.SIGINT)
+    wait_until(lambda: "stopping after this step" in command.stderr)
+    command.signal_all(signal.SIGINT)
     print(f"ended after {wait_until(lambda: command.process.poll() is not None):.2f} s")
-    assert command.ended() == 130
-    assert no_stranger(command), command.said
+    assert command.wait() == 130
+    assert prints_its_own_lines_only(command), command.stderr
     assert_locks_are_free(stage)
 
 
@@ -406,11 +406,11 @@ def test_a_signal_before_runs_are_at_work_ends_soon_and_in_one_line(after_s: flo
     command = stage.run(stage.config(LONG), "--jobs", "2")
     wait_until(lambda: list((stage.folder / "temporary-command").iterdir()))
     time.sleep(float(after_s))
-    command.to_all(signal.SIGINT)
-    assert command.ended() == 130
-    assert no_stranger(command), command.said
+    command.signal_all(signal.SIGINT)
+    assert command.wait() == 130
+    assert prints_its_own_lines_only(command), command.stderr
     assert len(command.lines) <= 2
-    assert stage.left() == []
+    assert stage.leftovers() == []
 
 
 # -- faults --------------------------------------------------------------------------------------------------
@@ -423,13 +423,13 @@ def test_a_mistake_in_a_part_ends_all_and_stores_the_runs_beside(stage: Stage) -
     stage.act("b", "wait")
     command = stage.run(config, "--jobs", "2")
     stage.wait_for_runs(2, command)
-    stage.go_on()
-    assert command.ended() == 3
-    assert 'acting.py", line' in command.said
+    stage.release()
+    assert command.wait() == 3
+    assert 'acting.py", line' in command.stderr
     assert "ZeroDivisionError: division by zero: a mistake in driftscale or in a plug-in" in command.lines[-1]
     assert stage.files("a", 0) == {"log.jsonl"}
     assert stage.files("b", 0) == {"checkpoint", "log.jsonl"}
-    assert stage.left() == []
+    assert stage.leftovers() == []
 
 
 @pytest.mark.sweep
@@ -439,13 +439,13 @@ def test_memory_that_runs_out_ends_all_and_stores_the_runs_beside(stage: Stage) 
     stage.act("b", "wait")
     command = stage.run(config, "--jobs", "2")
     stage.wait_for_runs(2, command)
-    stage.go_on()
-    assert command.ended() == 3
+    stage.release()
+    assert command.wait() == 3
     assert command.lines == [
         "error: a, seed 0 stopped in round 3: out of memory. It begins again when the command is given again"
     ]
     assert stage.files("b", 0) == {"checkpoint", "log.jsonl"}
-    assert stage.left() == []
+    assert stage.leftovers() == []
 
 
 @pytest.mark.sweep
@@ -455,15 +455,15 @@ def test_a_run_that_diverges_fails_alone(stage: Stage) -> None:
         stage.folder, seeds=list(SEEDS), round={"rounds": 20}, arm=[{"name": "a"}, wild, {"name": "c"}]
     )
     command = stage.run(config, "--jobs", "2")
-    assert command.ended() == 3
+    assert command.wait() == 3
     assert command.lines[-1].startswith("error: 2 of 6 runs failed (b, seed 0; b, seed 1); finished runs are")
     alone = stage.start("run", config, "--out", stage.folder / "alone", name="alone")
-    assert alone.ended() == 3
+    assert alone.wait() == 3
     assert results(stage.out) == results(stage.folder / "alone")
     for seed in SEEDS:
         reasons = [RunDirectory(out).failure("b", seed) for out in (stage.out, stage.folder / "alone")]
         assert reasons[0] == reasons[1] is not None
-    assert stage.left() == []
+    assert stage.leftovers() == []
 
 
 @pytest.mark.sweep
@@ -476,15 +476,15 @@ def test_a_full_disk_ends_all_stores_the_runs_beside_and_begins_no_other(stage: 
         checkpoint={"every_rounds": 1},
         arm=[{"name": "a"}, large, {"name": "c"}, {"name": "d"}],
     )
-    command = stage.run(config, "--jobs", "2", within=["prlimit", "--fsize=110000"])
-    assert command.ended() == 3
+    command = stage.run(config, "--jobs", "2", launcher=["prlimit", "--fsize=110000"])
+    assert command.wait() == 3
     assert command.lines[-1].startswith("error: b, seed 0 stopped in round ")
     assert "File too large" in command.lines[-1]
-    assert "Traceback" not in command.said
+    assert "Traceback" not in command.stderr
     assert not (stage.out / "d").exists()
     assert stage.files("a", 0) in ({"checkpoint", "log.jsonl"}, {"DONE", "log.jsonl", "timing.json"})
-    assert stage.left() == []
-    assert stage.run(config, "--jobs", "2").ended() == 0
+    assert stage.leftovers() == []
+    assert stage.run(config, "--jobs", "2").wait() == 0
 
 
 @pytest.mark.sweep
@@ -498,7 +498,7 @@ def test_an_experiment_of_a_folder_whose_data_changed_fails_alone(stage: Stage) 
 
     def play(out: str, *options: str) -> Command:
         command = stage.start("run", folder, "--out", stage.folder / out, *options, name=out)
-        command.ended()
+        command.wait()
         return command
 
     for out, jobs in (("one", "1"), ("two", "2")):
@@ -506,16 +506,16 @@ def test_an_experiment_of_a_folder_whose_data_changed_fails_alone(stage: Stage) 
     for name in ("first", "second"):
         assert results(stage.folder / "two" / name) == results(stage.folder / "one" / name)
     (folder / "windows.csv").write_text(WINDOWS.replace("60", "61"))
-    said = []
+    reasons = []
     for out, jobs in (("one", "1"), ("two", "2")):
         command = play(out, "--jobs", jobs, "--seeds", "0,1")
-        assert command.process.returncode == 3, command.said
+        assert command.process.returncode == 3, command.stderr
         assert command.lines[-1] == "error: 1 of 2 experiments failed: first"
-        said.append([line for line in command.lines if line.startswith("first: ")])
+        reasons.append([line for line in command.lines if line.startswith("first: ")])
         assert RunDirectory(stage.folder / out / "second").is_done("fielding", 1)
-    assert said[0] == said[1]
-    assert "windows.csv" in said[0][0]
-    assert stage.left() == []
+    assert reasons[0] == reasons[1]
+    assert "windows.csv" in reasons[0][0]
+    assert stage.leftovers() == []
 
 
 # -- clusters ------------------------------------------------------------------------------------------------
@@ -533,20 +533,20 @@ def test_workers_finish_the_runs_of_a_killed_command_and_another_one_takes_the_o
     stage.wait_for_runs(2, first)
     first.process.kill()
     second = stage.run(config, "--cluster", cluster.file)
-    wait_until(lambda: second.said.count("is at a run of") == 2 or second.process.poll() is not None)
-    assert second.process.poll() is None, second.said
-    stage.go_on()
+    wait_until(lambda: second.stderr.count("is at a run of") == 2 or second.process.poll() is not None)
+    assert second.process.poll() is None, second.stderr
+    stage.release()
     wait_until(lambda: all("DONE" in stage.files("a", seed) for seed in SEEDS))
     stage.act("a", "divide")  # what would befall these runs if they were played again
-    assert second.ended() == 0, second.said
+    assert second.wait() == 0, second.stderr
     (stage.acts / "a" / "divide").unlink()
-    assert results(stage.out) == serially(stage, config)
+    assert results(stage.out) == serial_results(stage, config)
     cluster.end()
-    assert stage.left() == []
+    assert stage.leftovers() == []
 
 
 @pytest.mark.sweep
-def test_a_killed_scheduler_ends_the_command_in_one_line_and_another_cluster_goes_on(stage: Stage) -> None:
+def test_a_killed_scheduler_ends_the_command_in_one_line_and_another_cluster_resumes(stage: Stage) -> None:
     config = stage.config()
     first = Cluster(stage)
     workers = [first.add(), first.add()]
@@ -554,22 +554,22 @@ def test_a_killed_scheduler_ends_the_command_in_one_line_and_another_cluster_goe
     command = stage.run(config, "--cluster", first.file)
     stage.wait_for_runs(2, command)
     first.scheduler.process.kill()
-    assert command.ended() == 3
+    assert command.wait() == 3
     [line] = command.lines
     assert line.startswith("error: the cluster is gone (")
-    stage.go_on()
-    assert [worker.ended() for worker in workers] == [0, 0]
+    stage.release()
+    assert [worker.wait() for worker in workers] == [0, 0]
     first.file.unlink()  # a killed scheduler leaves it
     second = Cluster(stage)
     second.add()
     second.add()
     command = stage.run(config, "--cluster", second.file)
-    assert command.ended() == 0, command.said
-    assert results(stage.out) == serially(stage, config)
+    assert command.wait() == 0, command.stderr
+    assert results(stage.out) == serial_results(stage, config)
 
 
 @pytest.mark.sweep
-def test_a_worker_that_is_told_to_leave_stores_its_run_which_another_goes_on_with(
+def test_a_worker_that_is_told_to_leave_stores_its_run_which_another_resumes(
     stage: Stage, cluster: Cluster
 ) -> None:
     leaving = cluster.add()
@@ -578,12 +578,12 @@ def test_a_worker_that_is_told_to_leave_stores_its_run_which_another_goes_on_wit
     command = stage.run(config, "--cluster", cluster.file)
     wait_until(lambda: len(list(stage.out.glob("*/.seed-*"))) == 2)
     leaving.process.terminate()
-    assert leaving.ended() == 130
+    assert leaving.wait() == 130
     assert len(leaving.lines) == 3
-    assert command.ended() == 0, command.said
+    assert command.wait() == 0, command.stderr
     assert any("going on from round" in line for line in command.lines)
-    assert "lost" not in command.said
-    assert results(stage.out) == serially(stage, config)
+    assert "lost" not in command.stderr
+    assert results(stage.out) == serial_results(stage, config)
 
 
 @pytest.mark.sweep
@@ -604,7 +604,7 @@ def test_a_worker_that_is_not_fit_is_bad_input_before_anything_trains(
     cluster.add("--data", stage.folder / "here")
     cluster.add("--data", stage.folder / "there", **unfit(fault, stage))
     command = stage.run(config, "--cluster", cluster.file, "--data", stage.folder / "here")
-    assert command.ended() == 2
+    assert command.wait() == 2
     [line] = command.lines
     assert line.startswith("error: worker tcp://127.0.0.")
     assert refused in line
@@ -625,13 +625,13 @@ def test_a_worker_without_driftscale_is_bad_input_in_one_line(stage: Stage, clus
     )
     try:
         command = stage.run(stage.config(), "--cluster", address)
-        assert command.ended() == 2, command.said
+        assert command.wait() == 2, command.stderr
     finally:
         worker.terminate()
         worker.wait()
     [*_, line] = command.lines
     assert "has no driftscale, or another one" in line
-    assert "Traceback" not in command.said
+    assert "Traceback" not in command.stderr
 
 
 @pytest.mark.sweep
@@ -642,10 +642,10 @@ def test_a_worker_that_is_silent_from_the_start_holds_up_nothing(stage: Stage, c
     os.kill(silent, signal.SIGSTOP)
     try:
         command = stage.run(config, "--cluster", cluster.file)
-        assert command.ended() == 0, command.said
+        assert command.wait() == 0, command.stderr
     finally:
         os.kill(silent, signal.SIGCONT)
-    assert results(stage.out) == serially(stage, config)
+    assert results(stage.out) == serial_results(stage, config)
 
 
 def unfit(fault: str, stage: Stage) -> dict[str, Any]:
@@ -655,16 +655,16 @@ def unfit(fault: str, stage: Stage) -> dict[str, Any]:
     if fault == "plug-in":
         return {"path": []}
     if fault == "sources":
-        other = stage.folder / "other"
+        changed = stage.folder / "changed"
         for package in ("emulator", "device_profiles", "traces", "coordinator", "executor", "experiments"):
-            shutil.copytree(ROOT / package, other / package)
-        with (other / "experiments" / "plan.py").open("a") as file:
+            shutil.copytree(ROOT / package, changed / package)
+        with (changed / "experiments" / "plan.py").open("a") as file:
             file.write("# another version\n")
-        return {"root": other}
+        return {"root": changed}
     if fault == "folder":
         hidden = f'mkdir -p {stage.out} && mount -t tmpfs tmpfs {stage.out} && exec "$@"'
-        within = ["unshare", "--mount", "sh", "-c", hidden, "sh"]
-        if subprocess.run([*within, "true"], capture_output=True, check=False).returncode:
+        launcher = ["unshare", "--mount", "sh", "-c", hidden, "sh"]
+        if subprocess.run([*launcher, "true"], capture_output=True, check=False).returncode:
             pytest.skip("no file system can be mounted here")
-        return {"within": within}
+        return {"launcher": launcher}
     return {}

@@ -43,17 +43,17 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     tried: list[int] = []
     train = DenseStrategy.train
 
-    def train_if_it_fits(self: DenseStrategy, cohort: Any) -> Any:
-        tried.append(len(cohort))
-        if len(tried) > 2 and len(cohort) > 3:
+    def train_if_it_fits(self: DenseStrategy, group: Any) -> Any:
+        tried.append(len(group))
+        if len(tried) > 2 and len(group) > 3:
             raise torch.OutOfMemoryError("no room")
-        return train(self, cohort)
+        return train(self, group)
 
     monkeypatch.setattr(DenseStrategy, "train", train_if_it_fits)
     return tried
 
 
-def test_without_leave_to_halve_the_run_stops_and_goes_on_when_there_is_memory(
+def test_without_leave_to_halve_the_run_stops_and_is_resumed_when_there_is_memory(
     tmp_path: Path, little_memory: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ResumableError) as stopped:
@@ -74,7 +74,7 @@ def test_without_leave_to_halve_the_run_stops_and_goes_on_when_there_is_memory(
     assert logs[0] == logs[1]
 
 
-def test_a_run_that_stopped_for_memory_may_go_on_in_halves_which_is_said_and_counted(
+def test_a_run_that_stopped_for_memory_may_be_resumed_in_halves_which_is_noted_and_counted(
     tmp_path: Path, little_memory: list[int]
 ) -> None:
     with pytest.raises(ResumableError):
@@ -137,7 +137,7 @@ def test_a_process_with_too_little_memory_for_a_cohort_does_as_it_is_told(tmp_pa
         round={"rounds": 1, "participants": 15, "over_commit": 1},
         arm=[{"name": "global"}],
     ).rename(tmp_path / "large.toml")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", LIMITED, str(write_small(tmp_path)), str(large)],
         cwd=ROOT,
         capture_output=True,
@@ -145,8 +145,8 @@ def test_a_process_with_too_little_memory_for_a_cohort_does_as_it_is_told(tmp_pa
         check=False,
         timeout=PATIENCE_S,
     )
-    assert "Traceback" not in done.stderr
-    _, stopped, halved, end = done.stderr.split("ended with")
+    assert "Traceback" not in process.stderr
+    _, stopped, halved, end = process.stderr.split("ended with")
     assert stopped.splitlines()[0] == " 0"
     last = stopped.splitlines()[-1]
     assert last.startswith(

@@ -23,7 +23,7 @@ from tests.executor.meeting import together
 from tests.experiments.small import Story, small, write_small
 from tests.reliability.commands import wait_until
 from tests.reliability.conftest import WorldOf
-from tests.reliability.replaying import COHORTS, play_by_ranks
+from tests.reliability.replaying import SMALL_GROUPS, play_by_ranks
 from tests.reliability.rows import ARMS, row
 from tests.reliability.stops import Stopped
 
@@ -39,14 +39,14 @@ FEW = ("lane", "ifca", "kue", "adam-by-step", "faulty")
 
 
 @pytest.fixture(scope="module")
-def alone(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
+def log_without_ranks(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
     """The log of a row, played without ranks."""
 
     @cache
-    def alone(name: str) -> bytes:
-        return Stopped(row(name, **COHORTS), world_of(name), tmp_path_factory.mktemp("alone")).play()
+    def log_without_ranks(name: str) -> bytes:
+        return Stopped(row(name, **SMALL_GROUPS), world_of(name), tmp_path_factory.mktemp("alone")).play()
 
-    return alone
+    return log_without_ranks
 
 
 @pytest.mark.parametrize(
@@ -57,15 +57,15 @@ def alone(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Callab
     ],
 )
 def test_a_log_is_the_same_by_any_number_of_ranks(
-    name: str, size: int, world_of: WorldOf, alone: Callable[[str], bytes], tmp_path: Path
+    name: str, size: int, world_of: WorldOf, log_without_ranks: Callable[[str], bytes], tmp_path: Path
 ) -> None:
-    experiment, world = row(name, **COHORTS), world_of(name)
+    experiment, world = row(name, **SMALL_GROUPS), world_of(name)
 
     def play(ranks: Ranks) -> None:
         play_by_ranks(ranks, experiment, world, tmp_path)
 
     assert together(size, play) == [None] * size
-    assert (tmp_path / name / "seed-0" / "log.jsonl").read_bytes() == alone(name)
+    assert (tmp_path / name / "seed-0" / "log.jsonl").read_bytes() == log_without_ranks(name)
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ def test_a_log_is_the_same_by_any_number_of_ranks(
     ],
 )
 def test_logs_are_the_same_by_ranks_that_are_processes(
-    names: Sequence[str], data: Path, alone: Callable[[str], bytes], tmp_path: Path
+    names: Sequence[str], data: Path, log_without_ranks: Callable[[str], bytes], tmp_path: Path
 ) -> None:
     command = [sys.executable, "-m", "tests.reliability.replaying", str(tmp_path / "store")]
     processes = [
@@ -88,7 +88,7 @@ def test_logs_are_the_same_by_ranks_that_are_processes(
     ]
     assert [process.wait(PATIENCE_S) for process in processes] == [0, 0, 0]
     for name in names:
-        assert (tmp_path / name / name / "seed-0" / "log.jsonl").read_bytes() == alone(name)
+        assert (tmp_path / name / name / "seed-0" / "log.jsonl").read_bytes() == log_without_ranks(name)
 
 
 class RankProcesses:
@@ -102,9 +102,9 @@ class RankProcesses:
         size: int = 2,
         stops_in: int | None = None,
         limits: str = "",
-        own: Mapping[int, Sequence[str]] | None = None,
+        options: Mapping[int, Sequence[str]] | None = None,
     ) -> None:
-        """Rank 0 stops itself in the round `stops_in`; `limits` are its own, `own` options of some ranks."""
+        """Rank 0 stops itself in the round `stops_in`; `limits` are its own, `options` of some ranks."""
         stops = (
             ""
             if stops_in is None
@@ -117,7 +117,7 @@ class RankProcesses:
                     sys.executable,
                     "-c",
                     f"{prepare if rank == 0 else ''}\nfrom experiments.cli import main; main()",
-                    *("run", str(config), "--out", str(out), *(own or {}).get(rank, ())),
+                    *("run", str(config), "--out", str(out), *(options or {}).get(rank, ())),
                 ],
                 cwd=ROOT,
                 env={
@@ -150,16 +150,16 @@ class RankProcesses:
     def signal(self, rank: int, number: signal.Signals) -> None:
         self.processes[rank].send_signal(number)
 
-    def go_on(self) -> None:
+    def continue_rank_0(self) -> None:
         """Rank 0 does."""
         self.signal(0, signal.SIGCONT)
 
-    def ended(self) -> tuple[list[int], list[str]]:
+    def wait(self) -> tuple[list[int], list[str]]:
         """The exit code of each rank, and the lines that it has said of an end."""
-        said = [process.communicate(timeout=PATIENCE_S)[1] for process in self.processes]
+        stderrs = [process.communicate(timeout=PATIENCE_S)[1] for process in self.processes]
         ends = [
             [line for line in text.splitlines() if line.startswith(("error:", "interrupted"))]
-            for text in said
+            for text in stderrs
         ]
         return [process.returncode for process in self.processes], ["\n".join(lines) for lines in ends]
 
@@ -194,14 +194,14 @@ def test_a_rank_that_is_killed_ends_the_others_and_the_run_is_resumed(
     with RankProcesses(config, tmp_path / "out", stops_in=STOPS_IN) as ranks:
         ranks.wait_until_stopped()
         ranks.signal(victim, signal.SIGKILL)
-        ranks.go_on()
-        codes, said = ranks.ended()
+        ranks.continue_rank_0()
+        codes, errors = ranks.wait()
     survivor = 1 - victim
     assert codes[victim] == -signal.SIGKILL
     assert codes[survivor] == STOPPED
-    assert f"rank {victim} is gone" in said[survivor]
+    assert f"rank {victim} is gone" in errors[survivor]
     with RankProcesses(config, tmp_path / "out") as ranks:
-        assert ranks.ended() == ([0, 0], ["", ""])
+        assert ranks.wait() == ([0, 0], ["", ""])
     assert logs(tmp_path / "out") == whole
 
 
@@ -225,11 +225,11 @@ def test_a_signal_to_any_rank_stores_the_run_and_ends_all(
         assert sys.platform != "linux" or listening(ranks.processes[1].pid) == {LOOPBACK}
         ranks.signal(rank, number)
         ranks.signal(rank, number)  # torchrun forwards what the terminal has sent already
-        ranks.go_on()
-        codes, said = ranks.ended()
+        ranks.continue_rank_0()
+        codes, errors = ranks.wait()
     assert codes == [INTERRUPTED] * size
-    assert said[0].startswith("interrupted; finished runs are kept")
-    assert said[1:] == [""] * (size - 1)
+    assert errors[0].startswith("interrupted; finished runs are kept")
+    assert errors[1:] == [""] * (size - 1)
     [checkpoint] = (tmp_path / "out").glob("global/seed-0/checkpoint/*.safetensors")
     assert checkpoint.is_file()
 
@@ -242,10 +242,10 @@ def test_a_rank_that_is_silent_is_given_up(tmp_path: Path) -> None:
     with RankProcesses(config, tmp_path / "out", stops_in=STOPS_IN) as ranks:
         ranks.wait_until_stopped()
         ranks.signal(1, signal.SIGSTOP)
-        ranks.go_on()
-        _, said = ranks.processes[0].communicate(timeout=60)
+        ranks.continue_rank_0()
+        _, stderr = ranks.processes[0].communicate(timeout=60)
         assert ranks.processes[0].returncode == STOPPED
-        assert "rank 1 is gone, or silent for executor.worker_timeout_s = 2" in said
+        assert "rank 1 is gone, or silent for executor.worker_timeout_s = 2" in stderr
 
 
 @pytest.mark.sweep
@@ -255,7 +255,7 @@ def test_a_second_signal_ends_a_rank_at_once_though_another_is_silent(config: Pa
         ranks.wait_until_stopped()
         ranks.signal(1, signal.SIGSTOP)
         ranks.signal(0, signal.SIGTERM)
-        ranks.go_on()
+        ranks.continue_rank_0()
         polling = threading.Event()
         while ranks.processes[0].poll() is None:
             polling.wait(1.2)
@@ -269,46 +269,46 @@ def test_a_full_disk_at_rank_0_ends_all_and_only_rank_0_says_so(tmp_path: Path) 
     config = write_small(tmp_path, **{**LONG, "round": {"rounds": 200}})
     limits = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))"
     with RankProcesses(config, tmp_path / "out", size=3, limits=limits) as ranks:
-        codes, said = ranks.ended()
+        codes, errors = ranks.wait()
     assert codes == [STOPPED] * 3
-    assert "File too large" in said[0]
-    assert said[1:] == ["", ""]
+    assert "File too large" in errors[0]
+    assert errors[1:] == ["", ""]
 
 
-def test_bad_input_is_said_by_rank_0_alone(tmp_path: Path) -> None:
+def test_bad_input_is_reported_by_rank_0_alone(tmp_path: Path) -> None:
     config = write_small(tmp_path, round={"participants": 1000})
     with RankProcesses(config, tmp_path / "out") as ranks:
-        codes, said = ranks.ended()
+        codes, errors = ranks.wait()
     assert codes == [BAD_INPUT] * 2
-    assert "round.participants = 1000: more than the 12 clients" in said[0]
-    assert said[1] == ""
+    assert "round.participants = 1000: more than the 12 clients" in errors[0]
+    assert errors[1] == ""
 
 
 @pytest.mark.sweep
 def test_a_rank_that_lacks_its_data_is_heard_by_rank_0(config: Path, tmp_path: Path) -> None:
     nowhere = {1: ["--data", str(tmp_path / "nowhere")]}
-    with RankProcesses(config, tmp_path / "out", own=nowhere) as ranks:
-        codes, said = ranks.ended()
+    with RankProcesses(config, tmp_path / "out", options=nowhere) as ranks:
+        codes, errors = ranks.wait()
     assert codes == [BAD_INPUT] * 2
-    assert "nowhere: no such folder" in said[0]
-    assert said[1] == ""
+    assert "nowhere: no such folder" in errors[0]
+    assert errors[1] == ""
 
 
 def listening(pid: int) -> set[str]:
     """The addresses, in the kernel's hexadecimal, that a process listens on."""
-    own, found = set(), set()
+    sockets, addresses = set(), set()
     try:
         tables = [Path(f"/proc/{pid}/net/{name}").read_text() for name in ("tcp", "tcp6")]
         for link in Path(f"/proc/{pid}/fd").iterdir():
             with suppress(FileNotFoundError):  # closed meanwhile
-                own.add(str(link.readlink()))
+                sockets.add(str(link.readlink()))
     except OSError:  # it is gone
         return set()
     for line in [line for table in tables for line in table.splitlines()[1:]]:
         fields = line.split()
-        if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
-            found.add(fields[1].partition(":")[0])
-    return found
+        if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+            addresses.add(fields[1].partition(":")[0])
+    return addresses
 
 
 def free_port() -> int:
@@ -319,7 +319,7 @@ def free_port() -> int:
 
 
 @pytest.mark.slow
-def test_torchrun_starts_a_job_that_lost_a_rank_again_and_it_goes_on(
+def test_torchrun_starts_a_job_that_lost_a_rank_again_and_the_run_is_resumed(
     config: Path, whole: bytes, tmp_path: Path
 ) -> None:
     out = tmp_path / "job"
@@ -338,24 +338,24 @@ def test_torchrun_starts_a_job_that_lost_a_rank_again_and_it_goes_on(
         ranks = ranks_of(job)
         ranks["1"].kill()
         ranks["0"].resume()
-        said = job.communicate(timeout=PATIENCE_S)[1]
+        stderr = job.communicate(timeout=PATIENCE_S)[1]
     finally:
         if job.poll() is None:
             for process in (*job.children(recursive=True), job):
                 process.kill()
             job.communicate()
-    assert job.returncode == 0, said
-    assert "going on from round" in said
+    assert job.returncode == 0, stderr
+    assert "going on from round" in stderr
     assert logs(out) == whole
 
 
 def ranks_of(job: psutil.Process) -> dict[str, psutil.Process]:
     """The processes that torchrun has started, by their rank."""
-    found = {}
+    ranks = {}
     for child in job.children():
         with suppress(psutil.Error):  # gone meanwhile
-            found[child.environ().get("RANK", "")] = child
-    return found
+            ranks[child.environ().get("RANK", "")] = child
+    return ranks
 
 
 def is_stopped(process: psutil.Process | None) -> bool:

@@ -25,14 +25,14 @@ def killing(tmp_path: Path) -> Killing:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.sweep)])
-def test_a_signal_stores_the_run_and_the_same_command_goes_on(
+def test_a_signal_stores_the_run_and_the_same_command_resumes_it(
     number: signal.Signals, killing: Killing, tmp_path: Path
 ) -> None:
-    code, said = killing.signal_when_stopped("stop_in_round(10)", number)
-    assert code == 130, said
-    assert "Traceback" not in said
-    assert "stopping after this step, with a checkpoint; once more stops at once" in said
-    assert said.splitlines()[-1].startswith("interrupted; finished runs are kept, the same command goes on")
+    code, stderr = killing.signal_when_stopped("stop_in_round(10)", number)
+    assert code == 130, stderr
+    assert "Traceback" not in stderr
+    assert "stopping after this step, with a checkpoint; once more stops at once" in stderr
+    assert stderr.splitlines()[-1].startswith("interrupted; finished runs are kept, the same command goes on")
     directory = RunDirectory(tmp_path / "out")
     [file] = directory.checkpoints("fielding", 0).files()  # no interval had passed: it is the stop's
     stored = int(file.name.split("-")[1])
@@ -51,36 +51,36 @@ def test_a_signal_stores_the_run_and_the_same_command_goes_on(
 @pytest.mark.slow
 def test_two_signals_at_once_end_at_once_and_lose_no_checkpoint(tmp_path: Path) -> None:
     killing = Killing(write_small(tmp_path, **LONG), tmp_path / "out")
-    code, said = killing.signal_when_stopped("stop_in_round(10)", signal.SIGINT, signal.SIGTERM)
-    assert code == 130, said
-    assert "Traceback" not in said
-    assert "interrupted; finished runs are kept" in said
+    code, stderr = killing.signal_when_stopped("stop_in_round(10)", signal.SIGINT, signal.SIGTERM)
+    assert code == 130, stderr
+    assert "Traceback" not in stderr
+    assert "interrupted; finished runs are kept" in stderr
     killing.finish()
     assert "going on from round" in killing.stderr[-1]
     assert "cannot go on" not in killing.stderr[-1]
 
 
 @pytest.mark.slow
-def test_a_second_process_in_the_directory_ends_with_2_and_the_first_one_goes_on(
+def test_a_second_process_in_the_directory_ends_with_2_and_the_first_one_continues(
     killing: Killing, tmp_path: Path
 ) -> None:
     with killing.start("stop_in_round(1)") as first:
         killing.wait_until_stopped(first)
-        code, said = killing.again()
+        code, stderr = killing.run_in_process()
         first.send_signal(signal.SIGCONT)
-        _, said_by_first = first.communicate(timeout=PATIENCE_S)
+        _, stderr_of_first = first.communicate(timeout=PATIENCE_S)
     assert code == 2
-    [line] = said.splitlines()
+    [line] = stderr.splitlines()
     assert f"{tmp_path / 'out'}: another process (process {first.pid}) is running into this directory" in line
-    assert first.returncode == 0, said_by_first
+    assert first.returncode == 0, stderr_of_first
     assert results(tmp_path / "out")["summary"]["arms"]["fielding"]["seeds"] == 1
 
 
 @pytest.mark.slow
-def test_a_signal_while_the_clients_are_drawn_ends_soon_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_a_signal_while_the_clients_are_drawn_ends_soon_and_tells_how_to_resume(tmp_path: Path) -> None:
     killing = Killing(write_small(tmp_path, **LONG), tmp_path / "out")
-    code, said = killing.signal_when_stopped("stop_before_drawing()", signal.SIGTERM)
-    assert code == 130, said
-    assert said.splitlines() == [said.strip()]
-    assert said.startswith("interrupted; finished runs are kept, the same command goes on")
+    code, stderr = killing.signal_when_stopped("stop_before_drawing()", signal.SIGTERM)
+    assert code == 130, stderr
+    assert stderr.splitlines() == [stderr.strip()]
+    assert stderr.startswith("interrupted; finished runs are kept, the same command goes on")
     assert not (tmp_path / "out" / "global").exists()
