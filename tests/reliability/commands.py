@@ -1,7 +1,8 @@
-"""Commands with processes of their own, and a part in their runs that does what a test asks for by files.
+"""Commands in processes of their own, and a clusterer in their runs that a test controls by files.
 
-A test writes the name of an act into a folder, such as `wait` or `kill`; the first run that comes to the
-part afterwards does it. So moments are chosen by what a run does and not by a clock, in whatever process.
+A test creates a file named after an act, such as `wait` or `kill-1`, in a folder. The first run that calls
+the clusterer afterwards performs it. So the moment depends on the progress of a run and not on a clock, in
+whichever process the run is.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class ActingSettings(Settings):
 
 
 class Acting(Single):
-    """One model for everybody; from a round on it does what files in the folder ACTS/`acts` are called."""
+    """One model for all clients; from `round` on it performs the acts named by files in ACTS/`acts`."""
 
     Settings = ActingSettings
 
@@ -57,14 +58,14 @@ class Acting(Single):
             for file in sorted(acts.glob(f"{act}-*")):
                 try:
                     file.unlink()
-                except FileNotFoundError:  # by another run
+                except FileNotFoundError:  # another run has taken it
                     continue
                 os.kill(os.getpid(), signal.SIGKILL if act == "kill" else signal.SIGSTOP)
 '''
 
 
 def write_part(folder: Path) -> Path:
-    """A folder for the path of a process, which has the clusterer `acting`."""
+    """Write the clusterer `acting` as a package into `folder`, which goes on PYTHONPATH; returns `folder`."""
     metadata = folder / "acting-1.dist-info"
     metadata.mkdir(parents=True)
     (folder / "acting.py").write_text(PART)
@@ -74,10 +75,10 @@ def write_part(folder: Path) -> Path:
 
 
 class Command:
-    """`driftscale ARGUMENTS` in a session of its own, as a terminal starts it; `stderr` is what it printed.
+    """`driftscale ARGUMENTS` in a session of its own, as a terminal starts it.
 
-    `temporary` is its folder for temporary files, `path` comes before the source tree `root` on the path of
-    its processes; `launcher` is a command that is to start it, `environment` what else it is to find there.
+    `temporary` is its folder for temporary files. `path` comes before the source tree `root` on its
+    PYTHONPATH. `launcher` is a command line that starts it, `environment` holds further variables.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Command:
 
     @property
     def stderr(self) -> str:
+        """Standard error of all its processes so far."""
         return self._stderr_file.read_text()
 
     @property
@@ -116,11 +118,11 @@ class Command:
         return self.stderr.splitlines()
 
     def processes(self) -> list[int]:
-        """All of its session that are there, but for itself."""
+        """The running processes of its session, except itself."""
         return [pid for pid in psutil.pids() if pid != self.process.pid and _session(pid) == self.process.pid]
 
     def workers(self) -> list[int]:
-        """Its processes that play runs."""
+        """Its worker processes, which play runs."""
         return [pid for pid in self.processes() if "spawn_main" in _command_line(pid)]
 
     def signal_all(self, number: signal.Signals) -> None:
@@ -128,13 +130,13 @@ class Command:
         os.killpg(self.process.pid, number)
 
     def wait(self) -> int:
-        """The exit code, once it has ended and every process of its session with it."""
+        """Wait until it and every process of its session have ended; returns the exit code."""
         code = self.process.wait(PATIENCE_S)
         wait_until(lambda: not self.processes())
         return code
 
     def kill_all(self) -> None:
-        """What is left of it."""
+        """Kill all its processes that are still running, and wait for it."""
         for pid in [self.process.pid, *self.processes()]:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -144,7 +146,7 @@ class Command:
 
 
 def wait_until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> float:
-    """Wait for a condition; the wall seconds that it took."""
+    """Poll until `condition` is true; returns the wall seconds that it took."""
     start_s = time.monotonic()
     while not condition():
         waited_s = time.monotonic() - start_s

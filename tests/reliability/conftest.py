@@ -1,4 +1,4 @@
-"""The worlds of the rows, drawn once for all tests; a run that is stopped after some steps."""
+"""The worlds and logs of the rows, built once for all tests, and a factory of runs that are stopped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WorldOf = Callable[[str], World]
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the rows' files."""
+    """A folder with the files that the rows name."""
     folder = tmp_path_factory.mktemp("data")
     (folder / "availability.csv").write_text(AVAILABILITY)
     return folder
@@ -26,6 +26,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def world_of(data: Path) -> WorldOf:
+    """The world of a row, by name."""
+
     @cache
     def world_of(name: str) -> World:
         return build_world(row(name), 0, locator(data, None))
@@ -35,7 +37,7 @@ def world_of(data: Path) -> WorldOf:
 
 @pytest.fixture(scope="session")
 def whole_log(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
-    """The log of a row that was never stopped."""
+    """The log of a row that is played without a stop, by name."""
 
     @cache
     def whole_log(name: str) -> bytes:
@@ -46,5 +48,5 @@ def whole_log(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Ca
 
 @pytest.fixture
 def stopped(world_of: WorldOf, tmp_path: Path) -> Callable[[str], Stopped]:
-    """A row that is to be stopped."""
+    """A fresh `Stopped` of a row, by name."""
     return lambda name: Stopped(row(name), world_of(name), tmp_path / name)

@@ -1,11 +1,11 @@
-"""Feeds damaged and hostile files to every reader: each must end well, or in one error of ours.
+"""Fuzzer: feeds damaged and hostile files to every reader, which must accept them or raise an EmulatorError.
 
     python tests/reliability/fuzz_readers.py --inputs 100000 --seed 0
 
-An input is a valid file after a few mutations, made from the seed, the reader's name and a number alone: the
-same three give the same bytes. A reader runs in a process of its own. Its address space is limited, and it is
-killed when an input takes too long, so that a crash, a hang and an allocation over the bound are found as any
-other exception is. What is found is saved, and the exit code is 1.
+An input is a valid file after a few mutations. The seed, the reader's name and the input's number determine
+its bytes. Each reader runs in a process of its own with a limited address space, which is killed when an
+input takes too long: so crashes, hangs and excessive allocations are detected as well as exceptions. Inputs
+that cause a finding are saved, and the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from tests.reliability.mutations import make_input
 from tests.reliability.readers import READERS
 
 MOST_S = 10.0
-"""For one input, of some kilobytes."""
+"""Wall seconds for one input, of some kilobytes."""
 ADDRESS_SPACE = 3 * 2**30
-"""Beyond what the process has when it begins."""
+"""Bytes that the process may map in addition to what it has at its start."""
 MOST_SHOWN = 100
-"""Findings that are printed; all are saved."""
+"""Findings to print; all of them are saved."""
 TRACED_EVERY = 16
-"""Inputs per one whose allocations are traced, which makes it slower."""
+"""Inputs per input whose allocations are traced, which is slow."""
 
 
 @dataclass
 class Tally:
-    """What became of the inputs of one reader."""
+    """Counts and maxima over the inputs of one reader."""
 
     accepted: int = 0
     refused: int = 0
@@ -56,7 +56,7 @@ class Tally:
 
 
 def content_of(reader: str, seed: int, number: int) -> bytes:
-    """Input `number` of a reader."""
+    """The bytes of input `number` of a reader."""
     return make_input(READERS[reader], f"{seed}/{reader}/{number}")
 
 
@@ -64,7 +64,10 @@ def content_of(reader: str, seed: int, number: int) -> bytes:
 
 
 def child(reader: str, seed: int, first: int, last: int, progress_file: Path) -> None:
-    """Read inputs [first, last); the number of the present one is in `progress_file`, findings on stdout."""
+    """Read inputs [first, last), and print the tally and the findings as one line of JSON.
+
+    `progress_file` holds the number of the current input, 8 bytes little-endian, in case the process dies.
+    """
     import pyarrow as pa
 
     from emulator.errors import EmulatorError
@@ -89,8 +92,10 @@ def child(reader: str, seed: int, first: int, last: int, progress_file: Path) ->
             except EmulatorError as error:
                 tally.refused += 1
                 if not str(error) or "Traceback" in str(error):
-                    findings.append({"number": number, "problem": f"an error that says nothing: {error!r}"})
-            except BaseException as error:  # whatever it is: it is what is looked for
+                    findings.append(
+                        {"number": number, "problem": f"an error without a usable message: {error!r}"}
+                    )
+            except BaseException as error:  # any other exception is a finding
                 findings.append({"number": number, "problem": f"{type(error).__name__}: {error}"[:500]})
             seconds = time.perf_counter() - start
             peak = pa.default_memory_pool().max_memory()
@@ -104,7 +109,7 @@ def child(reader: str, seed: int, first: int, last: int, progress_file: Path) ->
 
 
 def limit_memory() -> None:
-    """The address space that is there already, and `ADDRESS_SPACE`."""
+    """Limit the address space to `ADDRESS_SPACE` more than is mapped now. Linux only."""
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
         limit = pages * resource.getpagesize() + ADDRESS_SPACE
@@ -115,7 +120,7 @@ def limit_memory() -> None:
 
 
 def fuzz(reader: str, seed: int, inputs: int, save: Path) -> tuple[Tally, list[str]]:
-    """What became of `inputs` inputs of a reader, and what was found, each saved under `save`."""
+    """Read `inputs` inputs; returns their tally and the findings, whose inputs are saved under `save`."""
     tally, problems = Tally(), []
     first = 0
     with tempfile.NamedTemporaryFile() as progress:
@@ -144,13 +149,13 @@ def fuzz(reader: str, seed: int, inputs: int, save: Path) -> tuple[Tally, list[s
 def watch(
     reader: str, seed: int, first: int, last: int, progress_file: Path
 ) -> tuple[dict[str, Any] | None, str]:
-    """(what the child tells, or how it ended instead)."""
+    """Run a child process; returns its JSON output, or None and how the child ended."""
     numbers = [str(number) for number in (seed, first, last)]
     interpreter = [sys.executable, "-X", "faulthandler"]
     command = [*interpreter, __file__, "--child", reader, *numbers, str(progress_file)]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = subprocess.Popen(command, stdout=out, stderr=err)
-        # The first input waits for the imports.
+        # The first input has more time, for the imports.
         number, since, patience = -1, time.monotonic(), 6 * MOST_S
         while True:
             try:

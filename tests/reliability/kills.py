@@ -1,7 +1,7 @@
-"""Runs in processes of their own that are killed at moments drawn from a seed, until one comes to its end.
+"""Runs in processes of their own that are killed at moments drawn from a seed, until one finishes.
 
-Where a process is stopped or killed it sees to that itself, by what it has done: a busy machine may let
-whoever watches it miss the moment.
+A process stops or kills itself when it has reached a certain point of the run: a test that watches it from
+outside could miss the moment on a busy machine.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300
-LEAST_S = 1e-6  # 0 would never come
+LEAST_S = 1e-6  # a timer of 0 s would be disarmed
 
 
 def stop_in_round(number: int) -> None:
-    """This process stops, until it is told to go on, when it has logged as many rounds."""
+    """Make this process stop itself (SIGSTOP) when it has logged `number` rounds."""
     _in_round(number, _stop)
 
 
 def stop_before_drawing() -> None:
-    """This process stops, until it is told to go on, when it is about to draw the clients."""
+    """Make this process stop itself (SIGSTOP) before it draws the clients."""
     from experiments.running import runner
 
     build_world = vars(runner)["build_world"]
@@ -44,9 +44,11 @@ def stop_before_drawing() -> None:
 
 
 def kill_after_round(number: int, more_s: float) -> None:
-    """The system kills this process when it has logged as many rounds and computed for `more_s` after that,
-    or has logged one more: the rounds of a small run may all fit into `more_s`."""
-    # Nobody handles SIGPROF: the process is gone as by SIGKILL, in the middle of anything.
+    """Make this process die `more_s` CPU seconds after it has logged `number` rounds.
+
+    It dies at the latest when it has logged one round more: all rounds of a small run may fit into `more_s`.
+    """
+    # SIGPROF has no handler: it ends the process as SIGKILL does, at any instruction.
     _in_round(number, lambda: signal.setitimer(signal.ITIMER_PROF, max(more_s, LEAST_S)))
     _in_round(number + 1, lambda: os.kill(os.getpid(), signal.SIGKILL))
 
@@ -71,9 +73,9 @@ def _in_round(number: int, act: Callable[[], object]) -> None:
 
 
 class Killing:
-    """`driftscale run CONFIG --out OUT`, again and again, with a checkpoint after every round if so wanted.
+    """Repeated attempts at `driftscale run CONFIG --out OUT`, by default with a checkpoint after every round.
 
-    `stderr` is what the attempts have said, `kills` how many were killed at work.
+    `stderr` holds the standard error of each attempt, `kills` is the number of attempts that were killed.
     """
 
     def __init__(self, config: Path, out: Path, *options: str, every_round: bool = True) -> None:
@@ -86,8 +88,10 @@ class Killing:
     def start(
         self, prepare: str = "", *, largest_file_bytes: int | None = None, memory_bytes: int | None = None
     ) -> subprocess.Popen[str]:
-        """A process that may write no larger file, and take no more memory. It calls one of the functions
-        above, such as `stop_in_round(3)`, before it begins."""
+        """Start a process with limits on the size of its files and on its address space.
+
+        It first evaluates `prepare`, a call of a function of this module such as `stop_in_round(3)`.
+        """
         limits = [
             f"resource.setrlimit(resource.{name}, ({value}, {value}))"
             for name, value in (("RLIMIT_FSIZE", largest_file_bytes), ("RLIMIT_AS", memory_bytes))
@@ -109,11 +113,10 @@ class Killing:
         )
 
     def kill_at_random(self, times: int, num_whole_lines: int, draw: np.random.Generator) -> None:
-        """Kill as many attempts, then let one come to its end.
+        """Kill `times` attempts, then let one finish.
 
-        Each is killed after a drawn share of the rounds that are still to be logged and a moment more, so
-        that it may be in the middle of anything; every fourth at a drawn moment from its start, whatever it
-        does.
+        An attempt is killed shortly after it has logged a drawn number of rounds, up to half of the missing
+        ones, in the middle of any operation. Every fourth is killed at a drawn time after its start instead.
         """
         for number in range(times):
             if number % 4 == 3:
@@ -128,8 +131,10 @@ class Killing:
         self.finish()
 
     def signal_when_stopped(self, prepare: str, *numbers: signal.Signals) -> tuple[int, str]:
-        """Send the signals, all at once, to a process that has stopped as it was told; the exit code, and
-        what it has said."""
+        """Send the signals, all at once, to a process that has stopped itself by `prepare`.
+
+        Returns its exit code and its standard error.
+        """
         with self.start(prepare) as process:
             self.wait_until_stopped(process)
             for number in (*numbers, signal.SIGCONT):
@@ -142,8 +147,8 @@ class Killing:
         assert os.WIFSTOPPED(status), f"it ended before it was stopped: {status}"
 
     def run_in_process(self) -> tuple[int, str]:
-        """The same command in this process; its exit code, and what it has said."""
-        # Here: the processes that are started import this module too.
+        """Run the command in the process of the test; returns its exit code and its standard error."""
+        # Imported here: the started processes import this module too.
         import pytest
 
         from experiments.cli import main
@@ -158,13 +163,13 @@ class Killing:
         return code, stderr.getvalue()
 
     def finish(self) -> None:
-        """The same command again, to its end."""
+        """Run the command once more, undisturbed, and check that it succeeds."""
         code, stderr = self.run_in_process()
         self.stderr.append(stderr)
         assert code == 0, stderr
 
     def num_log_lines(self) -> int:
-        """Of all logs."""
+        """The number of lines in all logs."""
         return sum(path.read_bytes().count(b"\n") for path in self._out.glob("*/seed-*/log.jsonl"))
 
     def _wait(self, process: subprocess.Popen[str]) -> None:
@@ -175,7 +180,7 @@ class Killing:
 
 
 def results(out: Path) -> dict[str, Any]:
-    """All that two run directories must have in common, but for what was measured on a wall clock."""
+    """The contents on which two directories of the same runs must agree: all but wall times."""
     summary = json.loads((out / "summary.json").read_text())
     for arm in summary["arms"].values():
         del arm["wall_s"]

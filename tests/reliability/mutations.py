@@ -1,7 +1,7 @@
-"""How an input is made: a valid file, and a few changes to it, all drawn from one text.
+"""Inputs for the fuzzer: a valid file with a few mutations, all drawn from one key.
 
-Changes know no format, but the numbers and words that readers stumble over; a reader may add ways of its own
-to make a file that is whole, but says something odd.
+Mutations know no file format, only numbers and words that are known to break readers. A reader may add a
+generator of its own for files that are well formed but have odd contents.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ TEXTS = (
 
 
 class InputSource(Protocol):
-    """What this module asks of a reader."""
+    """What this module needs of a reader: valid files, words of its format, and an optional generator."""
 
     @property
     def seeds(self) -> tuple[bytes, ...]: ...
@@ -87,12 +87,12 @@ class InputSource(Protocol):
     def words(self) -> tuple[bytes, ...]: ...
 
     def odd(self, draw: random.Random) -> bytes | None:
-        """A whole file that says something odd; None where the reader has no such way."""
+        """A well-formed file with odd contents; None if the reader has no generator for that."""
         ...
 
 
 def make_input(reader: InputSource, key: str) -> bytes:
-    """The input of that key."""
+    """The input of `key`: a valid or an odd file, with up to six mutations."""
     draw = random.Random(key)
     content = reader.odd(draw) if draw.random() < 0.5 else None
     if content is not None and draw.random() < 0.6:
@@ -137,7 +137,7 @@ def _insert(content: bytes, draw: random.Random, reader: InputSource) -> bytes:
 
 
 def _overwrite(content: bytes, draw: random.Random, reader: InputSource) -> bytes:
-    """A number of one to eight bytes, in either order, in place of what is there: often in the header."""
+    """Overwrite one to eight bytes by a number, in either byte order: often in the header."""
     number = draw.choice(NUMBERS)
     packed = struct.pack(
         draw.choice("<>") + draw.choice("bBhHiIqQ").lower().replace("b", "q"), number & 0x7FFF
@@ -151,7 +151,7 @@ def _overwrite(content: bytes, draw: random.Random, reader: InputSource) -> byte
 
 
 def _replace_word(content: bytes, draw: random.Random, reader: InputSource) -> bytes:
-    """A stretch of letters and digits becomes another."""
+    """Replace a sequence of letters and digits."""
     position = draw.randrange(len(content) + 1)
     first = last = position
     while first > 0 and content[first - 1 : first].isalnum():
@@ -220,7 +220,7 @@ ODD_VALUES: tuple[Any, ...] = (
 
 
 def odd_document(document: Any, draw: random.Random, values: tuple[Any, ...] = ODD_VALUES) -> Any:
-    """`document`, of dicts and lists, with one or a few of its values replaced, removed or doubled."""
+    """`document` (dicts and lists, changed in place) with values replaced, removed, doubled or nested."""
     for _ in range(draw.choice((1, 1, 1, 2, 4))):
         slots: list[tuple[Any, Any]] = []
         _collect(document, slots)

@@ -1,7 +1,7 @@
-"""The readers that are fuzzed: for each its valid files, and how one of its inputs is read to the end.
+"""The readers under fuzzing: valid files of each, and a function that reads an input and uses the result.
 
-To the end: a profile is drawn from, an availability is asked, a log is summarised. What a reader lets through
-must not break whoever uses it.
+The result is used because what a reader accepts must not break its callers: devices are drawn from a profile,
+an availability is queried, a log is summarised.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from tests.experiments.small import DEVICES, DRIFTING, REPLAY, SMALL, WINDOWS
 from tests.reliability.mutations import ODD_VALUES, odd_document
 
 SMALL_BYTES = 2**28
-"""What reading an input of some kilobytes may allocate, where its reader states no larger bound: for one byte
-of a document the interpreter may take hundreds."""
+"""Bound on the bytes allocated for an input of some kilobytes, unless its reader states a larger one: the
+interpreter may need hundreds of bytes for one byte of a document."""
 
 Odd = Callable[[random.Random], bytes]
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader, as the fuzzer calls it."""
+    """A reader under fuzzing."""
 
     suffix: str
     make_seeds: Callable[[], tuple[bytes, ...]]
     run: Callable[[Path, Path, int], None]
-    """Reads the file (second) in its surroundings (first); the number is the input's."""
+    """Called with the folder, the file in it, and the number of the input."""
 
     words: tuple[bytes, ...] = ()
     make_odd: Odd | None = None
     surround: Callable[[Path], None] = field(default=lambda folder: None)
     most_bytes: int = SMALL_BYTES
     name: str | None = None
-    """What the file is called, where that matters."""
+    """The file name, if it matters."""
 
     @cached_property
     def seeds(self) -> tuple[bytes, ...]:
@@ -84,7 +84,7 @@ def odd_toml(*documents: dict[str, Any]) -> Odd:
 
 
 def odd_json(make: Callable[[], tuple[bytes, ...]]) -> Odd:
-    """One line of a valid file, each line an object, says something odd."""
+    """A valid file of one JSON object per line, of which one line has odd values."""
     values = (
         *ODD_VALUES,
         None,
@@ -200,7 +200,7 @@ def parquet_seeds(*texts: str) -> Callable[[], tuple[bytes, ...]]:
 
 
 def odd_csv(text: str) -> Odd:
-    """A table with cells that are odd."""
+    """A CSV table with odd cells and rows."""
     cells = (
         "",
         "0",
@@ -247,7 +247,7 @@ def odd_gzip(text: str) -> Odd:
 
 
 def odd_parquet(*names: str) -> Odd:
-    """A whole Parquet file of these columns, in types and with values that are odd."""
+    """A well-formed Parquet file of these columns, with odd types and values."""
 
     def odd(draw: random.Random) -> bytes:
         rows = draw.choice((0, 1, 2, 5, 5, 40))
@@ -317,7 +317,7 @@ def read_availability(folder: Path, file: Path, number: int) -> None:
 
     ids = np.arange(6)
     align = "time_of_day" if number % 2 else "origin"
-    # Every third is about the devices, whose windows are as they should be.
+    # Every third input is the table of devices, beside a valid table of windows.
     devices = file if number % 3 == 0 else None
     windows = folder / "windows.csv" if number % 3 == 0 else file
     intervals = read_intervals(windows, devices, align)  # type: ignore[arg-type]
@@ -418,7 +418,7 @@ TRACE = {"source": "concepts", "drift": {"events": [{"round": 1}]}}
 
 
 def a_drifting_directory(folder: Path) -> None:
-    """Two arms over a trace that knows its concepts; what is read is put in place of the first arm's log."""
+    """A run directory of two arms over a trace with known concepts; the input replaces one of its files."""
     from tests.experiments.synthetic_runs import a_directory, a_drifting_run, store
 
     directory = a_directory(folder / "run", ["global", "fielding"], [0], report=REPORT, trace=TRACE)
@@ -428,7 +428,7 @@ def a_drifting_directory(folder: Path) -> None:
 
 
 def log_seeds() -> tuple[bytes, ...]:
-    """A log whose arrays are lists, and one in which they are packed."""
+    """A log whose arrays are lists, and one whose arrays are packed."""
     import tempfile
 
     from emulator.messages import Trigger
@@ -463,7 +463,7 @@ def log_seeds() -> tuple[bytes, ...]:
 
 
 def odd_log() -> Odd:
-    """An odd line, or an odd array inside a line that is whole."""
+    """A log with an odd line, or with an odd packed array inside a well-formed line."""
     lines = odd_json(lambda: READERS["log"].seeds)
 
     def odd(draw: random.Random) -> bytes:
@@ -499,7 +499,7 @@ def read_log_file(folder: Path, file: Path, number: int) -> None:
 
 
 def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
-    """Reads a whole run directory, in which the input is the file `name`."""
+    """Reads a whole run directory in which the input is the file `name`, a relative path."""
 
     def read(folder: Path, file: Path, number: int) -> None:
         from experiments.results.report import write_report
@@ -597,7 +597,7 @@ def checkpoint_seeds() -> tuple[bytes, ...]:
 
 
 def odd_checkpoint(draw: random.Random) -> bytes:
-    """A header that safetensors might believe, over what is stored."""
+    """An odd safetensors header over valid data, or odd bytes in the data under a valid header."""
     content = draw.choice(READERS["checkpoint"].seeds)
     size = int.from_bytes(content[:8], "little")
     header, data = json.loads(content[8 : 8 + size]), content[8 + size :]
@@ -619,7 +619,7 @@ def odd_checkpoint(draw: random.Random) -> bytes:
 
 
 def read_checkpoint_file(folder: Path, file: Path, number: int) -> None:
-    """Under the name that its content asks for, since it is refused before it is looked at else."""
+    """Rename the file after its checksum first: otherwise it is refused before its content is read."""
     from emulator.storage.checkpoints import read_checkpoint
 
     sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -633,7 +633,7 @@ def read_checkpoint_file(folder: Path, file: Path, number: int) -> None:
 # -- all of them --------------------------------------------------------------------------------------------
 
 TABLE_BYTES = 2**31
-"""What `emulator.storage.tables` states: a page of a Parquet file may say that it needs so much."""
+"""The bound that `emulator.storage.tables` states: a page of a Parquet file may declare that size."""
 
 KEYS = (
     *(b"name", b"seeds", b"trace", b"source", b"devices", b"profile", b"availability", b"training", b"model"),

@@ -1,6 +1,6 @@
 """A rank that plays rows: `python -m tests.reliability.replaying STORE RANK SIZE DATA OUT ROW...`.
 
-Rank 0 writes the logs, and stores after every few steps: what it alone does must be no exchange.
+Rank 0 alone writes the logs and, every few steps, a checkpoint: neither may involve communication.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from tests.reliability.rows import row
 from tests.reliability.stops import Stopped
 
 SMALL_GROUPS = {"executor": {"chunk": 2}}
-"""So that there are several in a round."""
+"""At most two clients in a task group, so that a round has several groups."""
 
 STORED_EVERY = 5
 
 
 class NullLog:
-    """A log that another rank writes."""
+    """The log of a rank other than 0, which discards its records."""
 
     def append(self, record: object) -> None: ...
 
 
 def play_by_ranks(ranks: Ranks, experiment: Experiment, world: World, out: Path) -> None:
-    """Play the one arm of `experiment`; rank 0 logs it in `out`."""
+    """Play the only arm of `experiment`; rank 0 writes its run directory `out`."""
 
     def executor() -> ReplicatedExecutor:
         return ReplicatedExecutor(build_executor(experiment, experiment.arm[0], world), ranks)

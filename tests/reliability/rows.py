@@ -1,4 +1,4 @@
-"""Runs with state: every pacing, and every part that remembers something from round to round."""
+"""Rows: one small run for every pacing and every part that has state from round to round."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ PHONES: Mapping[str, Any] = merged(
         "round": {"rounds": 16, "participants": 5, "over_commit": 1.6},
     },
 )
-"""Sixteen phones, of which half drift at every step: lanes close at different times, stragglers are left."""
+"""Sixteen phones, each of which drifts at a step with probability 0.3.
+
+Lanes close at different times, and there are stragglers.
+"""
 
 CONCEPTS: Mapping[str, Any] = {
     "name": "concepts",
@@ -39,7 +42,7 @@ CONCEPTS: Mapping[str, Any] = {
     "report": {"window": 1},
     "parts": {"solver": [{"kind": "adam", "amsgrad": True}]},
 }
-"""Five clients that move between two concepts, with a solver that remembers."""
+"""Five clients that move between two concepts, with a stateful solver."""
 
 MASKED = {"model": {"kind": "masked", "inner": {"kind": "mlp", "hidden": [4]}}}
 
@@ -136,11 +139,11 @@ c,1,5.5,6
 d,0,6,6
 e,0.5,4.5,6
 """
-"""The table of the row `away`: in visits of a second, many drop out."""
+"""The availability table of the row `away`: visits take about a second, and many clients drop out."""
 
 
 def row(name: str, **changes: Any) -> Experiment:
-    """The experiment of that name: one arm, called after it."""
+    """The experiment of a row, with one arm; both have the name of the row."""
     table, arm = ARMS[name]
     names = {"name": name, "arm": [{"name": name, **arm}]}
     return parse_experiment(merged(merged(table, names), changes), name)

@@ -1,5 +1,6 @@
-"""`driftscale` by ranks of which the first stops itself, until it is told to go on, in a round:
-`python -m tests.reliability.stopping ROUND ARGUMENT...`. One that torchrun has started again does not.
+"""`driftscale` as a rank of torchrun: `python -m tests.reliability.stopping ROUND ARGUMENT...`.
+
+Rank 0 stops itself (SIGSTOP) in round ROUND, unless torchrun has restarted it.
 """
 
 from __future__ import annotations

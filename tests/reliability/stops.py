@@ -1,4 +1,4 @@
-"""Stops without a process: a run that is stored, dropped, and gone on with by fresh objects."""
+"""Stops within one process: a run is stored, dropped, and resumed by fresh objects."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from experiments.running.attempt import Attempt
 END = object()
 
 TORN = b'{"kind":"round","round":99,"participa'
-"""What a killed process may leave behind the last whole line."""
+"""An incomplete line, as a killed process may leave it at the end of a log."""
 
 
 class Stopped:
-    """The one arm of `experiment` in `world`, into `path`. `notes` are what its attempts complained of."""
+    """The only arm of `experiment` in `world`, run into `path`; `notes` are those of all attempts."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Stopped:
         self.resumes = 0
 
     def attempt(self, observer: Callable[[Any], None] = lambda record: None) -> Attempt:
-        """A fresh one, as another process would make it."""
+        """A new attempt from fresh objects, as another process would make it."""
         executor = self._executor()
         return Attempt(
             self.directory,
@@ -67,14 +67,17 @@ class Stopped:
         return self.log_path.read_bytes()
 
     def play(self) -> bytes:
-        """Without a stop; the log."""
+        """Play the run without a stop; returns the log."""
         with self.attempt() as attempt:
             attempt.emulation.run()
         return self.log
 
     def play_with_stops(self, steps: Callable[[], int], lost: Callable[[], int] = lambda: 0) -> bytes:
-        """Stored after `steps()` steps, dropped after `lost()` more with a torn line at the end of the log,
-        and gone on with, again and again; the log."""
+        """Play the run with repeated stops; returns the log.
+
+        Each attempt is stored after `steps()` steps and dropped after `lost()` more, with a torn line at the
+        end of the log; the next one resumes.
+        """
         for number in count():
             with self.attempt() as attempt:
                 assert (attempt.stored is None) == (number == 0), self.notes
@@ -90,5 +93,5 @@ class Stopped:
 
 
 def _advance(steps: int, playing: Iterator[None]) -> bool:
-    """Make so many steps; whether there were as many."""
+    """Make `steps` steps; False if the run ended before."""
     return all(next(playing, END) is not END for _ in range(steps))

@@ -1,4 +1,4 @@
-"""Small files that come to much: refused, and before they are laid out."""
+"""Small files that expand to huge data are refused before they are expanded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIB = 2**20
 
 
 def allocated(read: Callable[[], object], message: str) -> int:
-    """The most bytes that were there at a time while `read` refused with `message`."""
+    """Peak bytes allocated while `read` raises DataFileError with `message`."""
     pool = pa.default_memory_pool()
     held = pool.bytes_allocated()
     tracemalloc.start()
@@ -34,7 +34,7 @@ def allocated(read: Callable[[], object], message: str) -> int:
         read()
     traced = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # Arrow counts its own: what it has had at most, if this was more than before.
+    # Arrow has an allocator of its own, which tracemalloc does not see.
     return max(traced, pool.bytes_allocated() - held)
 
 

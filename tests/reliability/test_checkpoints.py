@@ -1,4 +1,4 @@
-"""Checkpoints through the runner: when they are made, what they bind, and what happens to damaged ones."""
+"""Checkpoints through the runner: when they are made, what must not change, and how damage is handled."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EVERY_ROUND: dict[str, Any] = {"checkpoint": {"every_rounds": 1}, "round": {"rou
 
 
 class AfterRounds(Stop):
-    """Asks by itself once the story has heard of so many rounds."""
+    """A stop that is requested once the story has counted `rounds` rounds."""
 
     def __init__(self, story: Story, rounds: int) -> None:
         super().__init__()
@@ -45,11 +45,11 @@ class AfterRounds(Stop):
 
     @asked.setter
     def asked(self, value: bool) -> None:
-        """Nobody else asks."""
+        """Ignore other requests."""
 
 
 def play(experiment: Experiment, out: Path, stop_after: int | None = None, **options: Any) -> Story:
-    """Run the arm `fielding` into `out`, up to a stop after so many rounds; what was told."""
+    """Run the arm `fielding` into `out`, up to a stop after `stop_after` rounds; returns the story."""
     story = Story()
     plan = plan_run(experiment, out, ["fielding"], locator(None, None), fresh=options.get("fresh", False))
     stop = Stop() if stop_after is None else AfterRounds(story, stop_after)
@@ -80,7 +80,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def out(stopped: Path, tmp_path: Path) -> Path:
-    """A directory in which a run was stopped after six rounds."""
+    """A run directory in which `fielding` was stopped after six rounds."""
     return Path(shutil.copytree(stopped, tmp_path / "out"))
 
 
@@ -151,10 +151,13 @@ def test_what_is_left_of_checkpoints_behind_done_is_swept_up(out: Path) -> None:
 
 def test_torn_files_of_a_killed_process_are_swept_up(out: Path) -> None:
     folder = RunDirectory(out).seed_path("fielding", 0)
-    nobody, token = 999_999_999, "0123456789abcdef"
-    torn = [out / f".manifest.json.{nobody}-{token}", folder / f".timing.json.{nobody}-{token}"]
-    torn.append(folder / "checkpoint" / f".round-000006-x.{nobody}-{token}")
-    spared = [out / ".notes", out / f".summary.json.{os.getpid()}-{token}"]  # of somebody who makes a report
+    dead_pid, token = 999_999_999, "0123456789abcdef"
+    torn = [out / f".manifest.json.{dead_pid}-{token}", folder / f".timing.json.{dead_pid}-{token}"]
+    torn.append(folder / "checkpoint" / f".round-000006-x.{dead_pid}-{token}")
+    spared = [
+        out / ".notes",
+        out / f".summary.json.{os.getpid()}-{token}",
+    ]  # of a process that is writing a report
     for file in [*torn, *spared]:
         file.touch()
     play(small(**EVERY_ROUND), out)
@@ -163,7 +166,7 @@ def test_torn_files_of_a_killed_process_are_swept_up(out: Path) -> None:
 
 
 def change_tally(out: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Put a checkpoint with another tally in the place of those that are there."""
+    """Replace the checkpoints by one whose tally `change` has modified."""
     newest, *older = checkpoints(out)
     tree = read_checkpoint(newest)
     change(tree["tally"])
@@ -194,7 +197,7 @@ def test_a_timing_names_the_last_machine_and_counts_the_most_runs_beside_it(out:
     assert timing["runs_beside"] == 3
 
 
-# -- what they bind -----------------------------------------------------------------------------------------
+# -- what must not change -----------------------------------------------------------------------------------
 
 
 def test_another_configuration_is_refused_and_what_differs_is_shown(out: Path) -> None:
@@ -213,7 +216,7 @@ def test_another_configuration_is_refused_and_what_differs_is_shown(out: Path) -
         "round.participants was 3, is 4",
     ):
         assert difference in str(refused.value)
-    assert "and 1 more" in str(refused.value)  # local_steps, of the arm that has begun
+    assert "and 1 more" in str(refused.value)  # local_steps, of the arm that was begun
     assert "--fresh" in str(refused.value)
     assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
 
@@ -267,7 +270,7 @@ def emptied(file: Path) -> None:
 
 
 def of_another_time(file: Path) -> None:
-    """A good file that is not what its name says."""
+    """A valid checkpoint under the name of another one."""
     file.write_bytes(checkpoints(file.parents[3])[1].read_bytes())
 
 
@@ -354,7 +357,7 @@ def test_without_its_log_a_run_starts_over(gone: str, out: Path, whole: bytes) -
 
 
 def refusal(out: Path, arm: str = "fielding") -> str:
-    """Why the run is not gone on with: in one line, and nothing of it is touched."""
+    """The one-line message with which resuming is refused; checks that no file of a run has changed."""
     before = {file: file.read_bytes() for file in out.glob("*/seed-*/**/*") if file.is_file()}
     plan = plan_run(small(**EVERY_ROUND), out, [arm], locator(None, None), fresh=False)
     with pytest.raises(CheckpointError) as raised:

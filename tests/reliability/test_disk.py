@@ -1,4 +1,4 @@
-"""A disk that is full, may not be written, or is gone: the run can be gone on with, and the line says so."""
+"""A full, read-only or vanished disk stops a run with one line, and the run can be resumed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVERY_ROUND: dict[str, Any] = {"checkpoint": {"every_rounds": 1}, "round": {"rou
 
 
 class Acting(Story):
-    """Does something once so many rounds are done."""
+    """A story that calls `act` when `after` rounds are done."""
 
     def __init__(self, after: int, act: Callable[[], object]) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
 
 @contextmanager
 def largest_file(num_bytes: int) -> Iterator[None]:
-    """Within it this process may write no larger file; nothing but the run under test writes."""
+    """Limit the size of files that this process may write; only the run under test writes any."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
     try:
@@ -123,7 +123,7 @@ def test_a_folder_that_vanishes_with_no_checkpoint_to_write_is_no_result_either(
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of one megabyte, where this process may mount one."""
+    """A file system of one megabyte; skips where this process may not mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = shutil.which("mount")
@@ -141,7 +141,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(folder: Path, leave: int) -> Path:
-    """A file that leaves so many bytes of the disk."""
+    """Write a file that leaves `leave` bytes of the disk free; returns its path."""
     ballast = folder / "ballast"
     ballast.write_bytes(bytes(shutil.disk_usage(folder).free - leave))
     return ballast
@@ -201,7 +201,7 @@ def test_the_command_ends_with_3_one_line_and_what_is_finished(tmp_path: Path) -
         arm=[{"name": "a"}, {"name": "b", "training": {"model": {"kind": "mlp", "hidden": [512]}}}],
     )
     killing = Killing(config, tmp_path / "out")
-    # The models of the second arm do not fit into so small a file.
+    # The models of the second arm do not fit into a file of that size.
     with killing.start(largest_file_bytes=110_000) as process:
         _, stderr = process.communicate(timeout=300)
     assert process.returncode == 3, stderr

@@ -1,4 +1,4 @@
-"""Files behind a world that change or vanish half-way: one line, and what is finished is kept."""
+"""Input files that change or vanish during an experiment: one line, and finished runs are kept."""
 
 from __future__ import annotations
 

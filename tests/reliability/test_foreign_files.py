@@ -1,6 +1,6 @@
-"""A run directory from a stranger: links, pipes and folders in the place of its files, forged checkpoints.
+"""An untrusted run directory: links, pipes and folders in place of its files, and forged checkpoints.
 
-Whatever it holds, a command touches nothing outside, and names in one line what it refuses.
+A command changes nothing outside the directory, and names in one line what it refuses.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(honest: Path, tmp_path: Path) -> Path:
-    """A copy that is attacked."""
+    """A copy of `honest`, to be attacked."""
     return Path(shutil.copytree(honest, tmp_path / "run"))
 
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Iterator[Path]:
-    """The victim's own files, which are the same afterwards."""
+    """A folder with files of the victim; checks afterwards that they have not changed."""
     folder = tmp_path / "home"
     (folder / "seed-0" / "checkpoint").mkdir(parents=True)
     (folder / "checkpoint").mkdir()
@@ -77,7 +77,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 def removed(path: Path) -> Path:
-    """`path`, where nothing stands any more."""
+    """Delete the file or folder at `path`; returns `path`."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -154,7 +154,7 @@ def test_names_of_files_that_are_written_aside_are_not_followed(
     outside: Path,
     driftscale: Driftscale,  # noqa: F811
 ) -> None:
-    """They were `.summary.json.<pid>`, and a link for each of a few thousand numbers was enough."""
+    """They once were `.summary.json.<pid>`: a few thousand links were enough to hit one."""
     for name in ("summary.json", "rounds.parquet", "report.html"):
         (run / f".{name}.{os.getpid()}").symlink_to(outside / "thesis.tex")
     assert driftscale("report", run).code == 0
@@ -180,7 +180,7 @@ def test_links_that_are_no_part_of_a_run_directory_are_left_alone(
 ) -> None:
     (run / "notes").symlink_to(outside / "thesis.tex")
     (run / "data").symlink_to(outside / "checkpoint")
-    (tmp_path / "runs").symlink_to(run)  # and the directory itself is the user's word
+    (tmp_path / "runs").symlink_to(run)  # the directory that the user names may be a link
     config = write_small(tmp_path, **SETTINGS)
     assert driftscale("run", config, "--out", tmp_path / "runs").code == 0
     assert driftscale("report", tmp_path / "runs").code == 0
@@ -213,7 +213,7 @@ def test_a_file_that_is_changed_in_place_is_not_changed_under_a_second_name(
 
 
 def forge(run: Path, **log: object) -> Path:
-    """The newest checkpoint with another state of the log, under the name that goes with it."""
+    """Replace the checkpoints by one with another state of the log and a matching checksum in its name."""
     newest, *older = RunDirectory(run).checkpoints("fielding", 0).files()
     tree = read_checkpoint(newest)
     tree["log"] = {**tree["log"], **{name.replace("num_", ""): value for name, value in log.items()}}

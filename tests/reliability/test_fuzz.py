@@ -1,6 +1,7 @@
-"""Damaged and hostile files end in one error of ours, or well: some fresh ones, and all that were once found.
+"""Damaged and hostile files are accepted or raise an EmulatorError: a few new ones, and all of the corpus.
 
-`fuzz_readers.py` beside this is the long run, in processes of their own.
+The corpus holds inputs that once broke a reader. The long run is `fuzz_readers.py` beside this file, which
+starts a process for each reader.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from tests.reliability.readers import READERS
 INPUTS = 100  # of each reader
 MOST_S = 60.0
 CORPUS = sorted(file for file in Path(__file__).with_name("corpus").glob("*/*") if file.is_file())
-NUMBERS = range(6)  # of an input, by which readers take turns in how they read it
+NUMBERS = range(6)  # of an input: some readers alternate between modes by it
 
 
 @pytest.fixture(autouse=True)
 def no_hang() -> Iterator[None]:
-    """Ends the whole process, and says where it was, when a test takes minutes."""
+    """End the whole process with a traceback if a test takes minutes."""
     faulthandler.dump_traceback_later(2 * MOST_S, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
@@ -48,7 +49,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path: Path, name: str
             reader.read(surroundings, make_input(reader, f"7/{name}/{number}"), number)
         except EmulatorError as error:
             refused += bool(str(error))
-    assert refused > INPUTS / 4  # they are damaged indeed
+    assert refused > INPUTS / 4  # else most inputs would not be damaged
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: f"{file.parent.name}/{file.name}")

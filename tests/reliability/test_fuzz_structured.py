@@ -1,4 +1,4 @@
-"""Inputs that are built rather than damaged: what a reader lets through is what its users rely on."""
+"""Generated inputs (hypothesis): what a reader accepts satisfies the guarantees that its callers rely on."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NUMBERS = st.floats() | st.integers(-(2**40), 2**40).map(float) | st.floats(0, 1
 
 
 def value_paths(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where a value stands in a document of dicts and lists."""
+    """The path (keys and indices) of every value in a document of dicts and lists."""
     items = document.items() if isinstance(document, dict) else enumerate(document)
     paths = []
     for key, value in items:
@@ -55,7 +55,7 @@ def value_paths(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ..
 
 @st.composite
 def configurations(draw: st.DrawFn) -> dict[str, Any]:
-    """A valid configuration of which up to three values became anything at all."""
+    """A valid configuration in which up to three values are replaced by arbitrary ones."""
     document = copy.deepcopy(draw(st.sampled_from([SMALL, DRIFTING, TABLES])))
     for _ in range(draw(st.integers(1, 3))):
         *path, last = draw(st.sampled_from(value_paths(document)))

@@ -1,4 +1,4 @@
-"""Runs side by side, as users start and end them: the same bytes, whatever is killed, and nothing left."""
+"""Parallel runs (`--jobs`, `--cluster`): the same bytes as serial ones despite kills, and no leftovers."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reas
 
 SEEDS = (0, 1)
 LONG = 3000
-"""Rounds that take longer than what is asked of a run meanwhile takes to reach it."""
+"""Enough rounds that a request reaches a run before it ends."""
 
 BY_WINDOWS: dict[str, Any] = {"devices": {"availability": "windows.csv"}, "checkpoint": {"every_rounds": 1}}
 
 GONE_S = 5.0
-"""Wall seconds in which the workers of a killed command have ended."""
+"""Wall seconds within which the workers of a killed command must end."""
 
 INTERRUPTION_LINES = ("interrupted;", "stopping after this step")
 
 
 @dataclass
 class Stage:
-    """A folder with an experiment of the arms a and b, whose runs do as files in `acts`/<arm> say.
+    """A folder with an experiment of the arms a and b; files in `acts`/<arm> control its runs.
 
-    `start` starts a command, which is killed when the test ends.
+    Commands that `start` started are killed when the test ends.
     """
 
     folder: Path
@@ -64,12 +64,12 @@ class Stage:
             (self.acts / arm / name).touch()
 
     def release(self, *arms: str) -> None:
-        """Runs of these arms, which wait, do so no more."""
+        """Let waiting runs of these arms (default: both) continue."""
         for arm in arms or ("a", "b"):
             (self.acts / arm / "wait").unlink(missing_ok=True)
 
     def wait_for_runs(self, number: int, command: Command) -> None:
-        """Until so many runs wait."""
+        """Wait until `number` runs wait; fails if the command ends before."""
 
         def runs_wait() -> bool:
             assert command.process.poll() is None, command.stderr
@@ -89,7 +89,7 @@ class Stage:
         return self.start("run", config, "--out", self.out, *options, **settings)
 
     def leftovers(self) -> list[Path]:
-        """Locks and temporary files."""
+        """Locks of runs and temporary files that still exist."""
         temporary = [file for folder in self.folder.glob("temporary-*/") for file in folder.iterdir()]
         return [*self.out.rglob(".seed-*"), *temporary]
 
@@ -109,11 +109,11 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 SERIAL: dict[str, dict[str, Any]] = {}
-"""The results of configurations that were run one after another in one process, by their text."""
+"""Cache of `serial_results`, by the text of the configuration."""
 
 
 def serial_results(stage: Stage, config: Path) -> dict[str, Any]:
-    """The results of the same runs, one after another in one process."""
+    """The results of the same runs, played one after another in one process."""
     text = config.read_text()
     if text not in SERIAL:
         command = stage.start("run", config, "--out", stage.folder / "alone", name="alone")
@@ -123,12 +123,12 @@ def serial_results(stage: Stage, config: Path) -> dict[str, Any]:
 
 
 def prints_its_own_lines_only(command: Command) -> bool:
-    """Whether an interrupted command has printed its own lines only."""
+    """Whether an interrupted command printed nothing but the lines meant for that."""
     return all(line.startswith(INTERRUPTION_LINES) for line in command.lines)
 
 
 class Cluster:
-    """A scheduler, and a worker on each of two hosts with folders of its own."""
+    """A scheduler and its workers; each worker has an address and a temporary folder of its own."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -208,7 +208,7 @@ def test_runs_one_after_another_open_no_socket_and_import_no_dask(stage: Stage) 
 
 
 def test_a_killed_command_and_then_a_killed_worker_change_no_byte_and_leave_nothing(stage: Stage) -> None:
-    """Also: while two are at work, only loopback is listened on."""
+    """Also: while two workers are at work, all processes listen on loopback only."""
     config = stage.config(**BY_WINDOWS)
     (stage.folder / "windows.csv").write_text(WINDOWS)
     whole = serial_results(stage, config)
@@ -304,7 +304,7 @@ def test_twenty_kills_of_workers_change_no_byte(stage: Stage) -> None:
     kills = 0
     command = stage.run(config, "--jobs", "2")
     while kills < 20:
-        # Wait for runs to be at work: a command whose workers are killed before ends with other words.
+        # Wait for runs to be at work: the error is another one if workers are killed before that.
         wait_until(
             lambda command=command: list(stage.out.glob("*/.seed-*")) or command.process.poll() is not None
         )
@@ -361,7 +361,7 @@ def test_ten_kills_of_the_command_change_no_byte(stage: Stage) -> None:
 def test_a_signal_has_every_run_stored_and_the_same_command_resumes_them(
     number: signal.Signals, stage: Stage
 ) -> None:
-    """To all processes, as from a terminal. Also: a second command meanwhile is refused."""
+    """The signal goes to all processes, as from a terminal. Also: a second command is refused meanwhile."""
     config = stage.config()
     stage.act("a", "wait")
     command = stage.run(config, "--jobs", "2")
@@ -402,7 +402,7 @@ def test_two_signals_end_all_at_once(stage: Stage) -> None:
 @pytest.mark.sweep
 @pytest.mark.parametrize("after_s", np.arange(0.25, 4.0, 0.25))
 def test_a_signal_before_runs_are_at_work_ends_soon_and_in_one_line(after_s: float, stage: Stage) -> None:
-    """From when the command starts its servers: while workers come up, are met, and draw clients."""
+    """From the start of the command's servers on: workers start, are greeted, and draw clients."""
     command = stage.run(stage.config(LONG), "--jobs", "2")
     wait_until(lambda: list((stage.folder / "temporary-command").iterdir()))
     time.sleep(float(after_s))
@@ -537,7 +537,7 @@ def test_workers_finish_the_runs_of_a_killed_command_and_another_one_takes_the_o
     assert second.process.poll() is None, second.stderr
     stage.release()
     wait_until(lambda: all("DONE" in stage.files("a", seed) for seed in SEEDS))
-    stage.act("a", "divide")  # what would befall these runs if they were played again
+    stage.act("a", "divide")  # these runs would fail if they were played again
     assert second.wait() == 0, second.stderr
     (stage.acts / "a" / "divide").unlink()
     assert results(stage.out) == serial_results(stage, config)
@@ -649,7 +649,7 @@ def test_a_worker_that_is_silent_from_the_start_holds_up_nothing(stage: Stage, c
 
 
 def unfit(fault: str, stage: Stage) -> dict[str, Any]:
-    """How to start a worker that has the fault."""
+    """Keyword arguments of `Cluster.add` that start a worker with the fault."""
     if fault == "data":
         (stage.folder / "there" / "windows.csv").write_text(WINDOWS.replace("60", "61"))
     if fault == "plug-in":

@@ -1,4 +1,4 @@
-"""kill -9, through the command line: nothing is lost but wall time."""
+"""kill -9 of the command: the results do not change."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ SWEEP = [
     *(pytest.param(name, 4, marks=pytest.mark.sweep) for name in ARMS),
 ]
 LONGER = {"lane": 60, "pooled": 60, "deadline": 60, "away": 60, "static": 60}
-"""Rounds of phones, who may go on for ever; the concepts of the others end after as many steps."""
+"""Rounds of the rows over phones, whose trace has no end; those over concepts end with their pattern."""
 
 
 @pytest.fixture
 def killing(data: Path, tmp_path: Path) -> Callable[[str], tuple[Killing, Path, dict[str, object]]]:
-    """A row to be killed, where it will be, and the results of one that is not."""
+    """By the name of a row: the runs to be killed, their directory, and the results of undisturbed runs."""
 
     def killing(name: str) -> tuple[Killing, Path, dict[str, object]]:
         experiment = row(name, seeds=[0, 1], round={"rounds": 60} if name in LONGER else {})
@@ -54,7 +54,7 @@ def test_a_run_that_is_killed_at_random_ends_as_if_it_never_had_been(
     killed.kill_at_random(times, lines, np.random.default_rng([times, *name.encode()]))
     assert not any("Traceback" in stderr or "cannot go on" in stderr for stderr in killed.stderr)
     print(f"{name}: {killed.kills} kills")
-    assert killed.kills >= times - times // 4  # of those that are killed at any moment, one may be done
+    assert killed.kills >= times - times // 4  # one that is killed at a drawn time may have ended
     outcome = results(out)
     assert [file for file in outcome.pop("files") if file != ".lock"] == whole.pop("files")
     assert outcome == whole

@@ -1,4 +1,4 @@
-"""Memory that runs out in a cohort: the run stops and can go on, or trains it in halves."""
+"""Out of memory in a task group: the run stops and can be resumed, or trains the group in halves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def play(policy: str, out: Path) -> Story:
 
 @pytest.fixture
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """From the third wave on no more than three clients can be trained side by side; what was tried."""
+    """From the third task group on, groups of more than three clients run out of memory.
+
+    Returns the sizes of all groups tried.
+    """
     tried: list[int] = []
     train = DenseStrategy.train
 
@@ -122,13 +125,13 @@ resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 for policy in ("stop", "halve"):
     run(large, "--out", large + "-out", "--set", f"executor.on_out_of_memory={policy}")
 """
-"""Something small is run first: the address space that it takes is what libraries take."""
+"""A small run comes first: the address space that is mapped after it is that of the libraries."""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="address space is limited, and measured, on Linux")
 def test_a_process_with_too_little_memory_for_a_cohort_does_as_it_is_told(tmp_path: Path) -> None:
-    # All the batches of 15 clients are 1.5 GB, of two of them 0.2 GB.
+    # The batches of 15 clients take 1.5 GB, those of two clients 0.2 GB.
     large = write_small(
         tmp_path,
         name="large",

@@ -1,4 +1,4 @@
-"""How many ranks play a run decides no bit of its log, and what happens to one of them ends all."""
+"""The log does not depend on the number of ranks, and a fault in one rank ends all."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # as torchrun sets it
 
 
 FEW = ("lane", "ifca", "kue", "adam-by-step", "faulty")
-"""Rows that differ in what ranks exchange: updates, scores, several models, solver states, what is lost."""
+"""Rows that differ in what ranks exchange: updates, scores, several models, solver states, losses."""
 
 
 @pytest.fixture(scope="module")
 def log_without_ranks(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
-    """The log of a row, played without ranks."""
+    """The log of a row that is played in one process without ranks, by name."""
 
     @cache
     def log_without_ranks(name: str) -> bytes:
@@ -104,7 +104,11 @@ class RankProcesses:
         limits: str = "",
         options: Mapping[int, Sequence[str]] | None = None,
     ) -> None:
-        """Rank 0 stops itself in the round `stops_in`; `limits` are its own, `options` of some ranks."""
+        """Start the ranks.
+
+        Rank 0 stops itself (SIGSTOP) in round `stops_in` and executes the statements `limits` first;
+        `options` are command-line options by rank.
+        """
         stops = (
             ""
             if stops_in is None
@@ -143,7 +147,7 @@ class RankProcesses:
             process.communicate()
 
     def wait_until_stopped(self) -> None:
-        """Until rank 0 has stopped itself, for whom all others wait then."""
+        """Wait until rank 0 has stopped itself; all other ranks then wait for it."""
         _, status = os.waitpid(self.processes[0].pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status), f"it ended before it was stopped: {status}"
 
@@ -151,11 +155,11 @@ class RankProcesses:
         self.processes[rank].send_signal(number)
 
     def continue_rank_0(self) -> None:
-        """Rank 0 does."""
+        """Let the stopped rank 0 continue (SIGCONT)."""
         self.signal(0, signal.SIGCONT)
 
     def wait(self) -> tuple[list[int], list[str]]:
-        """The exit code of each rank, and the lines that it has said of an end."""
+        """Wait for all ranks; returns their exit codes, and their lines about an error or an interruption."""
         stderrs = [process.communicate(timeout=PATIENCE_S)[1] for process in self.processes]
         ends = [
             [line for line in text.splitlines() if line.startswith(("error:", "interrupted"))]
@@ -179,7 +183,7 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The logs of the long run, in one process."""
+    """The logs of the long runs, played in one process."""
     out = tmp_path_factory.mktemp("whole") / "out"
     run_plan(plan_run(small(**LONG), out, None, Path, fresh=False), Story())
     return logs(out)
@@ -217,11 +221,11 @@ def test_a_rank_that_is_killed_ends_the_others_and_the_run_is_resumed(
 def test_a_signal_to_any_rank_stores_the_run_and_ends_all(
     rank: int, size: int, number: signal.Signals, tmp_path: Path
 ) -> None:
-    """Also: while they are at work on one machine, they listen on loopback alone."""
+    """Also: ranks on one machine listen on loopback only."""
     config = write_small(tmp_path, **{**LONG, "checkpoint": {"every_rounds": 10_000}})
     with RankProcesses(config, tmp_path / "out", size=size, stops_in=STOPS_IN) as ranks:
         ranks.wait_until_stopped()
-        # Rank 0 of a job without torchrun has its store too, which listens everywhere.
+        # Rank 1: without torchrun, rank 0 has the store, which listens on all addresses.
         assert sys.platform != "linux" or listening(ranks.processes[1].pid) == {LOOPBACK}
         ranks.signal(rank, number)
         ranks.signal(rank, number)  # torchrun forwards what the terminal has sent already
@@ -350,7 +354,7 @@ def test_torchrun_starts_a_job_that_lost_a_rank_again_and_the_run_is_resumed(
 
 
 def ranks_of(job: psutil.Process) -> dict[str, psutil.Process]:
-    """The processes that torchrun has started, by their rank."""
+    """The processes that torchrun has started, by rank."""
     ranks = {}
     for child in job.children():
         with suppress(psutil.Error):  # gone meanwhile

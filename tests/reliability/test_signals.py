@@ -1,4 +1,4 @@
-"""Signals to a real process: it stores its run, says how to go on, and ends with 130."""
+"""Signals to a process: it stores its run, prints how to resume it, and ends with 130."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def test_a_signal_stores_the_run_and_the_same_command_resumes_it(
     assert "stopping after this step, with a checkpoint; once more stops at once" in stderr
     assert stderr.splitlines()[-1].startswith("interrupted; finished runs are kept, the same command goes on")
     directory = RunDirectory(tmp_path / "out")
-    [file] = directory.checkpoints("fielding", 0).files()  # no interval had passed: it is the stop's
+    [file] = directory.checkpoints("fielding", 0).files()  # no interval had passed: the stop wrote it
     stored = int(file.name.split("-")[1])
-    assert stored in (10, 11)  # of the step at hand the log may have another round
+    assert stored in (10, 11)  # the step that was finished may have logged one more round
     killing.finish()
     assert f"fielding, seed 0: going on from round {stored}" in killing.stderr[-1]
     plan = plan_run(

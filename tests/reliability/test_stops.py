@@ -1,4 +1,4 @@
-"""A run that was stopped anywhere ends with the bytes of one that never was."""
+"""A run that was stopped and resumed at any step has the same log as one that was not."""
 
 from __future__ import annotations
 
