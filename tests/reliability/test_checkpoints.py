@@ -66,6 +66,7 @@ def log_of(out: Path) -> bytes:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The log of the run without a stop."""
     out = tmp_path_factory.mktemp("whole") / "out"
     play(small(**EVERY_ROUND), out)
     return log_of(out)

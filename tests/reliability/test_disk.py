@@ -49,6 +49,7 @@ def logs(out: Path) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    """The logs of the runs without a fault."""
     out = tmp_path_factory.mktemp("whole") / "out"
     play(small(**EVERY_ROUND), out)
     return logs(out)

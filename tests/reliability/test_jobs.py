@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reas
 
 SEEDS = (0, 1)
 LONG = 3000
-"""Enough rounds that a request reaches a run before it ends."""
+"""Enough rounds that a signal or a kill reaches a run before it ends."""
 
 BY_WINDOWS: dict[str, Any] = {"devices": {"availability": "windows.csv"}, "checkpoint": {"every_rounds": 1}}
 
@@ -194,14 +194,14 @@ def test_runs_one_after_another_open_no_socket_and_import_no_dask(stage: Stage) 
         "finally: print('opened', opened, {'dask', 'distributed'} & set(sys.modules), file=sys.stderr)"
     )
     config = write_small(stage.folder)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", watched, "run", str(config), "--out", str(stage.out), "--jobs", "1"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stderr.splitlines()[-1] == "opened [] set()"
+    assert process.stderr.splitlines()[-1] == "opened [] set()"
 
 
 # -- kills ---------------------------------------------------------------------------------------------------

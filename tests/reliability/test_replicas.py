@@ -35,7 +35,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # as torchrun sets it
 
 
 FEW = ("lane", "ifca", "kue", "adam-by-step", "faulty")
-"""Rows that differ in what ranks exchange: updates, scores, several models, solver states, losses."""
+"""Rows that differ in what ranks exchange: updates, scores, several models, solver states, lost updates."""
 
 
 @pytest.fixture(scope="module")
