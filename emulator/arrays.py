@@ -20,7 +20,7 @@ def weighted_sums(weights: Floats, rows: Floats32) -> Floats:
     copies exactly, whatever the other rows hold.
     """
     sums = np.zeros((len(weights), rows.shape[1]))
-    for own, weight in zip(sums, weights, strict=True):
-        for index in np.flatnonzero(weight):
-            own += weight[index] * rows[index]
+    for total, row_weights in zip(sums, weights, strict=True):
+        for index in np.flatnonzero(row_weights):
+            total += row_weights[index] * rows[index]
     return sums

@@ -46,16 +46,16 @@ class UnknownNameError(InputError):
         known = sorted(choices)
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        place = f"{where}: " if where else ""
-        super().__init__(f"{place}unknown {what} {name!r}; choices: {', '.join(known) or 'none'}{hint}")
+        prefix = f"{where}: " if where else ""
+        super().__init__(f"{prefix}unknown {what} {name!r}; choices: {', '.join(known) or 'none'}{hint}")
 
 
 class DataFileError(InputError):
     """A file that cannot be used; `row` counts data rows from 1, as a reader of the table would."""
 
     def __init__(self, path: Path | str, problem: str, row: int | None = None) -> None:
-        place = f"{path}, row {row}" if row is not None else f"{path}"
-        super().__init__(f"{place}: {problem}")
+        location = f"{path}, row {row}" if row is not None else f"{path}"
+        super().__init__(f"{location}: {problem}")
 
 
 class CheckpointError(InputError):

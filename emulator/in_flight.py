@@ -100,7 +100,7 @@ class InFlight:
     def first(self, until_s: float, most: int | None = None) -> VisitEnds:
         """The first visits, in order, that end at `until_s` or before: at least one if there are any, and
         at most `most`. They stay until they are popped."""
-        self._sort_some()
+        self._sort_next()
         stop = int(np.searchsorted(self._soon.time_s, until_s, side="right"))
         if most is not None:
             stop = min(stop, self._done + most)
@@ -121,14 +121,14 @@ class InFlight:
         """Those that were out in `state`."""
         return cls(from_tree(VisitEnds, state))
 
-    def _sort_some(self) -> None:
+    def _sort_next(self) -> None:
         """Put the next ones in order, if none is left that is."""
         if self._done < len(self._soon) or not self._later:
             return
         later = VisitEnds.joined(self._later)
         count = max(SORTED_AT_ONCE, len(later) // 8)
-        some = count < len(later)
-        last_s = np.partition(later.time_s, count - 1)[count - 1] if some else later.time_s.max()
+        leaves_rest = count < len(later)
+        last_s = np.partition(later.time_s, count - 1)[count - 1] if leaves_rest else later.time_s.max()
         # Visits that end at one instant stay together.
         soon = later.time_s <= last_s
         self._border_s = float(np.nextafter(last_s, np.inf))

@@ -73,8 +73,9 @@ class SampleRanges(OldSampleRanges):
         """
         first = np.stack([part.first for part in parts], axis=1)  # (rows, parts)
         last = np.stack([part.last for part in parts], axis=1)
-        own = np.stack([part.weight for part in parts], axis=1)
-        weight = own if weights is None else np.broadcast_to(weights, own.shape)
+        weight = np.stack([part.weight for part in parts], axis=1)
+        if weights is not None:
+            weight = np.broadcast_to(weights, weight.shape)
         filled = last > first
         offsets = np.concatenate(([0], np.cumsum(filled.sum(axis=1)))).astype(np.int64)
         return cls(offsets, first[filled], last[filled], weight[filled])
@@ -225,9 +226,8 @@ class ArrayUpdates(OldUpdates):
     @property
     def finite(self) -> Bools:
         columns = [self.delta, *self.state.values()]
-        each = [np.isfinite(column).all(axis=1) for column in columns]
-        found: Bools = np.logical_and.reduce(each)
-        return found
+        finite: Bools = np.logical_and.reduce([np.isfinite(column).all(axis=1) for column in columns])
+        return finite
 
     def take(self, rows: Ints) -> ArrayUpdates:
         return ArrayUpdates(

@@ -85,12 +85,12 @@ class Configured:
         adopt_old_members(cls)
 
     def __getattr__(self, name: str) -> Any:
-        other = {"parameters": "settings", "settings": "parameters"}.get(name)
-        if other is None or other not in vars(self):
+        alias = {"parameters": "settings", "settings": "parameters"}.get(name)
+        if alias is None or alias not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if name == "parameters":
             warn_renamed(f"{type(self).__name__}.parameters", "settings")
-        return vars(self)[other]
+        return vars(self)[alias]
 
 
 def alone_is_a_list(value: Any) -> Any:
@@ -215,15 +215,15 @@ class Registry(Generic[T]):
     @cached_property
     def _entries(self) -> dict[str, EntryPoint]:
         """Third parties' entry points."""
-        found: dict[str, EntryPoint] = {}
+        by_name: dict[str, EntryPoint] = {}
         for entry in installed_entry_points().get(self.group, ()):
-            if entry.name in self._ours or entry.name in found:
+            if entry.name in self._ours or entry.name in by_name:
                 raise ConfigurationError(
                     f"entry point {entry.value!r} of group {self.group!r} registers the {self.kind} "
                     f"{entry.name!r}, which is taken; rename one of them"
                 )
-            found[entry.name] = entry
-        return found
+            by_name[entry.name] = entry
+        return by_name
 
 
 keep_old_names(__name__)

@@ -89,7 +89,8 @@ def generators(keys: StreamKeys) -> Iterator[np.random.Generator]:
     NOTE: a sixth of the time that as many calls of `RandomStreams.generator` take.
 
     >>> streams = RandomStreams(7)
-    >>> [round(each.random(), 3) for each in generators(streams.keys("batches", 3, np.array([1, 2])))]
+    >>> keys = streams.keys("batches", 3, np.array([1, 2]))
+    >>> [round(generator.random(), 3) for generator in generators(keys)]
     [0.417, 0.267]
     >>> round(streams.generator("batches", 3, 1).random(), 3)
     0.417
@@ -130,9 +131,9 @@ def _begun(seed: int, purpose: str) -> tuple[Words, int]:
     pool = _hashed(np.array([words[:POOL]], dtype=np.uint32), _constants(MIXING, 0, POOL))
     hashed = POOL
     for source in range(POOL):
-        others = [place for place in range(POOL) if place != source]
+        targets = [word for word in range(POOL) if word != source]
         change = _hashed(pool[:, source, None], _constants(MIXING, hashed, POOL - 1))
-        pool[:, others] = _mixed(pool[:, others], change)
+        pool[:, targets] = _mixed(pool[:, targets], change)
         hashed += POOL - 1
     for word in words[POOL:]:
         pool = _mixed(pool, _hashed(np.array([[word]], dtype=np.uint32), _constants(MIXING, hashed, POOL)))
@@ -159,10 +160,10 @@ def _constants(kind: tuple[int, int], first: int, count: int) -> Words:
 
 def _hashed(words: Words, constants: Words) -> Words:
     """(n, k) hashes of `words` (n, k) or (n, 1), each by two of the `constants` (k + 1,)."""
-    found: Words = (words ^ constants[:-1]) * constants[1:]
-    return found ^ found >> HALF
+    products: Words = (words ^ constants[:-1]) * constants[1:]
+    return products ^ products >> HALF
 
 
 def _mixed(pool: Words, change: Words) -> Words:
-    found: Words = pool * LEFT - change * RIGHT
-    return found ^ found >> HALF
+    differences: Words = pool * LEFT - change * RIGHT
+    return differences ^ differences >> HALF

@@ -105,16 +105,15 @@ class FakeExecutor:
         self.starts.append(starts)
         counts = tasks.samples.counts()
         distance = np.where(counts[:, None] > 0, self.targets[tasks.client] - starts, 0.0)
-        none = np.zeros(len(tasks))
-        arrived = tasks.tampering.get("scale", none + 1) + np.where(
-            tasks.tampering.get("nan", none), np.nan, 0
-        )
+        zeros = np.zeros(len(tasks))
+        scale = tasks.tampering.get("scale", zeros + 1)
+        scale = scale + np.where(tasks.tampering.get("nan", zeros), np.nan, 0)
         return ArrayUpdates(
             client=tasks.client,
             model=tasks.model,
             num_samples=counts,
             num_steps=tasks.settings["local_steps"].astype(np.int64),
-            delta=(arrived[:, None] * self.pull * distance).astype(np.float32),
+            delta=(scale[:, None] * self.pull * distance).astype(np.float32),
             metrics={"loss": np.where(counts > 0, np.abs(distance).mean(axis=1), np.nan)},
             state={name: column + 1 for name, column in tasks.state.items()},
         )
@@ -251,11 +250,11 @@ class FakeClusterer(Clusterer):
         return "label" if self.reports else None
 
     def on_data(self, view: View) -> Assignment | None:
-        asked = len(self.views)
+        call = len(self.views)
         # The coordinator goes on writing its table of reports.
         self.views.append(replace(view, reports=view.reports.copy()))
         if self.script is not None:
-            return self.script.get(asked)
+            return self.script.get(call)
         return Assignment.fresh(np.zeros(view.num_clients, dtype=np.int64), 1, view.initial(0))
 
 
@@ -411,10 +410,10 @@ def a_view(
         held=ranges.take,
         arrived=arrived or (lambda ids, first, last: ranges.take(ids)),
         claimed=lambda: np.array(claimed, dtype=np.int64),
-        score=score or _nobody_answers,
+        score=score or _refuse_request,
         log_trigger=(triggers if triggers is not None else []).append,
     )
 
 
-def _nobody_answers(*request: object, **more: object) -> NoReturn:
+def _refuse_request(*request: object, **more: object) -> NoReturn:
     raise AssertionError("a part asked clients a request")

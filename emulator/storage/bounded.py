@@ -81,7 +81,7 @@ def read_json(path: Path) -> Any:
 def toml_document(text: str) -> dict[str, Any]:
     """What `text` says in TOML; ValueError for what is no TOML, nested deeper than `MOST_DEPTH` or a whole
     number of more than 64 bits, which TOML does not have."""
-    bare = _TOML_TEXTS.sub(lambda found: "" if found[0][0] == "#" else "_", text)
+    bare = _TOML_TEXTS.sub(lambda match: "" if match[0][0] == "#" else "_", text)
     if max(key.count(".") for key in _BETWEEN_KEYS.split(bare)) >= MOST_KEY_PARTS:
         raise ValueError(f"a key has more than {MOST_KEY_PARTS} parts")
     try:

@@ -40,16 +40,16 @@ class CheckpointFolder:
 
     def files(self) -> list[Path]:
         """All there are, damaged or not, the newest first; OSError where that cannot be seen."""
-        found = [path_below(self.path, name) for name in self._names() if NAME.fullmatch(name)]
+        files = [path_below(self.path, name) for name in self._names() if NAME.fullmatch(name)]
         # Of one round the one that was written last: a stop follows an interval.
-        return sorted(found, key=lambda file: (round_of(file), file.stat().st_mtime_ns), reverse=True)
+        return sorted(files, key=lambda file: (round_of(file), file.stat().st_mtime_ns), reverse=True)
 
     def write(self, round_: int, tree: Tree) -> None:
         """Store `tree`, then delete all but the last two. OSError, which names a file, leaves those that were
         there."""
         content = to_bytes(tree)
         file = self.path / f"round-{round_:06d}-{hashlib.sha256(content).hexdigest()}.safetensors"
-        earlier = [kept for kept in self.files() if kept != file]
+        earlier = [stored for stored in self.files() if stored != file]
         if not self.path.is_dir():
             self.path.mkdir()  # alone: a run whose folder has vanished must not go on into a new one
             sync_folder(self.path.parent)
@@ -81,14 +81,14 @@ class CheckpointFolder:
 def read_checkpoint(file: Path) -> Tree:
     """What is stored in `file`; DataFileError if that is not what was written. OSError: it is unreadable.
     ForeignFileError: it is no regular file."""
-    named = NAME.fullmatch(file.name)
-    if named is None:
+    match = NAME.fullmatch(file.name)
+    if match is None:
         raise DataFileError(file, "not named as a checkpoint is, round-NUMBER-SHA256.safetensors")
     with naming_file(file), open_file(file) as stored:
         if os.fstat(stored.fileno()).st_size > MOST_BYTES:
             raise DataFileError(file, f"more than {MOST_BYTES} bytes, which no checkpoint has")
         content = stored.read()
-    if hashlib.sha256(content).hexdigest() != named[2]:
+    if hashlib.sha256(content).hexdigest() != match[2]:
         raise DataFileError(file, f"damaged: its {len(content)} bytes are not those that were written")
     try:
         return from_bytes(content)
@@ -118,10 +118,10 @@ def write_durably(path: Path, content: bytes | str) -> None:
 
 def make_folder(folder: Path) -> None:
     """`folder` is there, and those above it, also after a power failure."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    missing = [ancestor for ancestor in (folder, *folder.parents) if not ancestor.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for each in missing:
-        sync_folder(each.parent)
+    for created in missing:
+        sync_folder(created.parent)
 
 
 def sync_folder(folder: Path) -> None:
@@ -148,6 +148,6 @@ def naming_file(path: Path) -> Iterator[None]:
 
 def round_of(file: Path) -> int:
     """The round that a checkpoint was made in, as its name says."""
-    named = NAME.fullmatch(file.name)
-    assert named is not None
-    return int(named[1])
+    match = NAME.fullmatch(file.name)
+    assert match is not None
+    return int(match[1])

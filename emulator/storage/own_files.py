@@ -66,9 +66,9 @@ def open_file(path: Path, *, in_place: bool = False) -> BinaryIO:
             _refuse_other(path, path.lstat().st_mode, is_folder=False)
         raise
     try:
-        found = os.fstat(descriptor)
-        _refuse_other(path, found.st_mode, is_folder=False)
-        if in_place and found.st_nlink > 1:
+        status = os.fstat(descriptor)
+        _refuse_other(path, status.st_mode, is_folder=False)
+        if in_place and status.st_nlink > 1:
             raise ForeignFileError(
                 f"{path}: has another name elsewhere (a hard link), and would be changed there too; put a "
                 f"copy in its place"

@@ -49,14 +49,14 @@ def unpacked(
     """
     try:
         is_list = isinstance(value, list)
-        found = _from_list(value, kind) if is_list else _from_bytes(value, kind, most_entries)
-        if len(found) > most_entries:
+        array = _from_list(value, kind) if is_list else _from_bytes(value, kind, most_entries)
+        if len(array) > most_entries:
             raise ValueError(f"it has more than {most_entries} entries")
         if is_list or not value.get("difference"):
-            return found
-        if last is None or len(last) != len(found):
+            return array
+        if last is None or len(last) != len(array):
             raise ValueError("a difference to nothing of that length")
-        return _narrow(_wide(last) + _wide(found))
+        return _narrow(_wide(last) + _wide(array))
     except (TypeError, KeyError, OverflowError, FloatingPointError, zlib.error) as error:
         raise ValueError(str(error)) from error
 

@@ -186,13 +186,13 @@ class RunLog:
         self._members: Ints | None = None  # the last ones written
         self._sha256 = hashlib.sha256()
         self._bytes = 0
-        first = _line({"kind": "run", **header})
+        header_line = _line({"kind": "run", **header})
         if resume is None:
             self._file: BinaryIO = create_file(path)
-            self._write(first)
+            self._write(header_line)
         else:
             self._members = resume["members"]
-            self._file = self._reopen(path, first, resume)
+            self._file = self._reopen(path, header_line, resume)
 
     def state(self) -> dict[str, Tree]:
         """How far the log has come; all of it is on the disk when this returns."""
@@ -231,24 +231,26 @@ class RunLog:
         self._sha256.update(line)
         self._bytes += len(line)
 
-    def _reopen(self, path: Path, first: bytes, resume: Mapping[str, Tree]) -> BinaryIO:
+    def _reopen(self, path: Path, header_line: bytes, resume: Mapping[str, Tree]) -> BinaryIO:
         """The file, cut back to `resume` and ready for what follows."""
-        kept = resume["bytes"]
-        if type(kept) is not int or kept < len(first):  # no such state was ever stored
-            raise ValueError(f"its log has {kept!r} bytes, and {len(first)} of a header")
+        num_bytes = resume["bytes"]
+        if type(num_bytes) is not int or num_bytes < len(header_line):  # no such state was ever stored
+            raise ValueError(f"its log has {num_bytes!r} bytes, and {len(header_line)} of a header")
         try:
             file = open_file(path, in_place=True)
         except FileNotFoundError as error:
             raise DataFileError(path, "is gone") from error
         try:
-            while self._bytes < kept:
-                part = file.read(min(kept - self._bytes, max(READ_AT_ONCE, len(first))))
-                if not part or (self._bytes == 0 and not part.startswith(first)):
+            while self._bytes < num_bytes:
+                part = file.read(min(num_bytes - self._bytes, max(READ_AT_ONCE, len(header_line))))
+                if not part or (self._bytes == 0 and not part.startswith(header_line)):
                     break
                 self._sha256.update(part)
                 self._bytes += len(part)
-            if self._bytes < kept or self._sha256.hexdigest() != resume["sha256"]:
-                raise DataFileError(path, f"damaged: its first {kept} bytes are not those that were written")
+            if self._bytes < num_bytes or self._sha256.hexdigest() != resume["sha256"]:
+                raise DataFileError(
+                    path, f"damaged: its first {num_bytes} bytes are not those that were written"
+                )
             file.truncate(self._bytes)
             file.seek(self._bytes)
         except BaseException:

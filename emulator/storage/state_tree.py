@@ -93,40 +93,40 @@ def _field(hint: Any, tree: Tree) -> Any:
     return tree
 
 
-def _written(tree: Tree, place: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
+def _written(tree: Tree, path: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
     """`tree` as JSON, its arrays put into `arrays`. Every JSON object has one key, which says what it is."""
     if tree is None or isinstance(tree, bool | str) or type(tree) is int:
         return tree
     if type(tree) is float:
         return tree if math.isfinite(tree) else {"float": str(tree)}
     if isinstance(tree, np.ndarray | np.generic):
-        return _put_away(np.asarray(tree), isinstance(tree, np.generic), place, arrays)
+        return _put_away(np.asarray(tree), isinstance(tree, np.generic), path, arrays)
     if isinstance(tree, list | tuple):
-        items = [_written(item, f"{place}/{number}", arrays) for number, item in enumerate(tree)]
+        items = [_written(item, f"{path}/{number}", arrays) for number, item in enumerate(tree)]
         return items if isinstance(tree, list) else {"tuple": items}
     if isinstance(tree, Mapping) and all(isinstance(key, str) or type(key) is int for key in tree):
-        pairs = [[key, _written(item, f"{place}/{key}", arrays)] for key, item in tree.items()]
+        pairs = [[key, _written(item, f"{path}/{key}", arrays)] for key, item in tree.items()]
         return {"dict": pairs}
     kinds = (
         "None, bool, int, float, str, arrays of numbers, lists, tuples, and dicts whose keys are str or int"
     )
-    raise RunError(f"state{place}: a {type(tree).__name__} cannot be stored; a state is made of {kinds}")
+    raise RunError(f"state{path}: a {type(tree).__name__} cannot be stored; a state is made of {kinds}")
 
 
 def _put_away(
-    array: npt.NDArray[Any], is_scalar: bool, place: str, arrays: dict[str, npt.NDArray[Any]]
+    array: npt.NDArray[Any], is_scalar: bool, path: str, arrays: dict[str, npt.NDArray[Any]]
 ) -> Any:
     # Of a float of more bits, or the other order of bytes, safetensors would lose something.
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > MOST_ITEM_BYTES or not array.dtype.isnative:
         raise RunError(
-            f"state{place}: an array of {array.dtype} cannot be stored, only of bools or of numbers of at "
+            f"state{path}: an array of {array.dtype} cannot be stored, only of bools or of numbers of at "
             f"most 64 bits, in this machine's order of bytes"
         )
     # Axes from the widest stride to the narrowest: so the bytes lie as they did.
     axes = list(range(array.ndim))
     if not array.flags.c_contiguous:
         axes.sort(key=lambda axis: -abs(array.strides[axis]))
-    name = f"{place or '/'}"
+    name = f"{path or '/'}"
     while name in arrays or name == ROOT:
         name += "'"
     stored = array.transpose(axes)

@@ -25,7 +25,7 @@ class FakeCoordinator:
     story: list[str]
     finished: bool = False
     takes: int = 1_000_000
-    answer: Reaction = field(default_factory=Reaction)
+    reaction: Reaction = field(default_factory=Reaction)
 
     def start(self) -> Reaction:
         self.story.append("start")
@@ -42,8 +42,8 @@ class FakeCoordinator:
         taken = ends.part(0, count)
         for time_s, visit in zip(taken.time_s, taken.visit, strict=True):
             self.story.append(f"{time_s:g} visit {visit}")
-        answer, self.answer = self.answer, Reaction()
-        return count, answer
+        reaction, self.reaction = self.reaction, Reaction()
+        return count, reaction
 
 
 @dataclass
@@ -125,7 +125,7 @@ def test_visits_that_were_not_taken_come_again_with_what_was_sent_out_in_between
     story: list[str] = []
     opening = Reaction([(9.0, RoundOpened(1))], visits((4.0, 0), (6.0, 1)))
     coordinator = FakeCoordinator(opening, {}, RoundOpened(1), story, takes=1)
-    coordinator.answer = Reaction([(4.5, RoundDeadline(0))], visits((5.0, 2)))
+    coordinator.reaction = Reaction([(4.5, RoundDeadline(0))], visits((5.0, 2)))
     Emulation(coordinator, FakeLog()).run()
     assert story == [
         "start",

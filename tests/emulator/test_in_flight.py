@@ -24,8 +24,8 @@ def ends(rows: list[Row]) -> VisitEnds:
     )
 
 
-def rows(found: VisitEnds) -> list[Row]:
-    columns = (found.time_s, found.dropped, found.client, found.visit)
+def rows(visits: VisitEnds) -> list[Row]:
+    columns = (visits.time_s, visits.dropped, visits.client, visits.visit)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 

@@ -123,17 +123,17 @@ def test_a_plug_in_that_cannot_be_loaded_is_one_clear_line(install: Any, target:
 
 
 def test_what_is_installed_is_looked_up_once_for_all_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, looked = entry_points(), 0
+    installed, num_lookups = entry_points(), 0
 
     def look() -> Any:
-        nonlocal looked
-        looked += 1
-        return found
+        nonlocal num_lookups
+        num_lookups += 1
+        return installed
 
     monkeypatch.setattr("emulator.plugins.entry_points", look)
     installed_entry_points.cache_clear()
     assert tools().names() == tools().names() == ["hammer", "saw"]
-    assert looked == 1
+    assert num_lookups == 1
 
 
 # -- parts that load late -----------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class PermutedReactions:
     def _permuted(self, reaction: Reaction) -> Reaction:
         order = self._rng.permutation(len(reaction.events))
         visits = reaction.visits.take(self._rng.permutation(len(reaction.visits)))
-        return replace(reaction, events=[reaction.events[place] for place in order], visits=visits)
+        return replace(reaction, events=[reaction.events[index] for index in order], visits=visits)
 
 
 def logged(path: Path, population: Population, permutation: int | None = None) -> bytes:

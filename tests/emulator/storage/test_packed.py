@@ -21,21 +21,21 @@ def test_a_few_clients_are_a_plain_list_and_nan_is_null() -> None:
 
 def test_a_million_labels_take_less_than_a_byte_each() -> None:
     labels = np.random.default_rng(0).integers(0, 4, 1_000_000)
-    found = packed(labels)
-    assert found["dtype"] == "|i1"
-    assert len(found["zlib"]) < 500_000
-    assert (unpacked(found, np.int64) == labels).all()
+    value = packed(labels)
+    assert value["dtype"] == "|i1"
+    assert len(value["zlib"]) < 500_000
+    assert (unpacked(value, np.int64) == labels).all()
 
 
 def test_a_difference_is_added_to_what_was_before() -> None:
     before = np.arange(PLAIN + 1)
     after = before * 200
-    found = packed(after, before)
-    assert found["difference"] is True
-    assert unpacked(found, np.int64, before).tolist() == after.tolist()
+    difference = packed(after, before)
+    assert difference["difference"] is True
+    assert unpacked(difference, np.int64, before).tolist() == after.tolist()
     for last in (None, before[:-1]):
         with pytest.raises(ValueError, match="a difference to nothing of that length"):
-            unpacked(found, np.int64, last)
+            unpacked(difference, np.int64, last)
 
 
 def test_what_was_cut_or_has_more_behind_it_is_refused() -> None:
@@ -58,9 +58,11 @@ def test_a_number_too_large_for_single_precision_is_refused() -> None:
 
 
 @given(NUMBERS, NUMBERS, st.booleans())
-def test_whole_numbers_are_kept_to_the_last_digit(one: list[int], other: list[int], long: bool) -> None:
+def test_whole_numbers_are_kept_to_the_last_digit(
+    numbers: list[int], last_numbers: list[int], long: bool
+) -> None:
     size = PLAIN + 1 if long else 3
-    values, last = np.resize(np.array(one), size), np.resize(np.array(other), size)
+    values, last = np.resize(np.array(numbers), size), np.resize(np.array(last_numbers), size)
     for before in (None, last):
         through_json = json.loads(json.dumps(packed(values, before)))
         assert unpacked(through_json, np.int64, before).tolist() == values.tolist()

@@ -122,18 +122,18 @@ def test_a_client_without_accuracy_is_null(tmp_path: Path) -> None:
 
 
 def test_what_a_trigger_compared_is_written_by_name_and_read_back(tmp_path: Path) -> None:
-    asked = replace(RECORD, trigger=Trigger(0.125, 1.5, 0.25, 3, False))
-    never = replace(RECORD, trigger=Trigger(0.125, None, None, 1, False))
+    not_fired = replace(RECORD, trigger=Trigger(0.125, 1.5, 0.25, 3, False))
+    never_fires = replace(RECORD, trigger=Trigger(0.125, None, None, 1, False))
     fired = replace(RECORD, trigger=Trigger(1, 1.5, 0, 2, True), silhouettes={2: 0.5, 10: None})
-    path = written_to(tmp_path / "log.jsonl", asked, never, fired)
+    path = written_to(tmp_path / "log.jsonl", not_fired, never_fires, fired)
     lines = path.read_bytes().splitlines()
     assert lines[1].endswith(
         b'"trigger":{"shift":0.125,"mean_distance":1.5,"threshold":0.25,"clusters":3,"fired":false},'
         b'"silhouettes":null}'
     )
     assert lines[3].endswith(b'"silhouettes":{"2":0.5,"10":null}}')
-    assert read_log(path) == (HEADER, [asked, never, fired])
-    assert asked != RECORD
+    assert read_log(path) == (HEADER, [not_fired, never_fires, fired])
+    assert not_fired != RECORD
     assert fired != replace(fired, silhouettes={2: 0.5})
 
 
