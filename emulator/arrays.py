@@ -1,4 +1,4 @@
-"""The array types every package speaks of, and the one sum whose order is part of the contract."""
+"""Array types shared by all packages, and the weighted sum whose order is part of the contract."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 NO_IDS: Ints = np.zeros(0, dtype=np.int64)
+"""No clients; not to be written to."""
 
 
 def weighted_sums(weights: Floats, rows: Floats32) -> Floats:
-    """`weights` (k, n) times `rows` (n, P): (k, P) in float64, summed in ascending row order.
+    """`weights` times `rows`, in float64 and summed in ascending row order.
 
-    Not a matrix product, which BLAS may reorder. A row of weight 0 is not touched, so a unit row of `weights`
-    copies exactly, whatever the other rows hold.
+    Not a matrix product, whose sums BLAS may reorder. A row of weight 0 is not read, so a unit row of
+    `weights` copies its row exactly, even if other rows hold NaN or infinities.
+
+    Args:
+        weights: array of shape (k, n).
+        rows: array of shape (n, P).
+
+    Returns:
+        Array of shape (k, P).
     """
     sums = np.zeros((len(weights), rows.shape[1]))
     for total, row_weights in zip(sums, weights, strict=True):

@@ -1,4 +1,4 @@
-"""Virtual time. Nothing here, or anywhere in the kernel, looks at a wall clock."""
+"""Virtual time. Nothing here, or anywhere else in the kernel, reads the wall clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class VirtualClock:
         return self._now_s
 
     def advance_to(self, time_s: float) -> None:
-        """Move to `time_s` (finite, not before now)."""
+        """Set the clock to `time_s`; ValueError unless it is finite and not before now."""
         if not math.isfinite(time_s) or time_s < self._now_s:
             raise ValueError(f"time_s ({time_s}) must be finite and not before now ({self._now_s})")
         self._now_s = time_s

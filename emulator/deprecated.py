@@ -1,6 +1,7 @@
-"""Old names that plug-ins may still use until version 0.2.0, each with a DeprecationWarning.
+"""Old names of the plug-in surface, which keep working until version 0.2.0 with a DeprecationWarning.
 
-All of them are renames: an old name gives the same object. This module, and every use of it, goes with 0.2.0.
+All of them are renames: the old name gives the same object as the new one. This module and every use of it
+are removed in 0.2.0.
 """
 
 from __future__ import annotations
@@ -76,12 +77,12 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
 
 
 def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
-    """Warn the caller's caller that `old` is now called `new`."""
+    """Emit a DeprecationWarning that `old` is now `new`, attributed by default to the caller's caller."""
     warnings.warn(f"{old} is now {new}; the old name goes with {REMOVED_IN}", DeprecationWarning, stacklevel)
 
 
 def keep_old_names(module: str) -> None:
-    """Make the old names of a module, which is being imported, available as its attributes."""
+    """Make the old names of a module, which is being imported, available as attributes of the module."""
     new_of_old = NAMES[module]
 
     def look_up(name: str) -> Any:
@@ -90,11 +91,11 @@ def keep_old_names(module: str) -> None:
         warn_renamed(f"{module}.{name}", new_of_old[name])
         return vars(sys.modules[module])[new_of_old[name]]
 
-    vars(sys.modules[module])["__getattr__"] = look_up  # which type checkers do not see
+    vars(sys.modules[module])["__getattr__"] = look_up  # type checkers do not see it
 
 
 def renamed_arguments(**new_of_old: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorates a function, some of whose keyword arguments had other names before."""
+    """Decorator that lets a function accept renamed keyword arguments under their old names."""
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
@@ -111,7 +112,11 @@ def renamed_arguments(**new_of_old: str) -> Callable[[Callable[P, R]], Callable[
 
 
 def renamed_fields(cls: C) -> C:
-    """Make the old names of the fields of a class available as its attributes and arguments."""
+    """Class decorator that keeps the old names of renamed fields.
+
+    The constructor accepts the old names as keyword arguments, and instances have read-only attributes of
+    these names.
+    """
     new_of_old = FIELDS[cls.__name__]
     cls.__init__ = renamed_arguments(**new_of_old)(cls.__init__)  # type: ignore[misc]
     for old, new in new_of_old.items():
@@ -128,20 +133,24 @@ def _renamed_attribute(owner: str, old: str, new: str) -> property:
 
 
 def adopt_old_members(cls: type) -> None:
-    """Let `cls`, a base class of which has renamed members, define and use them under their old names."""
+    """Let a class, just created, define and use renamed members of its bases under their old names.
+
+    A member that `cls` defines under an old name is moved to the new name; one that it defines under a new
+    name is readable under the old name too.
+    """
     renamed = [item for base in cls.__mro__ for item in MEMBERS.get(base.__name__, {}).items()]
     for old, new in renamed:
         if old in vars(cls) and new not in vars(cls):
             warn_renamed(f"{cls.__name__}.{old}", new, stacklevel=4)
             setattr(cls, new, vars(cls)[old])
             delattr(cls, old)
-        # An instance has `settings`, which was the name of a method of schedules.
+        # Not `settings`: the old name of a method of schedules, and now an attribute of every instance.
         if new in vars(cls) and old != "settings":
             setattr(cls, old, _OldMember(vars(cls)[new], old, new))
 
 
 class _OldMember:
-    """A member of a class under its old name."""
+    """Descriptor: a class member under its old name, with a warning at each access."""
 
     def __init__(self, member: Any, old: str, new: str) -> None:
         self._member = member
@@ -154,10 +163,10 @@ class _OldMember:
 
 
 class OldUpdates:
-    """What `emulator.messages.Updates` had under other names."""
+    """Old names of members of `emulator.messages.Updates`."""
 
     def mix(self, weights: Floats) -> Floats:
-        """As `Updates.weighted_sum`."""
+        """Old name of `Updates.weighted_sum`."""
         warn_renamed("Updates.mix", "Updates.weighted_sum")
         summed: Floats = self.weighted_sum(weights)  # type: ignore[attr-defined]
         return summed

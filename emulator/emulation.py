@@ -1,4 +1,4 @@
-"""The main loop: what comes first moves the clock, the coordinator answers, the log remembers."""
+"""Main loop: pop the earliest event, advance virtual time, dispatch it to the coordinator, log its record."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ Observer = Callable[[RoundRecord], None]
 
 
 class Log(Protocol):
-    """Where records go; `RunLog` is the one on disk."""
+    """Receives the record of each round; `RunLog` writes them to disk."""
 
     def append(self, record: RoundRecord) -> None: ...
 
 
 class Emulation:
-    """Plays one run to its end.
+    """Runs one emulation from start to end.
 
-    Observers see each record after it was logged: progress bars and trackers are observers, never branches.
+    Observers are called with each record after it was logged. Progress bars and trackers are observers, never
+    branches of this loop.
     """
 
     def __init__(self, coordinator: Coordinator, log: Log, observers: tuple[Observer, ...] = ()) -> None:
@@ -38,25 +39,25 @@ class Emulation:
         self._started = False
 
     def run(self) -> None:
-        """Play until the coordinator has finished; RunError when nothing is left to happen before that."""
+        """Run until the coordinator has finished; RunError if no event or visit is left before that."""
         for _ in self.steps():
             pass
 
     def steps(self) -> Iterator[None]:
-        """As `run`, step by step: in between, the run can be stored, or left."""
+        """Like `run`, one step at a time: between two steps the run can be stored or abandoned."""
         if not self._started:
             self._take(self.coordinator.start())
             self._started = True
             yield
         while not self.coordinator.finished:
-            # Step 1: visits that end before the next event, or with it.
+            # Step 1: visits that end before the next event or at the same instant.
             ends = self.in_flight.first(self.queue.next_s)
             if len(ends):
                 count, reaction = self.coordinator.visits_ended(ends)
                 self.in_flight.pop(count)
                 self.clock.advance_to(float(ends.time_s[count - 1]))
                 self._take(reaction)
-            # Step 2: else that event.
+            # Step 2: if there are none, the next event.
             elif self.queue:
                 time_s, event = self.queue.pop()
                 self.clock.advance_to(time_s)
@@ -67,7 +68,7 @@ class Emulation:
             yield
 
     def state(self) -> Tree:
-        """All that the rest of the run depends on, but for its configuration, its world and its log."""
+        """Everything the rest of the run depends on, except its configuration, its world and its log."""
         return {
             "now_s": self.clock.now_s,
             "started": self._started,
@@ -77,8 +78,10 @@ class Emulation:
         }
 
     def restore(self, state: Tree) -> None:
-        """Go on from `state`, that of a run of the same configuration in the same world; ValueError, KeyError
-        or TypeError where it is none."""
+        """Resume from `state`, taken from a run of the same configuration in the same world.
+
+        ValueError, KeyError or TypeError if `state` is not such a state.
+        """
         self.clock.advance_to(state["now_s"])
         self._started = state["started"]
         self.queue.restore(state["queue"])

@@ -1,18 +1,18 @@
-"""Every error a user can meet, and the exit code it ends with.
+"""Every error a user can meet, and the exit code of each kind.
 
     EmulatorError
-    ├── InputError            2   something handed in is wrong; nothing was run
+    ├── InputError            2   invalid input; nothing was run
     │   ├── ConfigurationError     a key or value of a configuration
     │   ├── UnknownNameError       a part, profile or source that does not exist
     │   ├── DataFileError          a table, trace, profile or image file
-    │   ├── CheckpointError        a checkpoint that is whole, and cannot be gone on with
-    │   └── ForeignFileError       a link, pipe or folder in the place of a file of a run directory
-    ├── RunError              3   a run that was well described cannot go on
-    │   └── ResumableError         for want of room, memory or a file: the same command goes on with it
-    ├── InterruptionError   130   a signal asked the command to stop; the same command goes on
-    └── LostOutputError     141   standard output was closed before all was printed; 3 where it is full
+    │   ├── CheckpointError        an intact checkpoint that the run cannot be resumed from
+    │   └── ForeignFileError       a link, pipe or folder where a run directory should have a file
+    ├── RunError              3   a run with a valid configuration cannot continue
+    │   └── ResumableError         for lack of disk space, memory or a file: the same command resumes it
+    ├── InterruptionError   130   a signal asked the command to stop; the same command resumes it
+    └── LostOutputError     141   standard output was closed too early; 3 if it cannot be written to
 
-A message is one line: the value, the rule, the choices, and where it came from.
+A message is one line: the value, the rule, the choices, and where the value came from.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class EmulatorError(Exception):
 
 
 class InputError(EmulatorError):
-    """Something handed in is wrong; the message says what, where and what would be right."""
+    """Invalid input; the message states what is wrong, where, and what would be valid."""
 
     exit_code = 2
 
@@ -40,9 +40,17 @@ class ConfigurationError(InputError):
 
 
 class UnknownNameError(InputError):
-    """A name that nothing is registered under; the message lists the choices."""
+    """A name under which nothing is registered; the message lists the choices."""
 
     def __init__(self, what: str, name: str, choices: Iterable[str], where: str = "") -> None:
+        """Compose the message, with the most similar choice as a suggestion.
+
+        Args:
+            what: the kind of thing that was named, such as "clusterer".
+            name: the unknown name.
+            choices: the registered names.
+            where: the key that holds the name, if known.
+        """
         known = sorted(choices)
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -51,43 +59,51 @@ class UnknownNameError(InputError):
 
 
 class DataFileError(InputError):
-    """A file that cannot be used; `row` counts data rows from 1, as a reader of the table would."""
+    """A data file that cannot be used."""
 
     def __init__(self, path: Path | str, problem: str, row: int | None = None) -> None:
+        """Compose the message.
+
+        Args:
+            path: the file.
+            problem: what is wrong with it.
+            row: the row with the problem, if it is in one; data rows are counted from 1.
+        """
         location = f"{path}, row {row}" if row is not None else f"{path}"
         super().__init__(f"{location}: {problem}")
 
 
 class CheckpointError(InputError):
-    """A checkpoint that is no state of this version's run, though nothing in it is damaged; it is kept."""
+    """An intact checkpoint that does not fit this run or this version; the file is kept."""
 
 
 class ForeignFileError(InputError):
-    """Something in a run directory that is of another kind than the file or folder that belongs there."""
+    """An entry of a run directory that is not the regular file or folder that belongs there."""
 
 
 class RunError(EmulatorError):
-    """A run that cannot go on; what was computed before stays on disk."""
+    """A run that cannot continue; what it has computed so far stays on disk."""
 
     exit_code = 3
 
 
 class ResumableError(RunError):
-    """The machine failed a run, which is neither DONE nor FAILED and goes on from its last checkpoint."""
+    """The machine failed the run: it is neither DONE nor FAILED, and is resumed from its last checkpoint."""
 
 
 class InterruptionError(EmulatorError):
-    """A signal asked the command to stop; the message says what is kept and how to go on."""
+    """A signal asked the command to stop; the message states what is kept and how to resume."""
 
     exit_code = 130
 
 
 class LostOutputError(EmulatorError):
-    """What was printed could not be written to standard output; files are not concerned."""
+    """Output that could not be written to standard output; files are not affected."""
 
-    exit_code = 141  # what a shell makes of the signal (SIGPIPE) that ends other tools here
+    exit_code = 141  # what a shell reports for a tool that SIGPIPE ended
 
     def __init__(self, error: OSError) -> None:
+        """Compose the message; the exit code is 3 unless `error` means that standard output was closed."""
         why = "was closed"
         if error.errno not in (errno.EPIPE, errno.EBADF):
             why = f"cannot be written ({error.strerror})"

@@ -1,7 +1,7 @@
-"""What can happen besides the end of visits, and in which order when it happens at the same instant.
+"""Events other than the ends of visits, and their order at one instant.
 
-Visits end before anything else of the same instant (see `emulator.in_flight`), so an upload that completes at
-the instant of a deadline has arrived: the interval a visit needs is half-open, like availability.
+Visits end before any event of the same instant (see `emulator.in_flight`), so an upload that completes at the
+instant of a deadline has arrived: the interval a visit needs is half-open, like availability.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Event:
-    """Base of all events."""
+    """Base of all events; at one instant the lower `priority` comes first."""
 
     priority: ClassVar[int]
 
 
 @dataclass(frozen=True)
 class RoundDeadline(Event):
-    """The pacing is asked again about `round`, though no visit ends."""
+    """The deadline of `round`: the pacing is evaluated again although no visit ends."""
 
     priority: ClassVar[int] = 0
     round: int
@@ -28,7 +28,7 @@ class RoundDeadline(Event):
 
 @dataclass(frozen=True)
 class RoundOpened(Event):
-    """The trace advances, clients report, the clusterer decides."""
+    """`round` opens: the trace advances, clients report, the clusterer decides."""
 
     priority: ClassVar[int] = 1
     round: int
@@ -36,7 +36,7 @@ class RoundOpened(Event):
 
 @dataclass(frozen=True)
 class DispatchDue(Event):
-    """The reports of `round` are in: participants are picked."""
+    """The reports of `round` have arrived: participants are selected."""
 
     priority: ClassVar[int] = 2
     round: int
@@ -44,7 +44,7 @@ class DispatchDue(Event):
 
 @dataclass(frozen=True)
 class CohortDue(Event):
-    """The requests of `round`'s selector are answered: the visits of those picked begin."""
+    """The responses to the selector's requests have arrived: the visits of `round`'s cohort begin."""
 
     priority: ClassVar[int] = 3
     round: int
@@ -53,4 +53,4 @@ class CohortDue(Event):
 EVENTS: Mapping[str, type[Event]] = {
     kind.__name__: kind for kind in (RoundDeadline, RoundOpened, DispatchDue, CohortDue)
 }
-"""Those that can be stored, by name."""
+"""Event classes by name, for state that is read back."""

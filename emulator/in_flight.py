@@ -1,7 +1,8 @@
-"""Visits that are out, by the instant at which each ends: a queue in columns, emptied in bulk and in order.
+"""Priority queue of the visits in flight, ordered by when they end; columns, popped in bulk.
 
-What ends soon is kept sorted, what ends later lies in no order until its turn comes. So a visit is sorted
-with its neighbours only, and pushing and popping cost array operations, whatever number of visits is out.
+Visits that end soon are kept sorted; those that end later are unsorted until their turn comes. A visit is
+therefore sorted among its neighbours only, and a push or a pop costs a few array operations, however many
+visits are out.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.storage.state_tree import Tree, as_tree, from_tree
 
 SORTED_AT_ONCE = 4096
-"""Visits that are sorted together when those kept sorted have run out; an eighth of all, if that is more."""
+"""Visits sorted together when the sorted ones have been popped; an eighth of all, if that is more."""
 
 
 @dataclass(frozen=True)
 class VisitEnds:
-    """Ends of visits, columns of shape (n,).
+    """Ends of visits, in columns of shape (n,).
 
-    `time_s`: when it ends; `dropped`: its client goes offline then, before all of its uploads have arrived.
+    `time_s` is when a visit ends, in absolute virtual seconds; `dropped` whether it ends because its client
+    goes offline or crashes before all of its uploads have arrived.
     """
 
     time_s: Floats
@@ -31,7 +33,7 @@ class VisitEnds:
 
     @classmethod
     def joined(cls, parts: list[VisitEnds]) -> VisitEnds:
-        """One after the other."""
+        """The rows of all parts, concatenated in order."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -45,8 +47,8 @@ class VisitEnds:
         return len(self.time_s)
 
     def take(self, rows: Ints) -> VisitEnds:
-        """Those of `rows`."""
-        # NOTE: `take` gathers twice as fast as an index does.
+        """The given rows, in that order."""
+        # NOTE: `take` gathers twice as fast as indexing does.
         return VisitEnds(
             self.time_s.take(rows), self.client.take(rows), self.visit.take(rows), self.dropped.take(rows)
         )
@@ -57,11 +59,11 @@ class VisitEnds:
         return VisitEnds(self.time_s[rows], self.client[rows], self.visit[rows], self.dropped[rows])
 
     def in_order(self) -> VisitEnds:
-        """By time; at one instant arrivals before drop-outs, then by client, then by visit."""
+        """Sorted by time; at one instant arrivals before drop-outs, then by client, then by visit."""
         order = np.argsort(self.time_s, kind="stable")
         time_s = self.time_s[order]
         if (time_s[1:] == time_s[:-1]).any():
-            # NOTE: only now, since sorting by four keys takes several times as long as by one.
+            # NOTE: only if times are equal, since sorting by four keys takes several times as long as by one.
             order = np.lexsort((self.visit, self.client, self.dropped, self.time_s))
         return self.take(order)
 
@@ -70,11 +72,11 @@ NO_ENDS = VisitEnds(np.zeros(0), NO_IDS, NO_IDS, np.zeros(0, dtype=bool))
 
 
 class InFlight:
-    """The visits that are out. Every one that ends before `_border_s` is in `_soon`, which is in order."""
+    """The visits in flight; those that end before `_border_s` are in `_soon`, which is sorted."""
 
     def __init__(self, ends: VisitEnds = NO_ENDS) -> None:
         self._soon = NO_ENDS
-        self._done = 0  # rows of `_soon` that were popped
+        self._done = 0  # rows of `_soon` already popped
         self._later: list[VisitEnds] = []
         self._border_s = -np.inf
         self.push(ends)
@@ -83,7 +85,7 @@ class InFlight:
         return len(self._soon) - self._done + sum(map(len, self._later))
 
     def push(self, ends: VisitEnds) -> None:
-        """Add visits, in any order; all times must be finite."""
+        """Add visits, in any order; ValueError unless all times are finite."""
         if len(ends) == 0:
             return
         if not np.isfinite(ends.time_s).all():
@@ -98,8 +100,10 @@ class InFlight:
             self._later.append(ends)
 
     def first(self, until_s: float, most: int | None = None) -> VisitEnds:
-        """The first visits, in order, that end at `until_s` or before: at least one if there are any, and
-        at most `most`. They stay until they are popped."""
+        """The first visits that end at `until_s` or before, in order and at most `most`.
+
+        Not necessarily all of them, but at least one if there are any. They stay until they are popped.
+        """
         self._sort_next()
         stop = int(np.searchsorted(self._soon.time_s, until_s, side="right"))
         if most is not None:
@@ -107,29 +111,29 @@ class InFlight:
         return self._soon.part(self._done, stop)
 
     def pop(self, count: int) -> None:
-        """Take away the first `count` visits, which `first` has shown."""
+        """Remove the first `count` visits; IndexError if `first` has not returned that many."""
         if not 0 <= count <= len(self._soon) - self._done:
-            raise IndexError(f"{count} visits cannot be popped: only those that `first` showed can")
+            raise IndexError(f"{count} visits cannot be popped: only those that `first` returned can")
         self._done += count
 
     def state(self) -> Tree:
-        """All that are out, in order."""
+        """All visits in flight, in order."""
         return as_tree(VisitEnds.joined([self._soon.part(self._done), *self._later]).in_order())
 
     @classmethod
     def from_state(cls, state: Tree) -> InFlight:
-        """Those that were out in `state`."""
+        """A queue of the visits in `state`."""
         return cls(from_tree(VisitEnds, state))
 
     def _sort_next(self) -> None:
-        """Put the next ones in order, if none is left that is."""
+        """Sort the next visits, if all sorted ones have been popped."""
         if self._done < len(self._soon) or not self._later:
             return
         later = VisitEnds.joined(self._later)
         count = max(SORTED_AT_ONCE, len(later) // 8)
         leaves_rest = count < len(later)
         last_s = np.partition(later.time_s, count - 1)[count - 1] if leaves_rest else later.time_s.max()
-        # Visits that end at one instant stay together.
+        # Visits that end at the same instant stay together.
         soon = later.time_s <= last_s
         self._border_s = float(np.nextafter(last_s, np.inf))
         self._later = [] if soon.all() else [later.take(np.flatnonzero(~soon))]

@@ -1,8 +1,8 @@
-"""From work to virtual seconds: the two time models.
+"""Time models: from the work of a visit to virtual seconds.
 
-`driftscale`: start + download + compute + upload, each direction at its own bandwidth after the link's
-latency, a heavier model slower by `model_factor`.
-`fedscale`: FedScale's formula, for parity: one bandwidth both ways, no latency, blind to the model.
+`driftscale`: download + compute + upload, each direction at its own bandwidth after the link's latency; a
+heavier model computes `model_factor` times as long.
+`fedscale`: FedScale's formula, for parity: one bandwidth both ways, no latency, independent of the model.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from emulator.messages import Work
 from emulator.ports import FleetColumns
 
 FORWARD_SHARE = 1 / 3
-"""A forward pass alone, as a share of a training step's time: backward costs twice a forward."""
+"""Time of a forward pass, as a share of a training step's: a backward pass costs twice a forward pass."""
 
 
 @dataclass(frozen=True)
 class Phases:
-    """Seconds of each phase of an exchange, in their order. Shapes (n,)."""
+    """Seconds of each phase of a visit, in order; columns of shape (n,)."""
 
     download_s: Floats
     compute_s: Floats
@@ -34,21 +34,26 @@ class Phases:
         return self.download_s + self.compute_s + self.upload_s
 
     def moved(self, work: Work, elapsed_s: Floats) -> tuple[Floats, Floats]:
-        """Bytes (down, up) that crossed the wire in the first `elapsed_s` seconds, pro rata of the phase."""
+        """Bytes (down, up) transferred in the first `elapsed_s` seconds, in proportion to the phase's time.
+
+        Args:
+            work: what the visits transfer in all.
+            elapsed_s: array of shape (n,), seconds since each visit began.
+        """
         down = _share(elapsed_s, self.download_s)
         up = _share(elapsed_s - self.download_s - self.compute_s, self.upload_s)
         return down * work.download_bytes, up * work.upload_bytes
 
 
 class LatencyModel(Protocol):
-    """Turns work into seconds, client by client."""
+    """Computes how long each client's work takes."""
 
     def phases(self, clients: Ints, work: Work) -> Phases: ...
 
 
 @dataclass(frozen=True)
 class DriftscaleLatency:
-    """`latency + bytes / bandwidth` each way; `samples x seconds_per_sample x model_factor` between."""
+    """`latency + bytes / bandwidth` each way; `samples x seconds_per_sample x model_factor` in between."""
 
     fleet: FleetColumns
     model_factor: float = 1.0
@@ -71,7 +76,7 @@ class FedScaleLatency:
     """
 
     fleet: FleetColumns
-    model_factor: float = 1.0  # read by nobody: FedScale computes one and never uses it
+    model_factor: float = 1.0  # unused, as in FedScale, which computes one and never uses it
 
     def phases(self, clients: Ints, work: Work) -> Phases:
         bandwidth = self.fleet.download_bytes_per_s[clients]
@@ -89,11 +94,11 @@ TIME_MODELS: Mapping[str, type[DriftscaleLatency] | type[FedScaleLatency]] = {
 
 
 def _transfer(bytes_: Floats, bytes_per_s: Floats, latency_s: Floats) -> Floats:
-    """Seconds to move `bytes_` one way; nothing to move takes no time."""
+    """Seconds to transfer `bytes_` one way; 0 where there are none."""
     return np.where(bytes_ > 0, latency_s + bytes_ / bytes_per_s, 0.0)
 
 
 def _share(elapsed_s: Floats, phase_s: Floats) -> Floats:
-    """The share of a phase that lies in its first `elapsed_s` seconds; a phase of no length is all done."""
+    """The share of a phase completed after `elapsed_s` seconds; a phase of 0 s is complete as it begins."""
     safe = np.where(phase_s > 0, phase_s, 1.0)
     return np.where(phase_s > 0, np.clip(elapsed_s / safe, 0.0, 1.0), (elapsed_s >= 0).astype(np.float64))

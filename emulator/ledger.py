@@ -1,4 +1,4 @@
-"""Bytes over the wire: training traffic and control traffic, kept apart."""
+"""Bytes transferred: training traffic and control traffic, counted separately."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from emulator.storage.stateful import Stateful
 
 @dataclass
 class Ledger(Stateful):
-    """Totals since the start of the run. Control is what clustering asks of clients, both ways.
+    """Totals since the start of the run.
 
-    `models_sent` counts whole models that crossed the wire either way, in training and to be scored.
+    Control traffic is what reports and client requests transfer, both ways together. `models_sent` counts
+    whole models transferred either way, for training and for scoring.
     """
 
     state_fields = ("download_bytes", "upload_bytes", "control_bytes", "models_sent")

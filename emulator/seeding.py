@@ -1,7 +1,7 @@
-"""Keyed random streams: (seed, purpose, key...) always names the same numbers.
+"""Keyed random streams: the same (seed, purpose, key...) always gives the same numbers.
 
-No global generator is read or seeded anywhere, so the order in which things run cannot change a result,
-and two methods compared under one seed share every stream whose purpose has nothing to do with the method.
+No global generator is read or seeded anywhere, so the order in which things run cannot change a result, and
+two methods compared under one seed share every stream whose purpose is independent of the method.
 """
 
 from __future__ import annotations
@@ -17,25 +17,35 @@ import numpy.typing as npt
 from emulator.arrays import Floats, Ints
 
 SCHEME = "Philox over SeedSequence(seed, spawn_key=(first 8 bytes of sha256(purpose), *key))"
-"""How a stream is named, for a run's manifest."""
+"""How a stream is derived from its key, as recorded in a run's manifest."""
 
 StreamKeys = npt.NDArray[np.uint64]
-"""(n, 2) what Philox is keyed with for each of n streams."""
+"""(n, 2) the Philox keys of n streams."""
 
 Words = npt.NDArray[np.uint32]
 
-# Of `numpy.random.SeedSequence` (O'Neill's `seed_seq_fe`), whose numbers numpy promises never to change.
-POOL = 4  # words of its state
-# The first number that a word is hashed with, and what each is times the last.
+# Constants of `numpy.random.SeedSequence` (O'Neill's `seed_seq_fe`), whose numbers numpy promises never to
+# change.
+POOL = 4  # words in its state
+# The constant that the first word is hashed with, and the factor from each constant to the next.
 MIXING = (0x43B0D7E5, 0x931E8875)
-READING = (0x8B51F9DD, 0x58F38DED)  # the same, where the state is read
+READING = (0x8B51F9DD, 0x58F38DED)  # the same, for reading the state
 LEFT, RIGHT, HALF = np.uint32(0xCA01F9DD), np.uint32(0x4973F715), np.uint32(16)
 
 
 def deal(num_clients: int, num_devices: int, generator: np.random.Generator) -> Ints:
-    """(num_clients,) a device for each client: random permutations of all devices, one after the other.
+    """Assign a device to each client: random permutations of all devices, one after the other.
 
-    So no file order shows, and no device serves twice before each has served once.
+    The order of devices in a file therefore does not matter, and no device is used twice before every device
+    has been used once.
+
+    Args:
+        num_clients: length of the result.
+        num_devices: number of devices to choose from, at least 1.
+        generator: is advanced.
+
+    Returns:
+        Array of shape (num_clients,) with values in [0, num_devices).
 
     >>> np.sort(deal(6, 3, np.random.default_rng(0)))
     array([0, 0, 1, 1, 2, 2])
@@ -47,7 +57,7 @@ def deal(num_clients: int, num_devices: int, generator: np.random.Generator) -> 
 
 @dataclass(frozen=True)
 class RandomStreams:
-    """The streams of one seed.
+    """The random streams of one seed.
 
     >>> streams = RandomStreams(7)
     >>> bool(streams.generator("batches", 3, 1).random() == streams.generator("batches", 3, 1).random())
@@ -59,14 +69,27 @@ class RandomStreams:
     seed: int
 
     def generator(self, purpose: str, *key: int) -> np.random.Generator:
-        """A fresh generator at the start of the stream that `purpose` and the non-negative `key` name."""
+        """A new generator at the start of a stream.
+
+        Args:
+            purpose: what the numbers are for.
+            key: non-negative integers, such as a round and a client.
+        """
         sequence = np.random.SeedSequence(entropy=self.seed, spawn_key=(_word(purpose), *key))
         return np.random.Generator(np.random.Philox(sequence))
 
     def keys(self, purpose: str, *key: int | Ints) -> StreamKeys:
-        """(n, 2) the keys of n streams, for `generators`; each part of `key` is a number or an array (n,).
+        """The Philox keys of n streams of one purpose, for `generators` and `uniforms`.
 
-        ValueError unless all parts are in [0, 2^32).
+        Args:
+            purpose: what the numbers are for.
+            key: the parts of the key, each a number or an array of shape (n,), with values in [0, 2^32).
+
+        Returns:
+            Array of shape (n, 2).
+
+        Raises:
+            ValueError: a part has a value out of range.
         """
         parts = [np.atleast_1d(np.asarray(part)) for part in key]
         for part in parts:
@@ -83,10 +106,14 @@ class RandomStreams:
 
 
 def generators(keys: StreamKeys) -> Iterator[np.random.Generator]:
-    """A generator at the start of each stream that `keys` names: the same object, so that it is only good
-    until the next is asked for.
+    """Iterate over the streams of `keys`, with a generator at the start of each.
 
-    NOTE: a sixth of the time that as many calls of `RandomStreams.generator` take.
+    All of them are one object: a generator is valid until the next one is taken.
+
+    NOTE: takes a sixth of the time of that many calls of `RandomStreams.generator`.
+
+    Args:
+        keys: array of shape (n, 2), from `RandomStreams.keys`.
 
     >>> streams = RandomStreams(7)
     >>> keys = streams.keys("batches", 3, np.array([1, 2]))
@@ -105,9 +132,15 @@ def generators(keys: StreamKeys) -> Iterator[np.random.Generator]:
 
 
 def uniforms(keys: StreamKeys) -> Floats:
-    """(n, 2) two numbers in [0, 1) for each of the streams that `keys` names, without a generator for any.
+    """Two uniform random numbers for each stream of `keys`, without making a generator.
 
-    They are the 53 upper bits of the two halves of its key, which a hash has mixed already.
+    They are the upper 53 bits of the two halves of the key, which is already the output of a hash.
+
+    Args:
+        keys: array of shape (n, 2), from `RandomStreams.keys`.
+
+    Returns:
+        Array of shape (n, 2), with values in [0, 1).
 
     >>> uniforms(RandomStreams(7).keys("crash", 3, np.array([1, 2]))).shape
     (2, 2)
@@ -118,14 +151,13 @@ def uniforms(keys: StreamKeys) -> Floats:
 
 @cache
 def _word(purpose: str) -> int:
-    """The number that stands for `purpose` in the key of a stream."""
+    """The number that represents `purpose` in the key of a stream."""
     return int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "little")
 
 
 @cache
 def _begun(seed: int, purpose: str) -> tuple[Words, int]:
-    """(1, POOL) the pool of a SeedSequence that has seen the seed and the purpose, and how many words were
-    hashed for it."""
+    """(1, POOL) the pool of a SeedSequence after the seed and the purpose, and the number of words hashed."""
     words = _split(seed)
     words += [0] * (POOL - len(words)) + _split(_word(purpose))
     pool = _hashed(np.array([words[:POOL]], dtype=np.uint32), _constants(MIXING, 0, POOL))
@@ -142,7 +174,7 @@ def _begun(seed: int, purpose: str) -> tuple[Words, int]:
 
 
 def _split(number: int) -> list[int]:
-    """The 32-bit words of `number`, lowest first; one at least."""
+    """The 32-bit words of `number`, lowest first; at least one."""
     words = [number & 0xFFFFFFFF]
     while number := number >> 32:
         words.append(number & 0xFFFFFFFF)
@@ -151,7 +183,7 @@ def _split(number: int) -> list[int]:
 
 @cache
 def _constants(kind: tuple[int, int], first: int, count: int) -> Words:
-    """(count + 1,) what the words from the `first` are hashed with, and the one after."""
+    """(count + 1,) the constants that the words from `first` on are hashed with, and the next one."""
     start, factor = kind
     return np.array(
         [start * pow(factor, power, 2**32) % 2**32 for power in range(first, first + count + 1)], np.uint32
@@ -159,7 +191,7 @@ def _constants(kind: tuple[int, int], first: int, count: int) -> Words:
 
 
 def _hashed(words: Words, constants: Words) -> Words:
-    """(n, k) hashes of `words` (n, k) or (n, 1), each by two of the `constants` (k + 1,)."""
+    """(n, k) hashes of `words` (n, k) or (n, 1), each with two consecutive `constants` (k + 1,)."""
     products: Words = (words ^ constants[:-1]) * constants[1:]
     return products ^ products >> HALF
 
