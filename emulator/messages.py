@@ -1,6 +1,6 @@
-"""What crosses borders: work, sample ranges, tasks, updates, plans, scores, evaluations and triggers.
+"""Messages between packages: work, sample ranges, tasks, updates, plans, scores, evaluations and triggers.
 
-N clients, M models, P parameters, n rows of the message at hand.
+In array shapes, N is the number of clients, M of models, P of parameters, and n of rows of the message.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BYTES_PER_REPORTED_NUMBER = 4
 
 @dataclass(frozen=True)
 class Work:
-    """What clients spend: the only input of the latency model and of the two ledgers. All of shape (n,)."""
+    """What clients transfer and compute: the input of the latency model and the ledger; columns (n,)."""
 
     download_bytes: Floats
     upload_bytes: Floats
@@ -30,28 +30,33 @@ class Work:
 
     @classmethod
     def of(cls, rows: int, **columns: float) -> Work:
-        """So many clients that all spend the same; what is not named is 0."""
+        """The same work for every row.
+
+        Args:
+            rows: number of rows.
+            columns: value of each column by its name; columns that are not given are 0.
+        """
         names = ("download_bytes", "upload_bytes", "forward_samples", "trained_samples")
         return cls(*(np.full(rows, columns.get(name, 0.0)) for name in names))
 
 
 class Outcome(IntEnum):
-    """How a visit ended; OUT while it has not."""
+    """How a visit ended; OUT while it is in flight."""
 
     OUT = 0
     COMPLETED = 1
     ABANDONED = 2  # over-commitment or deadline
-    DROPPED = 3  # went offline
+    DROPPED = 3  # the client went offline or crashed
 
 
 @dataclass(frozen=True)
 class SampleRanges(OldSampleRanges):
-    """Slices of the trace table, as CSR over the rows of a request.
+    """Ranges of rows of the trace table for each row of a request, in CSR form.
 
-    `offsets` (rows + 1,) delimits each row's ranges; range j holds the table rows [first[j], last[j]), and
-    `weight[j]` is the relative chance of each of its samples. A training batch never crosses a range, so that
-    samples are mixed where one range holds them all. `bootstrap`: each range stands for as many samples drawn
-    from it with replacement, once per (client, model, step).
+    `offsets` (rows + 1,) delimits each row's ranges; range j is the table rows [first[j], last[j]), and
+    `weight[j]` is the relative probability of each of its samples. A training batch never crosses ranges, so
+    only samples of the same range are mixed in a batch. With `bootstrap`, each range stands for the same
+    number of samples drawn from it with replacement, once per (client, model, step).
     """
 
     offsets: Ints
@@ -62,14 +67,21 @@ class SampleRanges(OldSampleRanges):
 
     @classmethod
     def one_each(cls, first: Ints, last: Ints) -> SampleRanges:
-        """One range per row, all samples alike."""
+        """One range per row, all samples with weight 1.
+
+        Args:
+            first: array of shape (rows,), the first table row of each range.
+            last: array of shape (rows,), one past the last table row of each range.
+        """
         return cls(np.arange(len(first) + 1, dtype=np.int64), first, last, np.ones(len(first)))
 
     @classmethod
     def joined(cls, parts: Sequence[SampleRanges], weights: Floats | None = None) -> SampleRanges:
-        """Each row with the ranges it has in every part, part after part, without the empty ones.
+        """The ranges that each row has in all parts, in the order of the parts, without the empty ones.
 
-        All `parts` have the same rows, with one range each. `weights` (parts,) replaces their weights.
+        Args:
+            parts: at least one, all with the same rows and one range per row.
+            weights: array of shape (parts,) that replaces the weights of each part's ranges.
         """
         first = np.stack([part.first for part in parts], axis=1)  # (rows, parts)
         last = np.stack([part.last for part in parts], axis=1)
@@ -81,15 +93,16 @@ class SampleRanges(OldSampleRanges):
         return cls(offsets, first[filled], last[filled], weight[filled])
 
     def __len__(self) -> int:
+        """Number of rows of the request."""
         return len(self.offsets) - 1
 
     def counts(self) -> Ints:
-        """(rows,) samples in each row's ranges."""
+        """(rows,) the number of samples in each row's ranges."""
         total = np.concatenate(([0], np.cumsum(self.last - self.first)))
         return (total[self.offsets[1:]] - total[self.offsets[:-1]]).astype(np.int64)
 
     def take(self, rows: Ints) -> SampleRanges:
-        """The ranges of `rows`, in that order."""
+        """The ranges of the given rows, in that order; a row may be repeated."""
         sizes = np.diff(self.offsets)[rows]
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         ranges = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
@@ -98,7 +111,7 @@ class SampleRanges(OldSampleRanges):
         )
 
     def rows(self, index: int) -> Ints:
-        """The table rows that row `index` of the request names, in table order."""
+        """The table rows of row `index` of the request, range after range."""
         ranges = range(int(self.offsets[index]), int(self.offsets[index + 1]))
         spans = [np.arange(self.first[j], self.last[j], dtype=np.int64) for j in ranges]
         return np.concatenate(spans) if spans else np.zeros(0, dtype=np.int64)
@@ -106,9 +119,10 @@ class SampleRanges(OldSampleRanges):
 
 @dataclass(frozen=True)
 class StateSpec:
-    """One named slot of what a local rule remembers of a (client, model) pair between its tasks.
+    """One named variable that a local rule keeps for a (client, model) pair between tasks.
 
-    It starts at zero, and is forgotten when the client's data changes.
+    It starts at zero and is reset when the client's data changes. `shape` is that of one pair: (P,) for
+    "parameters", (1,) for "scalar".
     """
 
     shape: Literal["parameters", "scalar"]
@@ -116,15 +130,15 @@ class StateSpec:
 
 @dataclass(frozen=True)
 class TrainTasks:
-    """What is to be trained, frozen at dispatch; sorted by (client, model). Columns of shape (n,).
+    """Training tasks, frozen at dispatch and sorted by (client, model); columns of shape (n,).
 
-    `model` is the bank's id; `settings` holds `learning_rate`, `local_steps` and `batch_size`; `state` what
-    the solver remembers of each pair, (n, P) or (n, 1) by its `StateSpec`; `round` keys the batches' random
-    streams, the data `step` those of bootstraps.
+    `model` is the bank's id. `settings` holds `learning_rate`, `local_steps` and `batch_size`. `state` is the
+    solver's state of each pair, (n, P) or (n, 1) by its `StateSpec`. `round` is in the key of the batches'
+    random streams, the data `step` in that of bootstraps.
 
-    `tampering` is what becomes of each update before it arrives, in columns that are left out where they
-    would change nothing: it is multiplied by `scale`; noise of `noise` times its norm is added; where `nan`
-    or `bits` is 1, some of its numbers are lost, or have a bit flipped.
+    `tampering` describes what happens to each update before it arrives; a column without effect is left out.
+    An update is multiplied by `scale`; noise of `noise` times its norm is added; where `nan` or `bits` is 1,
+    some of its numbers become NaN, or have a bit flipped.
     """
 
     client: Ints
@@ -138,10 +152,11 @@ class TrainTasks:
     tampering: Mapping[str, Floats] = field(default_factory=dict)
 
     def __len__(self) -> int:
+        """Number of tasks."""
         return len(self.client)
 
     def take(self, rows: Ints) -> TrainTasks:
-        """The tasks of `rows`, in that order."""
+        """The tasks of the given rows, in that order."""
         return TrainTasks(
             self.client[rows],
             self.model[rows],
@@ -156,46 +171,75 @@ class TrainTasks:
 
 
 class Updates(Protocol):
-    """What came back, a row per task; parameter rows may live elsewhere: they are reached through verbs.
+    """The results of training, one row per task.
 
-    Rows belong to groups, the task groups they were trained in: sums are taken within a group first, where
-    its rows are, so that they come out the same to the bit wherever that is.
+    The updates themselves may be on other ranks, and are reached only through the methods. Rows belong to the
+    task groups they were trained in: sums are taken within a group first, where its rows are, and so are the
+    same to the bit wherever that is.
     """
 
     @property
-    def client(self) -> Ints: ...
-    @property
-    def model(self) -> Ints: ...
-    @property
-    def num_samples(self) -> Ints: ...
-    @property
-    def num_steps(self) -> Ints: ...
-    @property
-    def metrics(self) -> Mapping[str, Floats]: ...
+    def client(self) -> Ints:
+        """(n,) client ids."""
+        ...
 
-    def __len__(self) -> int: ...
+    @property
+    def model(self) -> Ints:
+        """(n,) the bank's ids of the models that were trained."""
+        ...
+
+    @property
+    def num_samples(self) -> Ints:
+        """(n,) the number of samples each task could train on."""
+        ...
+
+    @property
+    def num_steps(self) -> Ints:
+        """(n,) the number of local steps taken."""
+        ...
+
+    @property
+    def metrics(self) -> Mapping[str, Floats]:
+        """Columns (n,) by name, such as the training `loss`."""
+        ...
+
+    def __len__(self) -> int:
+        """Number of tasks."""
+        ...
 
     @property
     def state(self) -> Mapping[str, Floats32]:
-        """What the solver remembers of each pair from now on, laid out as `TrainTasks.state`."""
+        """The solver's new state of each pair, laid out as `TrainTasks.state`."""
         ...
 
     @property
     def finite(self) -> Bools:
-        """(n,) whether every number that came back of the task is finite."""
+        """(n,) whether all numbers of the task's update and of its solver state are finite."""
         ...
 
     def take(self, rows: Ints) -> Updates:
-        """Those of `rows`, ascending."""
+        """The given rows.
+
+        Args:
+            rows: ascending row numbers.
+        """
         ...
 
     def weighted_sum(self, weights: Floats) -> Floats:
-        """`weights` (k, n) times the updates (deltas): (k, P), summed in ascending row order within each
-        group, and then over the groups."""
+        """`weights` times the updates (deltas).
+
+        Summed in ascending row order within each group, then over the groups.
+
+        Args:
+            weights: array of shape (k, n).
+
+        Returns:
+            Array of shape (k, P), in float64.
+        """
         ...
 
     def gram(self) -> Floats:
-        """(n, n) inner products of the updates (deltas): their cosines."""
+        """(n, n) the inner products of the updates (deltas), from which their cosines follow."""
         ...
 
     def norms(self) -> Floats:
@@ -203,13 +247,20 @@ class Updates(Protocol):
         ...
 
     def rows(self, columns: slice) -> Floats32:
-        """(n, c) these columns of the updates (deltas), c of the P parameters."""
+        """(n, c) some columns of the updates (deltas).
+
+        Args:
+            columns: which of the P parameters.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class ArrayUpdates(OldUpdates):
-    """Updates whose rows are here, in memory: `delta` (n, P); `group` (n,) of each row, None: all in one."""
+    """Updates in this process's memory.
+
+    `delta` (n, P) holds the updates; `group` (n,) the task group of each row, or None for a single group.
+    """
 
     client: Ints
     model: Ints
@@ -221,15 +272,18 @@ class ArrayUpdates(OldUpdates):
     group: Ints | None = None
 
     def __len__(self) -> int:
+        """Number of tasks."""
         return len(self.client)
 
     @property
     def finite(self) -> Bools:
+        """(n,) whether all numbers of the row's `delta` and `state` are finite."""
         columns = [self.delta, *self.state.values()]
         finite: Bools = np.logical_and.reduce([np.isfinite(column).all(axis=1) for column in columns])
         return finite
 
     def take(self, rows: Ints) -> ArrayUpdates:
+        """The given rows; see `Updates.take`."""
         return ArrayUpdates(
             self.client[rows],
             self.model[rows],
@@ -242,6 +296,7 @@ class ArrayUpdates(OldUpdates):
         )
 
     def weighted_sum(self, weights: Floats) -> Floats:
+        """`weights` (k, n) times the updates; see `Updates.weighted_sum`."""
         if self.group is None:
             return weighted_sums(weights, self.delta)
         sums = np.zeros((len(weights), self.delta.shape[1]))
@@ -251,15 +306,18 @@ class ArrayUpdates(OldUpdates):
         return sums
 
     def gram(self) -> Floats:
+        """(n, n) the inner products of the updates."""
         rows = self.delta.astype(np.float64)
         # Not a matrix product, which BLAS may reorder.
         return np.array([(rows * row).sum(axis=1) for row in rows]).reshape(len(self), len(self))
 
     def norms(self) -> Floats:
+        """(n,) the Euclidean norm of each update."""
         squares = [float(np.square(row, dtype=np.float64).sum()) for row in self.delta]
         return np.sqrt(np.array(squares, dtype=np.float64))
 
     def rows(self, columns: slice) -> Floats32:
+        """(n, c) some columns of the updates, as a view."""
         return self.delta[:, columns]
 
 
@@ -268,10 +326,11 @@ Combine = Literal["probabilities", "votes"]
 
 @dataclass(frozen=True)
 class InferencePlan:
-    """Which models answer for each client. `models` (N, width) rows of the bank, -1 pads.
+    """Which models serve each client, and how their predictions are combined.
 
-    `weights` (N, width), 0 where padded; rows sum to 1. `combine`: a weighted mean of the models'
-    `probabilities`, or a weighted count of their `votes` (each model's most likely label).
+    `models` (N, width) are rows of the bank, padded with -1. `weights` (N, width) are 0 where padded, and
+    each row sums to 1. `combine` is a weighted mean of the models' `probabilities`, or a weighted count of
+    their `votes` (each model's most likely label).
     """
 
     models: Ints
@@ -280,16 +339,20 @@ class InferencePlan:
 
     @classmethod
     def alike(cls, models: Ints) -> InferencePlan:
-        """All of a client's `models` (N, width) count alike."""
+        """A plan in which all models of a client have the same weight.
+
+        Args:
+            models: array of shape (N, width), padded with -1.
+        """
         used = models >= 0
         return cls(models, used / np.maximum(used.sum(axis=1, keepdims=True), 1))
 
     def take(self, clients: Ints) -> InferencePlan:
-        """What answers for these clients, in their order."""
+        """The plan of these clients, in their order."""
         return InferencePlan(self.models[clients], self.weights[clients], self.combine)
 
     def first(self) -> Ints:
-        """(N,) the model of largest weight, the leftmost of equals; -1 for a client that none serves."""
+        """(N,) the model of largest weight, the leftmost of equals; -1 for a client without a model."""
         rows = np.arange(len(self.models))
         best: Ints = self.models[rows, np.where(self.models >= 0, self.weights, -1.0).argmax(axis=1)]
         return best
@@ -300,11 +363,11 @@ Metric = Literal["correct", "loss", "true_class_error", "confusion"]
 
 @dataclass(frozen=True)
 class Scores:
-    """How m models do on each of n requests: sums over its samples, and how many there were.
+    """Scores of m models on each of n requests: sums over the request's samples, and their number.
 
-    A metric that was not asked for is None. Shapes (n, m), but for `counts` (n,) and `confusion`
-    (n, m, L, L): how often label i (axis 2) was taken for label j (axis 3). `true_class_error` sums
-    (1 - p)^2 with p the probability given to the true label.
+    A metric that was not requested is None. Shapes are (n, m), except `counts` (n,) and `confusion`
+    (n, m, L, L): how often label i (axis 2) was predicted as label j (axis 3). `true_class_error` is the sum
+    of (1 - p)^2, where p is the predicted probability of the true label.
     """
 
     counts: Ints
@@ -314,7 +377,7 @@ class Scores:
     confusion: Floats | None = None
 
     def accuracy(self) -> Floats:
-        """(n, m) shares of samples that each model gets right; NaN for a request without samples."""
+        """(n, m) the share of samples each model predicts correctly; NaN for a request without samples."""
         assert self.correct is not None
         with np.errstate(invalid="ignore"):
             shares: Floats = self.correct / self.counts[:, None]
@@ -323,9 +386,10 @@ class Scores:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Every client with what serves it, on its own test samples. (N,) each; NaN without samples.
+    """Each client's metrics on its own test samples with the models that serve it.
 
-    `loss` is the cross-entropy of the plan's probabilities; for votes, the weighted mean of its models' own.
+    Columns are of shape (n,), with NaN for a client without samples. `loss` is the cross-entropy of the
+    combined probabilities; for votes, the weighted mean of the models' cross-entropies.
     """
 
     accuracy: Floats
@@ -334,13 +398,13 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Trigger:
-    """What a clusterer compared when it was asked whether everybody is to be clustered anew.
+    """What a clusterer compared to decide whether to re-cluster all clients.
 
-    Distances are in the clusterer's own metric. It fires when `shift` reaches `threshold` x `mean_distance`.
+    Distances are in the clusterer's metric. It fires when `shift` reaches `threshold` x `mean_distance`.
     """
 
-    shift: float  # of the centre that moved furthest
-    mean_distance: float | None  # between two centres; None: there is one centre
-    threshold: float | None  # None: it never fires
-    clusters: int  # centres that were compared, before anybody is clustered anew
+    shift: float  # of the centre that moved farthest
+    mean_distance: float | None  # between two centres; None if there is only one
+    threshold: float | None  # None if it never fires
+    clusters: int  # number of centres compared, before any re-clustering
     fired: bool

@@ -1,12 +1,12 @@
-"""How parts are named, described and found: one mechanism for every kind of plug-in.
+"""How parts are registered, described and looked up: one mechanism for every kind of plug-in.
 
-A part is a class with a frozen `Settings` model. Where our own are is in a literal mapping in their
-package's `__init__`; third parties register theirs under the entry-point group of the kind. Only those that
-are asked for are imported. In a configuration a part is its name, or a table with its name under `kind` and
-its settings beside it.
+A part is a class with a frozen `Settings` model. Our own parts are listed in a literal mapping in their
+package's `__init__`; third parties register theirs under the entry-point group of the kind. Only the parts
+that are looked up are imported. A configuration gives a part by its name, or by a table with its name under
+`kind` and its settings beside it.
 
-Kinds of which all parts need torch load late. A configuration can be looked at twice, and only the second
-look (the ordinary one) imports them.
+Kinds whose parts all need torch load late: a configuration can be validated twice, and only the second pass
+(the ordinary one) imports them.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ from emulator.errors import ConfigurationError, UnknownNameError
 T = TypeVar("T")
 
 FIRST_LOOK = "first look"
-"""The validation context in which only the name of a part that loads late is looked at."""
+"""Validation context of the first pass, which checks only the name of a part that loads late."""
 
 
 @cache
 def installed_entry_points() -> Mapping[str, Sequence[EntryPoint]]:
-    """Entry points by their group: of all kinds at once, since every installed distribution is read for
-    them."""
+    """Entry points of all installed distributions by group.
+
+    Read once for all kinds, since every installed distribution has to be read for them.
+    """
     everything = entry_points()
     return {group: tuple(everything.select(group=group)) for group in everything.groups}
 
@@ -66,25 +68,35 @@ class Settings(BaseModel):
 
 
 class NoSettings(Settings):
-    """Parameters of a part that has none."""
+    """Settings of a part that has none."""
 
 
 class Configured:
-    """Base of all kinds of parts: a class with its Settings, built with an instance of them."""
+    """Base of all kinds of parts: a class with its `Settings` model, built from an instance of it.
+
+    `old_members` maps the old names of renamed members to the new ones (see `emulator.deprecated`).
+    """
 
     Settings: ClassVar[type[Settings]] = NoSettings
 
     settings: Any
-    """An instance of `Settings`; a part says which, for type checkers: `settings: XSettings`."""
+    """An instance of `Settings`; a part declares its type for type checkers: `settings: XSettings`."""
 
     def __init__(self, settings: BaseModel) -> None:
+        """Keep the settings; a part that overrides this may take further arguments of its kind.
+
+        Args:
+            settings: an instance of `Settings`.
+        """
         self.settings = settings
 
     def __init_subclass__(cls, **more: Any) -> None:
+        """Let a part use and define renamed members under their old names."""
         super().__init_subclass__(**more)
         adopt_old_members(cls)
 
     def __getattr__(self, name: str) -> Any:
+        """Let `settings` be read by its old name `parameters`, and the other way round."""
         alias = {"parameters": "settings", "settings": "parameters"}.get(name)
         if alias is None or alias not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -94,31 +106,49 @@ class Configured:
 
 
 def alone_is_a_list(value: Any) -> Any:
-    """For a field that holds a list: a name or a table that is alone needs none around it."""
+    """Validator of a list field that also accepts a single name or table.
+
+    Args:
+        value: the field's value.
+
+    Returns:
+        A list of `value` if it is a name or a table, else `value` itself.
+    """
     return [value] if isinstance(value, str | Mapping) else value
 
 
 @dataclass(frozen=True)
 class Chosen(Generic[T]):
-    """A part as a configuration names it: its name, its class and its validated settings."""
+    """A part chosen in a configuration: its name, its class and its validated settings."""
 
     kind: str
     part: Callable[..., T]
     settings: Settings
 
     def build(self, *facts: Any) -> T:
-        """A fresh instance; `facts` is what its kind is told besides its settings."""
+        """A new instance of the part.
+
+        Args:
+            facts: the arguments that all parts of its kind take after the settings.
+        """
         return self.part(self.settings, *facts)
 
 
 class ChoiceOf:
-    """Annotates a field that holds a part of one kind: `Annotated[Chosen[X], ChoiceOf(...)]`."""
+    """Annotation of a field that holds a part of one kind: `Annotated[Chosen[X], ChoiceOf(...)]`."""
 
     def __init__(self, registry: Registry[Any], key: str = "kind") -> None:
+        """Choose among the parts of `registry`.
+
+        Args:
+            registry: the parts of the kind.
+            key: the key of a table that holds the part's name.
+        """
         self._registry = registry
         self._key = key
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Pydantic's hook: validate with `parse`, dump as the table that `parse` accepts."""
         return core_schema.with_info_plain_validator_function(
             self.parse,
             serialization=core_schema.plain_serializer_function_ser_schema(self._describe),
@@ -127,13 +157,21 @@ class ChoiceOf:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Nothing in particular: what a part takes beside its name is described by its own settings."""
+        """Pydantic's hook: any value, since each part's `Settings` describes the keys beside the name."""
         return {}
 
     def parse(self, value: Any, info: ValidationInfo) -> Chosen[Any]:
-        """The part that a name, or a table with a name, chooses; ValueError (pydantic adds the key) else.
+        """The part chosen by a name, or by a table with a name and settings.
 
-        In a first look, one that loads late has no settings yet, and cannot be built.
+        Args:
+            value: the field's value; a `Chosen` is returned unchanged.
+            info: pydantic's; with the context `FIRST_LOOK`, a part that loads late is returned without
+                settings and cannot be built.
+
+        Raises:
+            ValueError: the value is neither, the name is unknown, or the settings are invalid; pydantic adds
+                the key.
+            ConfigurationError: a plug-in cannot be loaded, or registers a name that is taken.
         """
         if isinstance(value, Chosen):
             return value
@@ -150,53 +188,74 @@ class ChoiceOf:
         except UnknownNameError as error:
             raise ValueError(str(error)) from error
         if not isinstance(getattr(part, "Settings", None), type):
-            raise ValueError(f"the {self._registry.kind} {name!r} is {part!r}, which has no class Parameters")
+            raise ValueError(f"the {self._registry.kind} {name!r} is {part!r}, which has no class Settings")
         rest = {key: item for key, item in table.items() if key != self._key}
         return Chosen(name, part, part.Settings.model_validate(rest, context=info.context))
 
     def _describe(self, chosen: Chosen[Any]) -> dict[str, Any]:
-        """The table that names the part, every default written out."""
+        """The table that chooses this part, with all defaults written out."""
         return {self._key: chosen.kind, **chosen.settings.model_dump(mode="json", by_alias=True)}
 
 
 def _unread(*_: Any) -> NoReturn:
-    raise AssertionError("this part was only looked at by its name")
+    raise AssertionError("only the name of this part was validated: it cannot be built")
 
 
 class Registry(Generic[T]):
-    """The parts of one kind, ours and third parties', by name.
-
-    `ours` has them, or says where they are: "module:Class". Those that load late are known by their names
-    alone in a first look.
-    """
+    """The parts of one kind by name: our own and those of third parties."""
 
     def __init__(
         self, kind: str, group: str, ours: Mapping[str, T | str], *, loads_late: bool = False
     ) -> None:
+        """Register our own parts; those of third parties are looked up when they are needed.
+
+        Args:
+            kind: what a part of this kind is called in messages, such as "clusterer".
+            group: the entry-point group of third parties' parts.
+            ours: our own parts, or where they are: "module:Class".
+            loads_late: whether the first pass over a configuration checks only the names of these parts.
+        """
         self.kind = kind
         self.group = group
         self.loads_late = loads_late
         self._ours = dict(ours)
 
     def names(self) -> list[str]:
-        """All registered names, sorted."""
+        """All registered names, sorted; ConfigurationError if a plug-in registers a name that is taken."""
         return sorted({*self._ours, *self._entries})
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
+        """All (name, part), sorted by name; every part is imported."""
         return ((name, self.find(name)) for name in self.names())
 
     def __contains__(self, name: object) -> bool:
+        """Whether a part is registered as `name`; it is not imported."""
         return name in self._ours or name in self._entries
 
     def refuse_unknown(self, name: str, where: str = "") -> None:
-        """UnknownNameError lists the choices; ConfigurationError when a plug-in has taken a name of ours."""
+        """Check that a part is registered as `name`, without importing it.
+
+        Args:
+            name: the name to look up.
+            where: the key of a configuration that holds the name, for the message.
+
+        Raises:
+            UnknownNameError: there is no such part; the message lists the choices.
+            ConfigurationError: a plug-in registers a name that is taken.
+        """
         if name not in self._entries and name not in self._ours:
             raise UnknownNameError(self.kind, name, self.names(), where)
 
     def find(self, name: str, where: str = "") -> T:
-        """What is registered as `name`; as `refuse_unknown` otherwise.
+        """The part registered as `name`, imported if it was not.
 
-        ConfigurationError too when a plug-in cannot be loaded.
+        Args:
+            name: the name to look up.
+            where: the key of a configuration that holds the name, for the message.
+
+        Raises:
+            UnknownNameError: there is no such part; the message lists the choices.
+            ConfigurationError: a plug-in cannot be loaded, or registers a name that is taken.
         """
         self.refuse_unknown(name, where)
         entries = self._entries
@@ -205,7 +264,7 @@ class Registry(Generic[T]):
             return cast(T, EntryPoint(name, part, self.group).load() if isinstance(part, str) else part)
         try:
             return cast(T, entries[name].load())
-        except Exception as error:  # whatever a module can do while it is imported
+        except Exception as error:  # importing a module can raise anything
             why = str(error) if isinstance(error, ImportError | AttributeError) else repr(error)
             raise ConfigurationError(
                 f"entry point {entries[name].value!r} of group {self.group!r}, which registers the "
@@ -214,7 +273,7 @@ class Registry(Generic[T]):
 
     @cached_property
     def _entries(self) -> dict[str, EntryPoint]:
-        """Third parties' entry points."""
+        """Third parties' entry points by name; ConfigurationError if a name is taken."""
         by_name: dict[str, EntryPoint] = {}
         for entry in installed_entry_points().get(self.group, ()):
             if entry.name in self._ours or entry.name in by_name:

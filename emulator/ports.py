@@ -1,6 +1,7 @@
-"""What the coordinator and the emulation need of the packages around them, as Protocols.
+"""Ports: what the coordinator and the emulation need from the packages around them, as Protocols.
 
-N clients; ids are arrays of client ids, shape (n,); answers follow the ids row by row.
+In array shapes, N is the number of clients, M of models and P of parameters. `ids` are client ids, an array
+of shape (n,); row i of a result belongs to `ids[i]`.
 """
 
 from __future__ import annotations
@@ -30,104 +31,188 @@ Split = Literal["train", "test"]
 
 
 class FleetColumns(Protocol):
-    """How fast each client's device is; all columns of shape (N,)."""
+    """Speeds of each client's device and link; columns of shape (N,)."""
 
     @property
-    def seconds_per_sample(self) -> Floats: ...
+    def seconds_per_sample(self) -> Floats:
+        """(N,) seconds to train on one sample."""
+        ...
+
     @property
-    def download_bytes_per_s(self) -> Floats: ...
+    def download_bytes_per_s(self) -> Floats:
+        """(N,) download bandwidth."""
+        ...
+
     @property
-    def upload_bytes_per_s(self) -> Floats: ...
+    def upload_bytes_per_s(self) -> Floats:
+        """(N,) upload bandwidth."""
+        ...
+
     @property
-    def latency_s(self) -> Floats: ...
+    def latency_s(self) -> Floats:
+        """(N,) latency of the link, paid once for each transfer."""
+        ...
 
 
 class Availability(Protocol):
-    """Who is online when: pure functions of the absolute virtual time, half-open intervals [start, end)."""
+    """When clients are online, in half-open intervals [start, end).
+
+    All methods are pure functions of the absolute virtual time.
+    """
 
     @property
     def facts(self) -> Mapping[str, int]:
-        """What a reader of a run should know of it, such as how many intervals were dropped."""
+        """Counts to be reported by name, such as how many intervals were dropped."""
         ...
 
     def online(self, ids: Ints, time_s: float) -> Bools:
-        """(n,) whether each client is online at `time_s`."""
+        """Whether each client is online.
+
+        Args:
+            ids: client ids, array of shape (n,).
+            time_s: absolute virtual time.
+
+        Returns:
+            Array of shape (n,).
+        """
         ...
 
     def next_offline_s(self, ids: Ints, time_s: float) -> Floats:
-        """(n,) the first instant strictly later than `time_s` at which the client turns offline, or inf."""
+        """When each client next goes offline.
+
+        Args:
+            ids: client ids, array of shape (n,).
+            time_s: absolute virtual time.
+
+        Returns:
+            Array of shape (n,): the first instant strictly later than `time_s` at which the client goes
+            offline, or inf.
+        """
         ...
 
     def next_online_s(self, ids: Ints, time_s: float) -> Floats:
-        """(n,) the first instant strictly later than `time_s` at which the client turns online, or inf."""
+        """When each client next comes online.
+
+        Args:
+            ids: client ids, array of shape (n,).
+            time_s: absolute virtual time.
+
+        Returns:
+            Array of shape (n,): the first instant strictly later than `time_s` at which the client comes
+            online, or inf.
+        """
         ...
 
 
 class SampleStream(Protocol):
-    """Which labelled samples each client holds at the present data step."""
+    """Which labelled samples each client holds at the current data step."""
 
     @property
-    def num_clients(self) -> int: ...
+    def num_clients(self) -> int:
+        """N."""
+        ...
+
     @property
-    def num_labels(self) -> int: ...
+    def num_labels(self) -> int:
+        """Number of distinct labels; labels are 0 to `num_labels` - 1."""
+        ...
+
     @property
-    def step(self) -> int: ...
+    def step(self) -> int:
+        """The current data step, from 0; -1 before the first `advance_to_round`."""
+        ...
 
     def advance_to_round(self, round_: int) -> Ints:
-        """Move to the data step of `round_`; ids, ascending, of the clients whose data changed on the way.
+        """Advance to the data step of a round.
 
-        The first call names every client.
+        Args:
+            round_: the round, from 0.
+
+        Returns:
+            Ascending ids of the clients whose data has changed since the last call; on the first call, all.
         """
         ...
 
     def held(self, ids: Ints, split: Split) -> SampleRanges:
-        """What each client holds now in `split`: one range of the table each."""
+        """The samples each client holds now.
+
+        Args:
+            ids: client ids, array of shape (n,).
+            split: the training or the test samples.
+
+        Returns:
+            One range of table rows per client.
+        """
         ...
 
     def arrived(self, ids: Ints, first_step: int, last_step: int) -> SampleRanges:
-        """Training samples held now that arrived in those data steps, both included: one range each.
+        """The training samples each client holds now that arrived in some data steps.
 
-        What a client owned from the start arrived at or before step 0.
+        The samples a client had from the start arrived at or before step 0.
+
+        Args:
+            ids: client ids, array of shape (n,).
+            first_step: the first data step, included.
+            last_step: the last data step, included.
+
+        Returns:
+            One range of table rows per client.
         """
         ...
 
     @property
     def concepts(self) -> Ints | None:
-        """(N,) the concept of each client's newest training samples: the truth, if the trace knows it."""
+        """(N,) the true concept of each client's newest training samples; None if not known."""
         ...
 
     @property
     def test_concepts(self) -> Ints | None:
-        """(N,) the concept of each client's test samples; where it is another, the client is in a drift."""
+        """(N,) the true concept of each client's test samples; None if not known.
+
+        Where it differs from `concepts`, the client is in a drift cell.
+        """
         ...
 
     def label_histograms(self, ids: Ints) -> Floats:
-        """(n, num_labels) each client's held training labels, as shares that sum to 1."""
+        """The label distribution of each client's training samples.
+
+        Args:
+            ids: client ids, array of shape (n,).
+
+        Returns:
+            Array of shape (n, num_labels), with rows that sum to 1.
+        """
         ...
 
 
 class SampleReader(Protocol):
-    """The samples themselves, by table row."""
+    """Features and labels by table row."""
 
     @property
-    def sample_shape(self) -> tuple[int, ...]: ...
+    def sample_shape(self) -> tuple[int, ...]:
+        """Shape of one sample's features."""
+        ...
+
     @property
-    def num_labels(self) -> int: ...
+    def num_labels(self) -> int:
+        """Number of distinct labels."""
+        ...
 
     def features(self, rows: Ints) -> Floats32:
-        """(n, *sample_shape)."""
+        """(n, *sample_shape) the features of the table rows `rows` (n,)."""
         ...
 
     def labels(self, rows: Ints) -> Ints:
-        """(n,)"""
+        """(n,) the labels of the table rows `rows` (n,), in [0, num_labels)."""
         ...
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Where one named tensor lies in the vector of parameters: [first, last), of `shape`.
+    """One named tensor of a model: entries [first, last) of the vector of parameters, of `shape`.
 
-    What is not `trainable` travels, copies and initialises with the model, but no training changes it.
+    A tensor that is not `trainable` is transferred, copied and initialised with the model, but training does
+    not change it.
     """
 
     first: int
@@ -137,7 +222,7 @@ class Segment:
 
 
 class Executor(Protocol):
-    """Trains and scores; only the coordinator and its view know it."""
+    """Trains, scores and evaluates models; only the coordinator and its view know it."""
 
     @property
     def layout(self) -> Mapping[str, Segment]:
@@ -146,47 +231,83 @@ class Executor(Protocol):
 
     @property
     def state(self) -> Mapping[str, StateSpec]:
-        """What the solver remembers of each (client, model) pair from task to task."""
+        """The solver's state of each (client, model) pair between tasks, by name."""
         ...
 
     @property
-    def num_parameters(self) -> int: ...
+    def num_parameters(self) -> int:
+        """P."""
+        ...
 
     def initial(self, number: int) -> Floats32:
-        """(P,) the number-th initialisation of this seed; 0 is the one all methods share."""
+        """An initial model of this seed.
+
+        Args:
+            number: which one, from 0; all methods share number 0.
+
+        Returns:
+            Array of shape (P,).
+        """
         ...
 
     def train(
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
     ) -> Updates:
-        """Train every task from its row, `start` (n,), of `models` (M, P).
+        """Train all tasks of a wave.
 
-        `weights` (k, n), where they are known, is the weights that `Updates.weighted_sum` will be called
-        with.
+        Args:
+            tasks: n tasks.
+            models: array of shape (M, P).
+            start: array of shape (n,), the row of `models` that each task starts from.
+            weights: array of shape (k, n), the weights that `Updates.weighted_sum` will be called with, if
+                they are known beforehand.
+
+        Returns:
+            The updates, one row per task in the same order.
         """
         ...
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
-        """Score each of n requests for `samples` with every one of `models` (m, P)."""
+        """Score every model on the samples of every request.
+
+        Args:
+            models: array of shape (m, P).
+            samples: the samples of n requests.
+            metrics: which scores to compute; the others are None.
+        """
         ...
 
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
-        """Score each client's test `samples` with what `plan` says of `models` (M, P)."""
+        """Evaluate n clients on their test samples with the models that serve them.
+
+        Args:
+            models: array of shape (M, P).
+            plan: which rows of `models` serve each of the clients, and how they are combined.
+            samples: the test samples of the same clients, in the same order.
+        """
         ...
 
 
 Meter = Callable[[str], AbstractContextManager[None]]
-"""Counts the wall time of what is done within, by a name; its owner has the clock."""
+"""Called with a name, gives a context manager that adds the wall time spent within it to that name."""
 
 
 def unmeasured(what: str) -> AbstractContextManager[None]:
-    """The meter that counts nothing."""
+    """A meter that measures nothing.
+
+    Args:
+        what: the name, which is ignored.
+    """
     return nullcontext()
 
 
 @dataclass(frozen=True)
 class Reaction:
-    """What the coordinator answers: what happens next, which visits go out, and what is to be remembered."""
+    """What the coordinator returns to the main loop.
+
+    `events` are to be scheduled, each at an absolute virtual time; `visits` have been sent out; `record`, if
+    there is one, is to be logged.
+    """
 
     events: Sequence[tuple[float, Event]] = ()
     visits: VisitEnds = NO_ENDS
@@ -194,26 +315,50 @@ class Reaction:
 
 
 class Coordinator(Protocol):
-    """A state machine over events and the ends of visits; it holds no clock, and does no I/O.
+    """A state machine over events and the ends of visits; it has no clock and does no I/O.
 
-    Between any two calls its `state` can be taken, and a fresh one goes on from it after `restore`.
+    Its `state` can be taken between any two calls, and a new coordinator resumes from it with `restore`.
     """
 
     @property
-    def finished(self) -> bool: ...
+    def finished(self) -> bool:
+        """Whether the run is over."""
+        ...
 
-    def state(self) -> Tree: ...
+    def state(self) -> Tree:
+        """Everything its further behaviour depends on, except configuration and world."""
+        ...
 
-    def restore(self, state: Tree) -> None: ...
+    def restore(self, state: Tree) -> None:
+        """Resume from a state.
 
-    def start(self) -> Reaction: ...
+        Args:
+            state: what `state` returned in a run of the same configuration in the same world.
+        """
+        ...
 
-    def handle(self, event: Event, now_s: float) -> Reaction: ...
+    def start(self) -> Reaction:
+        """Begin the run, at virtual time 0."""
+        ...
+
+    def handle(self, event: Event, now_s: float) -> Reaction:
+        """Process one event.
+
+        Args:
+            event: the event.
+            now_s: the current virtual time.
+        """
+        ...
 
     def visits_ended(self, ends: VisitEnds) -> tuple[int, Reaction]:
-        """Visits end, in their order, with no event in between: how many of them it took, and its answer.
+        """Process the ends of visits, in order, up to the first after which something new can happen.
 
-        It takes one at least, and stops at the first after which something new can happen: the rest comes
-        again, with what its answer sent out in between.
+        The rest is passed again later, together with visits that the reaction has sent out.
+
+        Args:
+            ends: at least one, in order, with no event in between.
+
+        Returns:
+            How many of `ends` were processed, at least one, and the reaction.
         """
         ...

@@ -1,4 +1,4 @@
-"""What can be stored in the middle of a run, and put back."""
+"""Base of objects whose state is stored in a checkpoint and restored from it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from emulator.storage.state_tree import Tree
 
 
 class Stateful:
-    """Base of what remembers something from one moment of a run to the next.
+    """Base of objects that keep state between the steps of a run.
 
-    `state_fields` names the attributes that are its state, all of which `__init__` makes; they hold trees
-    (see `emulator.storage.state_tree`), or `state` and `restore` are overridden. All other attributes stay as
-    `__init__` made them: a run in which one changes is not stored, but FAILED.
+    `state_fields` names the attributes that make up the state. `__init__` creates all of them, and they hold
+    trees (see `emulator.storage.state_tree`) unless `state` and `restore` are overridden. No other attribute
+    may change after `__init__`: a run in which one does is not stored, but FAILED.
     """
 
     state_fields: tuple[str, ...] = ()
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Its attributes that are no state, but for what is cached."""
+        """Attributes by name that are not part of the state, without cached properties."""
         return {
             name: value
             for name, value in vars(self).items()
@@ -31,15 +31,28 @@ class Stateful:
         }
 
     def state(self) -> dict[str, Tree]:
-        """All that what it does from now on depends on; RunError if it lacks one of its `state_fields`."""
+        """Everything that the object's further behaviour depends on.
+
+        Returns:
+            The values of `state_fields` by name; they are not copied.
+
+        Raises:
+            RunError: the object lacks one of its `state_fields`.
+        """
         for name in self.state_fields:
             if not hasattr(self, name):
                 raise RunError(f"{type(self).__name__} has no attribute {name!r}, one of its state_fields")
         return {name: getattr(self, name) for name in self.state_fields}
 
     def restore(self, state: Mapping[str, Tree]) -> None:
-        """Resume from `state`, which another of the same kind and settings has had; ValueError if it has
-        other fields."""
+        """Resume from the state of an object of the same class and settings.
+
+        Args:
+            state: what `state` returned.
+
+        Raises:
+            ValueError: it does not have exactly the `state_fields`.
+        """
         if sorted(state) != sorted(self.state_fields):
             raise ValueError(
                 f"state of {type(self).__name__}: {sorted(state)}, not {sorted(self.state_fields)}"
