@@ -111,6 +111,12 @@ def refuse_wrong_record(
     for name, value in line.items():
         if name not in arrays and not kinds[name].fits(value):
             raise ValueError(f"{name} must be of kind {kinds[name].name}, and finite")
+    _refuse_out_of_range(line)
+    _refuse_other_size(line, header, arrays)
+
+
+def _refuse_out_of_range(line: Mapping[str, Any]) -> None:
+    """ValueError unless the numbers of a record are in their ranges and its times in order."""
     for name in ("round", "step"):
         if line[name] < 0:
             raise ValueError(f"{name} = {line[name]} must be at least 0")
@@ -119,6 +125,10 @@ def refuse_wrong_record(
     for name in ("accuracy", "accuracy_omitting_drift"):
         if line[name] is not None and not 0 <= line[name] <= 1 + ROUNDING:
             raise ValueError(f"{name} = {line[name]} must be from 0 to 1")
+
+
+def _refuse_other_size(line: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """ValueError unless a record has a step of the header's concepts, and an entry for each client."""
     steps = len(header["concepts"]) - 1 if "concepts" in header else None
     if steps is not None and line["step"] >= steps:
         raise ValueError(f"step = {line['step']}: there are {steps} data steps")

@@ -266,19 +266,13 @@ def _line(content: dict[str, Any]) -> bytes:
 def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
     """The header and the records of a log; DataFileError names the line that is not one."""
     lines = _lines(path)
-    header = next(lines, None)
-    if header is None or header[1].pop("kind", None) != "run":
+    _, header = next(lines, (1, {}))
+    if header.pop("kind", None) != "run":
         raise DataFileError(path, "a run log starts with a line of kind 'run'")
-    about = header[1]
     try:
-        refuse_wrong_header(about)
-        most = about.get("num_clients") or MOST_CLIENTS
-        if about.get("scored_clients") is not None:
-            about["scored_clients"] = unpacked(about["scored_clients"], np.int64, most_entries=most)
-        left = most  # no client is byzantine in two ways
-        for kind, ids in about.get("byzantine", {}).items():
-            about["byzantine"][kind] = unpacked(ids, np.int64, most_entries=left)
-            left -= len(about["byzantine"][kind])
+        refuse_wrong_header(header)
+        most = header.get("num_clients") or MOST_CLIENTS
+        _unpack_header(header, most)
     except ValueError as error:
         raise DataFileError(path, f"damaged: not the header of a run ({error})", row=1) from error
     known = {*PER_CLIENT, *KINDS}
@@ -288,33 +282,64 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
     for number, line in lines:
         if line.pop("kind", None) != "round" or not NEEDED <= set(line) <= known:
             raise DataFileError(path, "not a round record of this version", row=number)
-        for name, kind in PER_CLIENT.items():
-            if line.get(name) is not None:
-                try:
-                    line[name] = unpacked(line[name], kind, members if name == "members" else None, most)
-                except ValueError as error:
-                    problem = f"damaged: {name} is no array ({error})"
-                    raise DataFileError(path, problem, row=number) from error
-                num_bytes += line[name].nbytes
+        try:
+            num_bytes += _unpack_record(line, members, most)
+        except ValueError as error:
+            raise DataFileError(path, f"damaged: {error}", row=number) from error
         if num_bytes > MOST_UNPACKED_BYTES:
-            problem = f"its arrays come to more than {MOST_UNPACKED_BYTES:,} bytes by here"
+            problem = f"the arrays up to this row have more than {MOST_UNPACKED_BYTES:,} bytes"
             raise DataFileError(path, problem, row=number)
         try:
-            refuse_wrong_record(line, KINDS, about, {name: line.get(name) for name in PER_CLIENT})
-            found = line["members"]
-            if found is not None and members is not None and len(found) != len(members):
-                raise ValueError(f"members has {len(found)} entries, and had {len(members)}")
+            refuse_wrong_record(line, KINDS, header, {name: line.get(name) for name in PER_CLIENT})
+            _refuse_other_length(line["members"], members)
         except ValueError as error:
             raise DataFileError(path, f"damaged: {error}", row=number) from error
         if line["members"] is not None:
             members = line["members"]
-        if line.get("trigger") is not None:
-            line["trigger"] = Trigger(**line["trigger"])
-        if line.get("silhouettes") is not None:
-            line["silhouettes"] = {int(k): value for k, value in line["silhouettes"].items()}
-        line |= {name: line.pop(in_a_line) for name, in_a_line in IN_A_LINE.items()}
-        records.append(RoundRecord(**line))
-    return about, records
+        records.append(_record(line))
+    return header, records
+
+
+def _unpack_header(header: dict[str, Any], most: int) -> None:
+    """Unpack the arrays of a header in place; ValueError if they are not ids of at most `most` clients."""
+    if header.get("scored_clients") is not None:
+        header["scored_clients"] = unpacked(header["scored_clients"], np.int64, most_entries=most)
+    left = most  # no client is byzantine in two ways
+    for kind, ids in header.get("byzantine", {}).items():
+        header["byzantine"][kind] = unpacked(ids, np.int64, most_entries=left)
+        left -= len(header["byzantine"][kind])
+
+
+def _unpack_record(line: dict[str, Any], members: Ints | None, most: int) -> int:
+    """Unpack the arrays of a record in place and return their bytes.
+
+    `members` are the last ones read. ValueError unless each is an array of at most `most` entries.
+    """
+    num_bytes = 0
+    for name, kind in PER_CLIENT.items():
+        if line.get(name) is not None:
+            try:
+                line[name] = unpacked(line[name], kind, members if name == "members" else None, most)
+            except ValueError as error:
+                raise ValueError(f"{name} is not an array ({error})") from error
+            num_bytes += line[name].nbytes
+    return num_bytes
+
+
+def _refuse_other_length(members: Ints | None, last: Ints | None) -> None:
+    """ValueError if the members of a record are not as many as the `last` ones."""
+    if members is not None and last is not None and len(members) != len(last):
+        raise ValueError(f"members has {len(members)} entries, and had {len(last)} before")
+
+
+def _record(line: dict[str, Any]) -> RoundRecord:
+    """The record of a line that was checked, its arrays unpacked."""
+    if line.get("trigger") is not None:
+        line["trigger"] = Trigger(**line["trigger"])
+    if line.get("silhouettes") is not None:
+        line["silhouettes"] = {int(k): value for k, value in line["silhouettes"].items()}
+    line |= {name: line.pop(in_a_line) for name, in_a_line in IN_A_LINE.items()}
+    return RoundRecord(**line)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -140,6 +140,11 @@ def _read(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Tree:
         return value
     if isinstance(value, list):
         return [_read(item, arrays) for item in value]
+    return _read_object(value, arrays)
+
+
+def _read_object(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Tree:
+    """Inverse of what `_written` makes a JSON object of; ValueError if `value` is anything else."""
     match value:
         case {"float": str(name)} if name in NOT_FINITE:
             return NOT_FINITE[name]
@@ -148,16 +153,20 @@ def _read(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Tree:
         case {"dict": list(pairs)}:
             return {_key(key): _read(item, arrays) for key, item in pairs}
         case {"array": str(name)}:
-            array = arrays.pop(name).copy()  # of its own, and writeable
-            axes = value.get("axes")
-            if axes is None:
-                return array
-            if sorted(axes) != list(range(array.ndim)):
-                raise ValueError(f"axes {axes} of an array of {array.ndim}")
-            return array.transpose(np.argsort(axes))
+            return _read_array(arrays.pop(name), value.get("axes"))
         case {"scalar": str(name)}:
             return arrays.pop(name)[()]
     raise ValueError(f"{str(value)[:40]} says nothing of a state")
+
+
+def _read_array(stored: npt.NDArray[Any], axes: Any) -> npt.NDArray[Any]:
+    """A writeable copy of `stored`; `axes` is how `_put_away` has transposed it, None if it has not."""
+    array = stored.copy()
+    if axes is None:
+        return array
+    if sorted(axes) != list(range(array.ndim)):
+        raise ValueError(f"axes {axes} of an array of {array.ndim}")
+    return array.transpose(np.argsort(axes))
 
 
 def _key(key: Any) -> str | int:

@@ -213,6 +213,21 @@ def _read_parquet(path: Path) -> pa.Table:
     metadata, schema = file.metadata, file.schema_arrow
     rows, names = metadata.num_rows, schema.names
     _refuse_too_large(path, rows, metadata.num_columns)
+    texts = _text_columns(path, metadata)
+    if len(set(names)) < len(names):
+        raise DataFileError(path, f"a column name stands twice: {', '.join(names)}")
+    columns: dict[str, pa.ChunkedArray[Any]] = {}
+    num_bytes = 0
+    # Texts stay dictionaries until it is clear how much they come to when they are written out.
+    reader = pq.ParquetFile(path, metadata=metadata, read_dictionary=texts)
+    for field in schema:
+        columns[field.name], num_bytes = _read_column(path, reader, field, rows, num_bytes)
+    table = pa.Table.from_arrays(list(columns.values()), names=list(columns))
+    return table.replace_schema_metadata(cast(Any, schema.metadata))
+
+
+def _text_columns(path: Path, metadata: pq.FileMetaData) -> list[str]:
+    """The columns that hold texts; DataFileError if a column is nested or its values are too long."""
     texts = []
     for index in range(metadata.num_columns):
         column = metadata.schema.column(index)
@@ -222,31 +237,33 @@ def _read_parquet(path: Path) -> pa.Table:
             raise DataFileError(path, f"column {column.path!r} has {column.length} bytes in each cell")
         if column.physical_type == "BYTE_ARRAY":
             texts.append(column.path)
-    if len(set(names)) < len(names):
-        raise DataFileError(path, f"a column name stands twice: {', '.join(names)}")
-    columns: dict[str, pa.ChunkedArray[Any]] = {}
-    num_bytes = 0
-    # Texts stay dictionaries until it is clear how much they come to when they are written out.
-    reader = pq.ParquetFile(path, metadata=metadata, read_dictionary=texts)
-    for field in schema:
-        kind = field.type.value_type if isinstance(field.type, pa.DictionaryType) else field.type
-        pieces = []
-        for batch in reader.iter_batches(batch_size=_ROWS, columns=[field.name], use_threads=False):
-            [piece] = batch.columns
-            piece.validate(full=True)  # texts that are no UTF-8, and what else nobody looks at before use
-            num_bytes += _plain_bytes(piece)
-            if num_bytes > MOST_BYTES:
-                raise DataFileError(path, f"its columns come to more than {MOST_BYTES:,} bytes")
-            pieces.append(piece.cast(kind))
-            if sum(map(len, pieces)) > rows:
-                break
-        columns[field.name] = pa.chunked_array(pieces, kind)
-        if len(columns[field.name]) != rows:
-            raise DataFileError(
-                path, f"damaged: it has {rows} rows, and column {field.name!r} has not as many"
-            )
-    table = pa.Table.from_arrays(list(columns.values()), names=list(columns))
-    return table.replace_schema_metadata(cast(Any, schema.metadata))
+    return texts
+
+
+def _read_column(
+    path: Path, reader: pq.ParquetFile, field: pa.Field[Any], rows: int, num_bytes: int
+) -> tuple[pa.ChunkedArray[Any], int]:
+    """A column, and the bytes of all columns up to it; `num_bytes` are those of the columns before it.
+
+    DataFileError if that is more than `MOST_BYTES`, or if the column does not have `rows` rows.
+    """
+    kind = field.type.value_type if isinstance(field.type, pa.DictionaryType) else field.type
+    pieces = []
+    for batch in reader.iter_batches(batch_size=_ROWS, columns=[field.name], use_threads=False):
+        [piece] = batch.columns
+        piece.validate(full=True)  # such as texts that are not UTF-8: Arrow would find them only later
+        num_bytes += _plain_bytes(piece)
+        if num_bytes > MOST_BYTES:
+            raise DataFileError(path, f"its columns come to more than {MOST_BYTES:,} bytes")
+        pieces.append(piece.cast(kind))
+        if sum(map(len, pieces)) > rows:
+            break
+    column = pa.chunked_array(pieces, kind)
+    if len(column) != rows:
+        raise DataFileError(
+            path, f"damaged: it has {rows} rows, and column {field.name!r} a different number"
+        )
+    return column, num_bytes
 
 
 def _plain_bytes(piece: pa.Array[Any]) -> int:

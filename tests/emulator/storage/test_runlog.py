@@ -217,7 +217,7 @@ def test_a_log_from_before_the_newest_fields_can_be_read(tmp_path: Path) -> None
 )
 def test_an_array_that_is_none_is_named(tmp_path: Path, members: bytes) -> None:
     (tmp_path / "log.jsonl").write_bytes(LINES.replace(b'"members":[0,2,0]', b'"members":' + members))
-    with pytest.raises(DataFileError, match="row 2: damaged: members is no array"):
+    with pytest.raises(DataFileError, match="row 2: damaged: members is not an array"):
         read_log(tmp_path / "log.jsonl")
 
 
@@ -261,7 +261,7 @@ def test_a_header_that_cannot_be_is_refused(tmp_path: Path, header: dict[str, ob
         (b'"train_loss":0.1', b'"train_loss":"0.1"', "train_loss must be of kind float"),
         (b'"step":1', b'"step":2', "step = 2: there are 2 data steps"),
         (b'"members":[0,2,0]', b'"members":[0,2]', "members has 2 entries, of 3 clients"),
-        (b'"members":[0,2,0]', b'"members":[0,2,0,1]', "members is no array .it has more than 3 entries"),
+        (b'"members":[0,2,0]', b'"members":[0,2,0,1]', "members is not an array .it has more than 3 entries"),
     ],
 )
 def test_a_record_that_cannot_be_is_refused(tmp_path: Path, old: bytes, new: bytes, problem: str) -> None:
@@ -277,7 +277,7 @@ def test_a_record_that_cannot_be_is_refused(tmp_path: Path, old: bytes, new: byt
 
 def test_members_stay_as_many_as_they_were(tmp_path: Path) -> None:
     fewer = replace(RECORD, round=4, members=np.array([0, 2]), serving=None)
-    with pytest.raises(DataFileError, match="row 3: damaged: members has 2 entries, and had 3"):
+    with pytest.raises(DataFileError, match="row 3: damaged: members has 2 entries, and had 3 before"):
         read_log(written_to(tmp_path / "log.jsonl", RECORD, fewer))
 
 
