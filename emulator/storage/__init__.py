@@ -1,1 +1,1 @@
-"""State and checkpoints, log lines and the run log, tables: files are read within bounds, written whole."""
+"""Files: state and checkpoints, the run log, tables; read within stated bounds, written atomically."""

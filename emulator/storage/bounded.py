@@ -1,8 +1,8 @@
-"""Files from outside, read within stated bounds; and TOML and JSON out of them, without what only harms.
+"""Reading untrusted files within stated bounds, and parsing TOML and JSON safely.
 
-Whoever hands a file over may mean ill: it may be no file but a pipe that never ends, larger than memory, or
-nested until the interpreter gives up. All that is found here is a ValueError (or the OSError of the system),
-which the reader of the format turns into its one line.
+Input files are untrusted: one may be a pipe that never ends, be larger than memory, or be nested too deeply
+for the interpreter. Every problem found here is a ValueError (or the system's OSError), from which the reader
+of the format makes its one-line error.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any
 
 MOST_TOML_BYTES = 2**20
-"""Of a configuration or a profile. The longest of ours has 12 thousand, and TOML is parsed in Python."""
+"""Largest configuration or profile. Our longest has 12 thousand bytes, and TOML is parsed in Python."""
 
 MOST_JSON_BYTES = 2**26
-"""Of a manifest, a timing or a summary: two kilobytes for each of the most runs that an experiment has."""
+"""Largest manifest, timing or summary: two kilobytes for each run of the largest possible experiment."""
 
 MOST_DEPTH = 32
-"""Tables or lists inside one another; a configuration of ours has five."""
+"""Most levels of nested tables or lists; our configurations have five."""
 
 MOST_KEY_PARTS = 16
-"""Names in one dotted key of TOML, whose parser takes the square of their number."""
+"""Most parts of a dotted key in TOML, whose parser takes time quadratic in their number."""
 
-# What in TOML may hold a dot, a bracket or a line's end that means nothing.
+# Strings and comments of TOML, in which a dot, a bracket or a line end has no meaning.
 _TOML_TEXTS = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*+"*|'
     r"'''(?:[^']|'(?!''))*+'*|"
@@ -39,37 +39,37 @@ _BETWEEN_KEYS = re.compile(r"[\n=,\[\]{}]")
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a regular file; False too for a path that cannot be one."""
+    """Whether `path` is a regular file; False also for a path that cannot exist."""
     try:
         return path.is_file()
-    except (OSError, ValueError):  # too long, behind a folder that may not be entered, or with a null byte
+    except (OSError, ValueError):  # too long, in a folder without access, or with a null byte
         return False
 
 
 def has_controls(text: str) -> bool:
-    """Whether `text` has characters that a terminal obeys instead of showing; tab and newline are none."""
+    """Whether `text` has control characters that a terminal acts on; tab and newline do not count."""
     return _CONTROLS.search(text) is not None
 
 
 def read_bytes(path: Path, most_bytes: int) -> bytes:
-    """The content of a regular file of at most `most_bytes`; ValueError for any other."""
+    """The content of a regular file; ValueError if it is not one, or larger than `most_bytes`."""
     if not is_file(path):
-        raise ValueError("it is no regular file")
+        raise ValueError("it is not a regular file")
     with path.open("rb") as file:
-        content = file.read(most_bytes + 1)  # whatever the system says of its size
+        content = file.read(most_bytes + 1)  # not by the size that the system reports
     if len(content) > most_bytes:
         raise ValueError(f"it has more than the {most_bytes:,} bytes that are read of such a file")
     return content
 
 
 def read_text(path: Path, most_bytes: int) -> str:
-    """As `read_bytes`, as UTF-8."""
+    """Like `read_bytes`, decoded as UTF-8; a UnicodeDecodeError is a ValueError too."""
     return read_bytes(path, most_bytes).decode("utf-8")
 
 
 def read_toml(path: Path, most_bytes: int = MOST_TOML_BYTES) -> dict[str, Any]:
     """The document in a TOML file of at most `most_bytes`."""
-    # NOTE: line ends as Python's text files have them, since TOML itself refuses a lone carriage return.
+    # NOTE: line ends are normalised as for Python's text files: TOML itself refuses a lone carriage return.
     return toml_document(read_text(path, most_bytes).replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -79,8 +79,11 @@ def read_json(path: Path) -> Any:
 
 
 def toml_document(text: str) -> dict[str, Any]:
-    """What `text` says in TOML; ValueError for what is no TOML, nested deeper than `MOST_DEPTH` or a whole
-    number of more than 64 bits, which TOML does not have."""
+    """Parse TOML.
+
+    ValueError if `text` is not TOML, is nested deeper than `MOST_DEPTH`, has a key of more than
+    `MOST_KEY_PARTS` parts, or has an integer of more than 64 bits, which TOML does not allow.
+    """
     bare = _TOML_TEXTS.sub(lambda match: "" if match[0][0] == "#" else "_", text)
     if max(key.count(".") for key in _BETWEEN_KEYS.split(bare)) >= MOST_KEY_PARTS:
         raise ValueError(f"a key has more than {MOST_KEY_PARTS} parts")
@@ -93,7 +96,11 @@ def toml_document(text: str) -> dict[str, Any]:
 
 
 def json_document(text: str) -> Any:
-    """What `text` says in JSON; ValueError for what is no JSON (NaN and Infinity are none), and as above."""
+    """Parse JSON.
+
+    ValueError if `text` is not JSON (NaN and Infinity are not), is nested deeper than `MOST_DEPTH`, or has an
+    integer of more than 64 bits.
+    """
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
@@ -108,11 +115,11 @@ def _refuse_wide(lowest: int, highest: int) -> None:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _refuse_extremes(document: Any) -> None:
-    """ValueError for depth, for whole numbers beyond 64 bits and for text that cannot be written as UTF-8."""
+    """ValueError for too many levels, integers of more than 64 bits and text not encodable as UTF-8."""
     level = [document]
     for _ in range(MOST_DEPTH):
         inner: list[Any] = []
@@ -121,7 +128,7 @@ def _refuse_extremes(document: Any) -> None:
                 inner += value
                 inner += value.values()
             elif type(value) is list:
-                if set(map(type, value)) == {int}:  # NOTE: ids, of which a log has millions
+                if set(map(type, value)) == {int}:  # NOTE: at once, since a log has millions of ids
                     _refuse_wide(min(value), max(value))
                 else:
                     inner += value

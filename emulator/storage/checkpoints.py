@@ -1,8 +1,8 @@
-"""Checkpoints of a run: files in one folder, the last two of which are kept.
+"""Checkpoints of a run: files in one folder, of which the last two are kept.
 
 A file is named after the round it was made in and the sha256 of its content,
-`round-000120-<sha256>.safetensors`. It is written under another name, brought to the disk and renamed, so
-that a checkpoint is there as a whole or not at all; one that was damaged later is found out.
+`round-000120-<sha256>.safetensors`. It is written atomically (temporary file, fsync, rename), so that it is
+either complete or absent; damage done later is detected by the sha256.
 """
 
 from __future__ import annotations
@@ -23,55 +23,57 @@ from emulator.storage.state_tree import Tree, from_bytes, to_bytes
 KEPT = 2
 NAME = re.compile(r"round-(\d{6,18})-([0-9a-f]{64})\.safetensors")
 MOST_BYTES = 2**36
-"""Of one checkpoint that is read: no run that fits into a machine comes near."""
+"""Largest checkpoint that is read; far larger than that of any run that fits into a machine."""
 
 ASIDE = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d{1,9})-[0-9a-f]{16}")
-"""The names under which `write_durably` writes a file until it is whole, in the process of that number."""
+"""Names of the temporary files of `write_durably`: the file's name and the id of the writing process."""
 
 
 @dataclass(frozen=True)
 class CheckpointFolder:
     """The checkpoints in the folder `path`, which need not exist.
 
-    ForeignFileError for what is named as one and is no regular file.
+    Its methods raise ForeignFileError if an entry has the name of a checkpoint and is not a regular file.
     """
 
     path: Path
 
     def files(self) -> list[Path]:
-        """All there are, damaged or not, the newest first; OSError where that cannot be seen."""
+        """All checkpoints, intact or damaged, newest first; OSError if the folder cannot be read."""
         files = [path_below(self.path, name) for name in self._names() if NAME.fullmatch(name)]
-        # Of one round the one that was written last: a stop follows an interval.
+        # By time within a round: a stop can write a second one in the same round.
         return sorted(files, key=lambda file: (round_of(file), file.stat().st_mtime_ns), reverse=True)
 
     def write(self, round_: int, tree: Tree) -> None:
-        """Store `tree`, then delete all but the last two. OSError, which names a file, leaves those that were
-        there."""
+        """Store `tree`, then delete all checkpoints but the last two.
+
+        OSError names a file; the earlier checkpoints are kept then.
+        """
         content = to_bytes(tree)
         file = self.path / f"round-{round_:06d}-{hashlib.sha256(content).hexdigest()}.safetensors"
         earlier = [stored for stored in self.files() if stored != file]
         if not self.path.is_dir():
-            self.path.mkdir()  # alone: a run whose folder has vanished must not go on into a new one
+            self.path.mkdir()  # without parents: a run whose folder has vanished must not go into a new one
             sync_folder(self.path.parent)
-        for torn in self.torn():  # before there is another: the disk may be small
+        for torn in self.torn():  # before writing: there may be little disk space
             torn.unlink(missing_ok=True)
         write_durably(file, content)
         for old in earlier[KEPT - 1 :]:
             old.unlink(missing_ok=True)
 
     def delete(self) -> None:
-        """Delete them all, and the folder if nothing else is in it."""
+        """Delete all checkpoints, and the folder if nothing else is in it."""
         for file in [*self.files(), *self.torn()]:
             file.unlink(missing_ok=True)
         if self.path.is_dir() and not any(self.path.iterdir()):
             self.path.rmdir()
 
     def torn(self) -> list[Path]:
-        """What processes that were killed while they wrote have left."""
+        """Temporary files left by processes that were killed while writing."""
         return [path_below(self.path, name) for name in self._names() if name.startswith(".round-")]
 
     def _names(self) -> list[str]:
-        # Not `glob`: it takes a folder that may not be read for an empty one.
+        # Not `glob`: it treats a folder without read permission as empty.
         try:
             return [file.name for file in self.path.iterdir()]
         except (FileNotFoundError, NotADirectoryError):
@@ -79,14 +81,17 @@ class CheckpointFolder:
 
 
 def read_checkpoint(file: Path) -> Tree:
-    """What is stored in `file`; DataFileError if that is not what was written. OSError: it is unreadable.
-    ForeignFileError: it is no regular file."""
+    """The tree stored in `file`.
+
+    DataFileError if its content is not what was written, OSError if it cannot be read, ForeignFileError if it
+    is not a regular file.
+    """
     match = NAME.fullmatch(file.name)
     if match is None:
-        raise DataFileError(file, "not named as a checkpoint is, round-NUMBER-SHA256.safetensors")
+        raise DataFileError(file, "not named like a checkpoint, round-NUMBER-SHA256.safetensors")
     with naming_file(file), open_file(file) as stored:
         if os.fstat(stored.fileno()).st_size > MOST_BYTES:
-            raise DataFileError(file, f"more than {MOST_BYTES} bytes, which no checkpoint has")
+            raise DataFileError(file, f"more than {MOST_BYTES} bytes; a checkpoint has fewer")
         content = stored.read()
     if hashlib.sha256(content).hexdigest() != match[2]:
         raise DataFileError(file, f"damaged: its {len(content)} bytes are not those that were written")
@@ -97,11 +102,12 @@ def read_checkpoint(file: Path) -> Tree:
 
 
 def write_durably(path: Path, content: bytes | str) -> None:
-    """The whole of `content` stands at `path`, also after a power failure, or what was there before.
+    """Write a file atomically (temporary file, fsync, rename).
 
-    A link at `path` is replaced, not followed. OSError names a file.
+    Even after a power failure `path` has either all of `content` or what it had before. A link at `path` is
+    replaced, not followed. OSError names a file.
     """
-    # Nobody can know the name beforehand, and put a link there that leads elsewhere.
+    # The name is unpredictable, so that nobody can put a link to another file there beforehand.
     aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}")
     with naming_file(path):
         file = create_file(aside)
@@ -117,7 +123,7 @@ def write_durably(path: Path, content: bytes | str) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """`folder` is there, and those above it, also after a power failure."""
+    """Create `folder` and its parents, if they are missing, so that they survive a power failure."""
     missing = [ancestor for ancestor in (folder, *folder.parents) if not ancestor.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for created in missing:
@@ -125,7 +131,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in `folder` to the disk: a file that was renamed is found after a power failure."""
+    """Fsync `folder`, so that files renamed or created in it survive a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with naming_file(folder):
@@ -136,18 +142,18 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def naming_file(path: Path) -> Iterator[None]:
-    """Within it, an OSError that names no file names `path`: a full disk does not say which."""
+    """Context in which an OSError without a file name gets `path`, such as that of a full disk."""
     try:
         yield
     except OSError as error:
-        # One without a number has a text of its own, which a file's name would hide.
+        # An error without a number has its own text, which a file name would hide.
         if error.filename is None and error.errno is not None:
             error.filename = str(path)
         raise
 
 
 def round_of(file: Path) -> int:
-    """The round that a checkpoint was made in, as its name says."""
+    """The round a checkpoint was made in, according to its name."""
     match = NAME.fullmatch(file.name)
     assert match is not None
     return int(match[1])

@@ -1,6 +1,6 @@
-"""What a line of a run's log must be, so that whoever reads it back need not ask again.
+"""Validation of the lines of a run's log: afterwards no reader has to check them again.
 
-A log may come from somebody else. ValueError says what is wrong with a line; the reader adds file and row.
+A log is untrusted input. Problems are ValueErrors, to which the reader of the log adds file and row.
 """
 
 from __future__ import annotations
@@ -11,43 +11,42 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_LINE_BYTES = 2**25
-"""Of one line: what is said of six million clients, each with an accuracy of its own."""
+"""Longest line: enough for six million clients, each with its own accuracy."""
 
 MOST_LOG_BYTES = 2**32
-"""Of a log."""
+"""Largest log file."""
 
 MOST_UNPACKED_BYTES = 2**33
-"""Of all arrays of a log together, once they are unpacked: a few bytes for each of a million clients in each
-of a thousand rounds."""
+"""Most bytes of a log's arrays, unpacked: a few for each of a million clients in a thousand rounds."""
 
 MOST_CLIENTS = 2**26
-"""Clients of a run that can be read back: sixty times those of the largest that we have run."""
+"""Most clients of a run that can be read back: sixty times as many as in our largest run."""
 
 MOST_CONCEPTS = 2**16
-"""Cells of the table of concepts in a header, which writes no more than ten thousand."""
+"""Most cells of the table of concepts in a header; we write ten thousand at most."""
 
 MOST_DIGITS = 9
-"""Of a number that is a key."""
-
+"""Most digits of a number that is a key of an object."""
 
 ROUNDING = 1e-9
-"""By which a mean of ones may exceed one."""
+"""How far a mean of ones may exceed one."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Which values JSON may give a field; `name` is the field's type, for errors to name."""
+    """Which JSON values a field accepts; `name` is the field's type, as errors name it."""
 
     name: str
     fits: Callable[[object], bool]
 
 
 def or_none(kind: Kind) -> Kind:
+    """Values of this kind, and null."""
     return Kind(f"{kind.name} | None", lambda value: value is None or kind.fits(value))
 
 
 def object_of(name: str, kinds: Mapping[str, Kind]) -> Kind:
-    """Objects that have these keys and no others."""
+    """Objects with exactly these keys, each with a value of its kind."""
     return Kind(
         name,
         lambda value: (
@@ -59,7 +58,7 @@ def object_of(name: str, kinds: Mapping[str, Kind]) -> Kind:
 
 
 def by_number(kind: Kind) -> Kind:
-    """Objects whose keys are whole numbers, with values of this `kind`."""
+    """Objects whose keys are positive whole numbers, with values of this `kind`."""
     return Kind(
         f"dict[int, {kind.name}]",
         lambda value: (
@@ -71,7 +70,7 @@ def by_number(kind: Kind) -> Kind:
 
 
 def _is_number(value: object) -> bool:
-    """Whether it is finite; whole numbers count only as far as a float has them all."""
+    """Whether `value` is a finite number; an int must be in the range in which floats hold all integers."""
     if type(value) is int:
         return -(2**53) <= value <= 2**53
     return type(value) is float and math.isfinite(value)
@@ -84,7 +83,7 @@ WHOLES = Kind("list[int]", lambda value: isinstance(value, list) and set(map(typ
 
 
 def refuse_wrong_header(header: Mapping[str, Any]) -> None:
-    """ValueError unless what it has of the things that are read of it is of their kind."""
+    """ValueError unless the fields of a header that are read later, if present, are of their kind."""
     clients, concepts = header.get("num_clients"), header.get("concepts")
     if clients is not None and not (type(clients) is int and 0 < clients <= MOST_CLIENTS):
         raise ValueError(f"num_clients must be a whole number from 1 to {MOST_CLIENTS}")
@@ -104,9 +103,13 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
 def refuse_wrong_record(
     line: Mapping[str, Any], kinds: Mapping[str, Kind], header: Mapping[str, Any], arrays: Mapping[str, Any]
 ) -> None:
-    """ValueError unless each value of a record is of its kind.
+    """ValueError unless all values of a record are of their kind and in their range.
 
-    `arrays` are those of its values that are unpacked already: as long as there are clients.
+    Args:
+        line: the record, with the names of a log line.
+        kinds: the kind of each field that is not an array.
+        header: the log's header, already checked.
+        arrays: the record's arrays by name, already unpacked; each must have an entry for each client.
     """
     for name, value in line.items():
         if name not in arrays and not kinds[name].fits(value):
@@ -138,17 +141,17 @@ def _refuse_other_size(line: Mapping[str, Any], header: Mapping[str, Any], array
     for name, values in arrays.items():
         expected = scored_clients(header, clients) if name == "client_accuracy" else clients
         if values is not None and expected is not None and len(values) != expected:
-            raise ValueError(f"{name} has {len(values)} entries, of {expected} clients")
+            raise ValueError(f"{name} has {len(values)} entries, for {expected} clients")
 
 
 def scored_clients(header: Mapping[str, Any], clients: int | None) -> int | None:
-    """How many clients have an accuracy; None where the header does not say."""
+    """How many clients are scored; None if neither the header nor `clients` determines it."""
     scored: Sized | None = header.get("scored_clients")
     return clients if scored is None else len(scored)
 
 
 def _is_whole_number(key: str) -> bool:
-    """Whether it is a whole number as we write one, above zero."""
+    """Whether `key` is a positive whole number in the form in which we write it."""
     return key.isascii() and key.isdecimal() and key[0] != "0" and len(key) <= MOST_DIGITS
 
 

@@ -1,8 +1,8 @@
-"""Paths and files below a folder that may come from somebody else, such as a run directory.
+"""Paths and files below an untrusted folder, such as a run directory.
 
-Anything may stand there in the place of a file: a link out of the folder, a pipe that never ends, a folder.
-Every path below the folder is made by `path_below`, which refuses all of these by name. Files are opened
-without following a link, so that one that replaces a file in the meantime is not followed either.
+Any entry may be something else than the expected file: a link out of the folder, a pipe that never ends, a
+folder. Every path below the folder is made by `path_below`, which refuses these and names them. Files are
+opened without following links, so that a link that replaces a file in the meantime is not followed either.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ KINDS = {
 
 
 def path_below(root: Path, *names: str, is_folder: bool = False) -> Path:
-    """`root/names...`: a regular file (a folder if `is_folder`) or nothing yet, reached through folders
-    alone.
+    """`root/names...`, of which every entry that exists is of the expected kind.
 
     Args:
-        root: Trusted; it may be a link itself.
-        names: Of the folders on the way, and of the file.
+        root: trusted; it may itself be a link.
+        names: names of the folders on the way, then of the file.
+        is_folder: whether the last entry must be a folder, instead of a regular file.
 
     Raises:
-        ForeignFileError: The first of them that is of another kind, such as a link.
+        ForeignFileError: names the first entry that is of another kind, such as a link.
     """
     path = os.fspath(root)
     for depth, name in enumerate(names, start=1):
-        path = os.path.join(path, name)  # noqa: PTH118  (this is called for each file of each run)
+        path = os.path.join(path, name)  # noqa: PTH118  (called for each file of each run)
         try:
             mode = os.lstat(path).st_mode
         except (FileNotFoundError, NotADirectoryError):
@@ -47,16 +47,16 @@ def path_below(root: Path, *names: str, is_folder: bool = False) -> Path:
 
 
 def create_file(path: Path) -> BinaryIO:
-    """A new file, open for writing; FileExistsError if there is anything of that name, be it a link."""
+    """Create a file and open it for writing; FileExistsError if the name is taken, even by a link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags, 0o666), "wb")
 
 
 def open_file(path: Path, *, in_place: bool = False) -> BinaryIO:
-    """The regular file at `path`, open for reading, or to be changed `in_place`.
+    """Open a regular file for reading, or for changes if `in_place`.
 
-    ForeignFileError for anything else: a link, a pipe, which is not waited for, or a file that is to be
-    changed and has a second name (a hard link), under which it may be somebody else's.
+    ForeignFileError for any other entry, such as a link or a pipe, which is not waited for; with `in_place`
+    also for a file with a second name (a hard link), which may belong to somebody else.
     """
     flags = (os.O_RDWR if in_place else os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -80,7 +80,7 @@ def open_file(path: Path, *, in_place: bool = False) -> BinaryIO:
 
 
 def _refuse_other(path: Path, mode: int, is_folder: bool) -> None:
-    """ForeignFileError unless `mode` is that of a folder, or else of a regular file."""
+    """ForeignFileError unless `mode` is that of a folder if `is_folder`, else of a regular file."""
     kind = stat.S_IFMT(mode)
     wanted = stat.S_IFDIR if is_folder else stat.S_IFREG
     if kind == wanted:

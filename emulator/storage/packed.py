@@ -1,8 +1,8 @@
-"""What a log says of each client: an array, as JSON.
+"""Arrays of one value per client, as JSON in a run's log.
 
-Up to `PLAIN` entries it is a list, null for NaN. Above, it is an object: `dtype`, and in `zlib` its
-little-endian bytes, compressed by zlib, in base64. One with `"difference": true` is to be added to the array
-that was written before it: of a million clients a few move in each round.
+Up to `PLAIN` entries an array is a list, with null for NaN. A longer one is an object: `dtype`, and in `zlib`
+the little-endian bytes, compressed with zlib and encoded in base64. An object with `"difference": true` is to
+be added to the array written before it, since of a million clients only a few move in each round.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ import numpy as np
 from emulator.arrays import Floats32, Ints
 
 PLAIN = 1000
-COMPRESSION = 1  # labels shrink about as much as they ever will, and a million take a hundredth of a second
-MOST_ENTRIES = 2**26  # of one array that can be read: clients of a run, sixty million and some
-DTYPES = ("|i1", "<i2", "<i4", "<i8", "<f4")  # that arrays are written in
+COMPRESSION = 1  # compresses labels about as well as higher levels, a million in a hundredth of a second
+MOST_ENTRIES = 2**26  # of an array that is read: one for each client of a run
+DTYPES = ("|i1", "<i2", "<i4", "<i8", "<f4")  # of the arrays that are written
 
 Array = Ints | Floats32
 
 
 def packed(values: Array, last: Array | None = None) -> Any:
-    """`values` (n,) as JSON; `last` (n,), whole numbers too, is what was written before."""
+    """`values` (n,) as JSON.
+
+    With `last` (n,), the integer array written before, a long array of integers is written as a difference.
+    """
     if len(values) <= PLAIN and values.dtype.kind == "i":
         return values.tolist()
     if len(values) <= PLAIN:
@@ -43,9 +46,16 @@ def unpacked(
     last: Array | None = None,
     most_entries: int = MOST_ENTRIES,
 ) -> Any:
-    """The array that `packed` made `value` of; `kind` says whether of whole numbers.
+    """Inverse of `packed`.
 
-    ValueError where it is none, or has more than `most_entries`, whatever it would unpack to.
+    Args:
+        value: the JSON value.
+        kind: the type of number that is expected; the array may have a narrower one.
+        last: the array read before, to which a difference is added.
+        most_entries: no more than these are decompressed.
+
+    Raises:
+        ValueError: `value` is not such an array, or has more than `most_entries` entries.
     """
     try:
         is_list = isinstance(value, list)
@@ -55,7 +65,7 @@ def unpacked(
         if is_list or not value.get("difference"):
             return array
         if last is None or len(last) != len(array):
-            raise ValueError("a difference to nothing of that length")
+            raise ValueError("a difference to an array of another length, or to none")
         return _narrow(_wide(last) + _wide(array))
     except (TypeError, KeyError, OverflowError, FloatingPointError, zlib.error) as error:
         raise ValueError(str(error)) from error
@@ -63,7 +73,7 @@ def unpacked(
 
 def _from_bytes(value: Any, kind: type[np.int64] | type[np.float32], most_entries: int) -> Any:
     if value["dtype"] not in DTYPES or np.dtype(value["dtype"]).kind != np.dtype(kind).kind:
-        raise ValueError(f"an array of {str(value['dtype'])[:20]}")
+        raise ValueError(f"an array of dtype {str(value['dtype'])[:20]}")
     dtype = np.dtype(value["dtype"])
     compressed = base64.b64decode(value["zlib"], validate=True)
     unpacker = zlib.decompressobj()
@@ -88,7 +98,7 @@ def _wide(values: Array) -> Ints:
 
 
 def _narrow(values: Array) -> Any:
-    """Whole numbers in the fewest bytes that hold them all."""
+    """Integers in the narrowest signed type that holds them all."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     for bits in (8, 16, 32):
         if -(2 ** (bits - 1)) <= low and high < 2 ** (bits - 1):

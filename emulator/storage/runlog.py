@@ -1,9 +1,9 @@
 """The append-only log of a run: one JSON line per round, virtual quantities only.
 
-Wall times never come here: the same configuration and seed give the same bytes.
+Wall times are never logged: the same configuration and seed give the same bytes.
 
-What a record says of each client is an array; `emulator.storage.packed` says how it is written. `members` may
-be a difference to the last ones before.
+Fields of a record with one value per client are arrays, written as `emulator.storage.packed` describes;
+`members` may be written as a difference to the last members before.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from emulator.storage.state_tree import Tree
 
 @dataclass(frozen=True, eq=False)
 class RoundRecord:
-    """One absorbed round. Times are absolute virtual seconds; byte counts run from the start of the run.
+    """One round. Times are absolute virtual seconds; byte counts are totals since the start of the run.
 
-    `members` is the cluster of every client (its label, stable across re-clusterings), given in the first
-    record and whenever it changed, else None. `accuracy` and what is measured with it are None where the
-    round was not evaluated; `drift_cells`, `accuracy_omitting_drift` and `serving` also where the trace
-    does not know its concepts. Arrays that were read may be of any width.
+    `members` is the label of each client's cluster (stable across re-clusterings), given in the first record
+    and whenever it changed, else None. `accuracy` and everything measured with it are None if the round was
+    not evaluated; `drift_cells`, `accuracy_omitting_drift` and `serving` also if the trace does not know its
+    concepts. Arrays read from a log may have a narrower dtype than declared.
     """
 
     round: int
@@ -62,11 +62,11 @@ class RoundRecord:
     participants: list[int]
     completed: list[int]
     dropped: list[int]
-    changed: int  # clients that were online and looked at new data; 0 where nobody is asked for reports
+    changed: int  # online clients that checked new data for drift; 0 if the method takes no reports
     reported: int  # of these, how many had drifted and reported it
     moved: int  # clients whose cluster changed, one by one
-    reclustered: bool  # a global re-clustering (the first clustering is none)
-    clusters: list[int]  # labels of the present clusters
+    reclustered: bool  # a global re-clustering (not the first clustering)
+    clusters: list[int]  # labels of the current clusters
     members: Ints | None  # (N,)
     train_loss: float | None
     accuracy: float | None
@@ -75,25 +75,26 @@ class RoundRecord:
     mean_client_distance: float | None
     unclustered_distance: float | None
     scored_clients: int | None  # clients that hold test samples, and so count in the accuracy
-    drift_cells: int | None  # of these, those whose test samples are of another concept than their newest
-    accuracy_omitting_drift: float | None  # over the others; None where there are none
+    drift_cells: int | None  # of these, those whose test samples have another concept than their newest ones
+    accuracy_omitting_drift: float | None  # mean over the others; None if there are none
     serving: Ints | None  # (N,) label of the model of largest weight for each client, -1 = none
     download_bytes: float
     upload_bytes: float
     control_bytes: float
     models_sent: float  # whole models, either way, in training and to be scored
-    # Of a global clustering: on how many clients' reports its centres, and the number of them, rest.
+    # Of a global clustering: how many clients' reports its centres, and their number, are computed from.
     kmeans_clients: int | None = None
     silhouette_clients: int | None = None
     rejected: list[int] = field(default_factory=list)  # of the completed, those with a non-finite update
     crashed: list[int] = field(default_factory=list)  # of the dropped, those whose device crashed
-    # (scored clients of the header,) each one's own, NaN without test samples; only where asked for
+    # (scored clients of the header,) of each client, NaN without test samples; only if configured
     client_accuracy: Floats32 | None = None
-    trigger: Trigger | None = None  # where it was asked whether everybody is to be clustered anew
-    # Of a global clustering, also the first: the mean silhouette of each k that was tried, None: not defined.
+    trigger: Trigger | None = None  # if the clusterer decided whether to re-cluster all clients
+    # Of a global clustering, also the first: the mean silhouette of each k tried, None if undefined.
     silhouettes: dict[int, float | None] | None = None
 
     def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""
         return isinstance(other, RoundRecord) and all(
             np.array_equal(ours, theirs, equal_nan=isinstance(ours, np.ndarray) and ours.dtype.kind == "f")
             for ours, theirs in zip(vars(self).values(), vars(other).values(), strict=True)
@@ -103,7 +104,7 @@ class RoundRecord:
 
     @property
     def abandoned(self) -> int:
-        """Visits that were out when their lane closed or the deadline passed."""
+        """The number of visits still out when their lane closed or the deadline passed."""
         return len(self.participants) - len(self.completed) - len(self.dropped)
 
 
@@ -156,17 +157,17 @@ KINDS: dict[str, Kind] = {
     "trigger": or_none(object_of("Trigger", TRIGGER)),
     "silhouettes": or_none(by_number(or_none(NUMBER))),
 }
-"""What each of the others may be, by its name in a line; a test compares both tables with the class."""
+"""The kinds of all other fields, by their names in a line; a test compares both tables with the class."""
 
 IN_A_LINE = {"completed": "kept"}
-"""Fields whose name in a line is another one: names in a log are data, and stay."""
+"""Fields with another name in a line: names in a log are data and do not change."""
 
 NEEDED = {
     IN_A_LINE.get(item.name, item.name)
     for item in fields(RoundRecord)
     if item.default is MISSING and item.default_factory is MISSING
 }
-"""The names that the lines of all versions have; the others came later."""
+"""Names that the lines of all versions have; the others were added later."""
 
 READ_AT_ONCE = 2**24  # bytes
 
@@ -176,14 +177,21 @@ LINES = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=packed)
 class RunLog:
     """Appends to one file: a header line first, then a line per record.
 
-    A new log is a new file: FileExistsError if there is one. `resume` is a state that such a log was in: what
-    the file holds beyond that is cut off. ValueError for a state that lacks the header; DataFileError when
-    what the file holds before that is not what was written, or it is gone; ForeignFileError when it is no
-    regular file, or has a second name; OSError when it cannot be read.
+    Args:
+        path: the file, which must not exist unless `resume` is given.
+        header: fields of the header line.
+        resume: a state of this log; the file is truncated to its length at that time.
+
+    Raises:
+        FileExistsError: a new log's file exists.
+        ValueError: the state to resume from is shorter than the header.
+        DataFileError: the file to resume is missing, or what it should still hold has changed.
+        ForeignFileError: the file to resume is not a regular file, or has a second name.
+        OSError: the file cannot be read or written.
     """
 
     def __init__(self, path: Path, header: dict[str, Any], resume: Mapping[str, Tree] | None = None) -> None:
-        self._members: Ints | None = None  # the last ones written
+        self._members: Ints | None = None  # the last members written
         self._sha256 = hashlib.sha256()
         self._bytes = 0
         header_line = _line({"kind": "run", **header})
@@ -195,11 +203,12 @@ class RunLog:
             self._file = self._reopen(path, header_line, resume)
 
     def state(self) -> dict[str, Tree]:
-        """How far the log has come; all of it is on the disk when this returns."""
+        """Length and hash of the log so far, which is on the disk when this returns."""
         os.fsync(self._file.fileno())
         return {"bytes": self._bytes, "sha256": self._sha256.hexdigest(), "members": self._members}
 
     def append(self, record: RoundRecord) -> None:
+        """Write a record; ValueError, with nothing written, if a single number in it is NaN or infinite."""
         line = {"kind": "round", **{IN_A_LINE.get(name, name): item for name, item in vars(record).items()}}
         for name in PER_CLIENT:
             values = line[name]
@@ -212,7 +221,7 @@ class RunLog:
         self._write(_line(line))
 
     def close(self) -> None:
-        """All of it is on the disk when this returns."""
+        """Close the file; all of it is on the disk when this returns."""
         if not self._file.closed:
             os.fsync(self._file.fileno())
             self._file.close()
@@ -232,10 +241,11 @@ class RunLog:
         self._bytes += len(line)
 
     def _reopen(self, path: Path, header_line: bytes, resume: Mapping[str, Tree]) -> BinaryIO:
-        """The file, cut back to `resume` and ready for what follows."""
+        """Open the file, truncated to the length in `resume`, at its end."""
         num_bytes = resume["bytes"]
-        if type(num_bytes) is not int or num_bytes < len(header_line):  # no such state was ever stored
-            raise ValueError(f"its log has {num_bytes!r} bytes, and {len(header_line)} of a header")
+        if type(num_bytes) is not int or num_bytes < len(header_line):  # no such state is ever stored
+            header_bytes = len(header_line)
+            raise ValueError(f"its log has {num_bytes!r} bytes, fewer than the {header_bytes} of a header")
         try:
             file = open_file(path, in_place=True)
         except FileNotFoundError as error:
@@ -264,7 +274,7 @@ def _line(content: dict[str, Any]) -> bytes:
 
 
 def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
-    """The header and the records of a log; DataFileError names the line that is not one."""
+    """The header and the records of a log; DataFileError names the first invalid line."""
     lines = _lines(path)
     _, header = next(lines, (1, {}))
     if header.pop("kind", None) != "run":
@@ -277,7 +287,7 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
         raise DataFileError(path, f"damaged: not the header of a run ({error})", row=1) from error
     known = {*PER_CLIENT, *KINDS}
     records: list[RoundRecord] = []
-    members: Ints | None = None  # the last ones read
+    members: Ints | None = None  # the last members read
     num_bytes = 0  # of all arrays
     for number, line in lines:
         if line.pop("kind", None) != "round" or not NEEDED <= set(line) <= known:
@@ -311,7 +321,7 @@ def _unpack_header(header: dict[str, Any], most: int) -> None:
 
 
 def _unpack_record(line: dict[str, Any], members: Ints | None, most: int) -> int:
-    """Unpack the arrays of a record in place and return their bytes.
+    """Unpack the arrays of a record in place and return their size in bytes.
 
     `members` are the last ones read. ValueError unless each is an array of at most `most` entries.
     """
@@ -327,13 +337,13 @@ def _unpack_record(line: dict[str, Any], members: Ints | None, most: int) -> int
 
 
 def _refuse_other_length(members: Ints | None, last: Ints | None) -> None:
-    """ValueError if the members of a record are not as many as the `last` ones."""
+    """ValueError if `members` and the `last` ones before them differ in length."""
     if members is not None and last is not None and len(members) != len(last):
         raise ValueError(f"members has {len(members)} entries, and had {len(last)} before")
 
 
 def _record(line: dict[str, Any]) -> RoundRecord:
-    """The record of a line that was checked, its arrays unpacked."""
+    """The record in a line that was checked and whose arrays are unpacked."""
     if line.get("trigger") is not None:
         line["trigger"] = Trigger(**line["trigger"])
     if line.get("silhouettes") is not None:
@@ -343,11 +353,11 @@ def _record(line: dict[str, Any]) -> RoundRecord:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each line's number, from 1, and the object it holds."""
+    """Each line's number, from 1, and its JSON object; DataFileError if a line is damaged or too long."""
     number = 0
     try:
         if path.exists() and not path.is_file():
-            raise DataFileError(path, "cannot be read as a run log (it is no regular file)")
+            raise DataFileError(path, "cannot be read as a run log (it is not a regular file)")
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size > MOST_LOG_BYTES:
                 raise DataFileError(path, f"has more than {MOST_LOG_BYTES:,} bytes; a log has fewer")

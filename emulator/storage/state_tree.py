@@ -1,9 +1,9 @@
-"""State as a tree of plain values and arrays, and a tree as bytes: one form for checkpoints and messages.
+"""State as a tree of plain values and arrays, and its serialisation, for checkpoints and messages.
 
 A tree is None, a bool, an int, a float, a str, an array or a numpy scalar, or a list, a tuple or a dict (with
-keys that are str or int) of trees. Its bytes are a safetensors file: the arrays by their place in the tree,
-and under `tree` the JSON of all the rest. What is read is what was written, to the bit: kinds of numbers, not
-finite ones, and the order in memory that sums of an array may depend on.
+keys that are str or int) of trees. It is serialised as a safetensors file: the arrays by their path in the
+tree, and under `tree` the JSON of everything else. The round trip is exact to the bit: it keeps types of
+numbers, NaN and infinities, and the memory order of an array, which its sums may depend on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from emulator.errors import RunError
 
 Tree = Any
-"""As above; a recursive type that is no help to anybody is not spelt out."""
+"""A tree as described above; not written as a recursive type, which would help nobody."""
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def to_bytes(tree: Tree) -> bytes:
-    """`tree` as a safetensors file; RunError names the place of what is no tree.
+    """`tree` as a safetensors file; RunError names the path of a value that cannot be part of a tree.
 
     >>> from_bytes(to_bytes({"round": 3, "clients": np.array([4, 2]), "moved": {7: (1.5, None)}}))
     {'round': 3, 'clients': array([4, 2]), 'moved': {7: (1.5, None)}}
@@ -48,9 +48,9 @@ def to_bytes(tree: Tree) -> bytes:
 
 
 def from_bytes(content: bytes) -> Tree:
-    """The tree that `to_bytes` made `content` of; ValueError where it is none.
+    """Inverse of `to_bytes`; ValueError if `content` is not a serialised tree.
 
-    What is allocated follows the length of `content`.
+    Memory is allocated in proportion to the length of `content`.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load
@@ -60,14 +60,14 @@ def from_bytes(content: bytes) -> Tree:
         rest = json.loads(arrays.pop(ROOT).tobytes())
         tree = _read(rest, arrays)
         if arrays:
-            raise ValueError(f"arrays that belong nowhere: {', '.join(sorted(arrays))[:80]}")
+            raise ValueError(f"arrays that are not in the tree: {', '.join(sorted(arrays))[:80]}")
         return tree
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise ValueError(f"no state: {type(error).__name__}: {error}") from error
+        raise ValueError(f"not a serialised state: {type(error).__name__}: {error}") from error
 
 
 def as_tree(value: Any) -> Tree:
-    """`value` with every dataclass in it as a dict of its fields."""
+    """`value` with dataclasses, at any level of fields and mappings, replaced by dicts of their fields."""
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: as_tree(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
@@ -76,16 +76,16 @@ def as_tree(value: Any) -> Tree:
 
 
 def from_tree(kind: type[T], tree: Tree) -> T:
-    """The dataclass `kind` that `as_tree` made `tree` of; ValueError where that cannot be."""
+    """Inverse of `as_tree` for the dataclass `kind`; ValueError if `tree` has other fields."""
     names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
     if not isinstance(tree, Mapping) or set(tree) != names:
-        raise ValueError(f"no {kind.__name__}: must have {', '.join(sorted(names))}")
+        raise ValueError(f"not the fields of {kind.__name__}: must be {', '.join(sorted(names))}")
     hints = get_type_hints(kind)
     return kind(**{name: _field(hints[name], item) for name, item in tree.items()})
 
 
 def _field(hint: Any, tree: Tree) -> Any:
-    """A field of that type: a dataclass from its tree, also an optional one; anything else as it is."""
+    """The value of a field of type `hint`: a dataclass, also an optional one, from its tree; else `tree`."""
     kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     for kind in kinds:
         if isinstance(kind, type) and is_dataclass(kind) and tree is not None:
@@ -94,7 +94,10 @@ def _field(hint: Any, tree: Tree) -> Any:
 
 
 def _written(tree: Tree, path: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
-    """`tree` as JSON, its arrays put into `arrays`. Every JSON object has one key, which says what it is."""
+    """`tree` as JSON, with its arrays moved to `arrays`; `path` is where it is in the whole tree.
+
+    Every JSON object is a tagged value: its first key states what it represents.
+    """
     if tree is None or isinstance(tree, bool | str) or type(tree) is int:
         return tree
     if type(tree) is float:
@@ -116,13 +119,14 @@ def _written(tree: Tree, path: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
 def _put_away(
     array: npt.NDArray[Any], is_scalar: bool, path: str, arrays: dict[str, npt.NDArray[Any]]
 ) -> Any:
-    # Of a float of more bits, or the other order of bytes, safetensors would lose something.
+    """Put an array into `arrays` and return the JSON object that stands for it."""
+    # Safetensors would lose information of wider floats and of the other byte order.
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > MOST_ITEM_BYTES or not array.dtype.isnative:
         raise RunError(
             f"state{path}: an array of {array.dtype} cannot be stored, only of bools or of numbers of at "
-            f"most 64 bits, in this machine's order of bytes"
+            f"most 64 bits, in this machine's byte order"
         )
-    # Axes from the widest stride to the narrowest: so the bytes lie as they did.
+    # Axes from the largest stride to the smallest, so that the order in memory is kept.
     axes = list(range(array.ndim))
     if not array.flags.c_contiguous:
         axes.sort(key=lambda axis: -abs(array.strides[axis]))
@@ -136,6 +140,7 @@ def _put_away(
 
 
 def _read(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Tree:
+    """Inverse of `_written`; takes out of `arrays` those it uses."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list):
@@ -144,7 +149,7 @@ def _read(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Tree:
 
 
 def _read_object(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Tree:
-    """Inverse of what `_written` makes a JSON object of; ValueError if `value` is anything else."""
+    """The tree of a JSON object that `_written` has made; ValueError if `value` is anything else."""
     match value:
         case {"float": str(name)} if name in NOT_FINITE:
             return NOT_FINITE[name]
@@ -156,11 +161,11 @@ def _read_object(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Tree:
             return _read_array(arrays.pop(name), value.get("axes"))
         case {"scalar": str(name)}:
             return arrays.pop(name)[()]
-    raise ValueError(f"{str(value)[:40]} says nothing of a state")
+    raise ValueError(f"{str(value)[:40]} is not part of a state")
 
 
 def _read_array(stored: npt.NDArray[Any], axes: Any) -> npt.NDArray[Any]:
-    """A writeable copy of `stored`; `axes` is how `_put_away` has transposed it, None if it has not."""
+    """A writeable copy of `stored`, its axes in the original order; `axes` is the order stored."""
     array = stored.copy()
     if axes is None:
         return array
@@ -172,4 +177,4 @@ def _read_array(stored: npt.NDArray[Any], axes: Any) -> npt.NDArray[Any]:
 def _key(key: Any) -> str | int:
     if isinstance(key, str) or type(key) is int:
         return key
-    raise ValueError(f"{key!r} is no key")
+    raise ValueError(f"{key!r} is not a key: must be a str or an int")

@@ -1,8 +1,8 @@
-"""Columns out of a `.csv`, `.csv.gz` or `.parquet` file, checked as they are taken.
+"""Columns of a `.csv`, `.csv.gz` or `.parquet` file, validated when they are read.
 
-Errors name file, row and column. How large a table comes out is found before it is laid out: by the lines of
-a CSV, which may be compressed a thousandfold, and by what a Parquet file says of itself and its dictionaries
-hold, since there a text that stands once may be meant a million times.
+Errors name file, row and column. The size of a table is checked before it is allocated: from the lines of a
+CSV, which may be compressed a thousandfold, and from the metadata and the dictionaries of a Parquet file,
+where a text stored once may be used a million times.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from emulator.storage.bounded import is_file
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 MOST_BYTES = 2**31
-"""Of a table: of its text, compressed or not, and of its columns as Parquet stores them."""
+"""Largest table: its file, its text when decompressed, and its columns in memory, each."""
 
 MOST_CELLS = 2**28
-"""Rows x columns: two gibibytes of numbers in double precision."""
+"""Most rows x columns: two gibibytes of numbers in double precision."""
 
 MOST_COLUMNS = 2**14
-"""Columns: twenty times those of MNIST as a table."""
+"""Most columns: twenty times as many as MNIST as a table."""
 
 MOST_FIXED_BYTES = 16
-"""Of a value of fixed length that is no number of the machine's: the longest are decimals and UUIDs."""
+"""Longest value of fixed length that is not a native number: decimals and UUIDs."""
 
 MOST_REASON = 500
-"""Letters of what the library says is wrong, which may be a whole line of the file."""
+"""Most characters quoted from a library's error message, which may contain a whole line of the file."""
 
 _ROWS = 2**18
-"""Of a Parquet column that are read at once."""
+"""Rows of a Parquet column read at once."""
 
 _PIECE = 2**20
-"""Bytes of a CSV that are looked at together; its first line ends within them."""
+"""Bytes of a CSV scanned at once; its first line must end within them."""
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table that was read from `path` and has at least one row."""
+    """A table read from `path`, with at least one row."""
 
     path: Path
     table: pa.Table
@@ -63,7 +63,7 @@ class TableFile:
         return self.table.column_names
 
     def require(self, *names: str) -> None:
-        """DataFileError unless every column of `names` is there."""
+        """DataFileError unless the table has all columns of `names`."""
         for name in names:
             if name not in self.columns:
                 raise DataFileError(
@@ -71,7 +71,7 @@ class TableFile:
                 )
 
     def refuse_others(self, known: Collection[str]) -> None:
-        """DataFileError for a column that nobody would read: a misspelt one must not be ignored."""
+        """DataFileError for a column not in `known`: a misspelt one must not be ignored."""
         for name in self.columns:
             if name not in known:
                 raise DataFileError(
@@ -79,13 +79,13 @@ class TableFile:
                 )
 
     def numbers(self, name: str, *, at_least: float | None = None, above: float | None = None) -> Floats:
-        """(rows,) the column as finite float64, each at least `at_least` and greater than `above`."""
+        """(rows,) the column as float64; DataFileError unless all are finite, >= `at_least` and > `above`."""
         self.require(name)
         column = self.table.column(name)
         try:
             values: Floats = np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False))
         except pa.ArrowInvalid as error:
-            row = _first_that_is_no_number(column)
+            row = _first_non_number(column)
             shown = repr(self._python(name, row - 1, 1)[0])[:MOST_REASON]
             raise DataFileError(self.path, f"column {name!r} must hold numbers, not {shown}", row) from error
         except pa.ArrowNotImplementedError as error:
@@ -98,11 +98,11 @@ class TableFile:
         return values
 
     def ids(self, name: str) -> Ints:
-        """(rows,) each value's rank among the distinct values, so that permuting the rows changes no rank."""
+        """(rows,) the rank of each value among the distinct values, independent of the order of the rows."""
         return np.unique(np.array(self.values(name)), return_inverse=True)[1].astype(np.int64)
 
     def unique_ids(self, name: str) -> Ints:
-        """As `ids`; DataFileError when a value stands in two rows."""
+        """Like `ids`; DataFileError if a value occurs in two rows."""
         ranks = self.ids(name)
         _, first, counts = np.unique(ranks, return_index=True, return_counts=True)
         if (counts > 1).any():
@@ -113,7 +113,7 @@ class TableFile:
         return ranks
 
     def values(self, name: str) -> list[Any]:
-        """(rows,) the column as Python's own values, by which rows can be told apart; none may be missing."""
+        """(rows,) the column as Python values that identify rows; DataFileError if one is missing."""
         self.require(name)
         self._refuse_missing(name)
         column = self.table.column(name)
@@ -122,13 +122,13 @@ class TableFile:
         return self._python(name)
 
     def texts(self, name: str, *, may_be_empty: bool = False) -> list[str]:
-        """(rows,) the column as text; none of it may be missing, nor empty unless that is said."""
+        """(rows,) the column as text; DataFileError if one is missing, or empty unless `may_be_empty`."""
         self.require(name)
         self._refuse_missing(name, may_be_empty=may_be_empty)
         return [str(value) for value in self._python(name)]
 
     def _python(self, name: str, first: int = 0, rows: int | None = None) -> list[Any]:
-        """The column as Python's own values; DataFileError for dates that Python does not know, and so on."""
+        """The column as Python values; DataFileError for values out of their range, such as dates."""
         column = self.table.column(name)
         try:
             values: list[Any] = column.slice(first, rows).to_pylist()
@@ -139,7 +139,7 @@ class TableFile:
         return values
 
     def _refuse_missing(self, name: str, *, may_be_empty: bool = False) -> None:
-        """DataFileError for a null, a NaN or a blank text: an empty cell of a CSV is read as any of them."""
+        """DataFileError for a null, a NaN or a blank text: an empty cell of a CSV may become any of these."""
         column = self.table.column(name)
         missing = np.asarray(column.is_null(nan_is_null=True))
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -156,8 +156,10 @@ class TableFile:
 
 
 def read_table(path: Path) -> TableFile:
-    """The table in `path`; DataFileError when it is missing, empty, unreadable, too large or neither CSV nor
-    Parquet."""
+    """The table in `path`.
+
+    DataFileError if the file is missing, empty, unreadable, too large, or neither CSV nor Parquet.
+    """
     if not path.name.endswith(SUFFIXES):
         raise DataFileError(path, f"a table is one of {', '.join(SUFFIXES)}")
     if not is_file(path):
@@ -175,14 +177,14 @@ def read_table(path: Path) -> TableFile:
         kind = next(suffix[1:] for suffix in SUFFIXES if path.name.endswith(suffix))
         raise DataFileError(path, f"cannot be read as {kind} ({reason})") from error
     if len(set(names)) < len(names):
-        raise DataFileError(path, f"a column name stands twice: {', '.join(names)}")
+        raise DataFileError(path, f"a column name occurs twice: {', '.join(names)}")
     if table.num_rows == 0:
         raise DataFileError(path, "has no rows")
     return TableFile(path, table)
 
 
 def _read_csv(path: Path) -> pa.Table:
-    """A CSV, gzipped if its name says so; DataFileError before it is read for one that is too large."""
+    """A CSV, gzipped if its name ends with .gz; DataFileError, before it is parsed, if it is too large."""
     num_bytes = lines = 0
     columns = 0
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
@@ -194,7 +196,7 @@ def _read_csv(path: Path) -> pa.Table:
             if num_bytes > MOST_BYTES:
                 raise DataFileError(path, f"has more than {MOST_BYTES:,} bytes of text; a table has fewer")
             _refuse_too_large(path, lines, columns)
-    return pyarrow.csv.read_csv(path)  # what is gzipped, it tells by the name
+    return pyarrow.csv.read_csv(path)  # which recognises a gzipped file by its name
 
 
 def _first_line(piece: bytes) -> bytes:
@@ -202,23 +204,23 @@ def _first_line(piece: bytes) -> bytes:
 
 
 def _read_parquet(path: Path) -> pa.Table:
-    """A Parquet file; DataFileError for one that is too large, or whose columns are nested.
+    """A Parquet file; DataFileError if it is too large or has nested columns.
 
-    One file and nothing around it: no dataset discovery, no columns out of the names of folders. It is read
-    column by column and piece by piece: what it says of its rows is not what its pages have to hold.
+    Only this file is read: no dataset discovery, no columns from the names of folders. It is read column by
+    column and piece by piece, since its pages may hold more rows than its metadata states.
     """
-    # NOTE: of the metadata only what Arrow can give without ending the process where it is damaged; a
-    # column's own in a row group is not.
+    # NOTE: only metadata that Arrow can read without ending the process if it is damaged, which excludes
+    # that of a column in a row group.
     file = pq.ParquetFile(path)
     metadata, schema = file.metadata, file.schema_arrow
     rows, names = metadata.num_rows, schema.names
     _refuse_too_large(path, rows, metadata.num_columns)
     texts = _text_columns(path, metadata)
     if len(set(names)) < len(names):
-        raise DataFileError(path, f"a column name stands twice: {', '.join(names)}")
+        raise DataFileError(path, f"a column name occurs twice: {', '.join(names)}")
     columns: dict[str, pa.ChunkedArray[Any]] = {}
     num_bytes = 0
-    # Texts stay dictionaries until it is clear how much they come to when they are written out.
+    # Texts stay dictionaries until their size without dictionaries is known.
     reader = pq.ParquetFile(path, metadata=metadata, read_dictionary=texts)
     for field in schema:
         columns[field.name], num_bytes = _read_column(path, reader, field, rows, num_bytes)
@@ -267,7 +269,7 @@ def _read_column(
 
 
 def _plain_bytes(piece: pa.Array[Any]) -> int:
-    """What an array comes to; one of dictionaries with each text as often as it is meant."""
+    """Size of an array in bytes; in a dictionary array each text counts as often as it is used."""
     if not isinstance(piece, pa.DictionaryArray):
         return piece.nbytes
     lengths = pc.binary_length(cast(pa.StringArray, piece.dictionary))
@@ -283,9 +285,9 @@ def _refuse_too_large(path: Path, rows: int, columns: int) -> None:
         )
 
 
-def _first_that_is_no_number(column: pa.ChunkedArray[Any]) -> int:
-    """The first row, counted from 1, whose value cannot be cast to a number; some row's cannot."""
-    low, high = 0, len(column)  # the row is in [low, high), and all before low are numbers
+def _first_non_number(column: pa.ChunkedArray[Any]) -> int:
+    """The first row, counted from 1, whose value cannot be cast to a number; there must be one."""
+    low, high = 0, len(column)  # the row is in [low, high), and all rows before low are numbers
     while high - low > 1:
         middle = (low + high) // 2
         try:

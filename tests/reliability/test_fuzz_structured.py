@@ -212,4 +212,4 @@ def test_bytes_that_are_no_state_are_refused(content: bytes, position: int, valu
         try:
             from_bytes(candidate)
         except ValueError as error:
-            assert "no state" in str(error)  # noqa: PT017  (it may also be one)
+            assert "not a serialised state" in str(error)  # noqa: PT017  (it may also be one)

@@ -136,7 +136,7 @@ def test_a_good_checksum_makes_no_state_of_other_bytes(tmp_path):
 def test_other_names_are_no_checkpoints(tmp_path, name):
     (tmp_path / name).touch()
     assert CheckpointFolder(tmp_path).files() == []
-    with pytest.raises(DataFileError, match="not named as a checkpoint"):
+    with pytest.raises(DataFileError, match="not named like a checkpoint"):
         read_checkpoint(tmp_path / name)
 
 

@@ -34,7 +34,7 @@ def test_a_difference_is_added_to_what_was_before() -> None:
     assert difference["difference"] is True
     assert unpacked(difference, np.int64, before).tolist() == after.tolist()
     for last in (None, before[:-1]):
-        with pytest.raises(ValueError, match="a difference to nothing of that length"):
+        with pytest.raises(ValueError, match="a difference to an array of another length"):
             unpacked(difference, np.int64, last)
 
 

@@ -249,7 +249,7 @@ def test_a_header_that_cannot_be_is_refused(tmp_path: Path, header: dict[str, ob
         (b'"round":3', b'"round":-3', "round = -3 must be at least 0"),
         (b'"round":3', b'"round":true', "round must be of kind int"),
         (b'"closed_s":20.0', b'"closed_s":1e999', "closed_s must be of kind float, and finite"),
-        (b'"closed_s":20.0', b'"closed_s":NaN', "NaN is no number"),
+        (b'"closed_s":20.0', b'"closed_s":NaN', "NaN is not a JSON number"),
         (b'"closed_s":20.0', b'"closed_s":-1.0', "closed_s must be at least 0, and in this order"),
         (b'"opened_s":', b'"opened_s":1000', "closed_s must be at least 0, and in this order"),
         (b'"accuracy":null', b'"accuracy":1.5', "accuracy = 1.5 must be from 0 to 1"),
@@ -260,7 +260,7 @@ def test_a_header_that_cannot_be_is_refused(tmp_path: Path, header: dict[str, ob
         (b'"reclustered":false', b'"reclustered":0', "reclustered must be of kind bool"),
         (b'"train_loss":0.1', b'"train_loss":"0.1"', "train_loss must be of kind float"),
         (b'"step":1', b'"step":2', "step = 2: there are 2 data steps"),
-        (b'"members":[0,2,0]', b'"members":[0,2]', "members has 2 entries, of 3 clients"),
+        (b'"members":[0,2,0]', b'"members":[0,2]', "members has 2 entries, for 3 clients"),
         (b'"members":[0,2,0]', b'"members":[0,2,0,1]', "members is not an array .it has more than 3 entries"),
     ],
 )
@@ -316,7 +316,7 @@ def test_no_state_of_a_log_lacks_its_header_and_none_empties_a_file(
 ) -> None:
     path = written_to(tmp_path / "log.jsonl", RECORD)
     forged = {"bytes": num_bytes, "sha256": hashlib.sha256().hexdigest(), "members": None}
-    with pytest.raises(ValueError, match=r"its log has .* bytes, and 41 of a header"):
+    with pytest.raises(ValueError, match=r"its log has .* bytes, fewer than the 41 of a header"):
         RunLog(path, HEADER, forged)
     assert path.read_bytes() == LINES
 

@@ -127,10 +127,10 @@ def test_a_nested_column_is_refused_before_it_is_read(tmp_path: Path, cells: lis
 
 def test_a_column_name_stands_once(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("a,b,a\n1,2,3\n")
-    assert "a column name stands twice: a, b, a" in refusal(lambda: read_table(tmp_path / "table.csv"))
+    assert "a column name occurs twice: a, b, a" in refusal(lambda: read_table(tmp_path / "table.csv"))
     table = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
     pq.write_table(table, tmp_path / "table.parquet")
-    assert "a column name stands twice: a, a" in refusal(lambda: read_table(tmp_path / "table.parquet"))
+    assert "a column name occurs twice: a, a" in refusal(lambda: read_table(tmp_path / "table.parquet"))
 
 
 @pytest.mark.parametrize("row", [1, 2, 3, 4, 5])
