@@ -55,7 +55,7 @@ def test_nothing_to_move_costs_no_latency() -> None:
     assert seconds(latency.phases(FIRST, Work.of(1, upload_bytes=50))) == [0.0, 0.0, 2.0]
 
 
-def test_answers_follow_the_asked_clients_row_by_row() -> None:
+def test_phases_follow_the_given_clients_row_by_row() -> None:
     work = Work.of(3, download_bytes=1000, trained_samples=1)
     phases = DriftscaleLatency(FLEET).phases(np.array([1, 0, 1]), work)
     assert phases.total_s.tolist() == [0.25 + 1 + 2, 1 + 10 + 0.5, 0.25 + 1 + 2]

@@ -18,7 +18,7 @@ def test_control_traffic_of_both_ways_is_one_sum_apart_from_training() -> None:
     assert (ledger.download_bytes, ledger.upload_bytes, ledger.control_bytes) == (0.0, 0.0, 33.5)
 
 
-def test_nobody_asked_costs_nothing() -> None:
+def test_requests_to_no_clients_cost_nothing() -> None:
     ledger = Ledger()
     ledger.charge_control(np.zeros(0), np.zeros(0))
     assert ledger == Ledger()

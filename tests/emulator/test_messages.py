@@ -22,7 +22,7 @@ def naive_rows(row: list[tuple[int, int]]) -> list[int]:
     return [sample for first, length in row for sample in range(first, first + length)]
 
 
-def test_work_that_is_not_named_is_zero() -> None:
+def test_columns_of_work_that_are_not_given_are_zero() -> None:
     work = Work.of(2, upload_bytes=4.0)
     columns = (work.download_bytes, work.upload_bytes, work.forward_samples, work.trained_samples)
     assert [column.tolist() for column in columns] == [[0, 0], [4, 4], [0, 0], [0, 0]]
@@ -82,7 +82,7 @@ def test_taking_no_task_leaves_no_task() -> None:
     assert taken.settings["learning_rate"].tolist() == []
 
 
-def test_updates_are_mixed_row_by_row() -> None:
+def test_each_row_of_weights_makes_one_sum_of_the_updates() -> None:
     updates = ArrayUpdates(
         client=np.array([1, 4]),
         model=np.array([0, 0]),

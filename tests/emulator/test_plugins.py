@@ -97,7 +97,7 @@ def test_a_plug_in_is_found_by_its_entry_point(install: Any) -> None:
     assert "drill" in tools()
 
 
-def test_a_plug_in_that_takes_a_name_of_ours_is_refused_whichever_name_is_asked_for(install: Any) -> None:
+def test_a_plug_in_that_takes_a_name_of_ours_is_refused_whichever_name_is_looked_up(install: Any) -> None:
     install("plugin_clash", "saw = plugin_clash:Drill")
     for name in ("saw", "hammer"):
         with pytest.raises(
@@ -122,7 +122,7 @@ def test_a_plug_in_that_cannot_be_loaded_is_one_clear_line(install: Any, target:
         tools().find("drill")
 
 
-def test_what_is_installed_is_looked_up_once_for_all_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_points_are_read_once_for_all_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     installed, num_lookups = entry_points(), 0
 
     def look() -> Any:
@@ -193,7 +193,7 @@ def test_a_first_look_finds_all_that_needs_no_part_that_loads_late(van: Any, pro
 
 
 @pytest.mark.usefixtures("late")
-def test_a_part_that_was_only_looked_at_cannot_be_built() -> None:
+def test_a_part_whose_name_alone_was_validated_cannot_be_built() -> None:
     tool = Van.model_validate({"tool": "plane"}, context=FIRST_LOOK).tool
     with pytest.raises(AssertionError, match="only the name of this part was validated"):
         tool.build()
@@ -233,12 +233,12 @@ def test_an_unknown_key_lists_the_choices_and_suggests_one() -> None:
 
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), 0, "heavy"])
-def test_a_parameter_out_of_its_range_is_refused(weight: object) -> None:
+def test_a_setting_out_of_its_range_is_refused(weight: object) -> None:
     with pytest.raises(ValidationError, match="weight"):
         HammerSettings.model_validate({"weight": weight})
 
 
-def test_parameters_are_frozen() -> None:
+def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         HammerSettings().weight = 2.0  # type: ignore[misc]
 
@@ -248,7 +248,7 @@ def test_a_part_is_named_by_its_name_alone() -> None:
     assert chosen == Chosen("hammer", Hammer, HammerSettings())
 
 
-def test_a_part_is_named_by_a_table_with_its_parameters_beside_it() -> None:
+def test_a_part_is_named_by_a_table_with_its_settings_beside_it() -> None:
     chosen = Bench.model_validate({"tool": {"source": "hammer", "weight": 3}}).tool
     assert chosen.settings == HammerSettings(weight=3)
 
@@ -257,7 +257,7 @@ def test_a_default_part_is_validated_like_any_other() -> None:
     assert Bench().tool == Chosen("saw", Saw, NoSettings())
 
 
-def test_a_chosen_part_is_built_with_its_parameters_and_what_its_kind_is_told() -> None:
+def test_a_chosen_part_is_built_with_its_settings_and_the_arguments_of_its_kind() -> None:
     chosen = Chosen[Hammer]("hammer", Hammer, HammerSettings(weight=3))
     first, second = chosen.build("me"), chosen.build("me")
     assert first is not second
@@ -265,7 +265,7 @@ def test_a_chosen_part_is_built_with_its_parameters_and_what_its_kind_is_told() 
 
 
 @pytest.mark.parametrize("value", [3, None, {"weight": 1}, {"source": 3}, ["hammer"]])
-def test_what_names_no_part_is_refused_with_the_choices(value: object) -> None:
+def test_a_value_that_names_no_part_is_refused_with_the_choices(value: object) -> None:
     with pytest.raises(ValidationError, match="must be a name, or a table with 'source'; choices: hammer, s"):
         Bench.model_validate({"tool": value})
 

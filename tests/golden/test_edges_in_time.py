@@ -60,7 +60,7 @@ def test_a_deadline_that_comes_after_its_round_closed_means_nothing_to_the_next(
     assert [record.completed for record in records] == [[0]] * 3
 
 
-def test_of_uploads_at_the_same_instant_those_of_the_lowest_clients_are_kept():
+def test_of_uploads_at_the_same_instant_those_of_the_lowest_clients_complete():
     record = Population(FakeExecutor([1.0] * 4), participants=2, over_commit=2.0).play().records[0]
     assert record.participants == [0, 1, 2, 3]
     assert record.completed == [0, 1]
@@ -84,7 +84,7 @@ def test_a_round_where_everybody_drops_leaves_the_models_and_opens_the_next_at_t
     assert played.executor.trained == [[0, 1], [0, 1]]
 
 
-def test_when_the_last_ones_out_drop_the_round_goes_on_with_what_came_back():
+def test_when_the_last_visits_out_drop_the_round_closes_with_the_completed_ones():
     fleet = a_fleet(2, seconds_per_sample=[1.0, 50.0])
     played = Population(
         FakeExecutor([1.0, -1.0]), fleet=fleet, availability=FakeAvailability({1: [(0.0, 20.0)]})

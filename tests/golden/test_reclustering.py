@@ -60,7 +60,7 @@ def test_models_start_from_the_mean_of_their_members_models():
     assert played.models == [[0.75], [0.1875], [-0.375]]
 
 
-def test_a_model_that_goes_on_unchanged_keeps_its_id_and_version_a_mixed_one_is_new():
+def test_a_model_that_is_carried_over_keeps_its_id_and_version_and_a_mixed_one_is_new():
     bank = fielding_run(threshold=0.25).coordinator.federation.bank
     assert bank.ids.tolist() == [0, 2, 1]
     assert bank.versions.tolist() == [2, 1, 2]  # published twice, once, twice

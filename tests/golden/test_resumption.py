@@ -69,7 +69,7 @@ def test_a_run_stored_after_any_step_ends_with_the_same_log(make, tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", ["shorter", "other", "another header"])
-def test_a_log_that_is_not_what_was_written_is_not_gone_on_with(damage, tmp_path: Path):
+def test_a_log_that_is_not_what_was_written_is_not_resumed(damage, tmp_path: Path):
     path = tmp_path / "log.jsonl"
     with RunLog(path, HEADER) as log:
         emulation = Emulation(a_population().coordinator(), log)

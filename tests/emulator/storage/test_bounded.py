@@ -35,7 +35,7 @@ def test_a_sparse_file_of_terabytes_is_refused_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["nothing", "folder", "pipe", "device", "too long"])
-def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+def test_a_path_that_is_not_a_regular_file_is_refused_without_waiting(tmp_path: Path, kind: str) -> None:
     path = {"device": Path("/dev/zero"), "too long": tmp_path / ("a" * 5000)}.get(kind, tmp_path / "x")
     if kind == "folder":
         path.mkdir()
@@ -46,7 +46,7 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, kind: str) ->
 
 
 @pytest.mark.parametrize("deep", [100, 10_000, 200_000])
-def test_what_is_nested_too_deeply_is_refused(deep: int) -> None:
+def test_a_document_nested_too_deeply_is_refused(deep: int) -> None:
     for text in ("[" * deep + "]" * deep, '{"a":' * deep + "1" + "}" * deep, "[" * deep):
         with pytest.raises(ValueError, match=r"nested deeper|Expecting"):
             json_document(text)
@@ -54,7 +54,7 @@ def test_what_is_nested_too_deeply_is_refused(deep: int) -> None:
             toml_document(f"a = {'[' * deep}{']' * deep}")
 
 
-def test_what_is_nested_as_we_nest_is_read() -> None:
+def test_a_document_nested_as_deeply_as_ours_is_read() -> None:
     assert json_document("[[[[[[[[]]]]]]]]") == toml_document("a = [[[[[[[[]]]]]]]]")["a"]
 
 
@@ -80,7 +80,7 @@ def test_a_key_of_many_parts_is_refused(key: str) -> None:
         'a = "..." # a "comment\nb = 1',
     ],
 )
-def test_dots_in_texts_comments_and_numbers_are_no_parts_of_a_key(text: str) -> None:
+def test_dots_in_strings_comments_and_numbers_do_not_count_as_parts_of_a_key(text: str) -> None:
     assert "a" in toml_document(text)
 
 
@@ -110,7 +110,7 @@ def test_the_widest_whole_numbers_are_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["NaN", "[Infinity]", '{"a": -Infinity}'])
-def test_what_json_has_no_number_for_is_refused(text: str) -> None:
+def test_nan_and_infinity_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a JSON number"):
         json_document(text)
 
@@ -120,7 +120,7 @@ def test_half_a_character_is_refused() -> None:
         json_document('["\\ud800"]')
 
 
-def test_what_a_terminal_would_obey_is_told_from_what_it_shows() -> None:
+def test_control_characters_are_told_from_text() -> None:
     assert has_controls("a\x1b[2J")
     assert has_controls("\x9b1m")
     assert not has_controls("two lines\n\tand é 端末 <b>")

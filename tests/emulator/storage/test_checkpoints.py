@@ -122,7 +122,7 @@ def test_a_disk_without_room_leaves_the_earlier_ones(tmp_path, monkeypatch):
     assert list(folder.path.glob(".*")) == []
 
 
-def test_a_good_checksum_makes_no_state_of_other_bytes(tmp_path):
+def test_bytes_with_the_right_checksum_must_still_be_a_state(tmp_path):
     import hashlib
 
     content = b"anything"
@@ -133,7 +133,7 @@ def test_a_good_checksum_makes_no_state_of_other_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["round-1.safetensors", "round-000001-beef.safetensors"])
-def test_other_names_are_no_checkpoints(tmp_path, name):
+def test_files_with_other_names_are_not_checkpoints(tmp_path, name):
     (tmp_path / name).touch()
     assert CheckpointFolder(tmp_path).files() == []
     with pytest.raises(DataFileError, match="not named like a checkpoint"):
@@ -156,7 +156,7 @@ def test_the_names_of_new_folders_are_brought_to_the_disk(tmp_path, monkeypatch)
     assert synced == [tmp_path / "run" / "arm" / "seed-0", tmp_path / "run" / "arm" / "seed-0" / "checkpoint"]
 
 
-def test_a_full_disk_does_not_say_which_file_and_we_do(tmp_path, monkeypatch):
+def test_an_error_of_a_full_disk_gets_the_name_of_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", failing(OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space left") as raised:
         write_durably(tmp_path / "file", "content")
@@ -183,10 +183,10 @@ def test_nobody_can_put_a_link_where_a_file_will_be_written(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / f".file.{os.getpid()}").symlink_to(victim)
-    asides = set()
+    temporary_names = set()
 
     def seen(path, _create=create_file):
-        asides.add(path.name)
+        temporary_names.add(path.name)
         return _create(path)
 
     with pytest.MonkeyPatch.context() as watched:
@@ -194,9 +194,9 @@ def test_nobody_can_put_a_link_where_a_file_will_be_written(tmp_path):
         for content in ("one", "two"):
             write_durably(tmp_path / "file", content)
     assert victim.read_text() == "precious"
-    assert len(asides) == 2
-    assert all(ASIDE.fullmatch(name)["name"] == "file" for name in asides)
-    assert all(int(ASIDE.fullmatch(name)["pid"]) == os.getpid() for name in asides)
+    assert len(temporary_names) == 2
+    assert all(ASIDE.fullmatch(name)["name"] == "file" for name in temporary_names)
+    assert all(int(ASIDE.fullmatch(name)["pid"]) == os.getpid() for name in temporary_names)
 
 
 def test_a_name_that_is_taken_after_all_is_not_written_through(tmp_path, monkeypatch):
@@ -220,7 +220,7 @@ def test_a_link_at_the_place_of_the_file_is_replaced_and_not_followed(tmp_path):
 
 @pytest.mark.parametrize("foreign", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("elsewhere")])
 @pytest.mark.parametrize("name", [f"round-000002-{'0' * 64}.safetensors", ".round-000002-torn"])
-def test_what_is_named_as_a_checkpoint_and_is_no_file_is_named(name, foreign, tmp_path):
+def test_an_entry_named_like_a_checkpoint_that_is_not_a_file_is_refused_by_name(name, foreign, tmp_path):
     folder = written(tmp_path, 1)
     foreign(folder.path / name)
     for act in (lambda: folder.write(3, {}), folder.delete):

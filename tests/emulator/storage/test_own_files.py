@@ -46,7 +46,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_what_is_no_regular_file_is_named_and_neither_opened_nor_waited_for(
+def test_an_entry_that_is_not_a_regular_file_is_named_and_neither_opened_nor_waited_for(
     kind: str, tmp_path: Path
 ) -> None:
     make: Callable[[Path], object]
@@ -65,7 +65,7 @@ def test_what_is_no_regular_file_is_named_and_neither_opened_nor_waited_for(
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_device_is_none() -> None:
+def test_a_device_is_refused() -> None:
     with pytest.raises(ForeignFileError, match="/dev/null: is a device, and a file belongs there"):
         path_below(Path("/dev"), "null")
     with pytest.raises(ForeignFileError, match="/dev/null: is a device"):

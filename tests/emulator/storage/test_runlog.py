@@ -83,7 +83,7 @@ def test_every_line_is_on_disk_as_soon_as_it_is_appended(tmp_path: Path) -> None
         assert (tmp_path / "log.jsonl").read_bytes() == LINES
 
 
-def test_a_number_that_is_not_one_is_refused_and_leaves_no_half_line(tmp_path: Path) -> None:
+def test_nan_and_infinity_are_refused_and_leave_no_half_line(tmp_path: Path) -> None:
     with RunLog(tmp_path / "log.jsonl", HEADER) as log:
         for value in (float("nan"), float("inf")):
             with pytest.raises(ValueError, match="not JSON compliant"):
@@ -91,7 +91,7 @@ def test_a_number_that_is_not_one_is_refused_and_leaves_no_half_line(tmp_path: P
     assert read_log(tmp_path / "log.jsonl") == (HEADER, [])
 
 
-def test_what_is_said_of_many_clients_is_read_back_as_it_was(tmp_path: Path) -> None:
+def test_arrays_of_many_clients_are_read_back_as_they_were(tmp_path: Path) -> None:
     many = np.arange(PLAIN + 1)
     accuracy = np.where(many % 3 == 0, np.nan, many / 7).astype(np.float32)
     record = replace(RECORD, members=many % 5 - 1, serving=many * 1000, client_accuracy=accuracy)
@@ -157,7 +157,7 @@ def test_what_a_trigger_compared_is_written_by_name_and_read_back(tmp_path: Path
         ("silhouettes", b"[0.5]"),
     ],
 )
-def test_a_trigger_that_is_none_names_the_line(tmp_path: Path, name: str, value: bytes) -> None:
+def test_an_invalid_trigger_or_silhouette_names_the_line(tmp_path: Path, name: str, value: bytes) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(LINES.replace(f'"{name}":null'.encode(), f'"{name}":'.encode() + value))
     with pytest.raises(DataFileError, match=rf"log.jsonl, row 2: damaged: {name} must be of kind"):
@@ -172,7 +172,7 @@ def test_the_ids_of_scored_clients_head_the_log_and_are_read_back(tmp_path: Path
     assert read_log(path)[0]["scored_clients"].tolist() == list(range(count))
 
 
-def test_records_differ_when_what_they_say_of_a_client_does() -> None:
+def test_records_differ_when_an_entry_of_an_array_does() -> None:
     assert replace(RECORD, members=np.array([0, 2, 1])) != RECORD
     assert replace(RECORD, members=None) != RECORD
     assert replace(RECORD) == RECORD
@@ -215,7 +215,7 @@ def test_a_log_from_before_the_newest_fields_can_be_read(tmp_path: Path) -> None
         b"7",
     ],
 )
-def test_an_array_that_is_none_is_named(tmp_path: Path, members: bytes) -> None:
+def test_an_invalid_array_is_named(tmp_path: Path, members: bytes) -> None:
     (tmp_path / "log.jsonl").write_bytes(LINES.replace(b'"members":[0,2,0]', b'"members":' + members))
     with pytest.raises(DataFileError, match="row 2: damaged: members is not an array"):
         read_log(tmp_path / "log.jsonl")
@@ -236,7 +236,7 @@ def header_with(**facts: object) -> bytes:
         ({"scored_clients": [0, 1], "num_clients": 1}, "it has more than 1 entries"),
     ],
 )
-def test_a_header_that_cannot_be_is_refused(tmp_path: Path, header: dict[str, object], problem: str) -> None:
+def test_an_impossible_header_is_refused(tmp_path: Path, header: dict[str, object], problem: str) -> None:
     (tmp_path / "log.jsonl").write_bytes(header_with(**header))
     with pytest.raises(DataFileError, match=f"row 1: damaged: .*{problem}"):
         read_log(tmp_path / "log.jsonl")
@@ -264,7 +264,7 @@ def test_a_header_that_cannot_be_is_refused(tmp_path: Path, header: dict[str, ob
         (b'"members":[0,2,0]', b'"members":[0,2,0,1]', "members is not an array .it has more than 3 entries"),
     ],
 )
-def test_a_record_that_cannot_be_is_refused(tmp_path: Path, old: bytes, new: bytes, problem: str) -> None:
+def test_an_impossible_record_is_refused(tmp_path: Path, old: bytes, new: bytes, problem: str) -> None:
     header = header_with(num_clients=3, concepts=[[0, 0, 0], [0, 0, 1], [0, 1, 1]])
     record = LINES.split(b"\n")[1] + b"\n"
     (tmp_path / "log.jsonl").write_bytes(header + record)
@@ -281,7 +281,7 @@ def test_members_stay_as_many_as_they_were(tmp_path: Path) -> None:
         read_log(written_to(tmp_path / "log.jsonl", RECORD, fewer))
 
 
-def test_abandoned_visits_are_those_neither_kept_nor_dropped() -> None:
+def test_abandoned_visits_are_those_neither_completed_nor_dropped() -> None:
     assert RECORD.abandoned == 1
 
 
@@ -311,7 +311,7 @@ def test_a_missing_log_is_one_clear_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("num_bytes", [0, -1, 40, 41.0, float("nan"), True, "41", None])
-def test_no_state_of_a_log_lacks_its_header_and_none_empties_a_file(
+def test_a_state_shorter_than_the_header_is_refused_and_leaves_the_file(
     num_bytes: object, tmp_path: Path
 ) -> None:
     path = written_to(tmp_path / "log.jsonl", RECORD)

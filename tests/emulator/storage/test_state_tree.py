@@ -75,7 +75,7 @@ def test_arrays_that_were_read_are_their_own_and_writeable():
     assert read["c"].tolist() == [[1, 0, 0], [0, 0, 0]]
 
 
-def test_the_file_is_one_of_safetensors_with_the_arrays_by_their_place():
+def test_the_file_is_one_of_safetensors_with_the_arrays_by_their_path():
     from safetensors.numpy import load
 
     tensors = load(to_bytes({"bank": {"ids": np.array([4, 2])}}))
@@ -94,7 +94,7 @@ def test_the_file_is_one_of_safetensors_with_the_arrays_by_their_place():
         ({"a": np.array([1.5], dtype=">f8")}, "state/a: an array of >f8 cannot be stored"),
     ],
 )
-def test_what_is_no_tree_is_named_by_its_place(tree, problem):
+def test_a_value_that_is_not_a_tree_is_named_by_its_path(tree, problem):
     with pytest.raises(RunError) as raised:
         to_bytes(tree)
     assert str(raised.value).startswith(problem)
@@ -137,7 +137,7 @@ GOOD = to_bytes({"a": np.arange(5)})
         written_by_hand("[" * 100_000),
     ],
 )
-def test_what_is_no_state_is_refused(content):
+def test_bytes_that_are_not_a_state_are_refused(content):
     with pytest.raises(ValueError, match="not a serialised state"):
         from_bytes(content)
 
