@@ -1,6 +1,6 @@
-"""Small populations set by hand: real ports, linear models, no randomness of their own.
+"""Fakes of the ports, set by hand: linear models and no randomness of their own.
 
-`Population` puts them together and plays them through the real `Emulation`, `Coordinator` and `Federation`.
+`Population` combines them and runs them through the real `Emulation`, `Coordinator` and `Federation`.
 """
 
 from __future__ import annotations
@@ -69,11 +69,13 @@ def one_hot(*labels: int, of: int) -> Floats:
 
 
 class FakeExecutor:
-    """A task moves its model by `pull` of the way to its client's target; a client's accuracy is 1 minus the
-    distance between its target and the first parameter of the model that serves it. Without samples there is
-    no update, no loss and no accuracy. Of tampering it knows what `scale` and `nan` are.
+    """An executor of linear models: a task moves its model by the share `pull` of the way to a target.
 
-    `targets` is (N,) or (N, P). Remembers each wave of tasks with its starts, and what it evaluated.
+    `targets` is (N,) or (N, P), one per client. A client's accuracy is 1 minus the distance between its
+    target and the first parameter of the model that serves it. Without samples the update is zero, and loss
+    and accuracy are NaN. Of `tampering` it implements `scale` and `nan`.
+
+    It records each wave of tasks with the models they start from, and what it scored and evaluated.
     """
 
     def __init__(self, targets: npt.ArrayLike, num_parameters: int = 1, pull: float = 0.5) -> None:
@@ -119,8 +121,10 @@ class FakeExecutor:
         )
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
-        """Of n requests, the i-th is right on a share 1 - |target - model| of its samples, by table row: the
-        client of a row is the row, modulo the clients."""
+        """Score a table row with 1 - |target - model|, as its share of correct predictions.
+
+        The client of a row is the row number modulo the number of clients.
+        """
         self.scored.append((models.copy(), samples))
         correct = np.zeros((len(samples), len(models)))
         for request in range(len(samples)):
@@ -137,11 +141,12 @@ class FakeExecutor:
 
 
 class FakeStream:
-    """Label histograms set by hand: `histograms` (steps, N, L), one step per `rounds_per_step` rounds.
+    """A stream with label histograms set by hand.
 
-    A client's data changed when its histogram did, or where `touched` (steps, N) says so. Each client's
-    `train` and `test` samples are one range of the table, the same at every step; what a client holds is also
-    what arrived last. `concepts` (steps + 1, N), if given, are the truth; the last row is tested only.
+    `histograms` is (steps, N, L), with a step every `rounds_per_step` rounds. A client's data changes when
+    its histogram does, and where `touched` (steps, N) is true. `train` and `test` are the numbers of samples
+    of each client: one range of the table, the same at every step, all of which arrived at the current step.
+    `concepts` (steps + 1, N), if given, are the true concepts; the last row is of test samples only.
     """
 
     def __init__(
@@ -195,7 +200,7 @@ class FakeStream:
 
 
 class FakeAvailability:
-    """Intervals [start, end) by client, scanned one by one; a client that is not named is always online."""
+    """Intervals [start, end) by client, scanned one by one; a client without an entry is always online."""
 
     def __init__(self, intervals: Mapping[int, Intervals] | None = None) -> None:
         self.intervals = dict(intervals or {})
@@ -227,15 +232,16 @@ def a_fleet(
     upload_bytes_per_s: float | Sequence[float] = 1.0,
     latency_s: float | Sequence[float] = 0.0,
 ) -> Fleet:
-    """A fleet by its columns; a number stands for all clients."""
+    """A fleet by its columns; a single number applies to all clients."""
     columns = (seconds_per_sample, download_bytes_per_s, upload_bytes_per_s, latency_s)
     return Fleet(*(np.full(num_clients, column, dtype=np.float64) for column in columns))
 
 
 class FakeClusterer(Clusterer):
-    """Answers from a script, keyed by how often it was asked; keeps the views it saw.
+    """A clusterer that follows a script: its n-th call of `on_data`, from 0, returns `script.get(n)`.
 
-    Without a script everybody is in one cluster. `reports` makes it ask clients for label histograms.
+    Without a script all clients are always in one cluster. With `reports` clients report label histograms. It
+    records the views it was given.
     """
 
     Settings = NoSettings
@@ -251,7 +257,7 @@ class FakeClusterer(Clusterer):
 
     def on_data(self, view: View) -> Assignment | None:
         call = len(self.views)
-        # The coordinator goes on writing its table of reports.
+        # The coordinator keeps updating its table of reports.
         self.views.append(replace(view, reports=view.reports.copy()))
         if self.script is not None:
             return self.script.get(call)
@@ -259,13 +265,13 @@ class FakeClusterer(Clusterer):
 
 
 def fresh(members: Sequence[int], num_parameters: int = 1) -> Assignment:
-    """A first assignment of models that are all zero."""
+    """A first assignment, with the cluster of each client and models that are all zero."""
     return Assignment.fresh(np.array(members), max(members) + 1, np.zeros(num_parameters, dtype=np.float32))
 
 
 @dataclass
 class MemoryLog:
-    """A log that is a list."""
+    """A log that keeps its records in a list."""
 
     records: list[RoundRecord] = field(default_factory=list)
 
@@ -275,9 +281,10 @@ class MemoryLog:
 
 @dataclass
 class Population:
-    """Clients, their devices and one method, ready to be played; every field has a plain default.
+    """Clients, their devices and a method, ready to run; every field but the executor has a simple default.
 
-    With the default fleet one parameter takes 4 s down and 4 s up, and a sample 1 s: a visit takes 9 s.
+    With the default fleet a model of one parameter takes 4 s to download and 4 s to upload, and a sample 1 s
+    to train on: a visit takes 9 s.
     """
 
     executor: FakeExecutor
@@ -341,7 +348,7 @@ class Population:
         return Coordinator(federation, pacing)
 
     def play(self, log: Log | None = None) -> Played:
-        """Play to the end."""
+        """Run to the end; `log` receives the records instead of `Played.records`, if given."""
         coordinator = self.coordinator()
         memory = MemoryLog()
         Emulation(coordinator, log or memory).run()
@@ -350,7 +357,7 @@ class Population:
 
 @dataclass(frozen=True)
 class Played:
-    """What a run left behind."""
+    """The records of a run, and its coordinator and executor at the end."""
 
     records: list[RoundRecord]
     coordinator: Coordinator
@@ -384,8 +391,11 @@ def a_view(
     arrived: Callable[[Ints, int, int], SampleRanges] | None = None,
     triggers: list[Trigger] | None = None,
 ) -> View:
-    """A view of so many clients; `drifted` are those that a detector found. Nobody may ask anything, unless
-    `score` says what they hear; what a client holds arrived at `step`, unless `arrived` says otherwise."""
+    """A view with a client for each row of `reports`, or with `num_clients` clients.
+
+    `drifted` are the clients that a detector has flagged. Client requests fail unless `score` handles them.
+    Each client's samples have arrived at `step`, unless `arrived` is given.
+    """
     reports = np.array(reports if reports is not None else np.zeros((num_clients or 1, 1)), dtype=np.float64)
     flags = np.zeros(len(reports), dtype=bool)
     flags[list(drifted)] = True
@@ -416,4 +426,4 @@ def a_view(
 
 
 def _refuse_request(*request: object, **more: object) -> NoReturn:
-    raise AssertionError("a part asked clients a request")
+    raise AssertionError("a part sent a client request")

@@ -17,7 +17,7 @@ from tests.emulator.storage.test_runlog import RECORD
 
 @dataclass
 class FakeCoordinator:
-    """Answers each event by the script, and finishes after `last`; what it saw goes to `story`."""
+    """Reacts to each event by the script, finishes after the event `last`, and records events in `story`."""
 
     opening: Reaction
     script: dict[Event, Reaction]
@@ -37,7 +37,7 @@ class FakeCoordinator:
         return self.script.get(event, Reaction())
 
     def visits_ended(self, ends: VisitEnds) -> tuple[int, Reaction]:
-        """Takes so many at most, and answers the first time only."""
+        """Process at most `takes` ends; the reaction is returned by the first call only."""
         count = min(self.takes, len(ends))
         taken = ends.part(0, count)
         for time_s, visit in zip(taken.time_s, taken.visit, strict=True):
@@ -86,11 +86,11 @@ def test_the_earliest_event_moves_the_clock_and_a_record_is_logged_before_it_is_
         "b saw 1",
     ]
     assert emulation.clock.now_s == 9.0
-    assert len(emulation.queue) == 1  # what lies beyond the end is not played
+    assert len(emulation.queue) == 1  # events after the end are not processed
 
 
 def visits(*rows: tuple[float, int]) -> VisitEnds:
-    """(time_s, visit) each."""
+    """Ends of visits from rows (time_s, visit)."""
     time_s, visit = zip(*rows, strict=True)
     return VisitEnds(
         np.array(time_s), np.zeros(len(rows), np.int64), np.array(visit), np.zeros(len(rows), bool)

@@ -21,7 +21,7 @@ from emulator.errors import (
 
 
 def drawn_tree(module: ModuleType) -> dict[str, tuple[str | None, int | None]]:
-    """Name -> (parent, exit code where one is drawn), from the box drawing in the module's docstring."""
+    """(parent, exit code if there is one) by name, from the drawing in the module's docstring."""
     tree: dict[str, tuple[str | None, int | None]] = {}
     path: list[tuple[int, str]] = []
     for line in (module.__doc__ or "").splitlines():

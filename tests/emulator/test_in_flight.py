@@ -15,7 +15,7 @@ Row = tuple[float, bool, int, int]
 
 
 def ends(rows: list[Row]) -> VisitEnds:
-    """(time_s, dropped, client, visit) each: in this order they are sorted."""
+    """Ends of visits from rows (time_s, dropped, client, visit), the order of the sort keys."""
     return VisitEnds(
         np.array([row[0] for row in rows], dtype=np.float64),
         np.array([row[2] for row in rows], dtype=np.int64),
@@ -80,7 +80,7 @@ def test_a_queue_that_ran_empty_sorts_no_more_than_before() -> None:
     queue.push(VisitEnds(later, visits, visits, np.zeros(len(later), dtype=bool)))
     queue.first(math.inf)
     queue.push(ends([(40_000.5, False, 1, 1)]))
-    # What ends later than those in order waits for its turn.
+    # Visits that end later than the sorted ones are not sorted yet.
     assert len(queue.first(math.inf)) < 10_000
     assert len(queue) == len(later) + 1
 

@@ -1,5 +1,8 @@
-"""One client worked out by hand: 400 bytes down at 100/s and 100 up at 50/s after 1 s of latency each way,
-6 samples trained and 3 scored at half a second a sample."""
+"""One client worked out by hand.
+
+400 bytes down at 100 bytes/s and 100 up at 50 bytes/s, each after 1 s of latency; 6 samples trained and 3
+scored at half a second per sample.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ REQUESTS = st.lists(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4)), m
 
 
 def ranges_of(request: Request) -> SampleRanges:
-    """Each row's ranges, given as (first, length)."""
+    """Sample ranges, given for each row as a list of (first, length)."""
     flat = np.array([span for row in request for span in row], dtype=np.int64).reshape(-1, 2)
     offsets = np.cumsum([0, *(len(row) for row in request)], dtype=np.int64)
     return SampleRanges(offsets, flat[:, 0], flat[:, 0] + flat[:, 1], np.ones(len(flat)))

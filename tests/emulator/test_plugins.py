@@ -59,7 +59,7 @@ class Shelf(Settings):
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Installs a distribution with one module and these entry points."""
+    """Installs a distribution with one module and the given entry points."""
     installed_entry_points.cache_clear()
 
     def installed(name: str, *lines: str) -> None:
@@ -154,7 +154,7 @@ class Van(Settings):
 
 @pytest.fixture
 def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module of the tools of a van, not imported."""
+    """The module with a van's tools, not imported."""
     (tmp_path / "plugin_late.py").write_text(
         "from emulator.plugins import Settings\n"
         "class Plane:\n"

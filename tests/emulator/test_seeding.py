@@ -77,7 +77,7 @@ def test_streams_named_together_are_those_named_one_by_one(
 
 
 def test_a_generator_of_many_begins_anew_whatever_the_last_one_left() -> None:
-    """A half-used 64-bit number, which numpy keeps for the next draw of 32 bits, must not go over."""
+    """Half of a 64-bit number, which numpy keeps for the next 32-bit draw, must not carry over."""
     streams = RandomStreams(3)
     for client, rng in enumerate(generators(streams.keys("batches", 1, np.arange(4)))):
         alone = streams.generator("batches", 1, client)

@@ -1,12 +1,12 @@
-"""The sha256 of what 23 small kinds of run and three experiments of the package log, one seed each.
+"""Sha256 of the logs of 23 small kinds of run and of three experiments of the package, one seed each.
 
-    python -m tests.golden.logs           plays them all and compares; exit code 1 names those that differ
-    python -m tests.golden.logs --small   plays the 23 kinds alone
-    python -m tests.golden.logs --write   plays them all and stores what came of them
+    python -m tests.golden.logs           run all and compare; exit code 1 if any differ, which are printed
+    python -m tests.golden.logs --small   run the 23 kinds only
+    python -m tests.golden.logs --write   run all and store their hashes
 
-MNIST is looked for in `DRIFTSCALE_DATA`, or in ../shared/data. A refactoring changes none of them. The last
-bits of a log depend on the type of machine and on torch, which are stored beside the hashes: elsewhere, write
-them first with the commit to compare with.
+MNIST is looked for in `DRIFTSCALE_DATA`, or in ../shared/data. A refactoring must not change any log. Its
+last bits depend on the type of machine and on torch, which are stored beside the hashes: on another machine,
+first run --write at the commit to compare with.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXPERIMENTS = ("digits.toml", "covid-mnist.toml", "feddrift/sine-2.toml")
 
 
 def machine() -> dict[str, str]:
-    """What the last bits of a log depend on, besides the code."""
+    """Facts about this machine that the last bits of a log depend on."""
     return {
         "torch": torch.__version__,
         "numpy": np.__version__,
@@ -44,7 +44,7 @@ def machine() -> dict[str, str]:
 
 
 def _small_runs(out: Path) -> Iterator[tuple[str, str]]:
-    """The name and the log's sha256 of each of the 23 kinds."""
+    """Run the 23 kinds; the name of each and the sha256 of its log."""
     (out / "availability.csv").write_text(AVAILABILITY)
     for name in ARMS:
         experiment = row(name)
@@ -55,7 +55,7 @@ def _small_runs(out: Path) -> Iterator[tuple[str, str]]:
 
 
 def _experiments(out: Path) -> Iterator[tuple[str, str]]:
-    """The arm's path and the log's sha256 of each run of the three experiments, seed 0."""
+    """Run the three experiments with seed 0; the path of each run and the sha256 of its log."""
     for config in EXPERIMENTS:
         folder = out / Path(config).stem
         arguments = ["run", str(CONFIGS / config), "--seeds", "0", "--data", str(DATA), "--out", str(folder)]
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
         return 0
     stored = json.loads(STORED.read_text())
     if stored["machine"] != machine():
-        print(f"the stored logs are those of {stored['machine']}, and this is {machine()}")
+        print(f"the stored hashes are of {stored['machine']}, and this machine is {machine()}")
     known = stored["logs"]
     differing = [name for name in played if played[name] != known.get(name)]
     print(f"{len(played) - len(differing)} of {len(played)} logs as stored", *differing, sep="\n  ")

@@ -1,4 +1,4 @@
-"""What happens at exactly the same instant, to the last bit."""
+"""Events at exactly the same instant, and one bit before it."""
 
 import math
 
@@ -64,13 +64,13 @@ def test_of_uploads_at_the_same_instant_those_of_the_lowest_clients_complete():
     record = Population(FakeExecutor([1.0] * 4), participants=2, over_commit=2.0).play().records[0]
     assert record.participants == [0, 1, 2, 3]
     assert record.completed == [0, 1]
-    # The others' bytes had crossed the wire all the same.
+    # The bytes of the others were transferred all the same.
     assert record.upload_bytes == 16.0
 
 
 @pytest.mark.parametrize("rounds", [3])
 def test_a_round_where_everybody_drops_leaves_the_models_and_opens_the_next_at_the_last_drop(rounds):
-    # Both are there again from 100 s on.
+    # Both are online again from 100 s on.
     played = Population(
         FakeExecutor([1.0, 1.0]),
         availability=FakeAvailability({0: [(0.0, 3.0), (100.0, 200.0)], 1: [(0.0, 8.0), (100.0, 200.0)]}),

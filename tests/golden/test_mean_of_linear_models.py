@@ -1,4 +1,4 @@
-"""The mean of two linear models, by hand."""
+"""The mean of two linear models, worked out by hand."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""One client, by hand: what a visit costs, when rounds end, how long an accuracy takes."""
+"""One client worked out by hand: time and bytes of a visit, ends of rounds, time to accuracy."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Shares in whole numbers, worked out by hand."""
+"""Quotas in whole numbers, worked out by hand."""
 
 import math
 
@@ -19,7 +19,7 @@ from emulator.proportions import largest_remainder
         (3, [97, 2, 1], [3, 0, 0]),  # 2.91, 0.06, 0.03
         (4, [5, 0, 5], [2, 0, 2]),  # an empty lane gets nothing
         (7, [4, 3], [4, 3]),  # everybody
-        (20, [0, 0], [0, 0]),  # nobody to ask
+        (20, [0, 0], [0, 0]),  # no clients at all
         # 16.528.., 16.528.., 16.943..: one left over, to the last
         (50, [100, 100, 102], [17, 16, 17]),
     ],

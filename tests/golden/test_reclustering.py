@@ -1,4 +1,4 @@
-"""A global re-clustering by hand: who overlaps whom, what models start from, who keeps its name."""
+"""A global re-clustering by hand: overlaps of clusters, initial models, and labels that are kept."""
 
 import numpy as np
 import pytest
@@ -100,7 +100,7 @@ def test_labels_follow_the_largest_total_overlap_one_to_one():
 
 
 def test_a_cluster_that_shares_no_member_with_an_old_one_is_not_its_successor():
-    # Old 1 is empty, its model has nobody to go to.
+    # Old cluster 1 is empty: no new cluster takes over its model.
     assignment = Assignment.reclustered_from(ints(0, 0, 0), ints(0, 1, 1), 2, 2)
     assert assignment.successor.tolist() == [1, -1]
     assert assignment.mixing.tolist() == [[1, 0], [1, 0]]

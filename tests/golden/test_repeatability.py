@@ -1,4 +1,4 @@
-"""A whole run: the same bytes twice, and whatever the order in which equal-time events were inserted."""
+"""A whole run logs the same bytes twice, in whichever order simultaneous events were inserted."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ CLIENTS, STEPS, LABELS = 24, 6, 5
 
 
 def a_population(close: str = "lane") -> Population:
-    """Drifting clients on two kinds of devices and with common sessions, so that many instants coincide."""
+    """Drifting clients with two kinds of devices and shared sessions, so that many events coincide."""
     rng = np.random.default_rng(11)
     histograms = rng.dirichlet(np.full(LABELS, 0.3), size=(STEPS, CLIENTS))
     histograms[:, ::2] = histograms[0, ::2]  # every second client keeps what it has
@@ -40,7 +40,7 @@ def a_population(close: str = "lane") -> Population:
 
 
 class PermutedReactions:
-    """A coordinator whose answers list their events in another order."""
+    """A coordinator whose reactions list their events and visits in another order."""
 
     def __init__(self, inner: Coordinator, seed: int) -> None:
         self._inner = inner
@@ -80,7 +80,7 @@ def test_the_same_run_twice_writes_the_same_bytes(tmp_path):
 
 
 def test_this_run_has_everything_in_it(tmp_path):
-    """Otherwise the tests beside this one show little."""
+    """Otherwise the other tests of this file would show little."""
     logged(tmp_path / "log.jsonl", a_population())
     _, records = read_log(tmp_path / "log.jsonl")
     assert len(records) == 2 * STEPS

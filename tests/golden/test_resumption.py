@@ -1,4 +1,4 @@
-"""A run that is stored between any two of its steps, and gone on with, is the run that was never stopped."""
+"""A run stored between any two of its steps and resumed equals the run that was never stopped."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ HEADER = {"arm": "a", "seed": 5}
 
 
 def eager():
-    """Questions, claims, and a rate that follows the models."""
+    """A run with client requests, claims, and a learning rate that follows the models."""
     population = a_population()
     population.clusterer = FedDriftEager(FedDriftEager.Settings())
     population.memory = Claimed(ClaimedSettings())
@@ -27,7 +27,7 @@ def eager():
 
 
 def remembering():
-    """Solvers that count the tasks of each pair."""
+    """A run whose solver counts the tasks of each pair."""
     population = a_population()
     population.executor.state = {"times": StateSpec("scalar")}
     return population
@@ -36,7 +36,7 @@ def remembering():
 POPULATIONS = {
     "lanes close on their own": a_population,
     "lanes close together": lambda: a_population("pooled"),
-    "clients are asked": eager,
+    "clients get requests": eager,
     "solvers remember": remembering,
 }
 
@@ -55,7 +55,7 @@ def test_a_run_stored_after_any_step_ends_with_the_same_log(make, tmp_path: Path
         checkpoints.extend(stored(emulation, log) for _ in emulation.steps())
     assert len(checkpoints) > 40
     for checkpoint in checkpoints:
-        # What was logged after the checkpoint is there, as it is after a kill.
+        # The log has the rounds after the checkpoint too, as after a kill.
         path = tmp_path / "again.jsonl"
         path.write_bytes(whole.read_bytes())
         state = from_bytes(checkpoint)

@@ -1,4 +1,4 @@
-"""Over-commitment, by hand: the straggler is abandoned, and what it moved until then is charged."""
+"""Over-commitment by hand: the straggler is abandoned, and charged for the bytes transferred until then."""
 
 import pytest
 
@@ -46,8 +46,8 @@ def test_a_straggler_is_never_trained_and_leaves_no_trace_in_the_model():
 
 
 def test_a_straggler_that_is_still_downloading_is_charged_for_that_share_alone():
-    # The deadline of 4 s finds client 0 computing, client 1 just done with its download, and client 2
-    # at half of it.
+    # At the deadline of 4 s, client 0 is computing, client 1 has just finished its download, and client 2
+    # half of it.
     record = three_sent_two_kept(pacing=SyncSettings(deadline_s=4.0)).play().records[0]
     assert record.completed == []
     assert record.abandoned == 3

@@ -90,7 +90,7 @@ def test_dots_in_strings_comments_and_numbers_do_not_count_as_parts_of_a_key(tex
     ids=["key", "quotes", "escapes"],
 )
 def test_a_document_as_long_as_one_may_be_is_refused_in_a_moment(text: str) -> None:
-    start = time.process_time()  # its own: the machine may be busy
+    start = time.process_time()  # not wall time: the machine may be busy
     with pytest.raises(ValueError, match=r"."):
         toml_document(text)
     assert time.process_time() - start < 5

@@ -185,12 +185,12 @@ def test_nobody_can_put_a_link_where_a_file_will_be_written(tmp_path):
     (tmp_path / f".file.{os.getpid()}").symlink_to(victim)
     temporary_names = set()
 
-    def seen(path, _create=create_file):
+    def recorded(path, _create=create_file):
         temporary_names.add(path.name)
         return _create(path)
 
     with pytest.MonkeyPatch.context() as watched:
-        watched.setattr("emulator.storage.checkpoints.create_file", seen)
+        watched.setattr("emulator.storage.checkpoints.create_file", recorded)
         for content in ("one", "two"):
             write_durably(tmp_path / "file", content)
     assert victim.read_text() == "precious"

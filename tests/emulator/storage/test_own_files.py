@@ -27,12 +27,12 @@ def a_link_to_itself(path: Path) -> None:
 
 def a_socket(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
-        here = Path.cwd()
+        previous = Path.cwd()
         os.chdir(path.parent)  # its whole path may be too long for a socket
         try:
             listening.bind(path.name)
         finally:
-            os.chdir(here)
+            os.chdir(previous)
 
 
 FOREIGN = {

@@ -34,7 +34,7 @@ TREES = st.recursive(
 
 
 def bits(tree):
-    """What a tree is made of, to the bit."""
+    """The content of a tree in a form that compares to the bit."""
     if isinstance(tree, np.ndarray | np.generic):
         return type(tree), tree.dtype.str, tree.shape, tree.tobytes()
     if isinstance(tree, float):
@@ -60,7 +60,7 @@ def test_the_same_tree_gives_the_same_bytes():
 
 @pytest.mark.parametrize("axes", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 1)])
 def test_arrays_lie_in_memory_as_they_did(axes):
-    # A sum follows the order in memory, so that another order could give other last bits.
+    # Sums run in memory order: another order could change the last bits.
     array = np.random.default_rng(0).normal(size=(3, 4, 5)).transpose(axes)
     read = from_bytes(to_bytes(array))
     assert read.strides == array.strides

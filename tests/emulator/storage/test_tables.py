@@ -20,7 +20,7 @@ Write = Callable[..., TableFile]
 
 @pytest.fixture(params=[".csv", ".parquet"])
 def read(request: pytest.FixtureRequest, tmp_path: Path) -> Write:
-    """Writes the columns to a file of one of both kinds, and reads it."""
+    """Writes columns to a file, CSV or Parquet, and reads it back."""
 
     def written(**columns: Any) -> TableFile:
         path = tmp_path / f"table{request.param}"
@@ -177,7 +177,7 @@ def test_a_file_that_is_no_table_is_one_clear_line(
     tmp_path: Path, name: str, content: bytes, problem: str | None
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    if problem is None:  # bytes that are no text are a column of bytes, and no numbers
+    if problem is None:  # bytes that are not text make a column of bytes, which are not numbers
         table = read_table(tmp_path / name)
         assert "must hold numbers" in refusal(lambda: table.numbers("a"))
         return
