@@ -1,4 +1,4 @@
-"""Priority queue of the visits in flight, ordered by when they end; columns, popped in bulk.
+"""Priority queue of the visits in flight, ordered by when they end; held in columns, popped in bulk.
 
 Visits that end soon are kept sorted; those that end later are unsorted until their turn comes. A visit is
 therefore sorted among its neighbours only, and a push or a pop costs a few array operations, however many

@@ -119,7 +119,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _refuse_extremes(document: Any) -> None:
-    """ValueError for too many levels, integers of more than 64 bits and text not encodable as UTF-8."""
+    """Raise ValueError for too many levels, integers of more than 64 bits and text not encodable as UTF-8."""
     level = [document]
     for _ in range(MOST_DEPTH):
         inner: list[Any] = []

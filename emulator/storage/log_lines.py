@@ -83,7 +83,7 @@ WHOLES = Kind("list[int]", lambda value: isinstance(value, list) and set(map(typ
 
 
 def refuse_wrong_header(header: Mapping[str, Any]) -> None:
-    """ValueError unless the fields of a header that are read later, if present, are of their kind."""
+    """Raise ValueError unless the fields of a header that are read later, if present, are of their kind."""
     clients, concepts = header.get("num_clients"), header.get("concepts")
     if clients is not None and not (type(clients) is int and 0 < clients <= MOST_CLIENTS):
         raise ValueError(f"num_clients must be a whole number from 1 to {MOST_CLIENTS}")
@@ -103,7 +103,7 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
 def refuse_wrong_record(
     line: Mapping[str, Any], kinds: Mapping[str, Kind], header: Mapping[str, Any], arrays: Mapping[str, Any]
 ) -> None:
-    """ValueError unless all values of a record are of their kind and in their range.
+    """Raise ValueError unless all values of a record are of their kind and in their range.
 
     Args:
         line: the record, with the names of a log line.
@@ -119,7 +119,7 @@ def refuse_wrong_record(
 
 
 def _refuse_out_of_range(line: Mapping[str, Any]) -> None:
-    """ValueError unless the numbers of a record are in their ranges and its times in order."""
+    """Raise ValueError unless the numbers of a record are in their ranges and its times in order."""
     for name in ("round", "step"):
         if line[name] < 0:
             raise ValueError(f"{name} = {line[name]} must be at least 0")
@@ -131,7 +131,7 @@ def _refuse_out_of_range(line: Mapping[str, Any]) -> None:
 
 
 def _refuse_other_size(line: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """ValueError unless a record has a step of the header's concepts, and an entry for each client."""
+    """Raise ValueError unless a record has a step of the header's concepts, and an entry for each client."""
     steps = len(header["concepts"]) - 1 if "concepts" in header else None
     if steps is not None and line["step"] >= steps:
         raise ValueError(f"step = {line['step']}: there are {steps} data steps")

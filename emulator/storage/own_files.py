@@ -80,7 +80,7 @@ def open_file(path: Path, *, in_place: bool = False) -> BinaryIO:
 
 
 def _refuse_other(path: Path, mode: int, is_folder: bool) -> None:
-    """ForeignFileError unless `mode` is that of a folder if `is_folder`, else of a regular file."""
+    """Raise ForeignFileError unless `mode` is that of a folder if `is_folder`, else of a regular file."""
     kind = stat.S_IFMT(mode)
     wanted = stat.S_IFDIR if is_folder else stat.S_IFREG
     if kind == wanted:

@@ -98,7 +98,7 @@ def _wide(values: Array) -> Ints:
 
 
 def _narrow(values: Array) -> Any:
-    """Integers in the narrowest signed type that holds them all."""
+    """The integers in the narrowest signed type that holds them all."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     for bits in (8, 16, 32):
         if -(2 ** (bits - 1)) <= low and high < 2 ** (bits - 1):

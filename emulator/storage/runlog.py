@@ -63,8 +63,8 @@ class RoundRecord:
     completed: list[int]
     dropped: list[int]
     changed: int  # online clients that checked new data for drift; 0 if the method takes no reports
-    reported: int  # of these, how many had drifted and reported it
-    moved: int  # clients whose cluster changed, one by one
+    reported: int  # of these, the clients that had drifted and reported it
+    moved: int  # clients moved to another cluster individually, not by a re-clustering
     reclustered: bool  # a global re-clustering (not the first clustering)
     clusters: list[int]  # labels of the current clusters
     members: Ints | None  # (N,)
@@ -288,7 +288,7 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
     known = {*PER_CLIENT, *KINDS}
     records: list[RoundRecord] = []
     members: Ints | None = None  # the last members read
-    num_bytes = 0  # of all arrays
+    num_bytes = 0  # of all arrays read so far
     for number, line in lines:
         if line.pop("kind", None) != "round" or not NEEDED <= set(line) <= known:
             raise DataFileError(path, "not a round record of this version", row=number)
@@ -337,7 +337,7 @@ def _unpack_record(line: dict[str, Any], members: Ints | None, most: int) -> int
 
 
 def _refuse_other_length(members: Ints | None, last: Ints | None) -> None:
-    """ValueError if `members` and the `last` ones before them differ in length."""
+    """Raise ValueError if `members` and the `last` ones before them differ in length."""
     if members is not None and last is not None and len(members) != len(last):
         raise ValueError(f"members has {len(members)} entries, and had {len(last)} before")
 

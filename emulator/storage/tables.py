@@ -63,7 +63,7 @@ class TableFile:
         return self.table.column_names
 
     def require(self, *names: str) -> None:
-        """DataFileError unless the table has all columns of `names`."""
+        """Raise DataFileError unless the table has all columns of `names`."""
         for name in names:
             if name not in self.columns:
                 raise DataFileError(
@@ -71,7 +71,7 @@ class TableFile:
                 )
 
     def refuse_others(self, known: Collection[str]) -> None:
-        """DataFileError for a column not in `known`: a misspelt one must not be ignored."""
+        """Raise DataFileError for a column not in `known`: a misspelt one must not be ignored."""
         for name in self.columns:
             if name not in known:
                 raise DataFileError(
@@ -139,7 +139,7 @@ class TableFile:
         return values
 
     def _refuse_missing(self, name: str, *, may_be_empty: bool = False) -> None:
-        """DataFileError for a null, a NaN or a blank text: an empty cell of a CSV may become any of these."""
+        """Raise DataFileError for null, NaN and blank text: an empty cell of a CSV may be any of these."""
         column = self.table.column(name)
         missing = np.asarray(column.is_null(nan_is_null=True))
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
