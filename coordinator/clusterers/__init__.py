@@ -1,4 +1,4 @@
-"""Clusterers, by name."""
+"""Registry of clusterers by name."""
 
 from coordinator.clusterers.base import Clusterer
 from emulator.plugins import Registry

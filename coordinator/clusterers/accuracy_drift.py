@@ -1,8 +1,8 @@
-"""What FedDrift and FedDrift-Eager share: clients pick the best model, and drift when even that does badly.
+"""Base of FedDrift and FedDrift-Eager: clients choose the best model, and drift if even that does badly.
 
 Jothimurugesan et al., "Federated Learning under Distributed Concept Drift". "Loss" is the classification
-error, as in the published code, so delta is in shares of samples. A client that is offline when its data
-arrive is asked when it is back, and keeps its model until then.
+error, as in the published code, so delta is a share of samples. A client that is offline when its data arrive
+chooses when it is back online, and keeps its model until then.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CORRECT: frozenset[Metric] = frozenset({"correct"})
 
 
 class AccuracyDriftSettings(Settings):
-    """When a client has drifted, and what it gets then."""
+    """When a client counts as drifted, and how its new model starts."""
 
     delta: PositiveShare = Field(
         0.1, description="a client drifted when its best accuracy fell by more than this share"
@@ -41,17 +41,18 @@ class AccuracyDriftSettings(Settings):
     )
     max_models: Count | None = Field(
         None,
-        description="most models at once; then the model that had no members for longest is given up for a "
-        "new one, and there is no new one while all have members; null: no limit",
+        description="most models at once; at the limit the model without members for longest is given up for "
+        "a new one, and no model is added while all have members; null: no limit",
     )
 
 
 @dataclass(frozen=True)
 class Best:
-    """The best of k models for each of n clients that answered, `clients` ascending; (n,) where not said.
+    """The best of k models for each of n clients that responded.
 
-    `offered` (k,) are the rows they chose from, `counts` how many samples arrived, `correct` (n, k) how many
-    of these each model gets right.
+    `clients` are ascending; shapes are (n,) unless stated. `offered` (k,) are the rows the clients chose
+    from, `counts` the numbers of samples that arrived, `correct` (n, k) how many of these each model gets
+    right.
     """
 
     clients: Ints
@@ -62,10 +63,11 @@ class Best:
     correct: Floats
 
     def by_model(self, members: Ints, rows: Ints) -> tuple[Ints, Floats]:
-        """The newest arrivals of those who answered, by the model that `members` (N,) has each client in.
+        """Sum the newest arrivals of the responding clients by the model that each client belongs to.
 
-        (r,) samples that belong to each of `rows`, which were asked about, and (r, r) how many each model
-        (axis 0) gets right of those of each (axis 1).
+        `members` (N,) is the model of each client, `rows` (r,) are some of the offered models. Returns (r,)
+        the samples that belong to each of `rows`, and (r, r) how many of the samples of each (axis 1) each
+        model (axis 0) gets right.
         """
         correct = self.correct[:, np.searchsorted(self.offered, rows)]
         belongs = members[self.clients, None] == rows  # (n, r)
@@ -74,14 +76,14 @@ class Best:
 
 
 class AccuracyDrift(Clusterer):
-    """Base: everybody starts on one model; when data arrive, `_recluster` drafts what becomes of that.
+    """Base class: all clients start on one model, and `_recluster` drafts the changes when data arrive.
 
-    State: the accuracy that each client's best model had before (N,), NaN while there was no request. After
-    a drift that is the low one it fell to, so that a client which stays bad does not drift again. The
-    published code starts from the accuracy of the untrained model; nothing is known before the first request
-    here, so no drift is found at the first arrivals after the start.
+    State: the accuracy (N,) of each client's best model at its last response, NaN before the first. After a
+    drift it is the low accuracy the client fell to, so that a client that stays bad does not drift again. The
+    published code starts from the accuracy of the untrained model; here nothing is known before the first
+    response, so no drift is detected at the first arrivals after the start.
 
-    A model is in use while it has members or claims. Others can never get samples again: they are not
+    A model is in use while it has members or claims. Other models can never get samples again: they are not
     offered, and end.
     """
 
@@ -93,7 +95,7 @@ class AccuracyDrift(Clusterer):
         self._accuracy_before: Floats = np.zeros(0)
         self._last_used: Ints = NO_IDS  # (M,) data step
         self._step = -1  # the data step of the last round
-        self._arrivals_claimed = False  # whether claims include this step's arrivals, from an earlier round
+        self._arrivals_claimed = False  # whether an earlier round of this step has claimed its arrivals
 
     def on_data(self, view: View) -> Assignment | None:
         self._arrivals_claimed = view.step == self._step
@@ -111,10 +113,10 @@ class AccuracyDrift(Clusterer):
 
     @abstractmethod
     def _recluster(self, view: View, draft: Draft) -> None:
-        """Decide in `draft` what the arrivals of `view.changed` lead to."""
+        """Record in `draft` the changes caused by the arrivals of `view.changed`."""
 
     def _best(self, view: View, rows: Ints) -> Best:
-        """Of models `rows`, the best on what arrived at each changed client; ties go to the lowest row."""
+        """The best of the models `rows` on the arrivals of each changed client; ties go to the lowest row."""
         response = view.score(view.changed, rows, "arrived", CORRECT)
         scores = response.scores
         assert scores.correct is not None
@@ -130,18 +132,19 @@ class AccuracyDrift(Clusterer):
         )
 
     def _drifted(self, best: Best) -> Bools:
-        """(n,) whose best accuracy fell by more than delta; nobody's of whom no accuracy is known."""
+        """(n,) whether the best accuracy fell by more than delta; False without an earlier accuracy."""
         fell = difference(self._accuracy_before[best.clients], best.accuracy)
         return fell > self.settings.delta
 
     def _remember(self, best: Best) -> None:
-        """The next accuracies are measured against these, also those of clients that drifted."""
+        """Store the accuracies that the next ones are compared with, also those of drifted clients."""
         self._accuracy_before[best.clients] = best.accuracy
 
     def _new_model(self, view: View, draft: Draft, best: int) -> int | None:
-        """The draft's row of a new model for a client whose best one is `best`; None when there is no room.
+        """Add a model to the draft for a client whose best model is `best`; None if max_models is reached.
 
-        A client counts as a member of its best model until it has the new one.
+        At the limit, the model without members for longest is dropped for the new one. A client counts as a
+        member of its best model until it has the new one.
         """
         limit = self.settings.max_models
         if limit is not None and len(draft.rows) >= limit:
@@ -153,12 +156,12 @@ class AccuracyDrift(Clusterer):
 
 
 def in_use(draft: Draft, claimed: Ints) -> Ints:
-    """The rows of the bank with members or claims, ascending; `claimed` (M,) before anything is drafted."""
+    """The rows of the bank with members or claims, ascending; `claimed` (M,) from before the draft."""
     return np.flatnonzero((claimed > 0) | draft.used)
 
 
 def drop_idle(draft: Draft, claimed: Ints) -> None:
-    """Models that have neither members nor claims end; `claimed` (M,)."""
+    """Drop models that have neither members nor claims; `claimed` (M,)."""
     draft.drop(draft.unused[claimed[draft.unused] == 0])
 
 

@@ -1,7 +1,7 @@
-"""AUE: an ensemble with a new model for every data step, weighted by its models' errors on the newest data.
+"""AUE: an ensemble with a new model for every data step, weighted by the models' errors on the newest data.
 
 Brzezinski and Stefanowski 2011, in the form that FedDrift compares with. With memory `claimed` a model trains
-on all that arrived since it was made: model k, counted from the newest, on the newest k + 1 steps.
+on all samples that arrived since it was made: model k, counted from the newest, on the newest k + 1 steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from emulator.plugins import Settings
 
 
 class AueSettings(Settings):
-    """How large the ensemble is, and how its models are weighted."""
+    """Size of the ensemble, and how its models are weighted."""
 
     num_models: ModelCount = Field(5, description="most models at once; the oldest goes")
     weigh: Literal["data", "updates"] = Field(
@@ -38,12 +38,30 @@ class AueSettings(Settings):
 
 
 class Aue(Clusterer):
-    """Everybody trains all models, newest first; they vote, weighted by their errors over the fleet.
+    """All clients train all models, newest first; the models vote, weighted by their errors over the fleet.
 
-    With C labels MSE_r = (1 - 1/C)^2 is the error of a random guess, and MSE_k the mean of (1 - p)^2, p being
-    what model k gives the true label. Weights: 1 / MSE_r for the newest model, 1 / (MSE_r + MSE_k + 1e-20)
-    for another. An error that nobody measured is that of a random guess. State: the data step; the weights
-    (1 or N, M).
+    With C labels MSE_r = (1 - 1/C)^2 is the error of a random guess, and MSE_k the mean of (1 - p)^2, where p
+    is the probability that model k gives the true label. Weights: 1 / MSE_r for the newest model, 1 / (MSE_r
+    + MSE_k + 1e-20) for another. A model without a measured error gets that of a random guess. State: the
+    data step; the weights (1 or N, M).
+
+    With two labels MSE_r = 0.25, so an older model with MSE_k = 0.25 has half the weight of the newest:
+
+    >>> from types import SimpleNamespace
+    >>> from coordinator.view import ScoreResponse
+    >>> from emulator.messages import Scores
+    >>> scores = Scores(counts=np.array([10, 10]), true_class_error=np.array([[1.0], [4.0]]))
+    >>> view = SimpleNamespace(
+    ...     num_clients=2,
+    ...     num_labels=2,
+    ...     model_ids=np.array([1, 0]),
+    ...     members=np.array([[0, 1], [0, 1]]),
+    ...     score=lambda clients, *request: ScoreResponse(clients, scores),
+    ... )
+    >>> aue = Aue(AueSettings(weigh="updates"))
+    >>> aue.on_updates(view)
+    >>> aue.serve(view).weights.round(3).tolist()
+    [[0.667, 0.333], [0.667, 0.333]]
     """
 
     Settings = AueSettings
@@ -84,7 +102,7 @@ class Aue(Clusterer):
         return None
 
     def _measure(self, older: Ints, view: View) -> None:
-        """Weigh anew: `older` are the rows, as they are now, of all models but the newest."""
+        """Update the weights; `older` are the present rows of all models but the newest."""
         guess = (1 - 1 / view.num_labels) ** 2
         errors = np.full((view.num_clients if self.by_client else 1, len(older)), guess)
         if len(older) > 0:
@@ -111,7 +129,25 @@ class Aue(Clusterer):
 class AuePerClient(Aue):
     """AUE-PC: the models vote, weighted by their errors on each client's own newest arrivals.
 
-    A client that has none, or is offline, weighs them as the fleet does.
+    A client that has no arrivals, or is offline, uses the weights of the fleet.
+
+    With two labels MSE_r = 0.25; the older model has errors 0 for client 0 and 0.75 for client 1:
+
+    >>> from types import SimpleNamespace
+    >>> from coordinator.view import ScoreResponse
+    >>> from emulator.messages import Scores
+    >>> scores = Scores(counts=np.array([10, 10]), true_class_error=np.array([[0.0], [7.5]]))
+    >>> view = SimpleNamespace(
+    ...     num_clients=2,
+    ...     num_labels=2,
+    ...     model_ids=np.array([1, 0]),
+    ...     members=np.array([[0, 1], [0, 1]]),
+    ...     score=lambda clients, *request: ScoreResponse(clients, scores),
+    ... )
+    >>> aue = AuePerClient(AueSettings(weigh="updates"))
+    >>> aue.on_updates(view)
+    >>> aue.serve(view).weights.tolist()
+    [[0.5, 0.5], [0.8, 0.2]]
     """
 
     by_client = True

@@ -1,4 +1,4 @@
-"""The protocol of clusterers: which models exist, who belongs to which, who is served by which."""
+"""Base class of clusterers: which models exist, which clients belong to which, which models serve them."""
 
 from __future__ import annotations
 
@@ -14,42 +14,74 @@ Representation = Literal["label"]
 
 
 class Clusterer(Part):
-    """Base of clusterers; built with its own frozen settings.
+    """Base class of clusterers, built with its own frozen settings.
 
-    It is asked at three moments, and answers None for "as before".
+    The federation calls `on_data`, `on_participants` and `on_updates` in each round. Each returns an
+    `Assignment`, or None to keep the current one.
     """
 
     def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:
-        """Asked before anything runs: ConfigurationError where this model or trace is none to work with.
+        """Reject a model or a trace that the clusterer cannot work with, before anything runs.
 
-        `layout` says where each tensor of a model lies; `knows_concepts` whether the trace has the truth.
+        Args:
+            layout: the segment of each named tensor in a model's parameter vector.
+            knows_concepts: whether the trace knows the true concept of each client.
+
+        Raises:
+            ConfigurationError: the clusterer cannot work with this model or trace.
         """
 
     @property
     def representation(self) -> Representation | None:
-        """What clients are asked to report from now on; None: they are asked nothing."""
+        """The representation that clients report from now on; None if they report nothing."""
         return None
 
     @property
     def watches_data(self) -> bool:
-        """Whether it looks at `view.changed`; to find out who of a fleet is online with news is not free."""
+        """Whether it reads `view.changed`, which costs a query over all clients to compute."""
         return True
 
     def on_data(self, view: View) -> Assignment | None:
-        """A round opens; samples may have arrived or expired, and whoever drifted has reported.
+        """Decide at the start of a round, after samples arrived or expired and drifted clients reported.
 
-        The first call must answer.
+        Args:
+            view: the state of the run; `view.changed` has the clients with new data, `view.drifted` those
+                that a detector flagged.
+
+        Returns:
+            The new assignment, or None to keep the current one. The first call must return an assignment.
         """
         return None
 
     def on_participants(self, view: View) -> Assignment | None:
-        """`view.participants` were picked. Lanes and quotas of this round stay as they are."""
+        """Decide after `view.participants` were selected. The lanes and quotas of this round do not change.
+
+        Args:
+            view: the state of the run; `view.participants` has the selected clients.
+
+        Returns:
+            The new assignment, or None to keep the current one.
+        """
         return None
 
     def on_updates(self, view: View) -> Assignment | None:
-        """`view.updates` came back and are aggregated in `view.models`."""
+        """Decide after `view.updates` came back and were aggregated into `view.models`.
+
+        Args:
+            view: the state of the run; `view.updates` has the updates of this round.
+
+        Returns:
+            The new assignment, or None to keep the current one.
+        """
         return None
 
     def serve(self, view: View) -> InferencePlan:
-        """Which models answer for each client: its own, alike, unless a clusterer knows better."""
+        """Choose the models that predict for each client; by default its own models, equally weighted.
+
+        Args:
+            view: the state of the run; `view.members` has the models of each client.
+
+        Returns:
+            The plan: models and weights of shape (num_clients, width), and how predictions are combined.
+        """
         return InferencePlan.alike(view.members)

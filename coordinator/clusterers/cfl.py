@@ -1,7 +1,7 @@
-"""CFL: a cluster whose model has settled, while its clients still pull apart, is split in two.
+"""CFL: a cluster whose model has settled while its clients' updates still disagree is split in two.
 
-Sattler et al. 2020, and the form that FedDrift compares with, whose thresholds follow the norms that were
-seen. The published case is full participation.
+Sattler et al. 2020, and the form that FedDrift compares with, whose thresholds follow the norms seen so far.
+The published case is full participation.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from emulator.plugins import Settings
 
 
 class CflSettings(Settings):
-    """When a cluster is split, and what its children start from."""
+    """When a cluster is split, and how its children start."""
 
     gamma: Share = Field(
         0.1, description="split if sqrt((1 - largest cosine across the halves) / 2) exceeds this"
     )
     eps1: PositiveFactor | None = Field(
         None,
-        description="the mean update must be shorter; none: a tenth of the longest mean update seen so far, "
+        description="the mean update must be shorter; null: a tenth of the longest mean update seen so far, "
         "and no test of a cluster whose mean update is the longest yet (FedDrift)",
     )
     eps2: PositiveFactor | None = Field(
-        None, description="some client's update must be longer; none: 6 eps1 (FedDrift)"
+        None, description="some client's update must be longer; null: 6 eps1 (FedDrift)"
     )
     child_init: Literal["parent", "initial"] = Field(
         "parent",
@@ -40,15 +40,32 @@ class CflSettings(Settings):
         "initialisation, the round's updates being lost (FedDrift's code)",
     )
     min_size: TwoOrMore = Field(3, description="the smallest cluster that is split")
-    max_models: Count | None = Field(None, description="no split beyond so many models; none: no limit")
-    warmup_rounds: CountOrZero = Field(0, description="no split in so many first rounds (20 in CFL's demo)")
+    max_models: Count | None = Field(None, description="no split beyond this many models; null: no limit")
+    warmup_rounds: CountOrZero = Field(0, description="first rounds without a split (20 in CFL's demo)")
 
 
 class Cfl(Clusterer):
     """Clusters are split where updates disagree, and never merged.
 
-    Only clients that sent an update can be told apart: the other members stay with the larger half, which
+    Only clients that sent an update can be told apart. The other members stay with the larger half, which
     keeps its parent's row. State: the norm of the longest mean update of any cluster so far.
+
+    Three clients with updates 1, 1 and -1: the mean update, 1/3, is short while the single ones are long, so
+    the third client is split off:
+
+    >>> from types import SimpleNamespace
+    >>> update = np.array([1.0, 1.0, -1.0])
+    >>> updates = SimpleNamespace(
+    ...     model=np.zeros(3),
+    ...     client=np.arange(3),
+    ...     num_samples=np.ones(3),
+    ...     gram=lambda: np.outer(update, update),
+    ... )
+    >>> view = SimpleNamespace(
+    ...     updates=updates, model_ids=np.array([0]), members=np.zeros((3, 1), dtype=np.int64), round=0
+    ... )
+    >>> Cfl(CflSettings(eps1=0.5, eps2=0.5)).on_updates(view).members.ravel().tolist()
+    [0, 0, 1]
     """
 
     Settings = CflSettings
@@ -84,7 +101,10 @@ class Cfl(Clusterer):
         return self._split(parents, members, view) if parents else None
 
     def _smaller_half(self, gram: Floats, round_: int) -> Bools | None:
-        """Of a cluster whose n updates have this `gram` (n, n): which are split off; None: it stays whole."""
+        """(n,) whether each update of a cluster is split off; None keeps the cluster whole.
+
+        `gram` (n, n) has the inner products of the cluster's updates.
+        """
         if len(gram) == 0:
             return None
         norms = np.sqrt(np.diag(gram))
@@ -97,14 +117,17 @@ class Cfl(Clusterer):
             return None
         if (longest_yet and self.settings.eps1 is None) or mean_norm >= eps1 or norms.max() <= eps2:
             return None
-        # An update of zero has no direction: it is at a right angle to all others.
+        # An update of zero has no direction: it counts as orthogonal to all others.
         cosines = gram / np.maximum(np.outer(norms, norms), 1e-300)
         smaller = bipartition(cosines)
         across = cosines[np.ix_(smaller, ~smaller)].max()
         return smaller if np.sqrt(max((1 - across) / 2, 0.0)) > self.settings.gamma else None
 
     def _split(self, parents: list[int], members: Ints, view: View) -> Assignment:
-        """Each of `parents` keeps its row for its larger half; the smaller ones have new rows, in order."""
+        """Assign `members` (N,): the larger half of each of `parents` keeps its row, the smaller one is new.
+
+        The rows of the smaller halves follow the old models, in the order of `parents`.
+        """
         old, anew = len(view.model_ids), self.settings.child_init == "initial"
         mixing = np.eye(old + len(parents), old + anew)
         for child, parent in enumerate(parents, start=old):
@@ -120,9 +143,12 @@ class Cfl(Clusterer):
 
 
 def bipartition(cosines: Floats) -> Bools:
-    """(n,) the smaller of the two clusters that complete linkage on -`cosines` (n, n) ends with.
+    """(n,) the smaller of the last two clusters of complete linkage on -`cosines` (n, n).
 
-    Of two equal ones, that without the first row.
+    If the two are equally large, the one without the first row.
+
+    >>> bipartition(np.array([[1.0, 0.9, -0.8], [0.9, 1.0, -0.7], [-0.8, -0.7, 1.0]])).tolist()
+    [False, False, True]
     """
     from scipy.cluster.hierarchy import cut_tree, linkage
 

@@ -19,31 +19,55 @@ from emulator.numbers import Share, TwoOrMore
 from emulator.plugins import Settings
 
 PREDICTIVE, OTHER = 0, 1
-"""Rows of the bank. The other is the stable model in the stable state, the reactive one in the reactive."""
+"""Rows of the bank. OTHER is the stable model in the stable state, the reactive one in the reactive state."""
 
 
 class DriftSurfSettings(Settings):
-    """How large a loss of accuracy is a drift, and how long the reactive state lasts."""
+    """How large a loss of accuracy counts as a drift, and how long the reactive state lasts."""
 
     delta: Share = Field(
         0.1,
-        description="a drift: the predictive model is so much below its best accuracy so far, or half of it "
-        "below the stable model's (FedDrift: SINE 0.10, CIRCLE 0.05, SEA 0.02)",
+        description="a drift: the predictive model is more than this below its best accuracy so far, or more "
+        "than half of this below the stable model's (FedDrift: SINE 0.10, CIRCLE 0.05, SEA 0.02)",
     )
     reactive_steps: TwoOrMore = Field(3, description="data steps that the reactive state lasts")
 
 
 class DriftSurf(Clusterer):
-    """Everybody trains two models, predictive and stable, or predictive and reactive; one of them serves.
+    """All clients train two models, predictive and stable, or predictive and reactive; one of them serves.
 
-    In the reactive state whichever was more accurate on the newest arrivals serves, else the predictive
-    model. When the last step of that state is trained, the model with the better mean is the next predictive
-    one: if that is the reactive model it serves at once, and the rest is carried out when the next data
-    arrive. A data step that nobody scores is passed over.
+    In the reactive state the model that was more accurate on the newest arrivals serves, otherwise the
+    predictive model. After the last step of that state, the model with the better mean accuracy becomes the
+    next predictive one: if that is the reactive model it serves at once, and the switch of rows is carried
+    out when the next data arrive. A data step that no client scores is passed over.
 
     State: the data step; the best accuracy so far; the data steps trained in the reactive state, 0 in the
     stable one; in the reactive state the accuracies (steps, 2) of both models; the row that is predictive
     from the next data on, and the row that serves.
+
+    The predictive model falls from 0.9 to 0.7, which is a drift, so the other model starts anew from the
+    shared initialisation (the last column):
+
+    >>> from types import SimpleNamespace
+    >>> from coordinator.view import ScoreResponse
+    >>> from emulator.messages import Scores
+    >>> surf = DriftSurf(DriftSurfSettings(delta=0.1))
+    >>> view = SimpleNamespace(
+    ...     assignment=None,
+    ...     step=0,
+    ...     num_clients=1,
+    ...     changed=[0],
+    ...     initial=lambda number: np.zeros(1, dtype=np.float32),
+    ... )
+    >>> view.assignment = surf.on_data(view)
+    >>> view.members = view.assignment.members
+    >>> for view.step, correct in (1, [90.0, 90.0]), (2, [70.0, 90.0]):
+    ...     scores = Scores(counts=np.array([100]), correct=np.array([correct]))
+    ...     view.score = lambda clients, *request: ScoreResponse(clients, scores)
+    ...     assignment = surf.on_data(view)
+    ...     print(None if assignment is None else assignment.mixing.tolist())
+    None
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
     Settings = DriftSurfSettings
@@ -78,7 +102,10 @@ class DriftSurf(Clusterer):
         return None
 
     def _stable_step(self, view: View, accuracies: Floats, over: bool) -> Assignment | None:
-        """`over`: the reactive state was just left, so that the stable model is new, and has no data yet."""
+        """Decide in the stable state, or at its start.
+
+        `over`: the reactive state has just ended, so the stable model is new and has no data yet.
+        """
         predictive, self._next_predictive = self._next_predictive, PREDICTIVE
         accuracy = float(accuracies[predictive])
         stable = 0.0 if over else float(accuracies[OTHER])
@@ -91,7 +118,7 @@ class DriftSurf(Clusterer):
         return _with_new_other(predictive, view) if drifts or over else None
 
     def _reactive_step(self, accuracies: Floats) -> None:
-        """The second step of the reactive state, or a later one."""
+        """Decide at the second or a later step of the reactive state."""
         self._best = max(self._best, float(accuracies[PREDICTIVE]))
         self._race.append(accuracies)
         self._reactive_steps += 1
@@ -103,7 +130,7 @@ class DriftSurf(Clusterer):
                 self._serving = OTHER
 
     def _pooled_accuracies(self, view: View) -> Floats | None:
-        """(2,) of both models on everybody's newest arrivals; None if nobody had any to score on."""
+        """(2,) accuracies of both models on the newest arrivals of all clients; None without any sample."""
         everyone, rows = np.arange(view.num_clients), np.array([PREDICTIVE, OTHER])
         scores = view.score(everyone, rows, "arrived", frozenset({"correct"})).scores
         assert scores.correct is not None
@@ -115,17 +142,17 @@ class DriftSurf(Clusterer):
 
 
 def _loss(before: float, accuracy: float) -> float:
-    """`before - accuracy`, rounded so that 0.8 - 0.7 is not more than 0.1."""
+    """`before - accuracy`, rounded so that 0.8 - 0.7 does not exceed 0.1."""
     return round(before - accuracy, 12)
 
 
 def _better(accuracies: Floats) -> int:
-    """The row of the more accurate model; of equals the predictive one."""
+    """The row of the more accurate model; the predictive one if they are equal."""
     return OTHER if accuracies[OTHER] > accuracies[PREDICTIVE] else PREDICTIVE
 
 
 def _with_new_other(predictive: int, view: View) -> Assignment:
-    """Row `predictive` is the predictive model, with its data, and the other model starts anew, with none."""
+    """Make old row `predictive` the predictive model, with its data, and start the other model anew."""
     mixing = np.zeros((2, 3))
     mixing[PREDICTIVE, predictive] = 1.0
     mixing[OTHER, 2] = 1.0

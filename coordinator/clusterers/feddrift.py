@@ -1,11 +1,13 @@
-"""FedDrift: each client that drifts gets its own model, and models that are alike are merged a step later.
+"""FedDrift: each drifted client gets its own model, and similar models are merged one data step later.
 
-Jothimurugesan et al., "Federated Learning under Distributed Concept Drift". Isolation lasts one data step,
-as published. The merge judges and weighs models on the data that are theirs now: what is claimed for them (in
-the window of the memory, if it has one) and the newest arrivals of their members that answered, who told how
-every model does on these when they chose. It comes once per data step, with the first answers; a client that
-answers in a later round only chooses. Where even the first answers come in a later round, the newest arrivals
-are claimed already, for the models of before, and count as such.
+Jothimurugesan et al., "Federated Learning under Distributed Concept Drift". Isolation lasts one data step, as
+published.
+
+The merge compares and weighs models on the data that are theirs now: the samples claimed for them (within the
+memory's window, if it has one) and the newest arrivals of their members that responded, on which every model
+was scored when they chose. It takes place once per data step, with the first responses; a client that
+responds in a later round only chooses. If even the first responses come in a later round, the newest arrivals
+are already claimed, for the previous models, and count as claimed.
 """
 
 from __future__ import annotations
@@ -30,22 +32,35 @@ from emulator.numbers import Count
 
 
 class FedDriftSettings(AccuracyDriftSettings):
-    """When a client has drifted, what it gets then, and how models are compared."""
+    """When a client counts as drifted, how its new model starts, and how models are compared."""
 
     # 21 batches of 50 in the published code; the text shares the sample between clients, as we do.
     merge_samples: Count = Field(
         1050,
-        description="models are compared on at most so many of the samples claimed for each before, "
+        description="models are compared on at most this many of the samples claimed for each before, "
         "and on all that newly arrived",
     )
 
 
 class FedDrift(AccuracyDrift):
-    """Drifted clients are isolated for a step, each in a model of its own; then models are merged by
-    complete linkage, at most delta apart.
+    """Isolates each drifted client in its own model for a step, then merges models by complete linkage.
 
-    State: who is isolated since the last data step with answers, with its accuracy before that drift; who is
-    still in a model that was given up, because it has not answered since.
+    Models in a merged group are at most delta apart (`linkage.distances`).
+
+    State: the clients isolated since the last data step with responses, with their accuracy before that
+    drift; the clients still in a model that was given up, because they have not responded since.
+
+    Models 0 and 1 lose little on each other's samples and merge, weighted by 100 and 300 samples; model 2
+    stays:
+
+    >>> import numpy as np
+    >>> accuracy = np.array([[0.9, 0.85, 0.2], [0.85, 0.9, 0.3], [0.1, 0.2, 0.8]])  # model i on samples of j
+    >>> distances(accuracy).round(2).tolist()
+    [[0.0, 0.05, 0.7], [0.05, 0.0, 0.6], [0.7, 0.6, 0.0]]
+    >>> linked(distances(accuracy), delta=0.1)
+    [array([0, 1]), array([2])]
+    >>> merge_weights(np.array([100, 300]))
+    array([0.25, 0.75])
     """
 
     Settings = FedDriftSettings
@@ -67,7 +82,7 @@ class FedDrift(AccuracyDrift):
         claimed = view.claimed()
         offered = np.setdiff1d(in_use(draft, claimed), draft.members[self._apart()])
         if len(offered) == 0:
-            return  # nobody can choose before the isolation of this step ends
+            return  # no model can be chosen before the isolation of this step ends
         best = self._best(view, offered)
         self._move(draft, best)
         self._isolate(view, draft, best)
@@ -76,7 +91,7 @@ class FedDrift(AccuracyDrift):
         drop_idle(draft, claimed)
 
     def _apart(self) -> Ints:
-        """The clients whose models are offered to nobody, and are not merged."""
+        """The clients whose models are neither offered nor merged, ascending."""
         return np.union1d(self._given_up, _ids(self._isolated))
 
     def _end_isolation(self, view: View) -> None:
@@ -88,14 +103,14 @@ class FedDrift(AccuracyDrift):
         self._isolated = {}
 
     def _gives_up(self, view: View, isolated: Ints) -> Ints:
-        """Of the clients whose isolation ends, those whose model ends with it: none.
+        """Of the clients whose isolation ends, those whose models end with it: none in FedDrift.
 
-        Theirs is again the accuracy of before the drift, so that they may drift again.
+        The accuracy of these clients is reset to that before the drift, so that they can drift again.
         """
         return NO_IDS
 
     def _move(self, draft: Draft, best: Best) -> None:
-        """Steps 2 and 3: everybody who answered goes to its best model; models given up end behind them."""
+        """Steps 2 and 3: responding clients move to their best models; the given-up models they leave end."""
         back = np.isin(self._given_up, best.clients)
         ended = draft.members[self._given_up[back]]
         draft.members[best.clients] = best.rows
@@ -113,7 +128,7 @@ class FedDrift(AccuracyDrift):
         self._remember(best)
 
     def _merge(self, view: View, draft: Draft, best: Best, claimed: Ints) -> None:
-        """Step 5: offered models that are alike become one; those without any data cannot be compared."""
+        """Step 5: merge similar models among those offered; models without any data cannot be compared."""
         rows = np.intersect1d(best.offered, draft.rows)
         num_newest, newest = best.by_model(draft.members, rows)
         if self._arrivals_claimed:
@@ -134,7 +149,7 @@ class FedDrift(AccuracyDrift):
                 draft.merge(rows[group], merge_weights(samples[group]))
 
     def _on_claimed(self, view: View, rows: Ints, claimed: Ints) -> Floats:
-        """(k, k) accuracy of each model of `rows` on what is claimed for each; NaN where nobody tells."""
+        """(k, k) accuracy of each model of `rows` on what is claimed for each; NaN without a response."""
         everyone = np.arange(view.num_clients)
         correct = np.zeros((len(rows), len(rows)))
         counts = np.zeros(len(rows))

@@ -1,8 +1,8 @@
-"""FedDrift-C: of the models isolated in one step, only one survives, so there are hardly more than concepts.
+"""FedDrift-C: of the models isolated in one step only one survives, so there are hardly more than concepts.
 
 FedDrift-C of Jothimurugesan et al., "Federated Learning under Distributed Concept Drift". A client that is
-offline when its model is given up, or has no new arrivals, stays in it until it answers about some; meanwhile
-the model is offered to nobody.
+offline when its model is given up, or has no new arrivals, stays in that model until it responds about new
+arrivals; meanwhile the model is offered to no client.
 """
 
 from __future__ import annotations
@@ -15,10 +15,18 @@ from emulator.arrays import NO_IDS, Ints
 
 
 class FedDriftC(FedDrift):
-    """FedDrift, but when the isolation of several clients ends, one of their models is kept at random.
+    """FedDrift, except that when the isolation of several clients ends, one random model of theirs survives.
 
-    The others end, and what was claimed for them is forgotten. Their clients get back the accuracy of before
-    their drift: with the low one since, they could not find it again where no model suits them.
+    The others end, and the samples claimed for them are forgotten. Their clients get back the accuracy from
+    before their drift: with the low accuracy since, a client that no model suits could not drift again.
+
+    >>> from types import SimpleNamespace
+    >>> from coordinator.clusterers.feddrift import FedDriftSettings
+    >>> view = SimpleNamespace(rng=lambda purpose: np.random.default_rng(0))
+    >>> isolated = np.array([2, 5, 7])
+    >>> given_up = FedDriftC(FedDriftSettings())._gives_up(view, isolated)
+    >>> np.setdiff1d(isolated, given_up)  # one survives
+    array([7])
     """
 
     def _gives_up(self, view: View, isolated: Ints) -> Ints:

@@ -1,7 +1,8 @@
-"""Fielding: drifted clients move one by one, everybody is clustered anew only when the centres moved too far.
+"""Fielding: drifted clients move one by one; all clients are re-clustered only when a centre moved too far.
 
-Fielding, algorithms 1-3, with label histograms and L1. Where the listing of algorithm 2 recomputes centres
-while clients move, the paper's prose holds them still; we follow the prose, so the order of clients is free.
+Fielding, algorithms 1-3, with label histograms and L1. The listing of algorithm 2 recomputes centres while
+clients move; the paper's prose holds them still. We follow the prose, so the order of clients does not
+matter.
 """
 
 from __future__ import annotations
@@ -45,9 +46,30 @@ class FieldingSettings(PartitionSettings):
 
 
 class Fielding(Clusterer):
-    """Drifted clients move to the nearest centre; everybody is clustered anew when a centre moved too far.
+    """Drifted clients move to the nearest centre; all clients are re-clustered when a centre moved too far.
 
     State: the present centres (k, D), and those of the last global clustering.
+
+    Client 0 drifts from the first label to the second and moves to that cluster, whose centre stays where it
+    was:
+
+    >>> from types import SimpleNamespace
+    >>> view = SimpleNamespace(
+    ...     assignment=None,
+    ...     reports=np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
+    ...     drifted=np.array([0]),
+    ...     rng=lambda purpose: np.random.default_rng(0),
+    ...     initial=lambda number: np.zeros(1, dtype=np.float32),
+    ...     log_trigger=lambda trigger: print("shift", trigger.shift, "fired", trigger.fired),
+    ... )
+    >>> fielding = Fielding(FieldingSettings())
+    >>> view.assignment = fielding.on_data(view)
+    >>> view.assignment.members.ravel().tolist()
+    [0, 0, 1]
+    >>> view.reports[0] = [0.0, 1.0]
+    >>> fielding.on_data(view).members.ravel().tolist()
+    shift 0.0 fired False
+    [1, 0, 1]
     """
 
     Settings = FieldingSettings
@@ -85,10 +107,11 @@ class Fielding(Clusterer):
         return None if np.array_equal(moved, before) else Assignment.moved(moved, len(centers))
 
     def _trigger(self, centers: Floats, reports: Floats) -> Trigger:
-        """Fires when some centre's shift reaches threshold x the mean distance between centres.
+        """Compare the centres with their origin, to decide whether all clients are re-clustered.
 
-        With a single centre there is no such mean: it fires when reports are no longer identical. With the
-        threshold "never", it never fires.
+        Fires if the largest shift reaches threshold x the mean centre distance. With a single centre there is
+        no such distance: it fires when the reports are not all identical. With the threshold "never", it
+        never fires.
         """
         origin = self._centers if self.settings.shift_from == "previous" else self._last_global
         assert origin is not None

@@ -1,7 +1,7 @@
 """KUE: an ensemble whose models see different features, weighted by Cohen's kappa.
 
 Cano and Krawczyk 2020, in the form that FedDrift compares with: memory `held` with a window of one data step
-and bootstrap, and a `masked` model (which knows how FedDrift's code leaves the masks out when it infers).
+and bootstrap, and a `masked` model (which implements how FedDrift's code omits the masks in inference).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from emulator.plugins import Settings
 from emulator.ports import Segment
 
 MASK = "mask"
-"""The tensor of a masked model that says which features it sees: 1 seen, 0 not; no training changes it."""
+"""The tensor of a masked model with its feature mask: 1 seen, 0 hidden; training does not change it."""
 
 
 class KueSettings(Settings):
-    """How large the ensemble is."""
+    """Size of the ensemble."""
 
     num_models: Annotated[int, Number(ge=2, le=MOST_MODELS)] = Field(
         10, description="models, each with a feature mask of its own"
@@ -36,11 +36,20 @@ class KueSettings(Settings):
 
 
 class Kue(Clusterer):
-    """Everybody trains all models; those better than chance, but for the worst, answer, weighted by kappa.
+    """All clients train all models; those better than chance predict, except the worst, weighted by kappa.
 
-    With each new data step the worst model is replaced. If all abstain, all count alike. State: the data
-    step; kappas (M,), measured after every aggregation on the newest arrivals of those who trained, 0 until
-    then.
+    With each new data step the worst model is replaced. If all models abstain, all count equally. State: the
+    data step; kappas (M,), measured after every aggregation on the newest arrivals of the clients that
+    trained, 0 until then.
+
+    Model 1 is the worst and abstains; kappas 0.4 and 0.8 become weights 1/3 and 2/3:
+
+    >>> from types import SimpleNamespace
+    >>> kue = Kue(KueSettings(num_models=3))
+    >>> kue._kappas = np.array([0.4, -0.2, 0.8])
+    >>> view = SimpleNamespace(num_clients=1, members=np.array([[0, 1, 2]]))
+    >>> kue.serve(view).weights.round(3).tolist()
+    [[0.333, 0.0, 0.667]]
     """
 
     Settings = KueSettings
@@ -103,8 +112,8 @@ class Kue(Clusterer):
 def kappas(confusion: Floats) -> Floats:
     """(m,) Cohen's kappa of m confusion matrices (m, L, L): agreement beyond chance, 1 if perfect.
 
-    (n sum_i A_ii - sum_i A_i. A_.i) / (n^2 - sum_i A_i. A_.i) with n samples; 0 where that is 0 / 0, which is
-    where there is one label only, and nothing else was said.
+    (n sum_i A_ii - sum_i A_i. A_.i) / (n^2 - sum_i A_i. A_.i) with n samples; 0 where that is 0 / 0, which
+    happens if there is only one label and only that label was predicted.
 
     >>> kappas(np.array([[[20.0, 5.0], [10.0, 15.0]]]))
     array([0.4])
@@ -117,7 +126,10 @@ def kappas(confusion: Floats) -> Floats:
 
 
 def _masked_model(view: View, row: int) -> Floats32:
-    """(P,) the common initialisation with a random mask: 1 to d of the d features, no number more likely."""
+    """(P,) the shared initialisation with a random feature mask.
+
+    The mask shows 1 to d of the d features, each number equally likely.
+    """
     assert MASK in view.layout, "refused by check"
     segment = view.layout[MASK]
     features = segment.last - segment.first

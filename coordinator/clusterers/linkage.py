@@ -1,7 +1,7 @@
-"""The merge of FedDrift as pure functions: which models are alike enough to become one, and how they mix.
+"""The merge step of FedDrift as pure functions: which models are similar enough to merge, and their weights.
 
-Jothimurugesan et al., "Federated Learning under Distributed Concept Drift". k models, each with samples of
-its own.
+Jothimurugesan et al., "Federated Learning under Distributed Concept Drift". There are k models, each with its
+own samples.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 
 UNKNOWN = 2.0
-"""The distance of two models that could not be compared: more than two accuracies can differ."""
+"""The distance of two models that could not be compared: larger than any difference of accuracies."""
 
 DECIMALS = 12
 
 
 def difference(higher: Floats, lower: Floats) -> Floats:
-    """`higher - lower` of two accuracies, rounded so that 0.8 - 0.7 is not more than 0.1."""
+    """`higher - lower` of two accuracies, rounded so that 0.8 - 0.7 does not exceed 0.1."""
     rounded: Floats = np.round(higher - lower, DECIMALS)
     return rounded
 
@@ -25,9 +25,9 @@ def difference(higher: Floats, lower: Floats) -> Floats:
 def pooled(claimed: Floats, num_claimed: Ints, newest: Floats, num_newest: Ints) -> Floats:
     """(k, k) accuracy of each model (axis 0) on all samples of each (axis 1): the claimed and the newest.
 
-    `claimed` (k, k) is the accuracy on the `num_claimed` (k,) samples claimed, or on a draw of them; NaN
-    where nobody told, and then the newest count alone. `newest` (k, k) is how many of the `num_newest` (k,)
-    newest samples each gets right. NaN where nothing is known at all.
+    `claimed` (k, k) is the accuracy on the `num_claimed` (k,) claimed samples, or on a draw of them. Where it
+    is NaN (no client responded), only the newest samples count. `newest` (k, k) is how many of the
+    `num_newest` (k,) newest samples each model gets right. NaN where there is neither.
     """
     told = ~np.isnan(claimed)
     correct = np.where(told, claimed, 0.0) * num_claimed + newest
@@ -38,8 +38,12 @@ def pooled(claimed: Floats, num_claimed: Ints, newest: Floats, num_newest: Ints)
 def distances(accuracy: Floats) -> Floats:
     """(k, k) D[i, j] = max(A[i, i] - A[i, j], A[j, j] - A[j, i], 0), symmetric, 0 on the diagonal.
 
-    How much worse a model does on the samples of another than on its own. `accuracy` (k, k): A[i, j] is
-    that of model i on samples of model j; NaN where nothing is known, which makes the two UNKNOWN.
+    It measures how much worse a model does on another model's samples than on its own. `accuracy` (k, k):
+    A[i, j] is that of model i on the samples of model j. If an entry is NaN (unknown), the distance of its
+    pair is UNKNOWN.
+
+    >>> distances(np.array([[0.9, 0.6], [0.7, 0.8]])).round(2).tolist()
+    [[0.0, 0.3], [0.3, 0.0]]
     """
     loss = difference(np.diagonal(accuracy)[:, None], accuracy)
     worse = np.maximum(np.maximum(loss, loss.T), 0.0)  # NaN stays NaN
@@ -49,8 +53,13 @@ def distances(accuracy: Floats) -> Floats:
 
 
 def linked(distance: Floats, delta: float) -> list[Ints]:
-    """The groups of complete linkage over `distance` (k, k), cut at `delta`: within one, no two models are
-    further apart. Each ascending, in order of their lowest model; models that stay alone are groups too.
+    """The groups of complete linkage over `distance` (k, k), cut at `delta`.
+
+    Within a group no two models are further apart than `delta`. Each group is ascending, and groups are in
+    order of their lowest model; a model that stays alone is a group too.
+
+    >>> linked(np.array([[0.0, 0.05, 0.3], [0.05, 0.0, 0.2], [0.3, 0.2, 0.0]]), 0.1)
+    [array([0, 1]), array([2])]
     """
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
@@ -63,9 +72,12 @@ def linked(distance: Floats, delta: float) -> list[Ints]:
 
 
 def merge_weights(samples: Ints) -> Floats:
-    """(k,) what each merged model weighs: its share of all `samples` (k,), of which there must be some.
+    """(k,) the weight of each merged model: its share of all `samples` (k,), whose sum must be above 0.
 
     The same as merging one after the other, h <- (n_a h_a + n_b h_b) / (n_a + n_b).
+
+    >>> merge_weights(np.array([100, 300]))
+    array([0.25, 0.75])
     """
     weights: Floats = samples / samples.sum()
     return weights

@@ -1,6 +1,6 @@
-"""The oracle: one model per true concept, and every client always on that of its newest samples.
+"""The oracle: one model per true concept; every client is always on that of its newest samples.
 
-What clustering could reach at best; it fails too where the next samples are of another concept.
+It is the best that clustering could reach; it fails too where the next samples are of another concept.
 """
 
 from __future__ import annotations
@@ -19,9 +19,19 @@ from emulator.ports import Segment
 
 
 class Oracle(Clusterer):
-    """A model for each concept, from the shared initialisation when it first appears; all models are kept.
+    """One model for each concept; every client is on that of its newest samples.
 
-    Clients are asked nothing. State: the concept of each model (M,).
+    A model is made from the shared initialisation when its concept first appears, and kept. Clients report
+    nothing. State: the concept of each model (M,).
+
+    >>> from types import SimpleNamespace
+    >>> view = SimpleNamespace(
+    ...     assignment=None,
+    ...     concepts=np.array([4, 2, 4]),
+    ...     initial=lambda number: np.zeros(1, dtype=np.float32),
+    ... )
+    >>> Oracle(NoSettings()).on_data(view).members.ravel().tolist()  # models of concepts 2 and 4
+    [1, 0, 1]
     """
 
     Settings = NoSettings
@@ -35,8 +45,8 @@ class Oracle(Clusterer):
     def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:
         if not knows_concepts:
             raise ConfigurationError(
-                "clusterer 'oracle' follows the true concepts, and this trace does not know any: choose one "
-                'with trace.source = "concepts"'
+                "clusterer 'oracle' follows the true concepts, and this trace has none: choose one with "
+                'trace.source = "concepts"'
             )
 
     def on_data(self, view: View) -> Assignment | None:

@@ -1,4 +1,4 @@
-"""A partition of clients by what they report: k-means, its k chosen by the silhouette, distances in L1."""
+"""Partition of clients by their reports: k-means with k chosen by the silhouette, and L1 distances."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from emulator.numbers import MOST, Count, Number, TwoOrMore
 from emulator.plugins import Settings
 
 BLOCK = 16_384
-"""Reports that are looked at together; it bounds memory and decides nothing."""
+"""Reports per block: bounds memory, and does not affect the result."""
 
 TIE = 1e-9
-"""Silhouettes closer than this are equal: the last digits choose no k."""
+"""Silhouettes closer than this count as equal, so that rounding does not choose k."""
 
 
 class PartitionSettings(Settings):
@@ -27,8 +27,8 @@ class PartitionSettings(Settings):
 
     min_clusters: Count = Field(
         1,
-        description="smallest k that is tried, from 2 on; with fewer different reports, each of them is a "
-        "cluster. 1: a single cluster where the silhouettes cannot be computed",
+        description="smallest k that is tried, from 2 on; with fewer distinct reports, each distinct report "
+        "is a cluster. 1: a single cluster if the silhouettes cannot be computed",
     )
     max_clusters: TwoOrMore = Field(10, description="largest k that is tried; at most clients - 1")
     starts: Annotated[int, Number(ge=1, le=1000)] = Field(
@@ -36,13 +36,13 @@ class PartitionSettings(Settings):
     )
     kmeans_clients: Annotated[int, Number(ge=10, le=MOST)] = Field(
         20_000,
-        description="above so many clients, centres are fitted to a random subsample of so many, and then "
-        "everybody joins the nearest; the log says how many it was",
+        description="with more clients than this, centres are fitted to a random subsample of this size, and "
+        "then every client joins the nearest centre; the log states the size",
     )
     silhouette_clients: Annotated[int, Number(ge=10, le=MOST)] = Field(
         20_000,
-        description="silhouettes are those of everybody up to so many clients, and above of a random "
-        "subsample of so many; the log says how many it was",
+        description="with more clients than this, silhouettes are those of a random subsample of this size; "
+        "the log states the size",
     )
 
     @model_validator(mode="after")
@@ -56,7 +56,11 @@ class PartitionSettings(Settings):
 
 @dataclass(frozen=True)
 class Partition:
-    """`members` (N,) cluster of each client, 0 .. k - 1, none empty; `centers` (k, D) their means."""
+    """A partition of N clients into k clusters, none of them empty.
+
+    `members` (N,) is the cluster of each client, 0 .. k - 1; `centers` (k, D) are the mean reports of the
+    clusters.
+    """
 
     members: Ints
     centers: Floats
@@ -64,11 +68,16 @@ class Partition:
 
 
 def partition(reports: Floats, settings: PartitionSettings, generator: np.random.Generator) -> Partition:
-    """Cluster `reports` (N, D): for each k up to max_clusters, k-means centres, every client to the
-    L1-nearest one, and the k of the largest mean L1 silhouette, the smallest of equals. Identical reports are
-    one cluster.
+    """Cluster `reports` (N, D) into the number of clusters with the largest mean L1 silhouette.
 
-    k starts at min_clusters, or at 2. With no more different reports than that, each of them is a cluster.
+    For each k from max(2, min_clusters) to max_clusters, k-means fits centres and every client joins its
+    L1-nearest centre. The k with the largest mean L1 silhouette wins, the smallest k among equals. Identical
+    reports form one cluster. If there are no more distinct reports than the smallest k, each distinct report
+    is a cluster.
+
+    >>> reports = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> partition(reports, PartitionSettings(), np.random.default_rng(0)).members.tolist()
+    [0, 1, 0]
     """
     fitted = scored = reports
     if len(reports) > min(settings.kmeans_clients, settings.silhouette_clients):
@@ -83,8 +92,11 @@ def partition(reports: Floats, settings: PartitionSettings, generator: np.random
 def _centers(
     fitted: Floats, scored: Floats, settings: PartitionSettings, generator: np.random.Generator
 ) -> tuple[Floats, dict[int, float | None]]:
-    """(k, D) the centres fitted to reports `fitted` whose partition of `scored` has the best silhouette; and
-    the silhouette of each k that was tried."""
+    """The centres with the best silhouette, and the silhouette of each k that was tried.
+
+    Centres (k, D) are fitted to the reports `fitted`; silhouettes are those of the partitions of the reports
+    `scored`.
+    """
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
@@ -105,13 +117,13 @@ def _centers(
         for centers, score in zip(candidates, scores.tolist(), strict=True)
     }
     if np.isnan(scores).all():
-        # The subsample cannot tell: the fewest clusters that are allowed.
+        # The silhouettes of the subsample are undefined: use the fewest clusters allowed.
         return (distinct[:1] if settings.min_clusters == 1 else candidates[0]), by_k
     return candidates[int(np.flatnonzero(scores >= np.nanmax(scores) - TIE)[0])], by_k
 
 
 def first_distinct(reports: Floats, limit: int) -> Floats:
-    """The first different rows of `reports` (N, D), N >= 1, in order, at most `limit` of them."""
+    """The first distinct rows of `reports` (N, D), N >= 1, in order, at most `limit` of them."""
     known = [reports[0]]
     for start in range(0, len(reports), BLOCK):
         block = reports[start : start + BLOCK]
@@ -139,7 +151,10 @@ def nearest(reports: Floats, centers: Floats) -> Ints:
 
 
 def means(reports: Floats, members: Ints, empty: Floats) -> Floats:
-    """(k, D) mean report of each cluster's members; a cluster without any keeps its row of `empty` (k, D)."""
+    """(k, D) mean report of each cluster's members.
+
+    A cluster without members keeps its row of `empty` (k, D).
+    """
     # NOTE: column by column: at 1,000,000 x 10 half the time of np.add.at, and the same sums to the bit.
     sums = np.empty_like(empty)
     for column in range(empty.shape[1]):
@@ -152,10 +167,10 @@ def _with_means(reports: Floats, members: Ints, fitted: Fit) -> Partition:
     """The partition without empty clusters, numbered in order of their lowest client."""
     clients = np.arange(len(members))
     first = np.full(int(members.max()) + 1, len(members))
-    first[members[::-1]] = clients[::-1]  # the last to write is the lowest client
+    first[members[::-1]] = clients[::-1]  # written in descending order, so the lowest client remains
     rank = np.empty_like(first)
     rank[np.argsort(first, kind="stable")] = np.arange(len(first))
-    members = rank[members]  # empty clusters came last, and are gone
+    members = rank[members]  # empty clusters ranked last, and drop out
     k = int(members.max()) + 1
     return Partition(members, means(reports, members, np.zeros((k, reports.shape[1]))), fitted)
 

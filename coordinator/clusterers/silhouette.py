@@ -1,12 +1,12 @@
-"""Exact mean L1 silhouettes of several partitions of the same clients, without the distances between them.
+"""Exact mean L1 silhouettes of several partitions of the same clients, without pairwise distances.
 
 The silhouette needs, for each client and cluster, the sum of the distances to the cluster's members. In L1
-that is a sum over columns, and along one sorted column it grows from value to value by the gap times (members
-at or below - members above): n log n work for a column, where all pairs are n^2.
+that is a sum over columns. Along one sorted column the sum grows from value to value by the gap times
+(members at or below - members above). This takes n log n work for a column, where all pairs take n^2.
 
-Values count in whole units of a power of two, so that all sums are integers: exact, in any order. A distance
-is off by at most one unit for each column: 2^-44 in 20,000 clients' histograms of ten labels, 2^-43 in 5,078
-of a hundred.
+Values are converted to whole units of a power of two, so that all sums are integers: exact, in any order. A
+distance is off by at most one unit for each column: 2^-44 in 20,000 clients' histograms of ten labels, 2^-43
+in 5,078 of a hundred.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 
 AT_ONCE = 4_000_000
-"""Numbers in the largest array: partitions are taken together up to here, or else one by one. Five such
-arrays (160 MB) are alive at once, beside the ranks of all reports."""
+"""Numbers in the largest array: partitions are grouped up to this size, and a larger one is taken alone.
+Five such arrays (160 MB) are alive at once, beside the ranks of all reports."""
 
 SUM_BITS = 62  # no sum of distances is above 2^62 units
 
 
 @dataclass(frozen=True)
 class _Column:
-    """One number of all n reports: its u different values, ascending from 0, and which of them each has."""
+    """One column of all n reports: its u distinct values, ascending from 0, and the rank of each value."""
 
     values: Ints  # (u,) in units
     rank: Ints  # (n,)
@@ -36,10 +36,10 @@ class _Column:
 def silhouettes(reports: Floats, partitions: Sequence[Ints]) -> Floats:
     """The mean L1 silhouette of each of `partitions` (n,) of the clients that reported `reports` (n, D).
 
-    A client's is (b - a) / max(a, b): a is its mean distance to the others of its cluster, b the smallest
-    mean distance to another cluster's members; 0 where it is alone, or both are 0. Clusters are numbers from
-    0; those without members do not count. NaN for a partition that is a single cluster, or in which everybody
-    is alone. Rousseeuw 1987.
+    A client's silhouette is (b - a) / max(a, b): a is its mean distance to the other members of its cluster,
+    b the smallest mean distance to the members of another cluster. It is 0 if the client is alone in its
+    cluster, or both are 0. Clusters are numbered from 0; those without members do not count. The result is
+    NaN for a partition with a single cluster, or in which every client is alone. Rousseeuw 1987.
 
     >>> reports = np.array([[0.0], [1.0], [10.0]])
     >>> silhouettes(reports, [np.array([0, 0, 1]), np.array([0, 1, 1])]).round(3).tolist()
@@ -57,7 +57,7 @@ def silhouettes(reports: Floats, partitions: Sequence[Ints]) -> Floats:
 
 
 def _columns(reports: Floats) -> list[_Column]:
-    """The columns of `reports` (n, D) in which not all are the same."""
+    """The columns of `reports` (n, D) that have more than one distinct value."""
     lowest = reports.min(axis=0)
     largest = len(reports) * (reports.max(axis=0) - lowest).sum()  # no sum of distances is larger
     columns = []
@@ -85,9 +85,10 @@ def _together(partitions: Sequence[Ints], clients: int) -> Iterator[list[Ints]]:
 
 
 def _sums(columns: list[_Column], clusters: Ints, size: Ints) -> Ints:
-    """(n, K) the sum of the distances, in units, of each client to the members of each of K clusters.
+    """(n, K) the sum of the distances, in units, from each client to the members of each of K clusters.
 
-    `clusters` (P, n) is the cluster of each client in each partition, `size` (K,) how many clients it has.
+    `clusters` (P, n) is the cluster of each client in each partition, `size` (K,) the number of clients in
+    each cluster.
     """
     sums = np.zeros((clusters.shape[1], len(size)), dtype=np.int64)
     for column in columns:
@@ -99,16 +100,19 @@ def _sums(columns: list[_Column], clusters: Ints, size: Ints) -> Ints:
         distance[:, 0] = below @ column.values  # from the lowest value, which is 0
         np.cumsum(below, axis=1, out=below)
         below *= 2
-        below -= size[:, None]  # now how much a step further up adds
+        below -= size[:, None]  # now the increase of the sum per unit step upwards
         np.multiply(below[:, :-1], np.diff(column.values), out=distance[:, 1:])
         np.cumsum(distance, axis=1, out=distance)
-        # NOTE: with a value's K numbers side by side, gathering takes a quarter of the time.
+        # NOTE: with a value's K numbers contiguous, gathering takes a quarter of the time.
         sums += np.ascontiguousarray(distance.T)[column.rank]
     return sums
 
 
 def _mean(distances: Ints, members: Ints, size: Ints) -> float:
-    """The mean silhouette; `distances` (n, k) from each client to the members of each cluster, in sum."""
+    """The mean silhouette of one partition.
+
+    `distances` (n, k) is the summed distance from each client to each cluster's members.
+    """
     present = np.count_nonzero(size)
     if present < 2 or present == len(members):
         return float("nan")

@@ -11,7 +11,13 @@ from emulator.plugins import NoSettings
 
 
 class Single(Clusterer):
-    """One model for everybody; clients are asked for no report."""
+    """One global model for all clients; clients report nothing.
+
+    >>> from types import SimpleNamespace
+    >>> view = SimpleNamespace(assignment=None, num_clients=3, initial=lambda number: np.zeros(2, np.float32))
+    >>> Single(NoSettings()).on_data(view).members.ravel().tolist()
+    [0, 0, 0]
+    """
 
     Settings = NoSettings
 

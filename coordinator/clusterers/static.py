@@ -1,4 +1,4 @@
-"""Clusters once, from what clients report when they register, and never again."""
+"""Static clustering: clients are clustered once, from the reports of their registration, and never again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,21 @@ from coordinator.view import View
 
 
 class Static(Clusterer):
-    """Clusters once, when clients register: what clustering is worth without following the drift."""
+    """Clusters once, when clients register: the worth of clustering that does not follow drift.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> view = SimpleNamespace(
+    ...     reports=np.array([[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]]),
+    ...     rng=lambda purpose: np.random.default_rng(0),
+    ...     initial=lambda number: np.zeros(1, dtype=np.float32),
+    ... )
+    >>> static = Static(PartitionSettings())
+    >>> static.on_data(view).members.ravel().tolist()
+    [0, 1, 0]
+    >>> static.on_data(view) is None
+    True
+    """
 
     Settings = PartitionSettings
     settings: PartitionSettings

@@ -45,5 +45,5 @@ def test_nothing_happens_while_concepts_stay_and_nobody_is_ever_asked():
 def test_a_trace_without_the_truth_is_refused():
     oracle = Oracle(NOTHING)
     oracle.check({}, knows_concepts=True)
-    with pytest.raises(ConfigurationError, match=r"clusterer 'oracle' .* this trace does not know any"):
+    with pytest.raises(ConfigurationError, match=r"clusterer 'oracle' .* this trace has none"):
         oracle.check({}, knows_concepts=False)
