@@ -72,7 +72,7 @@ class Best:
         correct = self.correct[:, np.searchsorted(self.offered, rows)]
         belongs = members[self.clients, None] == rows  # (n, r)
         counts: Ints = (self.counts[:, None] * belongs).sum(axis=0)
-        return counts, np.stack([correct[own].sum(axis=0) for own in belongs.T], axis=1)
+        return counts, np.stack([correct[of_model].sum(axis=0) for of_model in belongs.T], axis=1)
 
 
 class AccuracyDrift(Clusterer):

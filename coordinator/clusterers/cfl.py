@@ -92,11 +92,11 @@ class Cfl(Clusterer):
         members = view.members[:, 0].copy()
         parents: list[int] = []
         for row, model in enumerate(view.model_ids.tolist()):
-            of = np.flatnonzero((updates.model == model) & (updates.num_samples > 0))
-            smaller = self._smaller_half(gram[np.ix_(of, of)], view.round)
+            indices = np.flatnonzero((updates.model == model) & (updates.num_samples > 0))
+            smaller = self._smaller_half(gram[np.ix_(indices, indices)], view.round)
             child = num_models + len(parents)
             if smaller is not None and child < (self.settings.max_models or np.inf):
-                members[updates.client[of[smaller]]] = child
+                members[updates.client[indices[smaller]]] = child
                 parents.append(row)
         return self._split(parents, members, view) if parents else None
 

@@ -134,15 +134,15 @@ class FedDrift(AccuracyDrift):
         if self._arrivals_claimed:
             num_newest, newest = np.zeros_like(num_newest), np.zeros_like(newest)
         samples = claimed[rows] + num_newest
-        some = np.flatnonzero(samples > 0)
-        if len(some) < 2:
+        with_samples = np.flatnonzero(samples > 0)
+        if len(with_samples) < 2:
             return
-        rows, samples = rows[some], samples[some]
+        rows, samples = rows[with_samples], samples[with_samples]
         accuracy = pooled(
             self._on_claimed(view, rows, claimed[rows]),
             claimed[rows],
-            newest[np.ix_(some, some)],
-            num_newest[some],
+            newest[np.ix_(with_samples, with_samples)],
+            num_newest[with_samples],
         )
         for group in linked(distances(accuracy), self.settings.delta):
             if len(group) > 1:

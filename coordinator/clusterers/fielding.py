@@ -87,8 +87,10 @@ class Fielding(Clusterer):
 
     def on_data(self, view: View) -> Assignment | None:
         if self._centers is None or view.assignment is None:
-            found = self._partition(view)
-            return Assignment.fresh(found.members, len(found.centers), view.initial(0), fitted=found.fitted)
+            clustering = self._partition(view)
+            return Assignment.fresh(
+                clustering.members, len(clustering.centers), view.initial(0), fitted=clustering.fitted
+            )
         drifted = view.drifted
         if len(drifted) == 0:
             return None
@@ -99,9 +101,9 @@ class Fielding(Clusterer):
         trigger = self._trigger(centers, view.reports)
         view.log_trigger(trigger)
         if trigger.fired:
-            found = self._partition(view)
+            clustering = self._partition(view)
             return Assignment.reclustered_from(
-                moved, found.members, len(centers), len(found.centers), found.fitted
+                moved, clustering.members, len(centers), len(clustering.centers), clustering.fitted
             )
         self._centers = centers
         return None if np.array_equal(moved, before) else Assignment.moved(moved, len(centers))
@@ -126,9 +128,9 @@ class Fielding(Clusterer):
         return Trigger(shift, mean_distance, threshold, len(centers), threshold is not None and too_far)
 
     def _partition(self, view: View) -> Partition:
-        found = partition(view.reports, self.settings, view.rng("clustering"))
-        self._centers = self._last_global = found.centers
-        return found
+        clustering = partition(view.reports, self.settings, view.rng("clustering"))
+        self._centers = self._last_global = clustering.centers
+        return clustering
 
 
 keep_old_names(__name__)

@@ -109,8 +109,8 @@ def _centers(
     with threadpool_limits(1):
         for k in range(fewest, min(settings.max_clusters, len(distinct), len(fitted) - 1) + 1):
             seed = int(generator.integers(2**31))
-            found = KMeans(k, n_init=settings.starts, random_state=seed).fit(fitted)
-            candidates.append(found.cluster_centers_)
+            kmeans = KMeans(k, n_init=settings.starts, random_state=seed).fit(fitted)
+            candidates.append(kmeans.cluster_centers_)
     scores = silhouettes(scored, [nearest(scored, centers) for centers in candidates])
     by_k = {
         len(centers): None if np.isnan(score) else score

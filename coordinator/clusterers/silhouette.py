@@ -117,11 +117,11 @@ def _mean(distances: Ints, members: Ints, size: Ints) -> float:
     if present < 2 or present == len(members):
         return float("nan")
     clients = np.arange(len(members))
-    own = size[members]
-    a = distances[clients, members] / np.maximum(own - 1, 1)
-    apart = np.where(size > 0, distances / np.maximum(size, 1), np.inf)
-    apart[clients, members] = np.inf
-    b = apart.min(axis=1)
+    cluster_size = size[members]
+    a = distances[clients, members] / np.maximum(cluster_size - 1, 1)
+    mean_distances = np.where(size > 0, distances / np.maximum(size, 1), np.inf)
+    mean_distances[clients, members] = np.inf
+    b = mean_distances.min(axis=1)
     larger = np.maximum(a, b)
-    counts = (own > 1) & (larger > 0)
+    counts = (cluster_size > 1) & (larger > 0)
     return float(((b - a)[counts] / larger[counts]).sum() / len(members))

@@ -45,5 +45,7 @@ class Static(Clusterer):
         if self._clustered:
             return None
         self._clustered = True
-        found = partition(view.reports, self.settings, view.rng("clustering"))
-        return Assignment.fresh(found.members, len(found.centers), view.initial(0), fitted=found.fitted)
+        clustering = partition(view.reports, self.settings, view.rng("clustering"))
+        return Assignment.fresh(
+            clustering.members, len(clustering.centers), view.initial(0), fitted=clustering.fitted
+        )

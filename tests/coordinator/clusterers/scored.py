@@ -48,7 +48,7 @@ class Story:
         self.bank = ModelBank(2)
 
     def start(self, concepts: Sequence[int] | None = None) -> Story:
-        """The first data step, of which nothing is asked."""
+        """The first data step, which makes no request."""
         self.step(None, concepts=concepts)
         return self
 
@@ -62,7 +62,7 @@ class Story:
         late: bool = False,
         concepts: Sequence[int] | None = None,
     ) -> Assignment | None:
-        """Data arrive at all clients; those `offline` cannot be asked now, and `empty` ones got no samples.
+        """Data arrive at all clients; those `offline` cannot respond now, and `empty` ones got no samples.
 
         `late`: nothing arrives; a later round of the last data step, in which others are online.
 
@@ -74,10 +74,10 @@ class Story:
         score = self._scorer(
             arrived, np.eye(len(self.bank)) if across is None else np.array(across), online, empty
         )
-        answer = self.clusterer.on_data(self._view(score, changed=online, concepts=concepts))
-        self._apply(answer, late)
+        assignment = self.clusterer.on_data(self._view(score, changed=online, concepts=concepts))
+        self._apply(assignment, late)
         self.round += 1
-        return answer
+        return assignment
 
     def quiet_round(self) -> Assignment | None:
         """A round without arrivals, in the same data step."""
@@ -98,16 +98,16 @@ class Story:
         """Training leaves these models behind."""
         self.bank.publish(np.array(models, dtype=np.float32), np.ones(len(models), dtype=bool))
 
-    def _apply(self, answer: Assignment | None, late: bool) -> None:
+    def _apply(self, assignment: Assignment | None, late: bool) -> None:
         # A later round claims the arrivals of the step anew.
         older = self.claimed - self.newest if late else self.claimed
-        if answer is not None:
-            assert np.allclose(answer.mixing.sum(axis=1), 1.0)
-            self.bank.apply(answer)
-            inherited = np.zeros(answer.num_models, dtype=np.int64)
-            kept = answer.successor >= 0
-            np.add.at(inherited, answer.successor[kept], older[kept])
-            older, self.assignment = inherited, answer
+        if assignment is not None:
+            assert np.allclose(assignment.mixing.sum(axis=1), 1.0)
+            self.bank.apply(assignment)
+            inherited = np.zeros(assignment.num_models, dtype=np.int64)
+            continued = assignment.successor >= 0
+            np.add.at(inherited, assignment.successor[continued], older[continued])
+            older, self.assignment = inherited, assignment
         if self.window:
             older = np.zeros_like(older)
         self.newest = SAMPLES * np.bincount(self.rows, minlength=len(self.bank))
@@ -118,16 +118,16 @@ class Story:
             assert metrics == {"correct"}
             self.requests.append((clients.tolist(), models.tolist(), samples))
             self.limits.append(limit)
-            asked = np.intersect1d(clients, online)
+            responding = np.intersect1d(clients, online)
             if isinstance(samples, ClaimedBy):
-                asked = asked if samples.model not in self.out_of_reach else NO_IDS
+                responding = responding if samples.model not in self.out_of_reach else NO_IDS
                 assert self.claimed[samples.model] > 0, "nobody has such samples"
-                accuracy = np.tile(across[models, samples.model], (len(asked), 1))
+                accuracy = np.tile(across[models, samples.model], (len(responding), 1))
             else:
                 assert samples == "arrived"
-                accuracy = np.array(arrived, dtype=np.float64)[np.ix_(asked, models)]
-            counts = np.where(np.isin(asked, empty), 0, SAMPLES)
-            return ScoreResponse(asked, Scores(counts, correct=accuracy * counts[:, None]))
+                accuracy = np.array(arrived, dtype=np.float64)[np.ix_(responding, models)]
+            counts = np.where(np.isin(responding, empty), 0, SAMPLES)
+            return ScoreResponse(responding, Scores(counts, correct=accuracy * counts[:, None]))
 
         return score
 

@@ -15,11 +15,11 @@ class Clients:
         self.errors = np.array(errors, dtype=np.float64)
         self.counts = np.array(counts)
         self.offline = offline
-        self.asked = []
+        self.requests = []
 
     def __call__(self, clients, models, samples, metrics, limit=None):
         assert (samples, metrics) == ("arrived", {"true_class_error"})
-        self.asked.append(models.tolist())
+        self.requests.append(models.tolist())
         online = clients[~np.isin(clients, self.offline)]
         sums = self.errors[np.ix_(online, models)] * self.counts[online, None]
         return ScoreResponse(online, Scores(self.counts[online], true_class_error=sums))
@@ -74,7 +74,7 @@ def test_the_oldest_model_goes_when_the_ensemble_is_full_and_is_not_asked_about(
     new = aue.on_data(view)
     assert (new.mixing @ np.concatenate([view.models, new.extra])).tolist() == [[0, 0], [10, 11], [12, 13]]
     assert new.successor.tolist() == [1, 2, -1]
-    assert clients.asked == [[0, 1]]
+    assert clients.requests == [[0, 1]]
 
 
 def test_the_weights_by_hand():
@@ -130,7 +130,7 @@ def test_errors_may_be_measured_again_after_every_aggregation():
     # Perfect models count as much as the newest one.
     assert by_data.serve(view_of(assignment, 2)).weights == pytest.approx(np.full((2, 3), 1 / 3))
     assert by_updates.serve(view_of(assignment, 2)).weights == pytest.approx(np.array([[4, 2, 1]] * 2) / 7)
-    assert updates.asked == [[1, 2]]
+    assert updates.requests == [[1, 2]]
 
 
 def test_between_data_steps_nothing_changes():

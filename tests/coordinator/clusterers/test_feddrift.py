@@ -41,15 +41,15 @@ def test_models_that_are_alike_are_merged_a_step_later_by_their_samples():
     story.step([[0, 0.9, 0], [0.9, 0, 0], [0, 0.9, 0], [0, 0, 0.9]])
     assert story.claimed[1:].tolist() == [300, 200]
     story.train([1, 1], [5, 0], [10, 20])
-    answer = story.step(
+    assignment = story.step(
         # Client 2 moves to row 2, so that 300 + 100 samples are of row 1 now, and 200 + 200 of row 2.
         [[0, 0.9, 0.8], [0.9, 0, 0], [0, 0.8, 0.9], [0, 0.85, 0.9]],
         # Model 1 on row 2: (200 * .85 + 80 + 85) / 400 = .8375; model 2 on row 1: (300 * .85 + 80) / 400.
         across=[[0.9, 0, 0], [0, 0.9, 0.85], [0, 0.85, 0.9]],
     )
-    assert answer is not None
-    assert answer.successor.tolist() == [0, 1, 1]
-    assert answer.mixing.tolist() == [[1, 0, 0], [0, 0.5, 0.5]]
+    assert assignment is not None
+    assert assignment.successor.tolist() == [0, 1, 1]
+    assert assignment.mixing.tolist() == [[1, 0, 0], [0, 0.5, 0.5]]
     assert story.models == [[1, 1], [7.5, 10]]
     assert story.rows == [1, 0, 1, 1]
     # Claims are added, then the newest arrivals of its three members.
@@ -109,9 +109,9 @@ def test_a_concept_that_returns_goes_back_to_its_old_model():
     story.step([[0.9, 0], [0, 0.9]])
     story.step([[0.9, 0], [0.9, 0]])
     assert story.rows == [0, 0]
-    answer = story.step([[0.9, 0], [0, 0.9]])
-    assert answer is not None
-    assert not answer.changes_models
+    assignment = story.step([[0.9, 0], [0, 0.9]])
+    assert assignment is not None
+    assert not assignment.changes_models
     assert story.rows == [0, 1]
 
 
@@ -123,9 +123,9 @@ def test_with_a_window_a_model_that_nobody_used_ends_a_step_later():
     story.step([[0.9, 0], [0.9, 0]])
     assert story.claimed.tolist() == [200, 0]
     story.requests.clear()
-    answer = story.step([[0.9, 0], [0.9, 0]])
-    assert answer is not None
-    assert answer.successor.tolist() == [0, -1]
+    assignment = story.step([[0.9, 0], [0.9, 0]])
+    assert assignment is not None
+    assert assignment.successor.tolist() == [0, -1]
     assert len(story.bank) == 1
     assert story.requests == [([0, 1], [0], "arrived")]
 
@@ -205,10 +205,10 @@ def test_a_model_that_is_given_up_for_a_new_one_is_not_merged():
     story.step([[0.9], [0.9]])
     story.step([[0.9], [0.1]])
     story.step([[0.9, 0], [0.9, 0]])
-    answer = story.step([[0.9, 0], [0.2, 0]], across=ALIKE)
-    assert answer is not None
-    assert answer.successor.tolist() == [0, -1]
-    assert answer.mixing.tolist() == [[1, 0, 0], [0, 0, 1]]
+    assignment = story.step([[0.9, 0], [0.2, 0]], across=ALIKE)
+    assert assignment is not None
+    assert assignment.successor.tolist() == [0, -1]
+    assert assignment.mixing.tolist() == [[1, 0, 0], [0, 0, 1]]
     assert story.rows == [0, 1]
     assert story.claimed[1] == 100
 
@@ -225,9 +225,9 @@ def test_a_new_model_may_start_as_a_copy_of_what_was_best_for_its_client():
 def test_a_late_answer_within_the_data_step_of_an_isolation_does_not_end_it():
     story = two_isolated()
     # Clients 0 and 1 were offline when their data arrived, and are asked later in the same step.
-    for client, others in ((0, [1, 2, 3]), (1, [0, 2, 3])):
+    for client, offline in ((0, [1, 2, 3]), (1, [0, 2, 3])):
         story.requests.clear()
-        story.step([[0.9, 1, 1]] * 4, offline=others, late=True)
+        story.step([[0.9, 1, 1]] * 4, offline=offline, late=True)
         assert story.requests == [([client], [0], "arrived")]
         assert story.rows == [0, 0, 1, 2]
 

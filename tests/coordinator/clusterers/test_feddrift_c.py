@@ -18,11 +18,11 @@ def isolated(count: int, seed: int = 0, clients: int = 4) -> Story:
 def test_exactly_one_of_the_isolated_models_survives_and_the_claims_of_the_others_are_erased():
     story = isolated(3)
     arrived = np.array([[0.9, 0, 0, 0]] + [[0, 0.9, 0.9, 0.9]] * 3)
-    answer = story.step(arrived)
-    assert answer is not None
+    assignment = story.step(arrived)
+    assert assignment is not None
     assert len(story.bank) == 2
-    assert sorted(answer.successor.tolist()) == [-1, -1, 0, 1]
-    survivor = int(np.flatnonzero(answer.successor == 1)[0])
+    assert sorted(assignment.successor.tolist()) == [-1, -1, 0, 1]
+    survivor = int(np.flatnonzero(assignment.successor == 1)[0])
     assert story.models == [[0, 0], [survivor, survivor]]
     # Their clients find the survivor good enough.
     assert story.rows == [0, 1, 1, 1]
@@ -71,10 +71,10 @@ def test_a_client_offline_stays_in_its_ended_model_until_it_answers_and_nobody_j
     arrived = [[0.9, 0, 0]] * 2 + [[0, 0.9, 1.0], [0, 0.9, 0.9]]
     assert story.step(arrived, offline=[3]) is None
     assert story.rows == [0, 0, 1, 2]
-    answer = story.step(arrived)
-    assert answer is not None
+    assignment = story.step(arrived)
+    assert assignment is not None
     assert story.rows == [0, 0, 1, 1]
-    assert answer.successor.tolist() == [0, 1, -1]
+    assert assignment.successor.tolist() == [0, 1, -1]
     story.requests.clear()
     story.step([[0.9, 0]] * 2 + [[0, 0.9]] * 2)
     assert story.requests[0] == ([0, 1, 2, 3], [0, 1], "arrived")
@@ -85,9 +85,9 @@ def test_a_client_that_was_offline_when_its_model_ended_may_find_its_drift_again
     story = isolated(2, seed)
     story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0], [0, 0, 0]], offline=[3])
     # 0.15 is near the 0.2 of its drift, but far below the 0.9 from before.
-    answer = story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0], [0.1, 0.15, 0.9]])
-    assert answer is not None
-    assert answer.successor.tolist() == [0, 1, -1]
+    assignment = story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0], [0.1, 0.15, 0.9]])
+    assert assignment is not None
+    assert assignment.successor.tolist() == [0, 1, -1]
     assert story.rows == [0, 0, 1, 2]
     assert story.models[2] == [0, 0]
 
@@ -121,12 +121,12 @@ def test_without_a_model_to_choose_from_a_late_client_stays_where_it_is_until_th
     story.requests.clear()
     assert story.step([[0.9, 0.9, 0.9]] * 2, offline=[0], late=True) is None
     assert story.requests == []
-    answer = story.step([[0.9, 0.9, 0.9]] * 2)
-    assert answer is not None
-    assert answer.successor.tolist() == [-1, -1, 0]
+    assignment = story.step([[0.9, 0.9, 0.9]] * 2)
+    assert assignment is not None
+    assert assignment.successor.tolist() == [-1, -1, 0]
     assert story.rows == [0, 0]
 
 
 def survives(story: Story, row: int) -> bool:
-    answer = story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0.9]] * 2)
-    return answer is not None and bool(answer.successor[row] >= 0)
+    assignment = story.step([[0.9, 0, 0]] * 2 + [[0, 0.9, 0.9]] * 2)
+    return assignment is not None and bool(assignment.successor[row] >= 0)

@@ -21,11 +21,11 @@ def test_two_clients_that_drift_share_one_new_model():
     story = a_story(4)
     assert story.step([[0.9], [0.9], [0.9], [0.9]]) is None
     story.train([5, 5])
-    answer = story.step([[0.9], [0.2], [0.85], [0.3]])
-    assert answer is not None
+    assignment = story.step([[0.9], [0.2], [0.85], [0.3]])
+    assert assignment is not None
     assert story.rows == [0, 1, 0, 1]
     assert story.models == [[5, 5], [0, 0]]
-    assert answer.successor.tolist() == [0]
+    assert assignment.successor.tolist() == [0]
 
 
 def test_a_fall_of_exactly_delta_is_no_drift():
@@ -42,8 +42,8 @@ def test_no_drift_is_found_at_the_first_arrivals_after_the_start():
 
 def test_slow_falls_are_compared_step_by_step_and_are_no_drift():
     story = a_story(1)
-    answers = [story.step([[accuracy]]) for accuracy in (0.9, 0.82, 0.74, 0.66)]
-    assert answers == [None] * 4
+    assignments = [story.step([[accuracy]]) for accuracy in (0.9, 0.82, 0.74, 0.66)]
+    assert assignments == [None] * 4
 
 
 def two_models(**settings) -> Story:
@@ -65,9 +65,9 @@ def test_a_concept_that_returns_goes_back_to_its_old_model():
     story = two_models()
     story.step([[0.9, 0.1], [0.9, 0.1], [0.9, 0.2]])
     assert story.rows == [0, 0, 0]
-    answer = story.step([[0.9, 0.1], [0.1, 0.9], [0.9, 0.2]])
-    assert answer is not None
-    assert not answer.changes_models
+    assignment = story.step([[0.9, 0.1], [0.1, 0.9], [0.9, 0.2]])
+    assert assignment is not None
+    assert not assignment.changes_models
     assert story.rows == [0, 1, 0]
 
 
@@ -83,10 +83,10 @@ def test_with_a_window_a_model_without_members_and_claims_is_not_offered_and_end
     story = two_models(window=True)
     story.step([[0.9, 0.1]] * 3)
     assert story.claimed.tolist() == [300, 0]
-    answer = story.step([[0.8, 0.9]] * 3)
+    assignment = story.step([[0.8, 0.9]] * 3)
     assert story.requests[-1] == ([0, 1, 2], [0], "arrived")
-    assert answer is not None
-    assert answer.successor.tolist() == [0, -1]
+    assert assignment is not None
+    assert assignment.successor.tolist() == [0, -1]
     assert story.rows == [0, 0, 0]
 
 
@@ -124,11 +124,11 @@ def test_a_new_model_may_start_as_a_copy_of_the_best_for_the_first_drifted_clien
     story = two_models(new_model_init="copy_best")
     story.step([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
     story.train([5, 5], [6, 6])
-    answer = story.step([[0.9, 0.1], [0.2, 0.3], [0.4, 0.3]])
-    assert answer is not None
+    assignment = story.step([[0.9, 0.1], [0.2, 0.3], [0.4, 0.3]])
+    assert assignment is not None
     assert story.rows == [0, 2, 2]
     assert story.models == [[5, 5], [6, 6], [6, 6]]
-    assert answer.extra.size == 0
+    assert assignment.extra.size == 0
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -140,9 +140,9 @@ def test_without_room_the_model_unused_for_longest_is_given_up_and_its_claims_wi
     story.train([5, 5], [6, 6], [7, 7])
     # Row 1 has no members since the step before, row 2 none since now.
     story.step([[0.9, 0, 0], [0.9, 0, 0], [0.9, 0, 0.1]])
-    answer = story.step([[0.9, 0, 0], [0.3, 0.1, 0.1], [0.9, 0, 0]])
-    assert answer is not None
-    assert answer.successor.tolist() == [0, -1, 1]
+    assignment = story.step([[0.9, 0, 0], [0.3, 0.1, 0.1], [0.9, 0, 0]])
+    assert assignment is not None
+    assert assignment.successor.tolist() == [0, -1, 1]
     assert story.models == [[5, 5], [7, 7], [0, 0]]
     assert story.rows == [0, 2, 0]
     # All that row 2 claims, it claims since it was made.
@@ -158,9 +158,9 @@ def recycled(seed: int) -> list[int]:
     story.step([[0.9, 0], [0.2, 0], [0, 0.9]])
     assert story.rows == [0, 2, 1]
     story.step([[0.9, 0, 0], [0.9, 0, 0], [0.9, 0, 0]])
-    answer = story.step([[0.9, 0, 0], [0.2, 0, 0], [0.9, 0, 0]])
-    assert answer is not None
-    return answer.successor.tolist()
+    assignment = story.step([[0.9, 0, 0], [0.2, 0, 0], [0.9, 0, 0]])
+    assert assignment is not None
+    return assignment.successor.tolist()
 
 
 def test_among_models_left_in_the_same_step_chance_decides_and_the_seed_repeats_it():

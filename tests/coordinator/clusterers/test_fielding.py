@@ -32,9 +32,9 @@ class Story:
             triggers=self.triggers,
         )
         self.round += 1
-        answer = self.clusterer.on_data(view)
-        self.assignment = answer or self.assignment
-        return answer
+        assignment = self.clusterer.on_data(view)
+        self.assignment = assignment or self.assignment
+        return assignment
 
     @property
     def lanes(self) -> list[int]:
@@ -62,11 +62,11 @@ def test_without_drift_it_says_nothing():
 
 def test_a_drifted_client_moves_to_the_nearest_centre():
     story = two_clusters(threshold=NEVER)
-    answer = story.drift({1: [0.25, 0.75, 0]})
-    assert answer is not None
-    assert not answer.reclustered
-    assert answer.mixing.tolist() == [[1, 0], [0, 1]]
-    assert answer.successor.tolist() == [0, 1]
+    assignment = story.drift({1: [0.25, 0.75, 0]})
+    assert assignment is not None
+    assert not assignment.reclustered
+    assert assignment.mixing.tolist() == [[1, 0], [0, 1]]
+    assert assignment.successor.tolist() == [0, 1]
     assert story.lanes == [0, 1, 0, 1, 1, 1]
 
 
@@ -146,21 +146,21 @@ def test_the_threshold_is_a_share_of_the_mean_distance_of_the_new_centres():
     for threshold, reclustered in ((0.139, True), (0.140, False)):
         story = Story(reports, threshold=threshold)
         assert story.lanes == [0, 0, 1, 1, 2, 2]
-        answer = story.drift({1: [0, 0.6, 0.4]})
-        assert answer is not None
-        assert answer.reclustered is reclustered
+        assignment = story.drift({1: [0, 0.6, 0.4]})
+        assert assignment is not None
+        assert assignment.reclustered is reclustered
 
 
 def test_one_centre_is_enough_to_recluster_everybody():
     # The first centre moves by 2/3 (one of three goes to label 2), the second by nothing: a mean of shifts
     # would be 1/3. Distance 2. Threshold .25 x 2 = .5.
-    answer = two_clusters(threshold=0.25).drift({0: [0, 0, 1]})
-    assert answer is not None
-    assert answer.reclustered
+    assignment = two_clusters(threshold=0.25).drift({0: [0, 0, 1]})
+    assert assignment is not None
+    assert assignment.reclustered
     # Client 0 was equally far from both, moved to (stayed in) the first cluster, and comes from there.
-    assert answer.lane_of_client.tolist() == [0, 1, 1, 2, 2, 2]
-    assert answer.mixing.tolist() == [[1, 0], [1, 0], [0, 1]]
-    assert answer.successor.tolist() == [1, 2]
+    assert assignment.lane_of_client.tolist() == [0, 1, 1, 2, 2, 2]
+    assert assignment.mixing.tolist() == [[1, 0], [1, 0], [0, 1]]
+    assert assignment.successor.tolist() == [1, 2]
 
 
 # -- what it says of its trigger ------------------------------------------------------------------------
@@ -237,8 +237,8 @@ def slow_drift(story: Story, steps: int) -> list[int]:
     fired = []
     for step in range(1, steps + 1):
         report = [0, 1 - step / 20, step / 20]
-        answer = story.drift(dict.fromkeys((3, 4, 5), report))
-        if answer is not None and answer.reclustered:
+        assignment = story.drift(dict.fromkeys((3, 4, 5), report))
+        if assignment is not None and assignment.reclustered:
             fired.append(step)
     return fired
 
@@ -284,9 +284,9 @@ def test_a_single_cluster_stays_one_if_the_threshold_is_never():
 def test_a_threshold_of_zero_reclusters_at_every_drift_even_of_a_report_that_is_what_it_was():
     story = two_clusters(threshold=0)
     for _ in range(3):
-        answer = story.drift({0: [1, 0, 0]})
-        assert answer is not None
-        assert answer.reclustered
+        assignment = story.drift({0: [1, 0, 0]})
+        assert assignment is not None
+        assert assignment.reclustered
     assert story.drift({}) is None
 
 
@@ -315,18 +315,18 @@ def test_clients_can_begin_in_more_clusters_than_stand_out():
 def test_a_single_cluster_is_split_as_soon_as_reports_differ(shift_from):
     story = Story(one_hot(0, 0, 0, 0, of=2), shift_from=shift_from, threshold=NEVER)
     assert story.lanes == [0] * 4
-    answer = story.drift({3: [0, 1]})
-    assert answer is not None
-    assert answer.reclustered
+    assignment = story.drift({3: [0, 1]})
+    assert assignment is not None
+    assert assignment.reclustered
     assert story.lanes == [0, 0, 0, 1]
 
 
 def test_a_single_cluster_is_split_even_if_its_centre_stays():
     # (1/2, 1/2) for all; then two clients part to either side, and the mean is what it was.
     story = Story([[0.5, 0.5]] * 4)
-    answer = story.drift({0: [1, 0], 3: [0, 1]})
-    assert answer is not None
-    assert answer.reclustered
+    assignment = story.drift({0: [1, 0], 3: [0, 1]})
+    assert assignment is not None
+    assert assignment.reclustered
 
 
 def test_a_single_cluster_that_drifts_as_one_stays_as_it_is():
@@ -337,17 +337,17 @@ def test_a_single_cluster_that_drifts_as_one_stays_as_it_is():
 def test_a_reclustering_takes_in_everybody_also_those_that_did_not_drift():
     story = two_clusters()
     # Five of six leave; only client 0 did not drift, and is clustered with the rest.
-    answer = story.drift({1: [0, 0, 1], 2: [0, 0, 1], 3: [1, 0, 0], 4: [0, 0, 1], 5: [1, 0, 0]})
-    assert answer is not None
-    assert answer.reclustered
+    assignment = story.drift({1: [0, 0, 1], 2: [0, 0, 1], 3: [1, 0, 0], 4: [0, 0, 1], 5: [1, 0, 0]})
+    assert assignment is not None
+    assert assignment.reclustered
     assert story.lanes == [0, 1, 1, 0, 1, 0]
 
 
 def test_after_a_reclustering_clients_move_among_the_new_centres():
     story = two_clusters()
     story.drift({1: [0, 0, 1], 2: [0, 0, 1], 3: [1, 0, 0], 4: [0, 0, 1], 5: [1, 0, 0]})
-    answer = story.drift({0: [0.1, 0, 0.9]})
-    assert answer is not None
+    assignment = story.drift({0: [0.1, 0, 0.9]})
+    assert assignment is not None
     assert story.lanes[0] == story.lanes[1]
 
 

@@ -28,15 +28,19 @@ class Game:
     def _play(self, step: int, concepts) -> None:
         knows = self.claims / self.claims.sum(axis=1, keepdims=True).clip(1)
         accuracy = 0.75 + 0.24 * knows  # (M, concepts)
-        answer = self.story.step(
+        assignment = self.story.step(
             accuracy[:, concepts].T if step else None, across=accuracy @ knows.T, concepts=concepts
         )
-        if answer is not None and step:
-            claims = np.zeros((answer.num_models, 4))
-            np.add.at(claims, answer.successor[answer.successor >= 0], self.claims[answer.successor >= 0])
+        if assignment is not None and step:
+            claims = np.zeros((assignment.num_models, 4))
+            np.add.at(
+                claims,
+                assignment.successor[assignment.successor >= 0],
+                self.claims[assignment.successor >= 0],
+            )
             self.claims = claims
-        elif answer is not None:
-            self.claims = np.zeros((answer.num_models, 4))
+        elif assignment is not None:
+            self.claims = np.zeros((assignment.num_models, 4))
         np.add.at(self.claims, (self.story.rows, concepts), 1)
         assert (SAMPLES * self.claims.sum(axis=1)).tolist() == self.story.claimed.tolist()
         self.used.append(self.story.bank.labels[self.story.rows].tolist())

@@ -13,11 +13,11 @@ class Clients:
         self.scores = np.array(scores, dtype=np.float64)
         self.counts = np.full(len(self.scores), 10) if counts is None else np.array(counts)
         self.offline = offline
-        self.asked = []
+        self.requests = []
 
     def __call__(self, clients, models, samples, metrics=frozenset({"correct"}), limit=None):
         (metric,) = metrics
-        self.asked.append((clients.tolist(), models.tolist(), samples, metric))
+        self.requests.append((clients.tolist(), models.tolist(), samples, metric))
         online = clients[~np.isin(clients, self.offline)]
         return ScoreResponse(
             online, Scores(self.counts[online], **{metric: self.scores[np.ix_(online, models)]})
@@ -54,9 +54,9 @@ def test_in_every_round_but_the_first_participants_choose_the_most_accurate_mode
     ifca, assignment = started()
     clients = Clients([[1, 2], [5, 3], [0, 9], [0, 9]])
     assert ifca.on_participants(view_of(assignment, clients, round_=0, participants=[0, 1, 2])) is None
-    assert clients.asked == []
+    assert clients.requests == []
     chosen = ifca.on_participants(view_of(assignment, clients, round_=1, participants=[0, 1, 2]))
-    assert clients.asked == [([0, 1, 2], [0, 1], "arrived", "correct")]
+    assert clients.requests == [([0, 1, 2], [0, 1], "arrived", "correct")]
     # Client 3, which would change too, does not take part.
     assert chosen.members.tolist() == [[1], [0], [1], [0]]
     assert chosen.lane_of_client.tolist() == [0] * 4
@@ -81,7 +81,7 @@ def test_once_per_step_the_clients_whose_data_changed_choose():
     assert ifca.on_participants(view_of(assignment, clients, participants=[0, 1, 2, 3])) is None
     assert ifca.on_data(view_of(assignment, clients)) is None
     chosen = ifca.on_data(view_of(assignment, clients, changed=[0, 1, 3]))
-    assert clients.asked == [([0, 1, 3], [0, 1], "arrived", "correct")]
+    assert clients.requests == [([0, 1, 3], [0, 1], "arrived", "correct")]
     assert chosen.members.tolist() == [[1], [0], [0], [1]]
 
 
@@ -96,7 +96,7 @@ def test_by_loss_the_lowest_one_wins_and_a_model_that_diverged_never_does():
     ifca, assignment = started(num_models=3, metric="loss")
     clients = Clients([[3, 1, 2], [np.nan, 2, 1], [1, np.nan, 9], [np.nan, np.nan, np.nan]])
     chosen = ifca.on_participants(view_of(assignment, clients, participants=[0, 1, 2, 3]))
-    assert clients.asked[0][-1] == "loss"
+    assert clients.requests[0][-1] == "loss"
     assert chosen.members.tolist() == [[1], [2], [0], [0]]
 
 

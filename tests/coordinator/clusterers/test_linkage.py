@@ -54,8 +54,8 @@ def test_where_nothing_is_known_the_pooled_accuracy_is_not_known_either():
 
 def groups(pairs: dict[tuple[int, int], float], models: int, delta: float) -> list[list[int]]:
     distance = np.zeros((models, models))
-    for (one, other), apart in pairs.items():
-        distance[one, other] = distance[other, one] = apart
+    for (first, second), apart in pairs.items():
+        distance[first, second] = distance[second, first] = apart
     return [group.tolist() for group in linked(distance, delta)]
 
 

@@ -19,11 +19,11 @@ def test_every_client_is_on_the_model_of_its_concept():
 def test_a_concept_that_appears_gets_a_fresh_model_and_the_others_stay():
     story = a_story(3).start(concepts=[4, 4, 4])
     story.train([7, 7])
-    answer = story.step(None, concepts=[4, 2, 4])
-    assert answer is not None
+    assignment = story.step(None, concepts=[4, 2, 4])
+    assert assignment is not None
     assert story.rows == [0, 1, 0]
     assert story.models == [[7, 7], [0, 0]]
-    assert answer.successor.tolist() == [0]
+    assert assignment.successor.tolist() == [0]
 
 
 def test_a_concept_that_returns_finds_its_old_model():

@@ -10,20 +10,20 @@ from tests.fakes import ints, one_hot
 DEFAULTS = PartitionSettings()
 
 
-def found(reports, settings: PartitionSettings = DEFAULTS, seed: int = 0):
+def clustered(reports, settings: PartitionSettings = DEFAULTS, seed: int = 0):
     return partition(np.array(reports, dtype=np.float64), settings, np.random.default_rng(seed))
 
 
-def groups(centers: int, each: int, seed: int = 0, labels: int = 6, spread: float = 300.0):
+def groups(centers: int, size: int, seed: int = 0, labels: int = 6, spread: float = 300.0):
     """Label mixes around `centers` far-apart mixes, clients in random order; and who belongs where."""
     rng = np.random.default_rng(seed)
-    members = rng.permutation(np.repeat(np.arange(centers), each))
+    members = rng.permutation(np.repeat(np.arange(centers), size))
     mixes = 0.9 * np.eye(labels) + 0.1 / labels
     return np.stack([rng.dirichlet(spread * mixes[member]) for member in members]), members
 
 
-def same_grouping(one: np.ndarray, other: np.ndarray) -> bool:
-    return bool(((one[:, None] == one) == (other[:, None] == other)).all())
+def same_grouping(first: np.ndarray, second: np.ndarray) -> bool:
+    return bool(((first[:, None] == first) == (second[:, None] == second)).all())
 
 
 def l1(reports: np.ndarray, centers: np.ndarray) -> np.ndarray:
@@ -36,11 +36,11 @@ def naive_silhouette(reports: np.ndarray, members: np.ndarray) -> float:
     apart = l1(reports, reports)
     scores = []
     for client, cluster in enumerate(members):
-        own = np.flatnonzero(members == cluster)
-        if len(own) == 1:
+        members_of_cluster = np.flatnonzero(members == cluster)
+        if len(members_of_cluster) == 1:
             scores.append(0.0)
             continue
-        a = apart[client, own].sum() / (len(own) - 1)
+        a = apart[client, members_of_cluster].sum() / (len(members_of_cluster) - 1)
         b = min(apart[client, members == other].mean() for other in set(members.tolist()) - {cluster})
         scores.append((b - a) / max(a, b))
     return float(np.mean(scores))
@@ -48,37 +48,37 @@ def naive_silhouette(reports: np.ndarray, members: np.ndarray) -> float:
 
 @pytest.mark.parametrize("centers", [2, 3, 4, 6])
 def test_well_separated_groups_are_found_and_so_is_their_number(centers):
-    reports, members = groups(centers, each=8, seed=centers)
-    assert same_grouping(found(reports).members, members)
+    reports, members = groups(centers, size=8, seed=centers)
+    assert same_grouping(clustered(reports).members, members)
 
 
 def test_clusters_are_numbered_by_their_lowest_client():
-    reports, _ = groups(4, each=6)
-    members = found(reports).members
+    reports, _ = groups(4, size=6)
+    members = clustered(reports).members
     first = [int(np.flatnonzero(members == cluster)[0]) for cluster in range(members.max() + 1)]
     assert first == sorted(first)
     assert members[0] == 0
 
 
 def test_neither_the_seed_nor_the_order_of_clients_changes_a_clear_grouping():
-    reports, members = groups(3, each=7)
-    assert found(reports, seed=1).members.tolist() == found(reports, seed=2).members.tolist()
+    reports, members = groups(3, size=7)
+    assert clustered(reports, seed=1).members.tolist() == clustered(reports, seed=2).members.tolist()
     order = np.random.default_rng(4).permutation(len(reports))
-    assert same_grouping(found(reports[order]).members, members[order])
+    assert same_grouping(clustered(reports[order]).members, members[order])
 
 
 def test_centres_are_the_means_of_their_members():
-    reports, _ = groups(3, each=5)
-    answer = found(reports)
-    for cluster, center in enumerate(answer.centers):
-        assert center == pytest.approx(reports[answer.members == cluster].mean(axis=0), abs=1e-15)
+    reports, _ = groups(3, size=5)
+    clustering = clustered(reports)
+    for cluster, center in enumerate(clustering.centers):
+        assert center == pytest.approx(reports[clustering.members == cluster].mean(axis=0), abs=1e-15)
 
 
 def test_k_is_the_one_of_the_largest_silhouette():
     # No clear groups, many k come close; for the last three seeds, L2 silhouettes would choose another.
     for seed in (0, 1, 15, 21, 35):
         reports = np.random.default_rng(seed).dirichlet(np.full(8, 0.3), size=40)
-        answer = found(reports, PartitionSettings(max_clusters=7), seed)
+        clustering = clustered(reports, PartitionSettings(max_clusters=7), seed)
         generator = np.random.default_rng(seed)
         scored = []
         for k in range(2, 8):
@@ -87,18 +87,18 @@ def test_k_is_the_one_of_the_largest_silhouette():
                 centers = KMeans(k, n_init=10, random_state=start).fit(reports).cluster_centers_
             members = l1(reports, centers).argmin(axis=1)
             scored.append((naive_silhouette(reports, members), -k, members))
-        assert same_grouping(answer.members, max(scored, key=lambda entry: entry[:2])[2])
+        assert same_grouping(clustering.members, max(scored, key=lambda entry: entry[:2])[2])
 
 
 def test_no_more_clusters_are_tried_than_allowed():
-    reports, _ = groups(5, each=6)
-    assert found(reports, PartitionSettings(max_clusters=3)).members.max() + 1 <= 3
+    reports, _ = groups(5, size=6)
+    assert clustered(reports, PartitionSettings(max_clusters=3)).members.max() + 1 <= 3
 
 
 def test_identical_reports_are_one_cluster():
-    answer = found([[0.25, 0.75]] * 6)
-    assert answer.members.tolist() == [0] * 6
-    assert answer.centers.tolist() == [[0.25, 0.75]]
+    clustering = clustered([[0.25, 0.75]] * 6)
+    assert clustering.members.tolist() == [0] * 6
+    assert clustering.centers.tolist() == [[0.25, 0.75]]
 
 
 @pytest.mark.parametrize(
@@ -113,22 +113,22 @@ def test_identical_reports_are_one_cluster():
     ],
 )
 def test_a_handful_of_clients(reports, members):
-    assert found(reports).members.tolist() == members
+    assert clustered(reports).members.tolist() == members
 
 
 def test_of_many_clients_a_subsample_is_enough_to_choose_k():
-    reports, members = groups(4, each=60)
-    answer = found(reports, PartitionSettings(silhouette_clients=40))
-    assert same_grouping(answer.members, members)
-    assert len(answer.centers) == 4
+    reports, members = groups(4, size=60)
+    clustering = clustered(reports, PartitionSettings(silhouette_clients=40))
+    assert same_grouping(clustering.members, members)
+    assert len(clustering.centers) == 4
 
 
 def test_of_many_clients_centres_are_fitted_to_a_subsample_and_everybody_joins_the_nearest():
-    reports, members = groups(4, each=60)
-    answer = found(reports, PartitionSettings(kmeans_clients=50, silhouette_clients=30))
-    assert same_grouping(answer.members, members)
-    for cluster, center in enumerate(answer.centers):  # the means of everybody, not of the subsample
-        assert center == pytest.approx(reports[answer.members == cluster].mean(axis=0), abs=1e-15)
+    reports, members = groups(4, size=60)
+    clustering = clustered(reports, PartitionSettings(kmeans_clients=50, silhouette_clients=30))
+    assert same_grouping(clustering.members, members)
+    for cluster, center in enumerate(clustering.centers):  # the means of everybody, not of the subsample
+        assert center == pytest.approx(reports[clustering.members == cluster].mean(axis=0), abs=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -136,39 +136,39 @@ def test_of_many_clients_centres_are_fitted_to_a_subsample_and_everybody_joins_t
     [({}, (240, 240)), ({"kmeans_clients": 50}, (50, 240)), ({"silhouette_clients": 239}, (240, 239))],
 )
 def test_it_says_how_many_clients_it_looked_at(bounds, fitted):
-    reports, _ = groups(4, each=60)
-    answer = found(reports, PartitionSettings(**bounds)).fitted
-    assert (answer.kmeans_clients, answer.silhouette_clients) == fitted
+    reports, _ = groups(4, size=60)
+    fit = clustered(reports, PartitionSettings(**bounds)).fitted
+    assert (fit.kmeans_clients, fit.silhouette_clients) == fitted
 
 
 def test_a_bound_that_all_clients_are_within_changes_no_bit():
     reports = np.random.default_rng(8).dirichlet(np.full(8, 0.3), size=60)
     within = PartitionSettings(kmeans_clients=60, silhouette_clients=60)
-    one, other = np.random.default_rng(3), np.random.default_rng(3)
-    answers = [partition(reports, DEFAULTS, one), partition(reports, within, other)]
-    assert answers[0].members.tobytes() == answers[1].members.tobytes()
-    assert answers[0].centers.tobytes() == answers[1].centers.tobytes()
-    assert one.bit_generator.state == other.bit_generator.state
+    first, second = np.random.default_rng(3), np.random.default_rng(3)
+    clusterings = [partition(reports, DEFAULTS, first), partition(reports, within, second)]
+    assert clusterings[0].members.tobytes() == clusterings[1].members.tobytes()
+    assert clusterings[0].centers.tobytes() == clusterings[1].centers.tobytes()
+    assert first.bit_generator.state == second.bit_generator.state
 
 
 def test_a_bound_on_k_means_alone_leaves_the_clients_that_are_scored_as_they_were(monkeypatch):
     # The smaller subsample is the head of the one order that both are cut from.
-    reports, _ = groups(4, each=60)
+    reports, _ = groups(4, size=60)
     seen = []
     scored = partition_module.silhouettes
     monkeypatch.setattr(
         partition_module, "silhouettes", lambda of, parts: seen.append(of.copy()) or scored(of, parts)
     )
-    found(reports, PartitionSettings(silhouette_clients=40))
-    found(reports, PartitionSettings(silhouette_clients=40, kmeans_clients=100))
+    clustered(reports, PartitionSettings(silhouette_clients=40))
+    clustered(reports, PartitionSettings(silhouette_clients=40, kmeans_clients=100))
     assert seen[0].tolist() == seen[1].tolist()
 
 
 def test_of_equal_silhouettes_the_smallest_k_is_taken_whatever_the_last_digits(monkeypatch):
-    reports, _ = groups(4, each=10)
+    reports, _ = groups(4, size=10)
     for scores, k in (([0.1, 0.5 - 1e-12, 0.5], 3), ([0.1, 0.5 - 1e-6, 0.5], 4), ([np.nan, 0.2, 0.2], 3)):
         monkeypatch.setattr(partition_module, "silhouettes", lambda *_, scores=scores: np.array(scores))
-        assert len(found(reports, PartitionSettings(max_clusters=4)).centers) == k
+        assert len(clustered(reports, PartitionSettings(max_clusters=4)).centers) == k
 
 
 def test_a_subsample_of_identical_reports_leaves_everybody_in_one_cluster():
@@ -176,8 +176,8 @@ def test_a_subsample_of_identical_reports_leaves_everybody_in_one_cluster():
     reports[7] = [0.0, 1.0]
     sizes = set()
     for seed in range(20):
-        answer = found(reports, PartitionSettings(kmeans_clients=100), seed)
-        sizes.add(tuple(np.bincount(answer.members).tolist()))
+        clustering = clustered(reports, PartitionSettings(kmeans_clients=100), seed)
+        sizes.add(tuple(np.bincount(clustering.members).tolist()))
     assert sizes == {(200,), (199, 1)}  # the odd one out is in half of the subsamples
 
 
@@ -186,32 +186,32 @@ def test_a_subsample_that_meets_one_cluster_alone_decides_nothing():
     reports = np.tile([1.0, 0.0], (200, 1))
     reports[7], reports[90] = [0.0, 1.0], [0.1, 0.9]
     for seed in range(5):
-        answer = found(reports, PartitionSettings(silhouette_clients=10), seed)
-        assert answer.members.min() == 0
-        assert np.bincount(answer.members).all()
+        clustering = clustered(reports, PartitionSettings(silhouette_clients=10), seed)
+        assert clustering.members.min() == 0
+        assert np.bincount(clustering.members).all()
 
 
 def test_a_subsample_of_one_client_from_each_cluster_decides_nothing():
     # Eleven clients that share nothing, at most ten clusters: the sample of ten can miss the one pair.
     for seed in range(20):
-        answer = found(np.eye(11), PartitionSettings(silhouette_clients=10), seed)
-        assert np.bincount(answer.members).all()
+        clustering = clustered(np.eye(11), PartitionSettings(silhouette_clients=10), seed)
+        assert np.bincount(clustering.members).all()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_the_number_of_threads_changes_no_bit(threads):
     reports = np.random.default_rng(8).dirichlet(np.full(10, 0.5), size=600)
     with threadpool_limits(threads):
-        answer = found(reports, PartitionSettings(max_clusters=5, starts=2))
-    alone = found(reports, PartitionSettings(max_clusters=5, starts=2))
-    assert answer.members.tobytes() == alone.members.tobytes()
-    assert answer.centers.tobytes() == alone.centers.tobytes()
+        clustering = clustered(reports, PartitionSettings(max_clusters=5, starts=2))
+    alone = clustered(reports, PartitionSettings(max_clusters=5, starts=2))
+    assert clustering.members.tobytes() == alone.members.tobytes()
+    assert clustering.centers.tobytes() == alone.centers.tobytes()
 
 
 def test_reports_are_not_written_to():
-    reports, _ = groups(3, each=5)
+    reports, _ = groups(3, size=5)
     reports.flags.writeable = False
-    found(reports)
+    clustered(reports)
 
 
 def test_the_nearest_centre_is_nearest_in_l1_and_ties_go_to_the_lowest_row():
@@ -258,20 +258,20 @@ def test_an_empty_cluster_keeps_the_centre_it_had():
 
 
 def test_it_says_the_silhouette_of_each_k_that_was_tried():
-    reports, _ = groups(3, each=8)
-    silhouettes = found(reports, PartitionSettings(max_clusters=5)).fitted.silhouettes
+    reports, _ = groups(3, size=8)
+    silhouettes = clustered(reports, PartitionSettings(max_clusters=5)).fitted.silhouettes
     assert list(silhouettes) == [2, 3, 4, 5]
     assert max(silhouettes, key=silhouettes.get) == 3
-    members = found(reports).members
+    members = clustered(reports).members
     assert silhouettes[3] == pytest.approx(naive_silhouette(reports, members), abs=1e-12)
     narrow = PartitionSettings(min_clusters=4, max_clusters=5)
-    assert list(found(reports, narrow).fitted.silhouettes) == [4, 5]
-    assert found(one_hot(0, 1, 1, of=2)).fitted.silhouettes == {}
+    assert list(clustered(reports, narrow).fitted.silhouettes) == [4, 5]
+    assert clustered(one_hot(0, 1, 1, of=2)).fitted.silhouettes == {}
 
 
 def test_a_silhouette_that_is_not_defined_is_none():
     reports = np.concatenate([np.tile([1.0, 0, 0, 0], (400, 1)), np.eye(4)[1:]])
-    fitted = found(reports, PartitionSettings(silhouette_clients=10), seed=0).fitted
+    fitted = clustered(reports, PartitionSettings(silhouette_clients=10), seed=0).fitted
     assert fitted.silhouettes == {2: None, 3: None, 4: None}
 
 
@@ -288,33 +288,33 @@ def test_parameters_have_bounds():
 
 
 def test_no_k_below_the_fewest_is_tried():
-    reports, _ = groups(3, each=8)
+    reports, _ = groups(3, size=8)
     for fewest in (1, 2, 3):
-        assert len(found(reports, PartitionSettings(min_clusters=fewest)).centers) == 3
-    assert len(found(reports, PartitionSettings(min_clusters=5, max_clusters=5)).centers) == 5
+        assert len(clustered(reports, PartitionSettings(min_clusters=fewest)).centers) == 3
+    assert len(clustered(reports, PartitionSettings(min_clusters=5, max_clusters=5)).centers) == 5
 
 
 @pytest.mark.parametrize("fewest", [2, 3, 4, 10])
 def test_with_no_more_different_reports_than_the_fewest_each_is_a_cluster(fewest):
     reports = one_hot(2, 0, 2, 0, 0, of=3)
-    assert found(reports, PartitionSettings(min_clusters=fewest)).members.tolist() == [0, 1, 0, 1, 1]
-    assert found(reports[:1], PartitionSettings(min_clusters=fewest)).members.tolist() == [0]
+    assert clustered(reports, PartitionSettings(min_clusters=fewest)).members.tolist() == [0, 1, 0, 1, 1]
+    assert clustered(reports[:1], PartitionSettings(min_clusters=fewest)).members.tolist() == [0]
 
 
 def test_as_many_clusters_as_clients_is_one_each():
     reports = np.eye(5)
     for most in (5, 9):
-        answer = found(reports, PartitionSettings(min_clusters=5, max_clusters=most))
-        assert answer.members.tolist() == [0, 1, 2, 3, 4]
+        clustering = clustered(reports, PartitionSettings(min_clusters=5, max_clusters=most))
+        assert clustering.members.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_subsample_that_cannot_tell_leaves_the_fewest_clusters():
     # 400 clients that are alike, and three that are in no subsample of ten with these seeds.
     reports = np.concatenate([np.tile([1.0, 0, 0, 0], (400, 1)), np.eye(4)[1:]])
     for seed in range(4):
-        assert len(found(reports, PartitionSettings(silhouette_clients=10), seed).centers) == 1
+        assert len(clustered(reports, PartitionSettings(silhouette_clients=10), seed).centers) == 1
         few = PartitionSettings(silhouette_clients=10, min_clusters=3)
-        assert len(found(reports, few, seed).centers) == 3
+        assert len(clustered(reports, few, seed).centers) == 3
 
 
 def test_the_fewest_clusters_may_not_be_above_the_most():

@@ -26,8 +26,8 @@ def populations(draw):
     samples = draw(st.sampled_from([None, 3, 15]))
     if samples is not None:
         mixes = np.stack([rng.multinomial(samples, mix) for mix in mixes]) / samples
-    one = hnp.arrays(np.int64, size, elements=st.integers(0, draw(st.integers(1, 12))))
-    return mixes, draw(st.lists(one, min_size=1, max_size=4))
+    partition = hnp.arrays(np.int64, size, elements=st.integers(0, draw(st.integers(1, 12))))
+    return mixes, draw(st.lists(partition, min_size=1, max_size=4))
 
 
 @given(populations())
