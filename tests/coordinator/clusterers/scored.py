@@ -1,4 +1,4 @@
-"""A clusterer that asks clients to score models, told data step after data step by tables of accuracy."""
+"""A clusterer whose clients score models, run data step by data step from tables of accuracies."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from emulator.messages import SampleRanges, Scores, Trigger
 from emulator.seeding import RandomStreams
 
 SAMPLES = 100
-"""What each client receives per data step."""
+"""Samples that each client receives per data step."""
 
 
 @dataclass
 class Story:
     """`clusterer` with real models of two parameters, and claims kept as the memory keeps them.
 
-    `window`: only what the last step claimed is remembered. `out_of_reach`: models whose claims nobody online
-    holds. `requests` are (clients, models, samples).
+    `window`: only the claims of the last step are remembered. `out_of_reach`: models whose claims no online
+    client holds. `requests` are (clients, models, samples).
     """
 
     clusterer: Clusterer
@@ -48,7 +48,7 @@ class Story:
         self.bank = ModelBank(2)
 
     def start(self, concepts: Sequence[int] | None = None) -> Story:
-        """The first data step, which makes no request."""
+        """The first data step, in which no request is made."""
         self.step(None, concepts=concepts)
         return self
 
@@ -62,12 +62,12 @@ class Story:
         late: bool = False,
         concepts: Sequence[int] | None = None,
     ) -> Assignment | None:
-        """Data arrive at all clients; those `offline` cannot respond now, and `empty` ones got no samples.
+        """Data arrive at all clients; those `offline` cannot respond now, and `empty` ones get no samples.
 
-        `late`: nothing arrives; a later round of the last data step, in which others are online.
+        `late`: nothing arrives; a later round of the last data step, in which other clients are online.
 
-        `arrived` (N, M): accuracy of each model on them. `across` (M, M): accuracy of model i on what is
-        claimed for model j; by default each model knows only its own.
+        `arrived` (N, M): accuracy of each model on the arrivals. `across` (M, M): accuracy of model i on what
+        is claimed for model j; by default each model is right on its own samples only.
         """
         self.data_step += not late
         online = np.setdiff1d(np.arange(self.num_clients), offline)
@@ -95,7 +95,7 @@ class Story:
         return models
 
     def train(self, *models: Sequence[float]) -> None:
-        """Training leaves these models behind."""
+        """Publish these models as the result of training."""
         self.bank.publish(np.array(models, dtype=np.float32), np.ones(len(models), dtype=bool))
 
     def _apply(self, assignment: Assignment | None, late: bool) -> None:
@@ -121,7 +121,7 @@ class Story:
             responding = np.intersect1d(clients, online)
             if isinstance(samples, ClaimedBy):
                 responding = responding if samples.model not in self.out_of_reach else NO_IDS
-                assert self.claimed[samples.model] > 0, "nobody has such samples"
+                assert self.claimed[samples.model] > 0, "no client has such samples"
                 accuracy = np.tile(across[models, samples.model], (len(responding), 1))
             else:
                 assert samples == "arrived"

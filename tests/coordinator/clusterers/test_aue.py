@@ -38,7 +38,7 @@ def view_of(assignment, step, clients=None, changed=(0, 1)):
 
 
 def grown(aue, steps, errors=None):
-    """The assignment after so many data steps, each model's error being given or that of a random guess."""
+    """The assignment after `steps` data steps; `errors` of the models, by default those of a random guess."""
     assignment = aue.on_data(view_of(None, 0))
     for step in range(1, steps):
         clients = Clients(np.full((2, 9), 0.25) if errors is None else errors)
@@ -66,7 +66,7 @@ def test_every_data_step_brings_a_new_model_and_shifts_the_others():
     assert new.lane_of_client.tolist() == [0, 0]
 
 
-def test_the_oldest_model_goes_when_the_ensemble_is_full_and_is_not_asked_about():
+def test_the_oldest_model_is_dropped_unscored_when_the_ensemble_is_full():
     aue = Aue(AueSettings(num_models=3))
     assignment = grown(aue, 3)
     clients = Clients(np.full((2, 3), 0.25))

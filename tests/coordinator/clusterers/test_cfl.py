@@ -126,7 +126,7 @@ def test_members_that_sent_no_update_stay_with_the_larger_half():
     updates = updates_of([[0, 7], [0, 7], [0, 7], [0, -21]], clients=[1, 3, 5, 6])
     split = after_early().on_updates(view_of([0] * 8, updates))
     assert split.members[:, 0].tolist() == [0, 0, 0, 0, 0, 0, 1, 0]
-    # Where it is client 1 that points the other way, it is its half that leaves.
+    # If client 1 points the other way, its half leaves.
     updates = updates_of([[0, -21], [0, 7], [0, 7], [0, 7]], clients=[1, 3, 5, 6])
     split = after_early().on_updates(view_of([0] * 8, updates))
     assert split.members[:, 0].tolist() == [0, 1, 0, 0, 0, 0, 0, 0]

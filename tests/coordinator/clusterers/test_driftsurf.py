@@ -54,7 +54,7 @@ class Story:
         self.memory.claim(self._view())
 
     def data(self, predictive: float, other: float):
-        """A data step; what serves after it, the two models, and the steps that each trains on."""
+        """One data step: the model that serves after it, both models, and the steps each trains on."""
         self.step += 1
         self._apply(self.clusterer.on_data(self._view((predictive, other), changed=[0, 1])))
         view = self._view()

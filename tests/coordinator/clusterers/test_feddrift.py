@@ -222,9 +222,9 @@ def test_a_new_model_may_start_as_a_copy_of_what_was_best_for_its_client():
     assert story.models == [[1, 1], [2, 2], [3, 3], [2, 2], [3, 3]]
 
 
-def test_a_late_answer_within_the_data_step_of_an_isolation_does_not_end_it():
+def test_a_late_response_within_the_data_step_of_an_isolation_does_not_end_it():
     story = two_isolated()
-    # Clients 0 and 1 were offline when their data arrived, and are asked later in the same step.
+    # Clients 0 and 1 were offline when their data arrived, and respond later in the same step.
     for client, offline in ((0, [1, 2, 3]), (1, [0, 2, 3])):
         story.requests.clear()
         story.step([[0.9, 1, 1]] * 4, offline=offline, late=True)
@@ -232,7 +232,7 @@ def test_a_late_answer_within_the_data_step_of_an_isolation_does_not_end_it():
         assert story.rows == [0, 0, 1, 2]
 
 
-def test_a_late_answer_does_not_merge_again_what_was_compared_in_its_data_step():
+def test_a_late_response_does_not_merge_again_what_was_compared_in_its_data_step():
     story = two_isolated()
     arrived = [[0.9, 0, 0]] * 2 + [[0, 0.9, 0.85], [0, 0.85, 0.9]]
     alike = [[0.9, 0, 0], [0, 0.9, 0.9], [0, 0.9, 0.9]]
@@ -244,7 +244,7 @@ def test_a_late_answer_does_not_merge_again_what_was_compared_in_its_data_step()
     assert story.rows == [0, 0, 1, 1]
 
 
-def test_arrivals_claimed_before_anybody_could_answer_do_not_count_twice_in_a_merge():
+def test_arrivals_claimed_before_any_response_do_not_count_twice_in_a_merge():
     story = one_isolated()
     assert story.step(None, offline=[0, 1]) is None
     assert story.claimed.tolist() == [500 + 100, 100 + 100]
@@ -252,7 +252,7 @@ def test_arrivals_claimed_before_anybody_could_answer_do_not_count_twice_in_a_me
     assert np.allclose(story.models, [[0.75, 1.5]])
 
 
-def test_nobody_is_asked_in_rounds_without_arrivals():
+def test_rounds_without_arrivals_make_no_request():
     story = two_isolated()
     story.requests.clear()
     assert story.quiet_round() is None

@@ -64,7 +64,7 @@ def test_a_single_isolated_model_survives():
     assert story.rows == [0, 0, 0, 1]
 
 
-def test_a_client_offline_stays_in_its_ended_model_until_it_answers_and_nobody_joins_it():
+def test_an_offline_client_stays_alone_in_its_ended_model_until_it_responds():
     # A seed with which the model of client 2 survives, and that of client 3 ends.
     seed = next(seed for seed in range(8) if survives(isolated(2, seed), 1))
     story = isolated(2, seed)

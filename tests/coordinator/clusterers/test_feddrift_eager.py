@@ -10,7 +10,7 @@ def a_story(clients: int, seed: int = 0, window: bool = False, **settings) -> St
     return Story(part, clients, seed=seed, window=window).start()
 
 
-def test_everybody_starts_on_one_model_and_nobody_is_asked():
+def test_all_clients_start_on_one_model_without_a_request():
     story = a_story(3)
     assert story.rows == [0, 0, 0]
     assert story.models == [[0, 0]]
@@ -112,7 +112,7 @@ def test_a_drifted_client_is_measured_against_its_accuracy_at_the_drift():
     assert story.step([[0.9, 0.1], [0.9, 0.1], [0.2, 0.5]]) is None
 
 
-def test_nobody_is_asked_in_rounds_without_arrivals():
+def test_rounds_without_arrivals_make_no_request():
     story = a_story(2)
     story.step([[0.9], [0.9]])
     assert story.requests == [([0, 1], [0], "arrived")]
@@ -150,7 +150,7 @@ def test_without_room_the_model_unused_for_longest_is_given_up_and_its_claims_wi
 
 
 def recycled(seed: int) -> list[int]:
-    """The successors when one of two models that were left in the same step has to go."""
+    """The successors when one of two models that lost their members in the same step is dropped."""
     story = a_story(3, seed=seed, max_models=3)
     story.step([[0.9], [0.9], [0.9]])
     story.step([[0.9], [0.9], [0.2]])

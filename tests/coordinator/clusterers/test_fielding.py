@@ -10,7 +10,7 @@ NEVER = 1e9  # a threshold that no shift reaches
 
 
 class Story:
-    """A Fielding clusterer that is told of one drift after another."""
+    """A Fielding clusterer that sees one drift after another."""
 
     def __init__(self, reports, **settings) -> None:
         self.reports = np.array(reports, dtype=np.float64)
@@ -21,7 +21,7 @@ class Story:
         self.drift({})
 
     def drift(self, to: dict[int, list[float]]) -> Assignment | None:
-        """Clients report what they drifted to; what the clusterer answers."""
+        """Drifted clients report; returns the clusterer's assignment."""
         for client, report in to.items():
             self.reports[client] = report
         view = a_view(
@@ -71,10 +71,9 @@ def test_a_drifted_client_moves_to_the_nearest_centre():
 
 
 def test_a_client_that_did_not_drift_does_not_move_even_if_another_centre_is_nearer_now():
-    # Clients 0 and 1 leave for the other side, and take with them the centre of what they join; client 2
-    # stays where it is.
+    # Clients 0 and 1 move to the other cluster and pull its centre towards client 2, which stays where it is.
     story = two_clusters(threshold=NEVER)
-    story.reports[2] = [0.4, 0.6, 0]  # unheard of: no detector found it
+    story.reports[2] = [0.4, 0.6, 0]  # ignored: no detector flagged it
     assert story.drift({0: [0, 1, 0], 1: [0, 1, 0]}) is not None
     assert story.lanes == [1, 1, 0, 1, 1, 1]
 
@@ -83,7 +82,7 @@ def test_centres_are_held_still_while_clients_move():
     # Centres (1, 0, 0) and (0, 1, 0). Client 0 goes to (0, 1/2, 1/2), which is nearer to the second centre
     # (1 against 2), and would pull it to (0, 7/8, 1/8) if centres followed. Client 1 goes to
     # (.46, .44, .1): 1.08 from the first; 1.12 from the second, but .46 + .435 + .025 = .92 from the pulled
-    # one. So it stays, whichever moves first.
+    # one. So client 1 stays, in either order.
     for order in ([0, 1], [1, 0]):
         story = two_clusters(threshold=NEVER)
         reports = {0: [0, 0.5, 0.5], 1: [0.46, 0.44, 0.1]}
@@ -166,7 +165,7 @@ def test_one_centre_is_enough_to_recluster_everybody():
 # -- what it says of its trigger ------------------------------------------------------------------------
 
 
-def test_every_drift_asks_the_trigger_and_the_log_is_told_what_it_compared():
+def test_every_drift_evaluates_the_trigger_and_logs_what_it_compared():
     # As above: a shift of 2/3 between centres that are 2 apart.
     for threshold, fired in ((1 / 3, True), (0.34, False), ("never", False), (0, True)):
         story = two_clusters(threshold=threshold)
@@ -177,14 +176,14 @@ def test_every_drift_asks_the_trigger_and_the_log_is_told_what_it_compared():
         assert trigger.threshold == (None if threshold == "never" else threshold)
         assert (trigger.clusters, trigger.fired) == (2, fired)
         assert story.drift({}) is None
-        assert len(story.triggers) == 1  # nobody drifted, nothing was asked
+        assert len(story.triggers) == 1  # no client drifted, so no trigger was evaluated
 
 
-def test_the_first_clustering_asks_no_trigger():
+def test_the_first_clustering_evaluates_no_trigger():
     assert two_clusters().triggers == []
 
 
-def test_a_drift_that_moves_nobody_is_told_of_too():
+def test_a_drift_that_moves_nobody_is_logged_too():
     story = two_clusters()
     assert story.drift({5: [0, 0.7, 0.3]}) is None
     [trigger] = story.triggers
@@ -208,7 +207,7 @@ def test_a_single_centre_has_no_distance_to_another():
     assert story.triggers == [Trigger(2.0, None, 1 / 3, 1, False), Trigger(0.5, None, 1 / 3, 1, True)]
 
 
-def test_the_log_of_a_run_says_why_nobody_was_clustered_anew():
+def test_the_log_of_a_run_states_why_clients_were_not_reclustered():
     quiet, slight, large = one_hot(0, 0, 1, 1, of=4), one_hot(0, 0, 1, 1, of=4), one_hot(0, 2, 1, 3, of=4)
     slight[3] = [0, 0.9, 0.1, 0]
     records = (
@@ -233,7 +232,7 @@ def test_the_log_of_a_run_says_why_nobody_was_clustered_anew():
 
 
 def slow_drift(story: Story, steps: int) -> list[int]:
-    """Clients 3 to 5 go from label 1 to label 2 by 1/20 a drift: the drifts that clustered everybody anew."""
+    """Clients 3 to 5 go from label 1 to label 2 by 1/20 a drift; returns the drifts that re-clustered."""
     fired = []
     for step in range(1, steps + 1):
         report = [0, 1 - step / 20, step / 20]

@@ -1,4 +1,4 @@
-"""The four-concept pattern of FedDrift, played with models that are as good as the data they have claimed."""
+"""The four-concept pattern of FedDrift, run with models that are as good as the data they have claimed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUM_CLIENTS = CONCEPTS.shape[1]
 
 
 class Game:
-    """The pattern played. A model is right on 75 % of anything, on 99 % of a concept that is all it knows."""
+    """A run of the pattern: a model is right on 75 % of any samples, on 99 % if it knows their concept only."""
 
     def __init__(self, name: str) -> None:
         part = CLUSTERERS.find(name)
@@ -48,7 +48,7 @@ class Game:
 
     @property
     def offered(self) -> list[int]:
-        """How many models clients could choose from, step by step."""
+        """The number of models that clients could choose from, step by step."""
         return [len(models) for _, models, samples in self.story.requests if samples == "arrived"]
 
     def mixed(self) -> int:

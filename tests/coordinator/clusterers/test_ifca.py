@@ -7,7 +7,7 @@ from tests.fakes import a_view, ints
 
 
 class Clients:
-    """Clients that each answer with their row of `scores` (N, M), but for those offline."""
+    """Clients that each respond with their row of `scores` (N, M), except those `offline`."""
 
     def __init__(self, scores, counts=None, offline=()):
         self.scores = np.array(scores, dtype=np.float64)
@@ -116,7 +116,7 @@ def test_who_is_offline_or_has_nothing_new_stays_where_it_was():
     assert back.members.tolist() == [[0], [1], [1], [0]]
 
 
-def test_it_answers_as_before_when_nobody_moves():
+def test_it_returns_none_when_nobody_moves():
     ifca, assignment = started()
     view = view_of(assignment, Clients([[1, 0]] * 4), participants=ints(0, 1).tolist())
     assert ifca.on_participants(view) is None

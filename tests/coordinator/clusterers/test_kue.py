@@ -38,12 +38,12 @@ def updates_of(*clients: int) -> ArrayUpdates:
 
 
 def two_labels(correct: int) -> np.ndarray:
-    """So many of 10 samples of each label are taken for what they are: kappa = correct / 5 - 1."""
+    """A confusion matrix with `correct` of 10 samples of each label right: kappa = correct / 5 - 1."""
     return np.array([[correct, 10 - correct], [10 - correct, correct]])
 
 
 def heard(*correct):
-    """Both clients answer alike, with `two_labels` of each model's number."""
+    """Both clients respond with the matrix `two_labels` of the number given for each model."""
 
     def score(clients, models, samples, metrics, limit=None):
         assert (samples, metrics) == ("arrived", {"confusion"})
@@ -103,7 +103,7 @@ def test_a_model_without_a_mask_is_refused_in_one_clear_line():
         kue.check({"weight": Segment(0, 7, (7,))}, knows_concepts=True)
 
 
-def test_models_better_than_chance_answer_by_kappa_and_the_worst_abstains():
+def test_models_better_than_chance_predict_by_kappa_and_the_worst_abstains():
     kue, assignment = started()
     # Kappas 0.8, 0.4, 0.2 and -0.2.
     assert kue.on_updates(view_of(assignment, score=heard(9, 7, 6, 4))) is None
@@ -126,7 +126,7 @@ def test_if_all_abstain_all_count_alike():
     assert kue.serve(view_of(assignment)).weights[0].tolist() == [0.25] * 4
 
 
-def test_only_those_who_trained_are_asked_and_their_tables_add_up():
+def test_only_clients_that_trained_are_scored_and_their_tables_add_up():
     kue, assignment = started(num_models=3)
     tables = np.array([[two_labels(n) for n in (7, 7, 5)], [two_labels(n) for n in (9, 7, 5)]], dtype=float)
 
@@ -151,7 +151,7 @@ def test_each_new_data_step_replaces_the_worst_model():
     assert np.isin(models[1, 1:], [0, 1]).all()
     assert new.successor.tolist() == [0, -1, 2, 3]
     assert new.members.tolist() == assignment.members.tolist()
-    # It answers when it is measured, and is the worst until then.
+    # The new model is the worst until it is measured, so it does not predict.
     assert kue.serve(view_of(new)).weights[0] == pytest.approx(np.array([4, 0, 1, 2]) / 7)
 
 

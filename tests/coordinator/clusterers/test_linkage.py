@@ -40,7 +40,7 @@ def test_accuracy_is_pooled_over_the_claimed_and_the_newest_samples_of_each_mode
     assert accuracy.tolist() == [[0.8, 0.45], [0.625, 0.85]]
 
 
-def test_where_nobody_tells_of_the_claimed_samples_the_newest_count_alone():
+def test_without_responses_on_the_claimed_samples_the_newest_count_alone():
     claimed = np.array([[0.9, NAN], [0.5, NAN]])
     newest = np.array([[0.0, 30.0], [0.0, 90.0]])
     assert pooled(claimed, ints(300, 100), newest, ints(0, 100)).tolist() == [[0.9, 0.3], [0.5, 0.9]]

@@ -35,7 +35,7 @@ def test_a_concept_that_returns_finds_its_old_model():
     assert story.models == [[3, 3], [4, 4]]
 
 
-def test_nothing_happens_while_concepts_stay_and_nobody_is_ever_asked():
+def test_nothing_happens_while_concepts_stay_and_no_request_is_made():
     story = a_story(2).start(concepts=[0, 1])
     assert story.step(None, concepts=[0, 1]) is None
     story.step(None, concepts=[2, 1])

@@ -15,7 +15,7 @@ def clustered(reports, settings: PartitionSettings = DEFAULTS, seed: int = 0):
 
 
 def groups(centers: int, size: int, seed: int = 0, labels: int = 6, spread: float = 300.0):
-    """Label mixes around `centers` far-apart mixes, clients in random order; and who belongs where."""
+    """Label mixes around `centers` far-apart mixes, clients in random order; and the group of each client."""
     rng = np.random.default_rng(seed)
     members = rng.permutation(np.repeat(np.arange(centers), size))
     mixes = 0.9 * np.eye(labels) + 0.1 / labels
@@ -127,7 +127,7 @@ def test_of_many_clients_centres_are_fitted_to_a_subsample_and_everybody_joins_t
     reports, members = groups(4, size=60)
     clustering = clustered(reports, PartitionSettings(kmeans_clients=50, silhouette_clients=30))
     assert same_grouping(clustering.members, members)
-    for cluster, center in enumerate(clustering.centers):  # the means of everybody, not of the subsample
+    for cluster, center in enumerate(clustering.centers):  # the means of all clients, not of the subsample
         assert center == pytest.approx(reports[clustering.members == cluster].mean(axis=0), abs=1e-15)
 
 

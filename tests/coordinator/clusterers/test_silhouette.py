@@ -74,7 +74,7 @@ def test_one_cluster_or_none_that_is_shared_has_no_score():
 
 
 def test_identical_reports_in_two_clusters_count_nothing():
-    # Nobody is any nearer to the one than to the other, and 1/3 three times is not 1.
+    # Every client is as near to one cluster as to the other; 1/3 three times is not exactly 1.
     reports = np.full((6, 3), 1 / 3)
     assert silhouettes(reports, [ints(0, 1, 0, 1, 0, 1)]).tolist() == [0.0]
 

@@ -6,7 +6,7 @@ from coordinator.clusterers.static import Static
 from tests.fakes import FakeExecutor, FakeStream, Population, a_view, one_hot
 
 
-def test_it_clusters_once_and_asks_nothing_more():
+def test_it_clusters_once_and_requests_nothing_more():
     # Everything is turned round in round 1, and clients stay where they were.
     steps = np.stack([one_hot(0, 0, 1, 1, of=2), one_hot(1, 0, 1, 0, of=2), one_hot(1, 1, 0, 0, of=2)])
     static = Static(PartitionSettings())
