@@ -14,7 +14,10 @@ NUM_CLIENTS = CONCEPTS.shape[1]
 
 
 class Game:
-    """A run of the pattern: a model is right on 75 % of any samples, on 99 % if it knows their concept only."""
+    """A run of the pattern.
+
+    A model is right on 75 % of any samples, and on 99 % of a concept if it knows no other.
+    """
 
     def __init__(self, name: str) -> None:
         part = CLUSTERERS.find(name)
