@@ -1,1 +1,1 @@
-"""What data reaches whom, when; and who is online when."""
+"""Traces: which data reach which client, when; and which clients are online, when."""

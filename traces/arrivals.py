@@ -16,19 +16,19 @@ from traces.images import ImageSet
 SPLITS: tuple[Split, ...] = ("train", "test")
 
 NOISE_NUMBERS = 2**20
-"""Length of the shared table of standard normal numbers that sensor noise is read from."""
+"""Length of the shared table of standard normal numbers from which sensor noise is read."""
 
 
 @dataclass(frozen=True)
 class Arrivals:
-    """The columns of a table, shape (rows,): in any order where a source hands them over."""
+    """The columns of a trace's table, each of shape (rows,); a source may give the rows in any order."""
 
     client: npt.NDArray[np.int32]
     split: npt.NDArray[np.int8]  # index into SPLITS
     arrival: npt.NDArray[np.int32]  # data step; what a client owns from the start arrives at or before 0
     label: npt.NDArray[np.int16]
     image: npt.NDArray[np.int32]
-    noise_start: npt.NDArray[np.int32]  # where in the table of noise the sample's own begins
+    noise_start: npt.NDArray[np.int32]  # where the sample's noise begins in the table of noise
 
 
 DTYPES: Final[Mapping[str, np.dtype]] = {
@@ -39,11 +39,11 @@ DTYPES: Final[Mapping[str, np.dtype]] = {
     "image": np.dtype(np.int32),
     "noise_start": np.dtype(np.int32),
 }
-"""What the columns of `Arrivals` are of, in the order in which a digest reads them."""
+"""The types of the columns of `Arrivals`, in the order in which a digest reads them."""
 
 
 def num_noise_starts(images: ImageSet) -> int:
-    """How many places an image's noise can begin at; InputError for images that are too large."""
+    """The number of positions at which an image's noise can begin; InputError if the images are too large."""
     pixels = int(np.prod(images.shape))
     if pixels >= NOISE_NUMBERS:
         raise InputError(

@@ -1,4 +1,4 @@
-"""From label shares to a trace: the one place where images are drawn for clients."""
+"""Drawing a trace from label shares: the only place where images are drawn for clients."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from traces.tables.even import Block, EvenTable
 from traces.trace import Trace
 
 MAX_SAMPLES = 2**31
-"""Samples a trace may hold: a million clients with 30 new ones at each of 70 steps."""
+"""Most samples of a trace: a million clients with 30 new ones at each of 70 steps."""
 
 
 class StreamSettings(Settings):
-    """What every trace that is drawn from images has in common."""
+    """Settings common to all traces that are drawn from images."""
 
     rounds_per_step: Count = Field(10, description="rounds between two arrivals of data")
     retain_rounds: Count = Field(50, description="rounds for which a client keeps a sample")
@@ -39,10 +39,18 @@ class StreamSettings(Settings):
 
     @property
     def retain_steps(self) -> int:
+        """Data steps for which a client keeps a sample, rounded up."""
         return -(-self.retain_rounds // self.rounds_per_step)
 
     def num_steps(self, rounds: int) -> int:
-        """Data steps that a run of so many rounds sees, step 0 included."""
+        """Count the data steps of a run, step 0 included.
+
+        Args:
+            rounds: the number of rounds of the run.
+
+        Returns:
+            The number of data steps.
+        """
         return -(-rounds // self.rounds_per_step)
 
 
@@ -57,12 +65,28 @@ def draw_trace(
     streams: RandomStreams,
     scratch: Path | None = None,
 ) -> Trace:
-    """Draw every client's samples.
+    """Draw the samples of every client.
 
-    `shares` yields, window by window, the label shares (clients, num_labels) of each client, which sum to 1.
-    Window w arrives at step w - (retain_steps - 1): a client starts out owning its first `retain_steps`
-    windows. Labels are drawn from the shares; images uniformly, with replacement, among the split's images
-    of that label. A large trace is laid out in a file in `scratch`.
+    Window w arrives at step w - (retain_steps - 1): a client starts with its first `retain_steps` windows.
+    Labels are drawn from the shares; images are drawn uniformly, with replacement, among the images of that
+    label in the split. A large trace is laid out in a file in `scratch`.
+
+    Args:
+        images: the pool of images, split into train and test.
+        shares: for each window the label shares of each client, of shape (num_clients, num_labels); rows sum
+            to 1.
+        num_clients: the number of clients.
+        num_windows: the number of windows that `shares` yields.
+        settings: sizes and times of the arrivals, and the sensor noise.
+        streams: the random streams that all draws come from.
+        scratch: folder for the file of a large trace; None uses the system's folder for temporary files.
+
+    Returns:
+        The trace.
+
+    Raises:
+        InputError: a drawn label has no images in a split, or the images are too large.
+        RunError: there is no room for the file of a large trace.
     """
     num_starts = num_noise_starts(images)
     sizes = (settings.samples_per_step, settings.test_samples_per_step)
@@ -70,7 +94,7 @@ def draw_trace(
     pools = [_Pool(images, split) for split in SPLITS]
     for window, share in zip(range(num_windows), shares, strict=True):
         for split, pool in enumerate(pools):
-            # A stream for each window, so that a shorter run is the beginning of a longer one.
+            # One stream per window, so that a shorter run is the beginning of a longer one.
             generator = streams.generator("data", split, window)
             block = table.block(split, window)
             pool.draw(block, share, generator)
@@ -89,12 +113,29 @@ def draw_trace(
 
 
 def num_windows(settings: StreamSettings, rounds: int) -> int:
-    """Windows a run of so many rounds needs: those owned from the start, and one for each later step."""
+    """Count the windows that a run needs: those owned from the start, and one for each later step.
+
+    Args:
+        settings: the rounds per step and the retention.
+        rounds: the number of rounds of the run.
+
+    Returns:
+        The number of windows.
+    """
     return settings.num_steps(rounds) + settings.retain_steps - 1
 
 
 def refuse_oversize(settings: StreamSettings, num_clients: int, num_windows: int) -> None:
-    """ConfigurationError, before anything of that size is allocated, for more than `MAX_SAMPLES` samples."""
+    """Reject a trace that is too large, before anything of its size is allocated.
+
+    Args:
+        settings: the samples per step.
+        num_clients: the number of clients.
+        num_windows: the number of windows.
+
+    Raises:
+        ConfigurationError: the trace would have more than `MAX_SAMPLES` samples.
+    """
     each = settings.samples_per_step + settings.test_samples_per_step
     if num_clients * num_windows * each > MAX_SAMPLES:
         raise ConfigurationError(
@@ -112,9 +153,9 @@ class _Pool:
         self._available = np.diff(self._start)
 
     def draw(self, block: Block, shares: Floats, generator: np.random.Generator) -> None:
-        """Fill in labels by `shares` (clients, num_labels), and images of them.
+        """Fill in labels drawn by `shares` (clients, num_labels), and images of these labels.
 
-        In chunks, which draw the same numbers: all labels first, then all images.
+        It works in chunks, which do not change the draws: first all labels, then all images.
         """
         clients, num_labels = shares.shape
         size = len(block.label) // clients
@@ -136,7 +177,7 @@ class _Pool:
 
 
 def _chunks(length: int, size: int) -> Iterator[slice]:
-    """Stretches of `size`, the last one shorter, that make up [0, length)."""
+    """Slices of `size`, the last one shorter, that partition [0, length)."""
     for first in range(0, length, size):
         yield slice(first, min(first + size, length))
 

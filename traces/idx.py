@@ -1,6 +1,6 @@
 """The idx format of MNIST, Fashion-MNIST and EMNIST: four files in a folder, plain or gzipped.
 
-A header is checked against the file before anything of its size is allocated.
+A header is checked against the file before anything of the size it states is allocated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from emulator.errors import DataFileError
 from traces.images import ImageSet
 
 MAX_BYTES = 2**31
-"""No idx file we know comes near; a header that claims more is refused."""
+"""No known idx file comes near; a header that states more is an error."""
 
 TRAIN, TEST = ("train",), ("t10k", "test")
 IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
@@ -28,9 +28,10 @@ _UNSIGNED_BYTE = 0x08
 
 
 def read_idx_folder(folder: Path) -> ImageSet:
-    """The published split of an idx folder: `train-*` is train, `t10k-*` (or `test-*`) is test.
+    """Read the published split of an idx folder: `train-*` is train, `t10k-*` (or `test-*`) is test.
 
-    All four headers, and then the labels, are read before any pixel; pixels are held once.
+    All four headers, and then the labels, are read before any pixel; only one copy of the pixels is made.
+    DataFileError if a file is missing, damaged, or does not match the others.
     """
     images, labels = (
         [_find(folder, prefixes, kind) for prefixes in (TRAIN, TEST)] for kind in (IMAGES, LABELS)
@@ -58,28 +59,28 @@ def read_idx_folder(folder: Path) -> ImageSet:
 
 
 def idx_files(folder: Path) -> list[Path]:
-    """The four files that `read_idx_folder` reads; DataFileError where there are not as many."""
+    """The four files that `read_idx_folder` reads; DataFileError if one is missing."""
     return [_find(folder, prefixes, kind) for prefixes in (TRAIN, TEST) for kind in (IMAGES, LABELS)]
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """The unsigned bytes of one idx file with so many dimensions; DataFileError when it is not that."""
+    """The unsigned bytes of one idx file with that number of dimensions; DataFileError if it is not one."""
     content = bytearray()
     shape = _append(content, path, dimensions)
     return np.frombuffer(content, np.uint8).reshape(shape)
 
 
 def _read_header(path: Path, dimensions: int) -> tuple[int, ...]:
-    """The shape that the header of the file claims."""
+    """The shape that the file's header states."""
     with _opened(path) as file:
         return _shape(path, file.read(4 + 4 * dimensions), dimensions)
 
 
 def _append(content: bytearray, path: Path, dimensions: int) -> tuple[int, ...]:
-    """Add the bytes of the file to `content`, and return their shape.
+    """Append the bytes of the file to `content`, and return their shape.
 
-    NOTE: in pieces, so that memory follows what the file holds, and not what its header claims; a bytearray
-    that grows is moved by the system and not copied.
+    NOTE: in pieces, so that the memory used depends on the content of the file, and not on its header. The
+    system moves a growing bytearray instead of copying it.
     """
     size = 4 + 4 * dimensions
     with _opened(path) as file:
@@ -90,13 +91,13 @@ def _append(content: bytearray, path: Path, dimensions: int) -> tuple[int, ...]:
             left -= len(piece)
         held = f"only {size + wanted - left}: truncated" if left > 0 else "more"
         if left > 0 or file.read(1):
-            raise DataFileError(path, f"the header says {_claim(shape, size)}, the file has {held}")
+            raise DataFileError(path, f"the header states {_claim(shape, size)}, the file has {held}")
     return shape
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file, unpacked if its name says that it is gzipped; DataFileError where it is damaged."""
+    """Open the file, unpacked if its name ends in .gz; DataFileError if it is damaged."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             yield cast(BinaryIO, file)
@@ -105,7 +106,10 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _shape(path: Path, header: bytes, dimensions: int) -> tuple[int, ...]:
-    """The shape a header claims; DataFileError when it is no header, or claims nothing or too much."""
+    """The shape that a header states.
+
+    DataFileError if the header is invalid, a length is 0, or the size is above MAX_BYTES.
+    """
     size = 4 + 4 * dimensions
     if len(header) < size:
         raise DataFileError(path, f"truncated: {len(header)} bytes, the idx header alone has {size}")
@@ -118,7 +122,9 @@ def _shape(path: Path, header: bytes, dimensions: int) -> tuple[int, ...]:
     shape = tuple(int(length) for length in np.frombuffer(header, ">u4", count=dimensions, offset=4))
     if 0 in shape or size + math.prod(shape) > MAX_BYTES:
         raise DataFileError(
-            path, f"the header says {_claim(shape, size)}; it must be more than none and at most {MAX_BYTES}"
+            path,
+            f"the header states {_claim(shape, size)}; every length must be above 0, and the file must have "
+            f"at most {MAX_BYTES} bytes",
         )
     return shape
 

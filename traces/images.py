@@ -12,11 +12,11 @@ from emulator.ports import Split
 
 @dataclass(frozen=True)
 class ImageSet:
-    """A pool of images, or other vectors of features, of one shape.
+    """A pool of images, or other feature vectors, of one shape.
 
-    `pixels` (images, *shape) uint8 or float32; times `scale` they are the features: for images as they were
-    published, in [0, 1]. `labels` (images,) are 0 .. num_labels - 1. `train` and `test` are disjoint image
-    indices. `label_names` is what a table of labels calls the first classes, where they come from one.
+    `pixels` (images, *shape) are uint8 or float32; `pixels` times `scale` are the features: for published
+    images, in [0, 1]. `labels` (images,) are 0 .. num_labels - 1. `train` and `test` are disjoint arrays of
+    image indices. `label_names` are the names of the first classes, if the labels come from a table.
     """
 
     pixels: np.ndarray
@@ -29,19 +29,35 @@ class ImageSet:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of one image."""
         return tuple(int(size) for size in self.pixels.shape[1:])
 
     def features(self, images: Ints) -> Floats32:
-        """(n, *shape) pixels times scale."""
-        # NOTE: `take` gathers short rows several times faster than an index does.
+        """Compute the features of some images.
+
+        Args:
+            images: image indices of shape (n,).
+
+        Returns:
+            `pixels` times `scale`, float32 of shape (n, *shape).
+        """
+        # NOTE: `take` gathers short rows several times faster than indexing.
         pixels: Floats32 = self.pixels.take(images, axis=0).astype(np.float32, copy=False)
         if self.scale != 1.0:
-            # NOTE: in place, `pixels` being a copy: a second array of that size costs more than the product.
+            # NOTE: in place, as `pixels` is a copy: a second array of that size costs more than the product.
             pixels *= np.float32(self.scale)
         return pixels
 
     def by_label(self, split: Split) -> tuple[Ints, Ints]:
-        """Image indices of a split in order of label, and where each label starts (num_labels + 1,)."""
+        """Sort the images of a split by label.
+
+        Args:
+            split: "train" or "test".
+
+        Returns:
+            The image indices of the split in order of label, of shape (images of the split,), and the
+            position at which each label starts, of shape (num_labels + 1,).
+        """
         images = self.train if split == "train" else self.test
         order = np.argsort(self.labels[images], kind="stable")
         sizes = np.bincount(self.labels[images], minlength=self.num_labels)
@@ -49,7 +65,20 @@ class ImageSet:
 
 
 def stratified_split(labels: Ints, test_share: float, generator: np.random.Generator) -> tuple[Ints, Ints]:
-    """(train, test) image indices: of every label, `test_share` of the images (at least one) goes to test."""
+    """Split images into train and test, with the same share of each label.
+
+    Args:
+        labels: the label of each image, of shape (images,).
+        test_share: the share of each label's images that goes to test, in (0, 1); at least one image does.
+        generator: the source of the random draw.
+
+    Returns:
+        The image indices of train and of test, each ascending.
+
+    >>> train, test = stratified_split(np.array([0, 0, 0, 0, 1, 1]), 0.5, np.random.default_rng(0))
+    >>> len(train), len(test)
+    (3, 3)
+    """
     test = []
     for label in np.unique(labels):
         images = generator.permutation(np.flatnonzero(labels == label))

@@ -1,7 +1,7 @@
-"""Drift patterns: which concept each client is in at which data step. FedDrift's, by name.
+"""FedDrift's drift patterns, by name: the concept of each client at each data step.
 
 A pattern is a matrix of concepts: row t is data step t, column c is client c, and the last row belongs to the
-batch that is only ever tested on. Written down, a row is a string with a digit for each client. Source:
+batch that is only used for tests. In text, a row is a string with one digit per client. Source:
 Jothimurugesan et al. 2023 (FedDrift), figures 2 and 3, and the authors' files of the same names.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from emulator.arrays import Bools, Ints
 
 SEEDED = "R"
-"""Stands for R0, R1, ...: the one of the run's seed."""
+"""Stands for the one of R0, R1, ... whose number is the run's seed."""
 
 _Y = """
 0000000000 0000000000 0000000000 0100000100 0111010100 0111010110
@@ -64,7 +64,7 @@ NAMES = (*_PATTERNS, SEEDED)
 
 
 def named_pattern(name: str) -> Ints:
-    """(steps + 1, clients) the concepts of the pattern of that name; ValueError lists the choices.
+    """(steps + 1, clients) the concepts of the named pattern; ValueError lists the choices.
 
     >>> named_pattern("Y").shape
     (11, 10)
@@ -77,7 +77,7 @@ def named_pattern(name: str) -> Ints:
 
 
 def read_pattern(rows: Sequence[str]) -> Ints:
-    """(steps + 1, clients) the concepts of a pattern in rows of digits; ValueError for what is none.
+    """(steps + 1, clients) the concepts of a pattern given as rows of digits; ValueError if it is invalid.
 
     >>> read_pattern(["00", "01"]).tolist()
     [[0, 0], [0, 1]]
@@ -98,7 +98,7 @@ def read_pattern(rows: Sequence[str]) -> Ints:
 
 
 def drift_cells(pattern: Ints) -> Bools:
-    """(steps, clients) where a client's test samples are of another concept than its newest training samples.
+    """(steps, clients) whether a client's newest training samples and its test samples differ in concept.
 
     >>> drift_cells(read_pattern(["00", "01", "01"])).tolist()
     [[False, True], [False, False]]

@@ -21,11 +21,11 @@ class NoisyImages:
 
     @cached_property
     def _noise_windows(self) -> Floats32:
-        """(starts, pixels) of each start the stretch of the noise table behind it; views, not copies."""
+        """(starts, pixels) the stretch of the noise table that begins at each start; views, not copies."""
         return np.lib.stride_tricks.sliding_window_view(self.normal, prod(self.images.shape))
 
     def features(self, image: Ints, noise_start: Ints | None) -> Floats32:
-        """(n, *shape) of n samples, which image each one is and where its noise begins, if there is noise."""
+        """(n, *shape) the features of n samples, from their images and the starts of their noise, if any."""
         samples = self.images.features(image)
         if noise_start is not None:
             noise = self._noise_windows[noise_start]

@@ -1,4 +1,4 @@
-"""Who is online when: sources of availability, by name."""
+"""Registry of availability sources by name: which clients are online, when."""
 
 from emulator.plugins import Registry
 from traces.availability.base import AvailabilitySource, Locate

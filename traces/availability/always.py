@@ -32,7 +32,14 @@ class AlwaysOnline:
 
 
 class Always(AvailabilitySource):
-    """Every client is online all the time."""
+    """Every client is online all the time.
+
+    >>> from pathlib import Path
+    >>> from emulator.plugins import NoSettings
+    >>> clients = Always(NoSettings()).build(2, np.random.default_rng(0), locate=Path)
+    >>> clients.next_offline_s(np.array([0, 1]), 3600.0)
+    array([inf, inf])
+    """
 
     def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> AlwaysOnline:
         return AlwaysOnline()

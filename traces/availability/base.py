@@ -1,6 +1,6 @@
-"""What a source of availability is, and how clients are given its devices.
+"""Base class of availability sources.
 
-Knows nothing of rounds, of models or of where files are kept.
+Knows nothing of rounds, of models or of where files are stored.
 """
 
 from __future__ import annotations
@@ -19,11 +19,20 @@ Locate = Callable[[str], Path]
 
 
 class AvailabilitySource(plugins.Configured, ABC):
-    """One way to say who is online when; `Settings` is the class of what a configuration may set."""
+    """Base class of availability sources, built with its own frozen settings."""
 
     @abstractmethod
     def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> Availability:
-        """The availability of clients 0 to `num_clients` - 1; every draw comes from `generator`.
+        """Build the availability of all clients.
 
-        Raises DataFileError for a file that cannot be used.
+        Args:
+            num_clients: the number of clients; their ids are 0 to num_clients - 1.
+            generator: the source of all randomness of the availability.
+            locate: resolves a path as written in a configuration.
+
+        Returns:
+            An availability whose queries are pure functions of virtual time.
+
+        Raises:
+            DataFileError: a file of the settings cannot be used.
         """

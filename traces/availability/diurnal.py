@@ -1,9 +1,10 @@
-"""Availability drawn to look like FedScale's published trace: phones on a charger, with a rhythm of the day.
+"""Availability drawn to resemble FedScale's published trace: charging phones with a daily rhythm.
 
-The trace itself (107,749 phones, from FLASH, WWW 2021) is not shipped here. What is known of it: the
-distribution of its periods, the mean and spread of the available fraction, the mean number of intervals, and
-the share of phones online over its first 96 hours, of which `diurnal_curve.csv` has the hourly means
-(FedScale, github.com/SymbioticLab/FedScale, Apache-2.0; digitised from the published plot).
+The trace itself (107,749 phones, from FLASH, WWW 2021) is not shipped here. These facts about it are
+published: the distribution of its periods, the mean and spread of the available fraction, the mean number of
+intervals, and the share of phones online over its first 96 hours, whose hourly means are in
+`diurnal_curve.csv` (FedScale, github.com/SymbioticLab/FedScale, Apache-2.0; digitised from the published
+plot).
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ MEAN_DAYS_ABOVE_4 = 1.44
 MOST_DAYS = 15
 FRACTION_BETA = (1.9, 7.45)  # fits the published spread; its mean, 20.3 %, is the curve's
 SESSIONS_PER_DAY = 4.57
-SESSIONS_SIGMA = 1.0  # of the logarithm; ours: known is only that the tail is heavy
+SESSIONS_SIGMA = 1.0  # of the logarithm; our choice: only a heavy tail is published
 DECONVOLUTION_STEPS = 500
 
 
 class DiurnalSettings(plugins.Settings):
-    """Parameters of the source `diurnal`."""
+    """Settings of the source `diurnal`."""
 
     num_devices: Count = 107_749
-    """At most so many devices are drawn, and more clients than that share them. FedScale's trace has the
-    default."""
+    """Most devices that are drawn; with more clients than that, clients share devices. The default is the
+    number in FedScale's trace."""
 
 
 class Diurnal(AvailabilitySource):
-    """Phones on a charger, with FedScale's rhythm of the day; every client gets a generated device.
+    """Charging phones with FedScale's daily rhythm; every client gets a generated device.
 
     >>> from pathlib import Path
     >>> source = Diurnal(DiurnalSettings(num_devices=100))
@@ -61,12 +62,12 @@ class Diurnal(AvailabilitySource):
 
 
 def generate(num_devices: int, generator: np.random.Generator) -> DeviceIntervals:
-    """Sessions of `num_devices` devices, in whole seconds; virtual time 0 is a midnight of all of them.
+    """Generate sessions of `num_devices` devices, in whole seconds; virtual time 0 is midnight for all.
 
-    A device's online time is split at random over its sessions. Their starts fall on any day of the period,
-    at an hour drawn such that sessions of these lengths add up to the published curve. A session that would
-    overlap the one before is pushed later, round the end of the period if need be: merging the two would
-    lose online time.
+    A device's online time is split at random over its sessions. They start on any day of the period, at an
+    hour drawn such that sessions of these lengths add up to the published curve. A session that would overlap
+    the previous one is pushed later, around the end of the period if necessary: merging the two would lose
+    online time.
     """
     days = _draw_days(num_devices, generator)
     period_s = days * DAY_S
@@ -98,18 +99,19 @@ def published_curve() -> Floats:
 
 
 def _draw_days(num_devices: int, generator: np.random.Generator) -> Ints:
-    """(D,) lengths of periods."""
+    """(D,) lengths of periods, in days."""
     days = generator.choice([1, 2, 3, 4], num_devices, p=SHARE_OF_DAYS)
     excess = generator.geometric(1 / (1 + MEAN_DAYS_ABOVE_4), num_devices) - 1
     return np.minimum(np.where(days == 4, 4 + excess, days), MOST_DAYS)
 
 
 def _start_density(length_s: Ints, weight: Floats) -> Floats:
-    """(24,) the probability of each hour to start in, for which sessions of these lengths yield the curve.
+    """(24,) probabilities of the starting hours with which sessions of these lengths add up to the curve.
 
-    A session is online long after it started, so the curve is the density convolved, round the day, with
-    `survival`: how much a session that starts within an hour is online in the m-th hour after. Undone by
-    Richardson-Lucy steps, which keep a density positive and its sum.
+    A session is online long after it started, so the curve is the density convolved, cyclically over the day,
+    with `survival`: the online time, in the m-th hour after its start, of a session that starts within an
+    hour. The convolution is inverted by Richardson-Lucy steps, which keep the density positive and its sum
+    constant.
     """
     survival = _mean_survival(length_s / HOUR_S, weight)
     hours = np.arange(HOURS_PER_DAY)
@@ -124,7 +126,7 @@ def _start_density(length_s: Ints, weight: Floats) -> Floats:
 
 
 def _mean_survival(length_h: Floats, weight: Floats) -> Floats:
-    """(24,) the online time, by hour after the hour of the start, of sessions of these lengths; sums to 1.
+    """(24,) online time of sessions of these lengths, by the hour after that of their start; sums to 1.
 
     Starts are uniform within their hour, so it is the second difference, at whole hours, of the survival
     function integrated twice: x^2 / 2 for a session longer than x, else length * (x - length / 2).
@@ -133,7 +135,7 @@ def _mean_survival(length_h: Floats, weight: Floats) -> Floats:
     edges = np.arange(hour.max() + 3)
 
     def ended_before(values: Floats) -> Floats:
-        """At each edge, the sum over sessions shorter than it."""
+        """At each edge, the sum over the sessions shorter than it."""
         return np.append(0.0, np.cumsum(np.bincount(hour, values, minlength=len(edges) - 1)))
 
     lasting = weight.sum() - ended_before(weight)
@@ -148,16 +150,17 @@ def _mean_survival(length_h: Floats, weight: Floats) -> Floats:
 
 
 def _push_apart(device: Ints, start_s: Ints, length_s: Ints, count: Ints, period_s: Ints) -> Ints:
-    """(I,) starts that keep each device's sessions apart: none earlier than wished, in [0, period).
+    """(I,) starts that keep each device's sessions apart: none earlier than requested, in [0, period).
 
-    Sessions take their starts in ascending order. One starts when it wished or when the one before ended,
-    whichever is later; unrolled, that is the greatest wish among it and those before, each plus the lengths
-    in between. What runs over the period's end is a wish of the next lap, and enters as one more candidate.
+    Sessions keep the order of their requested starts. A session starts at its requested time or when the
+    previous one ends, whichever is later. Unrolled, that is the maximum, over this and all earlier sessions,
+    of the requested start plus the lengths in between. A session that runs past the end of the period is a
+    request in the next lap, and enters as one more candidate.
     """
-    span = 1 << 22  # more than twice any period: a device's values stay clear of its neighbours'
+    span = 1 << 22  # more than twice any period: the values of different devices do not overlap
     start_s = np.sort(device * span + start_s) - device * span
     last = np.cumsum(count) - 1
-    before_s = np.cumsum(length_s) - length_s  # by all earlier sessions, other devices' too
+    before_s = np.cumsum(length_s) - length_s  # of all earlier sessions, also of other devices
     before_s -= before_s[last - count + 1][device]
     wish_s = np.maximum.accumulate(device * span + start_s - before_s) - device * span
     idle_s = period_s - before_s[last] - length_s[last]

@@ -1,8 +1,8 @@
 """Availability from intervals: columns per device, and pure queries by binary search.
 
-Owns what an interval means. Intervals are half-open, [start, end). A device with a finite period repeats its
-intervals for ever; one with an infinite period has each of them once. Virtual time starts at 0. D devices,
-I intervals, N clients, n asked ids.
+Defines the meaning of an interval. Intervals are half-open, [start, end). A device with a finite period
+repeats its intervals for ever; one with an infinite period has each of them once. Virtual time starts at 0.
+Shapes: D devices, I intervals, N clients, n ids in a query.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ Answers = TypeVar("Answers", Bools, Floats)
 
 @dataclass(frozen=True)
 class DeviceIntervals:
-    """When each device is online: device d's intervals are rows `offsets[d]` to `offsets[d + 1]`.
+    """The times at which each device is online.
 
-    They ascend, and neither overlap nor touch, so that each start is an instant at which the device turns
-    online and each end one at which it turns offline. Starts lie in [0, period). An interval that is cut by
-    the period's end is kept whole: its end lies beyond the period. A device that is never offline has the one
-    interval [0, inf) and no period; one that is never online has no interval and no period.
+    Device d's intervals are rows `offsets[d]` to `offsets[d + 1]`. They ascend, and neither overlap nor
+    touch, so the device turns online at each start and offline at each end. Starts lie in [0, period). An
+    interval that is cut by the period's end is stored whole: its end lies beyond the period. A device that is
+    never offline has the single interval [0, inf) and an infinite period; one that is never online has no
+    interval and an infinite period.
     """
 
     offsets: Ints  # (D + 1,)
@@ -42,7 +43,7 @@ class DeviceIntervals:
 
     @property
     def num_intervals(self) -> Ints:
-        """(D,)"""
+        """(D,) the number of intervals of each device."""
         return np.diff(self.offsets)
 
     @property
@@ -50,7 +51,7 @@ class DeviceIntervals:
         return int((self.num_intervals == 0).sum())
 
     def without_never_online(self) -> DeviceIntervals:
-        """The devices that are ever online, renumbered in their order."""
+        """The devices that are online at some time, renumbered in their order."""
         kept = self.num_intervals > 0
         offsets = np.append(self.offsets[:-1][kept], self.offsets[-1])
         return DeviceIntervals(offsets, self.start_s, self.end_s, self.period_s[kept], self.num_dropped_empty)
@@ -59,10 +60,10 @@ class DeviceIntervals:
 def lay_out(
     device: Ints, start_s: Floats, end_s: Floats, period_s: Floats, num_dropped_empty: int = 0
 ) -> DeviceIntervals:
-    """Columns from intervals in any order, touching ones merged, also across the end of the period.
+    """Lay out intervals in any order as columns; touching ones are merged, also across the end of the period.
 
-    `device`, `start_s`, `end_s` are of shape (I,), `period_s` of shape (D,). The intervals must be right
-    already: not empty, starts in [0, period), none overlapping another or itself one period later.
+    `device`, `start_s`, `end_s` are of shape (I,), `period_s` of shape (D,). The intervals must be valid
+    already: not empty, starts in [0, period), and no overlap with another or with itself one period later.
     """
     order = np.lexsort((start_s, device))
     device, start_s, end_s = device[order], start_s[order], end_s[order]
@@ -105,14 +106,14 @@ def from_intervals(
     *,
     path: Path | str = "intervals",
 ) -> DeviceIntervals:
-    """Columns from the rows of a table, in any order; empty intervals are dropped and counted.
+    """Lay out the rows of a table, in any order, as columns; empty intervals are dropped and counted.
 
-    `device` (I,) is the device's number in [0, D). `period_s` (D,) is above 0, and inf where nothing repeats.
+    `device` (I,) is the device's number in [0, D). `period_s` (D,) is above 0, and inf if nothing repeats.
     Virtual time 0 is the device's origin (D,; default 0), or `phase_s` (D,; default 0) seconds before it:
-    what then falls beyond the period's end comes round to its beginning.
+    intervals that then fall beyond the end of the period wrap around to its beginning.
 
-    Raises DataFileError, naming `path` and the row (from 1, as handed in): a value that is not finite, an end
-    before its start, an interval that is not within the period which begins at the origin, an overlap.
+    Raises DataFileError, naming `path` and the row (from 1, in the given order), for a value that is not
+    finite, an end before its start, an interval outside the period that begins at the origin, and an overlap.
     """
     origin_s = np.zeros(len(period_s)) if origin_s is None else origin_s
     period, origin = period_s[device], origin_s[device]
@@ -162,7 +163,7 @@ def _refuse_overlaps(device: Ints, start_s: Floats, end_s: Floats, rows: Ints, p
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an instant falls among the intervals of each of n devices. Shapes (n,)."""
+    """The position of an instant among the intervals of each of n devices; shapes (n,)."""
 
     first: Ints  # the device's rows are [first, stop)
     stop: Ints
@@ -175,9 +176,9 @@ class _Place:
 class IntervalAvailability:
     """The `Availability` of N clients, each of which has a device of `intervals`.
 
-    A query touches the asked ids only, or each device once where those are fewer, in about log2(most
-    intervals of a device) array passes. Answers are exact where times and periods are whole seconds, or whole
-    multiples of some 2**-k s; elsewhere adding whole periods rounds as float64 does, and the answer still is
+    A query touches only the given ids, or each device once if those are fewer, in about log2(most intervals
+    of a device) array passes. Results are exact if times and periods are whole seconds, or whole multiples of
+    some 2**-k s. Otherwise adding whole periods rounds as float64 does, and the result of `next_...` is still
     strictly later.
 
     >>> nights = from_intervals(np.array([0]), np.array([79200.0]), np.array([86400.0]), np.array([86400.0]))
@@ -193,7 +194,7 @@ class IntervalAvailability:
         self.device_of = device_of.astype(np.int32)  # (N,)
         self._offsets = intervals.offsets
         self._period_s = intervals.period_s
-        # One spare row, which stands in for the interval of a device that has none.
+        # One spare row stands in for the interval of a device without intervals.
         self._start_s = _narrowed(np.append(intervals.start_s, 0.0))
         self._end_s = _narrowed(np.append(intervals.end_s, 0.0))
         self._spare = len(intervals.start_s)
@@ -211,25 +212,25 @@ class IntervalAvailability:
         return self._of_devices(self._online, ids, time_s)
 
     def next_offline_s(self, ids: Ints, time_s: float) -> Floats:
-        """(n,) when, strictly later than `time_s`, each client turns offline, or inf.
+        """(n,) the next time, strictly later than `time_s`, at which each client turns offline; inf if never.
 
         For a client that is offline it is the end of its next interval.
         """
         return self._of_devices(self._next_offline_s, ids, time_s)
 
     def next_online_s(self, ids: Ints, time_s: float) -> Floats:
-        """(n,) when, strictly later than `time_s`, each client turns online, or inf.
+        """(n,) the next time, strictly later than `time_s`, at which each client turns online; inf if never.
 
         For a client that is online it is the start of the interval after the present one.
         """
         return self._of_devices(self._next_online_s, ids, time_s)
 
     def _of_devices(self, answer: Callable[[Ints, float], Answers], ids: Ints, time_s: float) -> Answers:
-        """(n,) what `answer` says of the devices of these clients."""
+        """(n,) the result of `query` for the devices of these clients."""
         device = self.device_of[ids].astype(np.int64)
         if len(device) <= self.num_devices:
             return answer(device, time_s)
-        # NOTE: a million clients of a hundred thousand devices are answered for ten times as fast.
+        # NOTE: with a million clients on a hundred thousand devices this is ten times as fast.
         return answer(np.arange(self.num_devices), time_s)[device]
 
     def _online(self, device: Ints, time_s: float) -> Bools:
@@ -253,7 +254,7 @@ class IntervalAvailability:
         local_s = np.fmod(time_s, period_s)  # exact, and `time_s` itself where the period is inf
         first, stop = self._offsets[device], self._offsets[device + 1]
         present = first - 1  # the last row known to start at or before the instant
-        # NOTE: steps of powers of two and no middles: for a hundred clients every array pass counts.
+        # NOTE: steps of powers of two instead of midpoints: for a hundred clients every array pass counts.
         for power in reversed(range(int((stop - first).max(initial=0)).bit_length())):
             row = present + (1 << power)
             starts = self._start_s.take(row, mode="clip")
@@ -261,7 +262,10 @@ class IntervalAvailability:
         return _Place(first, stop, present + 1, period_s, local_s, time_s - local_s)
 
     def _row(self, column: Floats | Floats32, row: Ints, place: _Place) -> Floats:
-        """(n,) `column` at `row` in [first - 1, stop]; beyond an end, the other end one period away."""
+        """(n,) `column` at `row` in [first - 1, stop].
+
+        Beyond either end it is the value at the opposite end, one period away.
+        """
         count = place.stop - place.first
         before, beyond = row < place.first, row >= place.stop
         row = np.where(before, row + count, np.where(beyond, row - count, row))
@@ -271,7 +275,7 @@ class IntervalAvailability:
 
 
 def _narrowed(values: Floats) -> Floats | Floats32:
-    """`values` as float32 where nothing is lost, as with whole seconds up to half a year: half the memory."""
+    """`values` as float32 if that is lossless, as with whole seconds up to half a year: half the memory."""
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32)
     return narrow if np.array_equal(narrow, values) else values

@@ -1,4 +1,4 @@
-"""Availability out of a user's tables: one row per interval and, optionally, one row per device."""
+"""Availability from a user's tables: one row per interval and, optionally, one row per device."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ DAY_S = 86_400.0
 ID_NAMES = ("device_id", "device")
 ORIGIN_NAMES = ("origin_s", "trace_start_s")
 PERIOD_NAMES = ("period_s", "trace_end_s")
-# The published tables carry these along; they say nothing that the intervals do not.
+# The published tables have these columns too; they contain nothing that the intervals do not.
 UNREAD_IN_WINDOWS = ("interval",)
 UNREAD_IN_DEVICES = ("phone_model", "available_s", "n_intervals", "n_windows", "ok")
 
 
 class IntervalsSettings(plugins.Settings):
-    """Parameters of the source `intervals`."""
+    """Settings of the source `intervals`."""
 
     windows: str
     """Path of a table with the columns `device_id` (or `device`), `start_s`, `end_s` and, if they repeat,
@@ -36,18 +36,28 @@ class IntervalsSettings(plugins.Settings):
 
     devices: str | None = None
     """Path of a table with a row per device: `device_id` (or `device`), `origin_s` (or `trace_start_s`;
-    0 if there is none), and `period_s` or the instant `trace_end_s` at which the period ends."""
+    0 without either), and `period_s` or the instant `trace_end_s` at which the period ends."""
 
     align: Literal["origin", "time_of_day"] = "origin"
-    """What is at virtual time 0: each device's origin, or the midnight before it on the tables' clock, so
-    that devices whose traces began at different hours keep their common rhythm of the day."""
+    """The instant at virtual time 0: each device's origin, or the midnight before it on the tables' clock, so
+    that devices whose traces began at different hours keep their common daily rhythm."""
 
     drop_never_online: bool = False
     """Leave out devices without any interval longer than 0."""
 
 
 class Intervals(AvailabilitySource):
-    """A user's tables of intervals; each client gets a device of them, by a seeded draw."""
+    r"""Availability from a user's tables of intervals; each client draws one of their devices.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     table = Path(folder, "windows.csv")
+    ...     _ = table.write_text("device_id,start_s,end_s,period_s\n7,600,1200,3600\n")
+    ...     source = Intervals(IntervalsSettings(windows=str(table)))
+    ...     clients = source.build(2, np.random.default_rng(0), locate=Path)
+    >>> clients.next_online_s(np.array([0, 1]), 1200.0)  # 600 s into the next hour
+    array([4200., 4200.])
+    """
 
     Settings = IntervalsSettings
     settings: IntervalsSettings
@@ -67,10 +77,10 @@ class Intervals(AvailabilitySource):
 def read_intervals(
     windows: Path, devices: Path | None = None, align: Literal["origin", "time_of_day"] = "origin"
 ) -> DeviceIntervals:
-    """The intervals of the tables, device by device in the order of their ids; see IntervalsSettings.
+    """Read the intervals of the tables, device by device in the order of their ids; see IntervalsSettings.
 
     A device may lack its origin and period only if it has no row in `windows`: it was not traced, and is
-    never online. Raises DataFileError, naming file and row, for whatever breaks a rule.
+    never online. Raises DataFileError, naming file and row, for every broken rule.
     """
     table = read_table(windows)
     id_name = _one_of(table, ID_NAMES)
@@ -82,7 +92,7 @@ def read_intervals(
         origin_s = np.zeros(len(period_s))
     else:
         if "period_s" in table.columns:
-            raise DataFileError(windows, f"period_s belongs into {devices}, which describes the devices")
+            raise DataFileError(windows, f"period_s belongs in {devices}, which describes the devices")
         described = read_table(devices)
         device = _match_devices(table, described)
         origin_s, period_s = _origins_and_periods(described, traced=device)
@@ -91,7 +101,7 @@ def read_intervals(
 
 
 def _own_periods(windows: TableFile, device: Ints) -> Floats:
-    """(D,) the periods as the windows give them, row by row; inf if they have no such column."""
+    """(D,) the periods in the table of windows; inf if it has no such column."""
     _, first = np.unique(device, return_index=True)
     if "period_s" not in windows.columns:
         return np.full(len(first), np.inf)
@@ -130,7 +140,7 @@ def _match_devices(windows: TableFile, devices: TableFile) -> Ints:
 
 
 def _origins_and_periods(devices: TableFile, traced: Ints) -> tuple[Floats, Floats]:
-    """(D,) where each device's trace begins, and its length, by ascending id; NaN where it was not traced."""
+    """(D,) the origin and period of each device, by ascending id; NaN for a device that was not traced."""
     id_name, period_name = _one_of(devices, ID_NAMES), _one_of(devices, PERIOD_NAMES)
     origin_name = _one_of(devices, ORIGIN_NAMES, needed=False)
     devices.refuse_others({id_name, period_name, origin_name, *UNREAD_IN_DEVICES})
@@ -149,7 +159,7 @@ def _origins_and_periods(devices: TableFile, traced: Ints) -> tuple[Floats, Floa
 
 
 def _numbers_where(needed: Bools, table: TableFile, name: str) -> Floats:
-    """(rows,) the column as `TableFile.numbers`, but NaN where a value is missing that is not needed."""
+    """(rows,) the column as `TableFile.numbers`, but NaN for a missing value that is not needed."""
     column = table.table.column(name)
     if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
         return table.numbers(name)
@@ -160,7 +170,7 @@ def _numbers_where(needed: Bools, table: TableFile, name: str) -> Floats:
 
 
 def _one_of(table: TableFile, names: tuple[str, ...], needed: bool = True) -> str:
-    """Which of `names`, of which a table has one, is a column of this one; "" if none is, nor needed."""
+    """The one of the alternative `names` that is a column of the table; "" if not `needed` and absent."""
     present = [name for name in names if name in table.columns]
     if len(present) > 1:
         raise DataFileError(table.path, f"has both {' and '.join(present)}; one of them is enough")

@@ -1,4 +1,4 @@
-"""Concept sets, by name."""
+"""Registry of concept sets by name."""
 
 from emulator.plugins import Registry
 from traces.concepts.base import ConceptSamples, ConceptSet, Locate

@@ -1,4 +1,4 @@
-"""What a concept set is: a few ways in which labels hang on features, and the samples to show them with."""
+"""Base class of concept sets: several ways in which labels depend on features, and samples that show them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from emulator.seeding import RandomStreams
 from traces.images import ImageSet
 
 Locate = Callable[[str], Path]
+"""Resolves a path as it is written in a configuration."""
 
 
 @dataclass(frozen=True)
 class ConceptSamples:
-    """A pool of samples, and what every batch holds of it: `image` and `label` (batches, clients, samples).
+    """A pool of samples, and those of each batch: `image` and `label` (batches, clients, samples).
 
-    The label is that of the batch's concept, and may be another than the pool's own.
+    The label is that of the batch's concept, and may differ from the pool's own.
     """
 
     pool: ImageSet
@@ -28,15 +29,28 @@ class ConceptSamples:
 
 
 class ConceptSet(Configured, ABC):
-    """Base of concept sets; built with its own frozen settings. Concepts are 0 .. num_concepts - 1."""
+    """Base class of concept sets, built with its own frozen settings. Concepts are 0 .. num_concepts - 1."""
 
     @property
     @abstractmethod
-    def num_concepts(self) -> int: ...
+    def num_concepts(self) -> int:
+        """The number of concepts."""
 
     @abstractmethod
     def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
-        """`samples` samples for every cell of `pattern` (batches, clients), each of the cell's concept.
+        """Draw samples for every cell of a pattern, each of the cell's concept.
 
-        A batch hangs on no later one, so that a shorter pattern is the beginning of a longer one.
+        A batch does not depend on later ones, so a shorter pattern is the beginning of a longer one.
+
+        Args:
+            pattern: the concept of each client in each batch, of shape (batches, clients).
+            samples: the number of samples in a cell.
+            streams: the random streams that all draws come from.
+            locate: resolves a path as written in a configuration.
+
+        Returns:
+            The pool, and for each cell its images and labels, of shape (batches, clients, samples).
+
+        Raises:
+            DataFileError: a file of the settings cannot be used, or has too few samples.
         """

@@ -1,7 +1,7 @@
 """Concepts over the images of an idx folder: `label_swaps` and `label_subsets`, FedDrift's MNIST test beds.
 
 Jothimurugesan et al. 2023: MNIST-2, MNIST-4 and MNIST-R swap labels, MNIST-L-4 shows a client only some of
-the digits. Upstream does not say in which unit pixels are standardised; here they are bytes.
+the digits. Upstream does not state the unit in which pixels are standardised; here they are bytes.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from traces.images import ImageSet
 STANDARDISE_FLOOR = 1e-3
 """Added to each pixel's standard deviation, in grey levels of 0 to 255, as LEAF's and FedProx's MNIST do."""
 
-Label = Annotated[int, Number(ge=0, le=255)]  # what an idx file can hold
+Label = Annotated[int, Number(ge=0, le=255)]  # the range of a label in an idx file
 
 
 class FolderSettings(Settings):
-    """Where the images are."""
+    """Location of the images."""
 
     folder: str = Field(description="folder of the four idx files, plain or gzipped; only train-* is used")
 
 
 class LabelSwapsSettings(FolderSettings):
-    """Which labels change places."""
+    """Which labels are swapped."""
 
     swaps: tuple[tuple[Label, Label], ...] = Field(
         ((1, 2), (3, 4), (5, 6)),
@@ -52,10 +52,16 @@ class LabelSwapsSettings(FolderSettings):
 
 
 class LabelSwaps(ConceptSet):
-    """Images whose labels are right in the first concept; each other one swaps two of them.
+    """Images whose labels are correct in the first concept; every other concept swaps two labels.
 
     Every batch takes the next images of one shuffled pool, the training images, so that none is used twice.
     Each pixel is standardised over the pool: (x - mean) / (standard deviation + 0.001).
+
+    Labels of three classes in both concepts, by the true label:
+
+    >>> LabelSwaps(LabelSwapsSettings(folder="mnist", swaps=((1, 2),)))._names(3)
+    array([[0, 1, 2],
+           [0, 2, 1]])
     """
 
     Settings = LabelSwapsSettings
@@ -80,15 +86,16 @@ class LabelSwaps(ConceptSet):
             raise DataFileError(
                 folder,
                 f"has {len(pool.labels)} training images, and a pattern of {pattern.shape[0]} x "
-                f"{pattern.shape[1]} batches of trace.samples_per_step = {samples} needs {needed}, none of "
-                f"them twice; lower samples_per_step",
+                f"{pattern.shape[1]} batches of trace.samples_per_step = {samples} needs {needed} different "
+                f"ones; lower samples_per_step",
             )
         shuffled = streams.generator("concept images").permutation(len(pool.labels))
         image = shuffled[:needed].reshape(*pattern.shape, samples).astype(np.int64)
-        names = self._names(pool.num_labels)  # (concepts, labels) what each label is called in each concept
+        names = self._names(pool.num_labels)  # (concepts, labels)
         return ConceptSamples(pool, image, names[pattern[:, :, None], pool.labels[image]])
 
     def _names(self, num_labels: int) -> Ints:
+        """(concepts, num_labels) the label that each true label becomes in each concept."""
         names = np.tile(np.arange(num_labels), (self.num_concepts, 1))
         for concept, (one, other) in enumerate(self.settings.swaps, start=1):
             names[concept, [one, other]] = other, one
@@ -96,7 +103,7 @@ class LabelSwaps(ConceptSet):
 
 
 class LabelSubsetsSettings(FolderSettings):
-    """Which labels there are in each concept."""
+    """Which labels occur in each concept."""
 
     subsets: tuple[tuple[Label, ...], ...] = Field(
         ((0, 1), (2, 3), (4, 5), (6, 7)), min_length=1, description="the labels of each concept"
@@ -112,12 +119,15 @@ class LabelSubsetsSettings(FolderSettings):
 
 
 class LabelSubsets(ConceptSet):
-    """Images of only some labels in each concept, which keep their labels.
+    """Images of only some labels in each concept, with their own labels.
 
-    Every batch takes the next images of its concept's shuffled deck: its labels' training images. A deck that
-    runs out is shuffled and dealt again (two digits of MNIST are about 12,000 images, 24 batches of 500, and
-    the first concept of pattern F has 34 batches), so that an image is met again once all others have been.
-    Standardised as in `label_swaps`.
+    Every batch takes the next images of its concept's shuffled deck: the training images of the concept's
+    labels. A deck that runs out is shuffled and dealt again (two digits of MNIST are about 12,000 images, 24
+    batches of 500, and the first concept of pattern F has 34 batches), so an image is used again only after
+    all others were. Pixels are standardised as in `label_swaps`.
+
+    >>> LabelSubsets(LabelSubsetsSettings(folder="mnist", subsets=((0, 1), (2,)))).num_concepts
+    2
     """
 
     Settings = LabelSubsetsSettings
@@ -150,8 +160,13 @@ class LabelSubsets(ConceptSet):
 
 
 def standardised(images: ImageSet) -> ImageSet:
-    """The training images alone, with each pixel's mean at 0 and its standard deviation at 1 or, where it
-    hardly varies, below."""
+    """The training images only, each pixel with mean 0 and standard deviation 1, or less if it hardly varies.
+
+    >>> pixels = np.array([[0], [10], [99]], dtype=np.uint8)
+    >>> images = ImageSet(pixels, 1 / 255, np.array([0, 1, 0]), 2, np.array([0, 1]), np.array([2]))
+    >>> standardised(images).pixels.round(2).tolist()
+    [[-1.0], [1.0]]
+    """
     pixels = images.pixels[images.train].astype(np.float32)
     # Summed in double precision: 60,000 values of a pixel are too many for single.
     mean = pixels.mean(axis=0, dtype=np.float64)

@@ -1,6 +1,6 @@
 """Concepts over random points: `sine`, `circle` and `sea`, as FedDrift draws them; they need no file.
 
-Jothimurugesan et al. 2023. All three give labels 0 and 1.
+Jothimurugesan et al. 2023. All three have labels 0 and 1.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from traces.images import ImageSet
 
 
 class Points(ConceptSet):
-    """A concept set over points that are uniform in a cube, drawn anew for every batch of every client.
+    """Base class of concept sets over uniform points in a cube, drawn anew for every batch of every client.
 
-    The points of a batch are the same whatever its concept is.
+    The points of a batch do not depend on its concept.
     """
 
     num_features: int
@@ -33,7 +33,7 @@ class Points(ConceptSet):
         """(n,) which of `points` (n, num_features) have label 1 in that concept, before any noise."""
 
     def labels(self, points: Floats, concept: int, generator: np.random.Generator) -> Ints:
-        """(n,) the labels that a batch of these points gets."""
+        """(n,) the labels of a batch with these points."""
         return self.positive(points, concept).astype(np.int64)
 
     def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
@@ -45,7 +45,7 @@ class Points(ConceptSet):
                 generator = streams.generator("concept points", batch, client)
                 drawn: Floats32 = generator.random((samples, self.num_features), dtype=np.float32)
                 points[batch, client] = drawn * np.float32(self.width)
-                # Labelled as they are stored, in single precision, so that no label is a rounding error off.
+                # Label the points as stored, in single precision, so that rounding cannot make a label wrong.
                 stored = points[batch, client].astype(np.float64)
                 label[batch, client] = self.labels(stored, int(pattern[batch, client]), generator)
         image = np.arange(label.size).reshape(label.shape)
@@ -61,7 +61,14 @@ class Points(ConceptSet):
 
 
 class Sine(Points):
-    """Two concepts over [0, 1)^2: below a sine curve is 1, and the other way round. No noise."""
+    """Two concepts over [0, 1)^2: label 1 below a sine curve, and the reverse. No noise.
+
+    >>> points = np.array([[0.5, 0.4], [0.5, 0.5]])  # sin(0.5) = 0.479
+    >>> Sine(NoSettings()).positive(points, concept=0).tolist()
+    [True, False]
+    >>> Sine(NoSettings()).positive(points, concept=1).tolist()
+    [False, True]
+    """
 
     Settings = NoSettings
     num_concepts = 2
@@ -74,10 +81,14 @@ class Sine(Points):
 
 
 class Circle(Points):
-    """Two concepts over [0, 1)^2: outside a circle is 1, and the circle moves and grows. No noise.
+    """Two concepts over [0, 1)^2: label 1 outside a circle, which moves and grows. No noise.
 
-    The classes are unequal: always to answer 1 is right for 92.9 % of the first concept's points and for
-    80.4 % of the second's.
+    The classes are unequal: a constant prediction of 1 is right for 92.9 % of the first concept's points and
+    for 80.4 % of the second's.
+
+    >>> points = np.array([[0.2, 0.5], [0.6, 0.5]])  # the centres of the two circles
+    >>> [Circle(NoSettings()).positive(points, concept).tolist() for concept in (0, 1)]
+    [[False, True], [True, False]]
     """
 
     Settings = NoSettings
@@ -95,20 +106,24 @@ class Circle(Points):
 
 
 class SeaSettings(Settings):
-    """How noisy labels are, and whether the paper or the authors' files are followed."""
+    """Label noise, and whether labels follow the paper or the authors' files."""
 
     noise: Share = Field(0.1, description="a label's chance to be flipped, in training and test")
     feddrift_files: bool = Field(
         False,
         description="label as FedDrift's data files do, not its text: 1 where x2 + x3 > 8, 9, 7, 9, which "
-        "makes the second and the fourth concept one",
+        "makes the second and the fourth concept equal",
     )
 
 
 class Sea(Points):
-    """Four concepts over [0, 10)^3: 1 where x1 + x2 <= 9, 8, 7 or 9.5; labels are flipped at random.
+    """Four concepts over [0, 10)^3: label 1 where x1 + x2 <= 9, 8, 7 or 9.5; labels are flipped at random.
 
     Features are not scaled. With `noise` = 0.1 no model can be right for more than 90 %.
+
+    >>> points = np.array([[4.0, 4.5, 0.0]])  # x1 + x2 = 8.5
+    >>> [bool(Sea(SeaSettings()).positive(points, concept)[0]) for concept in range(4)]
+    [True, False, False, True]
     """
 
     Settings = SeaSettings

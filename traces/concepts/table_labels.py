@@ -1,4 +1,4 @@
-"""From the label column of several tables to classes 0 .. L-1."""
+"""Conversion of the label column of several tables to classes 0 .. L-1."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ from emulator.errors import DataFileError
 from emulator.storage.tables import TableFile
 
 MAX_LABELS = 2**15
-"""Classes that a trace can tell apart: it keeps a sample's in 16 bits."""
+"""Most classes of a trace, which stores a label in 16 bits."""
 
 
 def class_labels(tables: list[TableFile], name: str) -> tuple[Ints, list[Any]]:
-    """(rows of all tables,) each label's rank among the distinct ones of all tables, and these in order.
+    """(rows of all tables,) each label's rank among the distinct labels of all tables, and these in order.
 
-    Numbers rank as numbers, texts as texts; a column of another kind than the first table's is refused.
+    Numbers rank as numbers, texts as texts. DataFileError for a column of another kind than the first
+    table's, or more than MAX_LABELS distinct values.
+
+    >>> from pathlib import Path
+    >>> import pyarrow as pa
+    >>> tables = [TableFile(Path("a.csv"), pa.table({"y": labels})) for labels in (["no", "yes"], ["maybe"])]
+    >>> class_labels(tables, "y")
+    (array([1, 2, 0]), ['maybe', 'no', 'yes'])
     """
     columns = [table.values(name) for table in tables]
     kind = _kind(columns[0][0])
@@ -26,14 +33,14 @@ def class_labels(tables: list[TableFile], name: str) -> tuple[Ints, list[Any]]:
             raise DataFileError(
                 table.path,
                 f"labels in column {name!r} are of kind {_kind(values[0])}, and in {tables[0].path} of kind "
-                f"{kind}; the tables of all concepts have the same",
+                f"{kind}; the tables of all concepts have labels of one kind",
             )
     distinct = sorted(set().union(*columns))
     if len(distinct) > MAX_LABELS:
         raise DataFileError(
             tables[0].path,
             f"column {name!r} has {len(distinct)} distinct values in all tables together, and there can be "
-            f"{MAX_LABELS} labels; trace.concepts.label names the column",
+            f"at most {MAX_LABELS} labels; trace.concepts.label names the column",
         )
     rank = {value: place for place, value in enumerate(distinct)}
     ranks = [rank[value] for values in columns for value in values]
@@ -41,7 +48,7 @@ def class_labels(tables: list[TableFile], name: str) -> tuple[Ints, list[Any]]:
 
 
 def _kind(value: Any) -> str:
-    """'number' for whole and other numbers, which compare with each other; else the type's name."""
+    """'number' for whole and other numbers, which compare with each other; otherwise the type's name."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "number"
     return "text" if isinstance(value, str) else type(value).__name__

@@ -1,7 +1,7 @@
-"""Concepts in table files: `tables`, a file for each, as FedDrift's authors publish SEA's.
+"""Concepts from table files: `tables`, one file for each concept, as FedDrift's authors publish SEA's.
 
-Jothimurugesan et al. 2023 drew 15,000 rows of each SEA concept once and let every batch take its samples from
-them. Label noise, where there is any, is already in such a file, and features are used as they stand.
+Jothimurugesan et al. 2023 drew 15,000 rows of each SEA concept once, and every batch takes its samples from
+them. Such files already contain the label noise, if any; features are used unchanged.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from traces.concepts.table_labels import class_labels
 from traces.images import ImageSet
 
 MAX_CELLS = 2**29
-"""Features (rows x columns) that all tables together may have: two gibibytes in single precision."""
+"""Most features (rows x columns) of all tables together: two gibibytes in single precision."""
 
 
 class TablesSettings(Settings):
-    """Which files, and which of their columns."""
+    """The files, and which of their columns are used."""
 
     files: tuple[str, ...] = Field(
         min_length=1, description="a .csv, .csv.gz or .parquet for each concept, with the same columns"
@@ -41,7 +41,7 @@ class TablesSettings(Settings):
     def _each_once(cls, features: tuple[str, ...] | None) -> tuple[str, ...] | None:
         for name, times in Counter(features or ()).items():
             if times > 1:
-                raise ValueError(f"column {name!r} stands twice; every feature is named once")
+                raise ValueError(f"column {name!r} is named twice; every feature is named once")
         return features
 
     @model_validator(mode="after")
@@ -52,10 +52,18 @@ class TablesSettings(Settings):
 
 
 class Tables(ConceptSet):
-    """The rows of a file in each concept, which may hang together in any way.
+    """One file of rows for each concept; labels may depend on features in any way.
 
-    A batch takes its samples from its concept's rows, none of them twice; other batches may take them again.
+    A batch takes its samples from its concept's rows without replacement; other batches may take them again.
     Labels may be any values: over all files, the k-th smallest is class k.
+
+    By default the last column is the label, and all others are features:
+
+    >>> from pathlib import Path
+    >>> import pyarrow as pa
+    >>> table = TableFile(Path("a.csv"), pa.table({"x1": [0.5], "x2": [1.5], "label": ["yes"]}))
+    >>> Tables(TablesSettings(files=("a.csv",)))._columns(table)
+    ('label', ['x1', 'x2'])
     """
 
     Settings = TablesSettings
@@ -74,8 +82,8 @@ class Tables(ConceptSet):
             if len(table) < samples:
                 raise DataFileError(
                     table.path,
-                    f"has {len(table)} rows, and a batch of trace.samples_per_step = {samples} takes none of "
-                    f"them twice; lower samples_per_step",
+                    f"has {len(table)} rows, and a batch of trace.samples_per_step = {samples} takes each "
+                    f"row at most once; lower samples_per_step",
                 )
         label, features = self._columns(tables[0])
         pool = _pool(tables, label, features)
@@ -89,7 +97,7 @@ class Tables(ConceptSet):
         return ConceptSamples(pool, row, pool.labels[row])
 
     def _columns(self, table: TableFile) -> tuple[str, list[str]]:
-        """The names of the label's column and of the features'."""
+        """The names of the label's column and of the features' columns."""
         label = table.columns[-1] if self.settings.label is None else self.settings.label
         named = self.settings.features
         features = [name for name in table.columns if name != label] if named is None else list(named)
@@ -98,7 +106,7 @@ class Tables(ConceptSet):
             raise DataFileError(
                 table.path,
                 f"its last column, {label!r}, would be the label and is one of trace.concepts.features; name "
-                f"another as trace.concepts.label",
+                f"another column as trace.concepts.label",
             )
         if not features:
             raise DataFileError(table.path, f"has no column of features, only the label's, {label!r}")
@@ -106,12 +114,12 @@ class Tables(ConceptSet):
 
 
 def _refuse_other_columns(table: TableFile, first: TableFile) -> None:
-    """DataFileError unless both have the same columns, in the same order."""
+    """DataFileError unless both tables have the same columns, in the same order."""
     if len(table.columns) != len(first.columns):
         raise DataFileError(
             table.path,
             f"has {len(table.columns)} columns, and {first.path} has {len(first.columns)}; the tables of all "
-            f"concepts have the same",
+            f"concepts have the same columns",
         )
     for place, (name, expected) in enumerate(zip(table.columns, first.columns, strict=True), start=1):
         if name != expected:
@@ -144,7 +152,7 @@ def _pool(tables: list[TableFile], label: str, features: list[str]) -> ImageSet:
 
 
 def _single(table: TableFile, name: str) -> Floats32:
-    """(rows,) the column in single precision; DataFileError for a number that is too large for it."""
+    """(rows,) the column in single precision; DataFileError for a number too large for it."""
     values = table.numbers(name)
     largest = float(np.finfo(np.float32).max)
     too_large = np.flatnonzero(np.abs(values) > largest)

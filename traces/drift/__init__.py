@@ -1,4 +1,4 @@
-"""Label drifts, by name."""
+"""Registry of label drifts by name."""
 
 from emulator.plugins import Registry
 from traces.drift.base import Drift

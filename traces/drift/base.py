@@ -1,4 +1,4 @@
-"""What a label drift is: the label shares of every client, window after window."""
+"""Base class of label drifts: the label shares of every client, window after window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emulator.plugins import Configured
 
 
 class Drift(Configured, ABC):
-    """Base of drifts; built with its own frozen settings."""
+    """Base class of label drifts, built with its own frozen settings."""
 
     @abstractmethod
     def shares(
@@ -24,7 +24,22 @@ class Drift(Configured, ABC):
         rounds_per_step: int,
         generator: np.random.Generator,
     ) -> Iterator[Floats]:
-        """(num_clients, num_labels) label shares for each window; the first arrives at `first_step` (<= 0).
+        """Yield the label shares of all clients, window after window.
 
-        What was yielded is not changed any more; a drift keeps no more windows than it needs to go on.
+        An array that was yielded is not modified afterwards; a drift keeps only the windows it needs to
+        continue.
+
+        Args:
+            num_clients: the number of clients.
+            num_windows: the number of windows, one for each data step.
+            num_labels: the number of labels.
+            first_step: the data step at which the first window arrives, <= 0.
+            rounds_per_step: the number of rounds between two data steps.
+            generator: the source of all randomness of the drift.
+
+        Yields:
+            For each window an array of shape (num_clients, num_labels) whose rows sum to 1.
+
+        Raises:
+            ConfigurationError: the settings do not fit the number of labels or of windows.
         """

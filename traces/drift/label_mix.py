@@ -1,4 +1,4 @@
-"""Label drift: clients move between latent label mixes, each at its own time, or a mass of them at once."""
+"""Label drift: clients move between latent label mixes, one by one or in mass events."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ MixCount = Annotated[int, Number(ge=1, le=10**4)]
 
 
 class MassEvent(Settings):
-    """At `round`, `share` of all clients move to `mixes` mixes that nobody has seen before.
+    """At `round`, `share` of all clients move to `mixes` mixes that no client had before.
 
-    Data arrives every `rounds_per_step` rounds: the first arrivals at `round` or later are of the new mixes.
-    An event after the last arrivals of the run is refused.
+    Data arrive every `rounds_per_step` rounds: the first arrivals at `round` or later are of the new mixes.
+    An event after the last arrivals of the run is an error.
     """
 
     round: Count = Field(description="the first arrivals at this round or later are of the new mixes")
     share: PositiveShare = Field(description="share of all clients that move")
-    mixes: MixCount = Field(4, description="how many unseen mixes they move to")
+    mixes: MixCount = Field(4, description="number of new mixes they move to")
 
 
 class MixShape(Settings):
-    """What one latent mix looks like, and how far its clients stray from it."""
+    """The latent mixes, and how far clients deviate from them."""
 
     mixes: MixCount = Field(4, description="latent label mixes at the start")
     labels_per_mix: Count = Field(3, description="labels that a mix favours, equally")
@@ -49,17 +49,34 @@ class LabelMixSettings(MixShape):
     )
     events: tuple[MassEvent, ...] = Field(
         (),
-        description="mass events, each { round, share, mixes }: that share of all clients moves to new mixes",
+        description="mass events { round, share, mixes }: this share of all clients moves to new mixes",
     )
 
 
 class LabelMix(Drift):
-    """Clients move between latent label mixes, each at its own time, or a mass of them at once.
+    """Clients move between latent label mixes, one by one or in mass events.
 
-    A latent mix favours a few labels; a client's shares are Dirichlet-distributed around its mix, drawn
-    anew each time it moves. Mixes are dealt from a shuffled deck of labels, so that they overlap as little as
-    the number of labels allows, and no two are ever the same set. After a mass event the mixes in use, which
-    single moves go to, are the new ones.
+    A latent mix favours a few labels. A client's shares are Dirichlet-distributed around its mix, drawn anew
+    each time it moves. Mixes are dealt from a shuffled deck of labels, so that they overlap as little as the
+    number of labels allows, and no two are the same set. After a mass event the mixes in use, which single
+    moves go to, are the new ones.
+
+    With one label per mix and no spread, each client has the label of its mix only:
+
+    >>> one_label = {"labels_per_mix": 1, "background": 0, "concentration": 1e9}
+    >>> drift = LabelMix(LabelMixSettings(mixes=2, move_probability=1, **one_label))
+    >>> windows = drift.shares(
+    ...     num_clients=3,
+    ...     num_windows=2,
+    ...     num_labels=2,
+    ...     first_step=0,
+    ...     rounds_per_step=10,
+    ...     generator=np.random.default_rng(0),
+    ... )
+    >>> next(windows).round(3).tolist()
+    [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]]
+    >>> next(windows).round(3).tolist()  # every client has moved to the other mix
+    [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     """
 
     Settings: ClassVar[type[Settings]] = LabelMixSettings
@@ -99,8 +116,10 @@ class LabelMix(Drift):
 
 
 def _by_step(events: tuple[MassEvent, ...], rounds_per_step: int, last_step: int) -> dict[int, MassEvent]:
-    """Each event under the data step it shows in; ConfigurationError when two show in the same one, or one
-    after `last_step`."""
+    """Map each event to the data step at which it shows.
+
+    ConfigurationError if two events show at the same step, or one after `last_step`.
+    """
     found: dict[int, MassEvent] = {}
     for event in events:
         step = -(-event.round // rounds_per_step)
@@ -136,7 +155,7 @@ class _Deck:
         self._mixes = np.zeros((0, num_labels))
 
     def deal(self, count: int) -> Ints:
-        """(count,) ids of mixes never dealt before."""
+        """(count,) ids of new mixes, none of which was dealt before."""
         for _ in range(count):
             chosen = self._unseen_set()
             self._seen.add(chosen)
@@ -147,7 +166,7 @@ class _Deck:
 
     def own_shares(self, mix: Ints) -> Floats:
         """(len(mix), num_labels) shares drawn around each client's mix."""
-        # In place: with a million clients each array of this shape is 80 MB.
+        # In place: with a million clients each array of this shape takes 80 MB.
         alpha = np.maximum(self._shape.concentration * self._mixes, 1e-12)
         shares = self._generator.standard_gamma(alpha[mix])
         np.maximum(shares, 1e-300, out=shares)
@@ -165,12 +184,12 @@ class _Deck:
                 return chosen
         raise ConfigurationError(
             f"trace.drift: {len(self._seen)} mixes of {size} of {self._num_labels} labels are all there are "
-            f"to deal; ask for fewer mixes, or change labels_per_mix"
+            f"to deal; set fewer mixes, or change labels_per_mix"
         )
 
 
 def _another(mix: Ints, in_use: Ints, generator: np.random.Generator) -> Ints:
-    """(clients,) for each client a mix in use other than its own, where there is one."""
+    """(clients,) for each client a mix in use other than its present one, if there is another."""
     draw = generator.integers(len(in_use), size=len(mix))
     same = in_use[draw] == mix
     draw = np.where(same, (draw + 1) % len(in_use), draw)

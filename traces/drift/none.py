@@ -9,7 +9,13 @@ from traces.drift.label_mix import LabelMix, LabelMixSettings, MixShape
 
 
 class NoDrift(LabelMix):
-    """No drift: the clients of `label_mix`, none of which ever moves."""
+    """No drift: the clients of `label_mix`, without any move.
+
+    >>> import numpy as np
+    >>> first, second = NoDrift(MixShape(mixes=2)).shares(3, 2, 10, 0, 10, np.random.default_rng(0))
+    >>> bool((first == second).all())
+    True
+    """
 
     Settings: ClassVar[type[Settings]] = MixShape
 

@@ -178,7 +178,7 @@ def test_a_bad_table_of_devices_is_refused_in_one_line(tmp_path, devices, messag
 
 def test_a_period_in_both_tables_is_refused(tmp_path):
     windows = written(tmp_path / "w.csv", "device start_s end_s period_s\n a 1 2 9")
-    with pytest.raises(DataFileError, match="period_s belongs into"):
+    with pytest.raises(DataFileError, match="period_s belongs in"):
         read_intervals(windows, written(tmp_path / "d.csv", DEVICES))
 
 

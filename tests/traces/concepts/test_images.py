@@ -61,7 +61,7 @@ def test_no_image_is_used_twice(folder: Path) -> None:
 def test_more_samples_than_there_are_training_images_are_one_clear_line(folder: Path) -> None:
     draw("label_swaps", folder, [[0, 0]] * 4, samples=6)
     with pytest.raises(
-        DataFileError, match=r"has 48 training images, .* 5 x 2 .* = 5 needs 50, none of them tw"
+        DataFileError, match=r"has 48 training images, .* 5 x 2 .* = 5 needs 50 different ones"
     ):
         draw("label_swaps", folder, [[0, 0]] * 5)
 

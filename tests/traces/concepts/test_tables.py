@@ -166,7 +166,7 @@ def test_a_label_that_only_an_unused_concept_has_is_counted(tmp_path: Path) -> N
         (
             "x,y,label\n1,2,0\n1,2,1\n",
             {},
-            "1.csv: has 2 rows, and a batch of trace.samples_per_step = 3 takes none of them twice",
+            "1.csv: has 2 rows, and a batch of trace.samples_per_step = 3 takes each row at most once",
         ),
     ],
 )
@@ -218,7 +218,7 @@ def test_tables_that_are_too_large_are_refused_before_they_are_put_together(
     [
         ({"files": []}, "at least 1 item"),
         ({"files": ["a.csv"], "features": []}, "at least 1 item"),
-        ({"files": ["a.csv"], "features": ["x", "y", "x"]}, "column 'x' stands twice"),
+        ({"files": ["a.csv"], "features": ["x", "y", "x"]}, "column 'x' is named twice"),
         ({"files": ["a.csv"], "features": ["x", "y"], "label": "y"}, "column 'y' is the label, and cannot"),
     ],
 )

@@ -89,7 +89,7 @@ def test_no_two_mixes_are_the_same_even_when_all_there_are_are_dealt() -> None:
         ({"labels_per_mix": 6}, "labels_per_mix = 6: the images have 5 labels"),
         (
             {"mixes": 9, "labels_per_mix": 2, "events": [{"round": 5, "share": 0.1, "mixes": 2}]},
-            "10 mixes of 2 of 5 labels are all there are to deal; ask for fewer mixes",
+            "10 mixes of 2 of 5 labels are all there are to deal; set fewer mixes",
         ),
     ],
 )
