@@ -1,6 +1,6 @@
-"""A trace: which labelled sample reaches which client at which data step. Nothing in it moves.
+"""Traces: which labelled sample reaches which client at which data step.
 
-What does is a `TraceStream`, a cursor over it.
+A `Trace` is immutable; a `TraceStream` is a cursor over it.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from traces.tables.base import CHUNK_ROWS, Table
 from traces.tables.flipped_labels import FlippedLabels
 
 DIGESTED_PIXELS = 2**22
-"""Pixels that are turned into features at once, for the digest."""
+"""Pixels that are converted to features at once, for the digest."""
 
 
 class Trace:
     """An immutable table of samples, and the features behind them.
 
     A sample is its image plus sensor noise: `noise` times a stretch of one shared table of standard normal
-    numbers that starts where the row says. So every row has noise of its own, the same whenever it is read,
-    and none of it is stored (the trick is that of evolution strategies' shared noise table, Salimans et al.
+    numbers that begins where the row states. So every row has its own noise, the same whenever it is read,
+    and none of it is stored (the idea is that of evolution strategies' shared noise table, Salimans et al.
     2017, section 2.1). Pixels are not clipped.
 
-    A training sample is held for `retain_steps` data steps, a test sample for `test_retain_steps` (the same,
-    unless given). `concepts` (steps + 1, num_clients), where the truth is known, says of which concept each
-    client's training arrivals of each step are; its last row belongs to the last test samples. Such a trace
-    tests, then trains: the test samples of a step are the training arrivals of the next.
+    A training sample is held for `retain_steps` data steps, a test sample for `test_retain_steps`. `concepts`
+    (steps + 1, num_clients), if the truth is known, is the concept of each client's training arrivals at each
+    step; its last row belongs to the last test samples. Such a trace tests, then trains: the test samples of
+    a step are the training arrivals of the next.
     """
 
     def __init__(
@@ -51,6 +51,21 @@ class Trace:
         test_retain_steps: int | None = None,
         concepts: Ints | None = None,
     ) -> None:
+        """Seal the table and draw the table of noise.
+
+        Args:
+            images: the pool of images.
+            table: the rows of the trace; it becomes read-only.
+            retain_steps: data steps for which a training sample is held, >= 1.
+            rounds_per_step: the number of rounds between two data steps, >= 1.
+            noise: standard deviation of the sensor noise in units of a feature, >= 0.
+            generator: the source of the table of noise.
+            test_retain_steps: data steps for which a test sample is held; None: `retain_steps`.
+            concepts: the true concepts, of shape (steps + 1, num_clients); None if they are not known.
+
+        Raises:
+            InputError: a client has no training or no test samples at step 0.
+        """
         table.seal()
         self.table = table
         self.retain_steps = retain_steps
@@ -64,10 +79,12 @@ class Trace:
         self._refuse_clients_without_data()
 
     def __len__(self) -> int:
+        """The number of samples."""
         return len(self.table)
 
     @property
     def num_clients(self) -> int:
+        """The number of clients."""
         return self.table.num_clients
 
     @property
@@ -77,34 +94,68 @@ class Trace:
 
     @property
     def num_labels(self) -> int:
+        """The number of classes."""
         return self._images.num_labels
 
     @property
     def label_names(self) -> tuple[str, ...]:
-        """What the table that the labels come from calls them, class by class; empty where there is none."""
+        """The names of the classes in the table that the labels come from; empty without such a table."""
         return self._images.label_names
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
         return self._images.shape
 
     def features(self, rows: Ints) -> Floats32:
-        """(n, *sample_shape) the samples of table rows `rows`."""
+        """Compute the samples of some rows.
+
+        Args:
+            rows: table rows of shape (n,).
+
+        Returns:
+            The features with their noise, float32 of shape (n, *sample_shape).
+        """
         starts = self.table.take("noise_start", rows) if self.noise > 0 else None
         return self.samples.features(self.table.take("image", rows).astype(np.int64), starts)
 
     def labels(self, rows: Ints) -> Ints:
-        """(n,) the labels of table rows `rows`."""
+        """Read the labels of some rows.
+
+        Args:
+            rows: table rows of shape (n,).
+
+        Returns:
+            The labels, of shape (n,), in 0 .. num_labels - 1.
+        """
         return self.table.take("label", rows).astype(np.int64)
 
     def held(self, ids: Ints, split: Split, step: int) -> SampleRanges:
-        """What each client holds at `step`: arrivals of the newest, retained steps, one range each."""
+        """Find the samples that clients hold: the arrivals of the newest retained steps.
+
+        Args:
+            ids: client ids of shape (n,).
+            split: "train" or "test".
+            step: the data step.
+
+        Returns:
+            One range of rows for each client.
+        """
         return self._arrivals(ids, split, self._oldest(split, step), step)
 
     def arrived(self, ids: Ints, first_step: int, last_step: int, step: int) -> SampleRanges:
-        """What each client holds at `step` of the training samples that arrived in [first_step, last_step].
+        """Find the training samples that arrived in [first_step, last_step] and are held at `step`.
 
-        What it owned from the start counts as arrived at step 0.
+        Samples that a client owned from the start count as arrived at step 0.
+
+        Args:
+            ids: client ids of shape (n,).
+            first_step: the first data step of arrival.
+            last_step: the last data step of arrival, inclusive; below 0 the ranges are empty.
+            step: the data step at which the samples are held.
+
+        Returns:
+            One range of rows for each client.
         """
         oldest = self._oldest("train", step)
         if first_step > 0:
@@ -113,9 +164,13 @@ class Trace:
         return self._arrivals(ids, "train", oldest, newest)
 
     def with_flipped_labels(self, clients: Ints) -> Trace:
-        """This trace, where the training samples of `clients`, ascending, have label L - 1 - y instead of y.
+        """Flip training labels: label y becomes num_labels - 1 - y. The storage is shared with this trace.
 
-        The pixels, and all the table stores, are shared.
+        Args:
+            clients: ids of the clients with flipped labels, ascending, of shape (n,).
+
+        Returns:
+            The trace with flipped labels; this trace if `clients` is empty.
         """
         if len(clients) == 0:
             return self
@@ -124,11 +179,19 @@ class Trace:
         return flipped
 
     def columns(self) -> Arrivals:
-        """All columns, whole and in the order of the table: for traces that fit into memory."""
+        """Read all columns, in the order of the table; for traces that fit into memory.
+
+        Returns:
+            The columns, each of shape (rows,).
+        """
         return Arrivals(**{name: self.table.column(name, 0, self.num_clients) for name in DTYPES})
 
     def digest(self) -> str:
-        """sha256 over every column, for the manifest."""
+        """Hash every column, for the manifest.
+
+        Returns:
+            The sha256 in hexadecimal.
+        """
         state = hashlib.sha256()
         chunk = max(1, CHUNK_ROWS * self.num_clients // max(1, len(self)))
         for name in DTYPES:
@@ -141,7 +204,7 @@ class Trace:
         for first in range(0, len(drawn), chunk):
             state.update(self._images.features(drawn[first : first + chunk]).tobytes())
         state.update(repr((self.num_clients, self.retain_steps, self.rounds_per_step, self.noise)).encode())
-        # Only where a trace has it, so that those without keep the digest that their runs are filed under.
+        # Only if a trace has it, so that traces without it keep the digest that their runs are filed under.
         if self.test_retain_steps != self.retain_steps:
             state.update(f"test {self.test_retain_steps}".encode())
         if self.concepts is not None:
@@ -150,7 +213,7 @@ class Trace:
         return state.hexdigest()
 
     def _drawn_images(self) -> Ints:
-        """The images, ascending, that any row is of."""
+        """The images that some row uses, ascending."""
         image = self.table.stored("image")
         drawn = np.zeros(len(self._images.pixels), dtype=np.bool_)
         for first in range(0, len(image), CHUNK_ROWS):
@@ -181,22 +244,30 @@ class Trace:
 class TraceStream:
     """A cursor over a trace: the `SampleStream` of one run.
 
-    Label counts follow arrivals and expiries only; advancing costs what changes, not what is held.
+    Label counts are updated by arrivals and expiries only, so the cost of advancing depends on what changes,
+    not on what is held.
     """
 
     def __init__(self, trace: Trace) -> None:
+        """Start before the first round.
+
+        Args:
+            trace: the trace to read.
+        """
         self.trace = trace
         self._step = -1
-        # The smallest integers that hold any count: a million clients' ten labels take ten megabytes.
+        # The smallest integer type that holds any count: a million clients' ten labels take ten megabytes.
         dtype = np.min_scalar_type(trace.table.most_held(trace.retain_steps))
         self._counts = np.zeros((trace.num_clients, trace.num_labels), dtype=dtype)
 
     @property
     def num_clients(self) -> int:
+        """The number of clients."""
         return self.trace.num_clients
 
     @property
     def num_labels(self) -> int:
+        """The number of classes."""
         return self.trace.num_labels
 
     @property
@@ -205,6 +276,17 @@ class TraceStream:
         return self._step
 
     def advance_to_round(self, round_: int) -> Ints:
+        """Advance to the data step of a round.
+
+        Args:
+            round_: the round, in a data step not before the present one.
+
+        Returns:
+            The ids, ascending, of the clients whose training samples changed; at the first call, of all.
+
+        Raises:
+            ValueError: the round lies before the present data step.
+        """
         step = round_ // self.trace.rounds_per_step
         if step < self._step:
             raise ValueError(f"round {round_} (step {step}) lies before the present step {self._step}")
@@ -212,8 +294,9 @@ class TraceStream:
             return np.zeros(0, dtype=np.int64)
         retain = self.trace.retain_steps
         first_call = self._step < 0
-        # Held before: (old - retain, old]; held now: (step - retain, step]. Where whole retention windows are
-        # skipped, what arrived and expired on the way was never counted: it changed clients, but no count.
+        # Held before: (old - retain, old]; held now: (step - retain, step]. If whole retention windows are
+        # skipped, samples that arrived and expired in between were never counted: they changed clients, but
+        # no count.
         old = step - retain if first_call else self._step
         changed = np.full(self.num_clients, first_call)
         if not first_call:
@@ -225,40 +308,69 @@ class TraceStream:
         return np.flatnonzero(changed)
 
     def held(self, ids: Ints, split: Split) -> SampleRanges:
+        """Find the samples that clients hold now.
+
+        Args:
+            ids: client ids of shape (n,).
+            split: "train" or "test".
+
+        Returns:
+            One range of rows for each client.
+        """
         return self.trace.held(ids, split, self._step)
 
     def arrived(self, ids: Ints, first_step: int, last_step: int) -> SampleRanges:
+        """Find the training samples that clients hold now and that arrived in [first_step, last_step].
+
+        Args:
+            ids: client ids of shape (n,).
+            first_step: the first data step of arrival.
+            last_step: the last data step of arrival, inclusive.
+
+        Returns:
+            One range of rows for each client.
+        """
         return self.trace.arrived(ids, first_step, last_step, self._step)
 
     @property
     def concepts(self) -> Ints | None:
+        """(N,) the true concept of each client's newest training samples; None if not known."""
         return self._concepts_of(self._step)
 
     @property
     def test_concepts(self) -> Ints | None:
+        """(N,) the true concept of each client's test samples; None if not known."""
         return self._concepts_of(self._step + 1)
 
     def label_histograms(self, ids: Ints) -> Floats:
+        """Compute the label shares of the training samples that clients hold now.
+
+        Args:
+            ids: client ids of shape (n,).
+
+        Returns:
+            Shares of shape (n, num_labels); rows sum to 1, or are 0 for a client without training samples.
+        """
         counts = self._counts[ids]
         histograms: Floats = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         return histograms
 
     def _concepts_of(self, batch: int) -> Ints | None:
-        """(N,) the row of the table of concepts; None where the trace has none."""
+        """(N,) a row of the table of concepts; None if the trace has none."""
         if self.trace.concepts is None:
             return None
         if self._step < 0:
-            raise ValueError("concepts are asked for before the first call of advance_to_round")
+            raise ValueError("concepts are not defined before the first call of advance_to_round")
         row: Ints = self.trace.concepts[batch]
         return row
 
     def _follow(self, after: int, until: int, change: np.ufunc | None, changed: Bools) -> None:
-        """Mark whose training samples arrived in (after, until], and `change` the counts by them."""
+        """Mark clients whose training samples arrived in (after, until], and `change` their counts."""
         table, counts = self.trace.table, self._counts.reshape(-1)
         one = counts.dtype.type(1)
         for step in range(max(after + 1, table.first_step), min(until, table.last_step) + 1):
             for client, label in table.trained_at(step):
                 changed[client] = True
                 if change is not None:
-                    # NOTE: of one type and in place, `at` takes a nanosecond or two a sample.
+                    # NOTE: with equal types and in place, `at` takes one or two nanoseconds per sample.
                     change.at(counts, client * self.num_labels + label, one)

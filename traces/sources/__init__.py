@@ -1,4 +1,4 @@
-"""Trace sources, by name."""
+"""Registry of trace sources by name."""
 
 from emulator.plugins import Registry
 from traces.sources.base import TraceContext, TraceSource

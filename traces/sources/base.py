@@ -1,4 +1,4 @@
-"""What a trace source is: settings in, a `Trace` out."""
+"""Base class of trace sources: settings in, a `Trace` out."""
 
 from __future__ import annotations
 
@@ -14,17 +14,28 @@ from traces.trace import Trace
 
 @dataclass(frozen=True)
 class TraceContext:
-    """What a source is told besides its own settings."""
+    """The facts of a run that a source gets besides its own settings."""
 
     rounds: int
     streams: RandomStreams
-    locate: Callable[[str], Path]  # finds a path of a configuration: as it stands, or under --data
-    scratch: Path | None = None  # a folder with room for the samples of a large trace; None: the system's
+    locate: Callable[[str], Path]  # resolves a path of a configuration: as written, or under --data
+    scratch: Path | None = None  # folder for the file of a large trace; None: the system's temporary folder
 
 
 class TraceSource(Configured, ABC):
-    """Base of trace sources; built with its own frozen settings."""
+    """Base class of trace sources, built with its own frozen settings."""
 
     @abstractmethod
     def build(self, context: TraceContext) -> Trace:
-        """The trace of one seed."""
+        """Build the trace of one seed.
+
+        Args:
+            context: the rounds of the run, its random streams, and where files are.
+
+        Returns:
+            The trace.
+
+        Raises:
+            ConfigurationError: the settings do not fit the run.
+            DataFileError: a file of the settings cannot be used.
+        """

@@ -24,10 +24,10 @@ from traces.trace import Trace
 
 
 class ConceptsSettings(Settings):
-    """Which concepts, who is in which one when, and how much data there is of it."""
+    """The concepts, the clients' concepts over time, and the number of samples."""
 
     concepts: Annotated[Chosen[ConceptSet], ChoiceOf(CONCEPT_SETS)] = Field(
-        description="what the labels hang on; see `driftscale parts concepts`"
+        description="how labels depend on features; see `driftscale parts concepts`"
     )
     pattern: str | tuple[str, ...] = Field(
         description="a FedDrift pattern (Y, Z, X, W, F, R0 to R9, or R: the one of the run's seed), or rows "
@@ -70,7 +70,7 @@ class ConceptsSettings(Settings):
 
     @property
     def pattern_name(self) -> str:
-        """The pattern's name; without one, its rows."""
+        """The pattern's name, or its rows if it has no name."""
         return repr(self.pattern if isinstance(self.pattern, str) else list(self.pattern))
 
     def matrix(self, seed: int) -> Ints:
@@ -90,11 +90,21 @@ class ConceptsSettings(Settings):
 class Concepts(TraceSource):
     """Clients that move between known concepts by a pattern: FedDrift's test bed.
 
-    Test, then train (Jothimurugesan et al. 2023): at a step, clients are tested on the samples that reach
-    them for training at the next one. So a client that changes concept is first tested on data it cannot have
-    seen the like of, and the batch of the pattern's last row is only ever tested on. Training samples are
-    kept for ever, test samples for their one step. The samples are those of `data_seed`, whatever the run's
-    seed.
+    Test, then train (Jothimurugesan et al. 2023): at a step, clients are tested on the samples that they
+    receive for training at the next step. So a client that changes concept is first tested on data of a
+    concept it has not trained on, and the batch of the pattern's last row is only used for tests. Training
+    samples are kept for ever, test samples for one step. The samples are those of `data_seed`, whatever the
+    run's seed.
+
+    Client 1 changes concept at step 1:
+
+    >>> sizes = {"samples_per_step": 5, "rounds_per_step": 1}
+    >>> settings = ConceptsSettings(concepts="sine", pattern=("00", "01", "01"), **sizes)
+    >>> trace = Concepts(settings).build(TraceContext(rounds=2, streams=RandomStreams(0), locate=Path))
+    >>> trace.concepts.tolist()
+    [[0, 0], [0, 1], [0, 1]]
+    >>> trace.held(np.array([0, 1]), "train", step=1).counts().tolist()
+    [10, 10]
     """
 
     Settings = ConceptsSettings
@@ -120,8 +130,8 @@ class Concepts(TraceSource):
             )
         if 2 * pattern.size * settings.samples_per_step > MAX_SAMPLES:
             raise ConfigurationError(
-                f"trace.samples_per_step = {settings.samples_per_step}: twice so many for each of the "
-                f"pattern's {pattern.size} cells are more than the {MAX_SAMPLES} samples a trace may hold"
+                f"trace.samples_per_step = {settings.samples_per_step}: twice this number for each of the "
+                f"pattern's {pattern.size} cells exceeds the {MAX_SAMPLES} samples that a trace may hold"
             )
         seed = context.streams.seed if settings.data_seed == "run" else settings.data_seed
         streams = RandomStreams(seed)
@@ -139,7 +149,10 @@ class Concepts(TraceSource):
 
 
 def _table(samples: ConceptSamples, scratch: Path | None) -> EvenTable:
-    """A row for each sample that is trained on, and one for each that is tested on: the next batch's."""
+    """The table of a trace from its batches of samples.
+
+    Each batch but the last is trained on at its own step; each but the first is tested on one step earlier.
+    """
     batches, clients, size = samples.image.shape
     steps = batches - 1
     table = EvenTable(samples.pool, clients, steps, (size, size), first_step=0, scratch=scratch)

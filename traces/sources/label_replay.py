@@ -1,7 +1,8 @@
 """Label replay: the label histograms of a real trace, drawn onto the images of an idx folder.
 
-Real drift timing and real spread between clients, with pixels that can be trained on. The trace is a table of
-labels observed in groups (countries, plots, stations) over time; every group becomes several clients.
+It has real drift timing and a real spread between clients, with pixels that can be trained on. The trace is a
+table of labels observed in groups (countries, plots, stations) over time; every group becomes several
+clients.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from traces.trace import Trace
 _MICROSECONDS_PER_DAY = 86_400 * 1_000_000
 
 MAX_CELLS = 2**24
-"""Cells (groups x windows x labels) of the table of counts, a hundred times those of a virus's variants by
-country and week: 128 MiB, of which there are a few copies while the empty ones are filled."""
+"""Most cells (groups x windows x labels) of the table of counts, a hundred times those of a virus's variants
+by country and week: 128 MiB, of which a few copies exist while empty windows are filled."""
 
 
 class LabelReplaySettings(StreamSettings):
-    """Which table, which of its columns, and what of it is replayed."""
+    """The table, its columns, and which part of it is replayed."""
 
     table: str = Field(description="a .csv or .parquet of observed labels")
     images: str = Field(description="folder of the idx image set the labels are drawn onto")
@@ -45,7 +46,7 @@ class LabelReplaySettings(StreamSettings):
     exclude: tuple[str, ...] = Field(
         (), description='labels that are left out; "" leaves out rows whose label is empty'
     )
-    most_common: Count | None = Field(None, description="keep only so many labels, the most frequent ones")
+    most_common: Count | None = Field(None, description="keep only this many labels, the most frequent ones")
     since: date | None = Field(None, description="earlier rows are left out")
     until: date | None = Field(None, description="rows from that day on are left out")
     window_days: PositiveFactor | None = Field(
@@ -58,11 +59,16 @@ class LabelReplaySettings(StreamSettings):
 class LabelReplay(TraceSource):
     """The label histograms of a real trace, drawn onto the images of an idx folder.
 
-    Client i belongs to group i // clients_per_group and draws its samples from that group's histogram of
-    each window. The k-th most frequent label becomes class k of the images. A window without observations
-    replays the nearest earlier one (at the start, the nearest later one): not to have sequenced a virus is
-    not to have been without it. After the last window no data arrives, and a run may last as long as its
-    clients still hold some: a step for each window.
+    Client i belongs to group i // clients_per_group and draws its samples from that group's histogram of each
+    window. The k-th most frequent label becomes class k of the images. A window without observations replays
+    the nearest earlier one (at the start, the nearest later one): a virus that was not sequenced was not
+    absent. After the last window no data arrive, and a run may last as long as its clients still hold data:
+    one step for each window.
+
+    The second of three windows has no observations, and replays the first:
+
+    >>> filled(np.array([[[3.0, 1.0], [0.0, 0.0], [1.0, 3.0]]])).tolist()
+    [[[3.0, 1.0], [3.0, 1.0], [1.0, 3.0]]]
     """
 
     Settings = LabelReplaySettings
@@ -111,15 +117,18 @@ class LabelReplay(TraceSource):
 
 
 class LabelCounts(NamedTuple):
-    """`counts` (groups, windows, labels): observations in order of group, of time, and from the most frequent
-    label down; `names` are the labels."""
+    """Label counts of a table, and the labels.
+
+    `counts` (groups, windows, labels): observations in order of group, of time, and from the most frequent
+    label down; `names` are the labels in that order.
+    """
 
     counts: Floats
     names: tuple[str, ...]
 
 
 def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelCounts:
-    """What the table says was observed; the order of its rows does not matter."""
+    """Count the observations in the table; the order of its rows does not matter."""
     table.require(settings.group, settings.time, settings.label)
     weight = np.ones(len(table))
     if settings.count is not None:
@@ -127,11 +136,11 @@ def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelC
         with np.errstate(over="ignore"):
             total = float(weight.sum())
         if not math.isfinite(total):
-            raise DataFileError(table.path, f"the sum of {settings.count} is larger than any number")
+            raise DataFileError(table.path, f"the sum of column {settings.count!r} is not finite")
     days = _days(table, settings.time)
     labels = np.array(table.texts(settings.label, may_be_empty="" in settings.exclude))
     used = _used_rows(table, settings, labels, days)
-    # Summed from the smallest weight up: the order of the rows shows in no digit of a sum.
+    # Sum from the smallest weight up, so that the order of the rows does not change a digit of a sum.
     used = used[np.argsort(weight[used], kind="stable")]
     names, label = np.unique(labels[used], return_inverse=True)
     frequency = np.bincount(label, weights=weight[used])
@@ -164,9 +173,9 @@ def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelC
 
 
 def filled(counts: Floats) -> Floats:
-    """`counts` with every window without observations replaced by the nearest earlier, else later, one.
+    """`counts` with every window without observations replaced by the nearest earlier one, else a later one.
 
-    Every group must have been observed in some window.
+    Every group must have been observed in at least one window.
     """
     seen = counts.sum(axis=2) > 0  # (groups, windows)
     windows = np.arange(counts.shape[1])
@@ -176,7 +185,7 @@ def filled(counts: Floats) -> Floats:
 
 
 def _days(table: TableFile, name: str) -> Floats:
-    """(rows,) the time column in days: dates and timestamps since 1970, numbers as they are."""
+    """(rows,) the time column in days: dates and timestamps since 1970, numbers unchanged."""
     column = table.table.column(name)
     kind = column.type
     if column.null_count:
@@ -191,7 +200,7 @@ def _days(table: TableFile, name: str) -> Floats:
 
 
 def _used_rows(table: TableFile, settings: LabelReplaySettings, labels: np.ndarray, days: Floats) -> Ints:
-    """Rows of a label that is not excluded, between since and until."""
+    """The rows whose label is not excluded and whose time is between `since` and `until`."""
     known = set(labels.tolist())
     for name in settings.exclude:
         if name not in known:
@@ -208,7 +217,7 @@ def _used_rows(table: TableFile, settings: LabelReplaySettings, labels: np.ndarr
 
 
 def _windows(table: TableFile, days: Floats, width: float | None) -> Ints:
-    """(rows,) the window of each time: the rank of the time, or of its stretch of `width` days."""
+    """(rows,) the window of each time: the rank of the time, or of its interval of `width` days."""
     if width is None:
         return np.unique(days, return_inverse=True)[1].astype(np.int64)
     if float(days.max()) - float(days.min()) >= MAX_CELLS * width:

@@ -1,4 +1,4 @@
-"""Images whose labels drift by a generator: `digits` (needs no file) and `idx` (a folder like MNIST's)."""
+"""Images whose labels drift: `digits` (needs no file) and `idx` (a folder like MNIST's)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class MixedImagesSettings(StreamSettings):
 
 
 class IdxSettings(MixedImagesSettings):
-    """Where the images are."""
+    """Location of the images, and clients whose label shares follow `drift`."""
 
     folder: str = Field(description="folder of the four idx files, plain or gzipped")
 
 
 class MixedImages(TraceSource):
-    """A source that pairs an image set with a drift."""
+    """Base class of sources that combine an image set with a drift."""
 
     @abstractmethod
     def images(self, context: TraceContext) -> ImageSet:
@@ -71,6 +71,14 @@ class Digits(MixedImages):
     """scikit-learn's bundled handwritten digits, whose labels drift; needs no file.
 
     UCI Optical Recognition: 1,797 images of 8x8 in 17 levels of grey.
+
+    >>> from emulator.seeding import RandomStreams
+    >>> settings = MixedImagesSettings(clients=2, samples_per_step=5, retain_rounds=20)
+    >>> trace = Digits(settings).build(TraceContext(rounds=30, streams=RandomStreams(0), locate=str))
+    >>> trace.sample_shape, trace.num_labels, trace.last_step
+    ((8, 8), 10, 2)
+    >>> trace.held(np.array([0, 1]), "train", step=0).counts().tolist()  # two steps of five
+    [10, 10]
     """
 
     Settings = MixedImagesSettings
@@ -86,7 +94,13 @@ class Digits(MixedImages):
 
 
 class IdxFolder(MixedImages):
-    """MNIST, Fashion-MNIST or EMNIST in the published files and split, whose labels drift."""
+    """MNIST, Fashion-MNIST or EMNIST in the published files and split, whose labels drift.
+
+    A client keeps samples for whole data steps: 45 rounds are 5 steps of 10 rounds.
+
+    >>> IdxSettings(folder="mnist", rounds_per_step=10, retain_rounds=45).retain_steps
+    5
+    """
 
     Settings = IdxSettings
     settings: IdxSettings

@@ -1,7 +1,8 @@
-"""The table of a trace: what a row is, however the rows are stored.
+"""Base class of a trace's table: the meaning of a row, however rows are stored.
 
-The rows are sorted by (client, split, arrival), so what a client holds of one split at any step is one slice
-[first, last) of the table. Row numbers name samples; where a sample is stored is the table's own affair.
+Rows are sorted by (client, split, arrival), so the samples of one split that a client holds at any step are
+one slice [first, last) of the table. Samples are identified by row numbers; the storage order is private to
+the table.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from emulator.arrays import Ints
 from traces.tables.columns import Columns
 
 CHUNK_ROWS: Final = 2**18
-"""Rows that are looked at together where many are: enough for speed, few enough for a processor's cache."""
+"""Rows per chunk where many are processed: enough for speed, few enough for a processor's cache."""
 
 
 class Table(ABC):
-    """Columns `label`, `image` and `noise_start` for each row; client, split and arrival follow from the row.
+    """Columns `label`, `image` and `noise_start` of each row; client, split and arrival follow from the row.
 
     Arrivals lie at data steps `first_step` (<= 0) to `last_step`.
     """
@@ -33,27 +34,27 @@ class Table(ABC):
 
     @property
     def columns(self) -> Columns:
-        """Where `label`, `image` and `noise_start` lie, in the order in which they are stored."""
+        """The stored columns `label`, `image` and `noise_start`, in storage order."""
         return self._columns
 
     def __len__(self) -> int:
         return len(self._columns["label"])
 
     def take(self, name: str, rows: Ints) -> np.ndarray:
-        """(n,) what `label`, `image` or `noise_start` is in these rows."""
-        # NOTE: `take` gathers twice as fast as an index does.
+        """(n,) the values of `label`, `image` or `noise_start` in these rows."""
+        # NOTE: `take` gathers twice as fast as indexing.
         return self._columns[name].take(self._stored(rows))
 
     def stored(self, name: str) -> np.ndarray:
-        """(rows,) `label`, `image` or `noise_start` in the order in which it is stored."""
+        """(rows,) `label`, `image` or `noise_start` in storage order."""
         return self._columns[name]
 
     def seal(self) -> None:
-        """From here on the table is only read."""
+        """Make the table read-only."""
         self._columns.seal()
 
     def drop_pages(self) -> None:
-        """Let go of the resident memory that reading mapped columns has taken; see `Columns`."""
+        """Release the resident memory that reading mapped columns has taken; see `Columns`."""
         self._columns.drop_pages()
 
     @abstractmethod
@@ -66,7 +67,7 @@ class Table(ABC):
 
     @abstractmethod
     def most_held(self, steps: int) -> int:
-        """No client ever holds more training samples than that, if they are kept for so many steps."""
+        """Upper bound of a client's training samples at any step if they are kept for `steps` steps."""
 
     @abstractmethod
     def column(self, name: str, first: int, last: int) -> np.ndarray:
@@ -74,4 +75,4 @@ class Table(ABC):
 
     @abstractmethod
     def _stored(self, rows: Ints) -> Ints:
-        """(n,) where these rows are stored."""
+        """(n,) the storage positions of these rows."""

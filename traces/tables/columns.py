@@ -1,6 +1,6 @@
-"""Where the columns of a trace lie: in memory, or mapped from a scratch file that nobody else sees.
+"""Storage of a trace's columns: in memory, or mapped from an unlinked scratch file.
 
-Knows nothing of what is in them.
+Knows nothing of their content.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import numpy as np
 from emulator.errors import RunError
 
 MAPPED_FROM_BYTES = 2**26
-"""Columns that take up as much together are mapped; smaller ones are quicker in memory."""
+"""Columns of at least this size together are mapped; smaller ones are faster in memory."""
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Columns:
-    """Named arrays of one dimension: `layout` says each one's dtype and length.
+    """Named arrays of one dimension; `layout` has the dtype and length of each.
 
-    Large ones lie side by side in an unlinked file in `scratch` (None: the system's folder for temporary
-    files), which is gone when nobody maps it any more, killed processes included. Its blocks are reserved
-    beforehand: a full disk is a RunError here, and never a bus error while a run reads.
+    Large ones are laid out together in an unlinked file in `scratch` (None: the system's folder for temporary
+    files), which disappears when no process maps it any more, even if processes are killed. Its blocks are
+    reserved beforehand: a full disk raises RunError here, and never causes a bus error while a run reads.
     """
 
     def __init__(self, layout: Mapping[str, tuple[np.dtype, int]], scratch: Path | None) -> None:
@@ -44,22 +44,22 @@ class Columns:
         return self._arrays[name]
 
     def seal(self) -> None:
-        """From here on they are only read."""
+        """Make the columns read-only."""
         for array in self._arrays.values():
             array.setflags(write=False)
         self.drop_pages()
 
     def drop_pages(self) -> None:
-        """Take the mapped pages out of the process's resident memory; what is read again is mapped again.
+        """Release the resident memory of the mapped pages; a page that is read again is mapped again.
 
-        Nothing is lost: what was written stays in the page cache, from where the kernel writes it back.
+        Nothing is lost: what was written stays in the page cache, from which the kernel writes it back.
         """
         if self._mapping is not None:
             self._mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def _mapped(num_bytes: int, scratch: Path | None) -> mmap.mmap:
-    """A fresh file without a name, mapped; RunError where there is no room for it."""
+    """Map a new unlinked file; RunError if there is no room for it."""
     folder = Path(tempfile.gettempdir()) if scratch is None else scratch
     try:
         if shutil.disk_usage(folder).free < num_bytes:
@@ -88,21 +88,21 @@ def _laid_out(mapping: mmap.mmap, layout: Mapping[str, tuple[np.dtype, int]]) ->
 
 
 def _num_bytes(layout: Mapping[str, tuple[np.dtype, int]]) -> int:
-    """Of the file that holds all columns; never none, as nothing cannot be mapped."""
+    """The size of the file that holds all columns; at least a page, as an empty file cannot be mapped."""
     return max(mmap.PAGESIZE, sum(_pages(dtype, length) for dtype, length in layout.values()))
 
 
 def _pages(dtype: np.dtype, length: int) -> int:
-    """Bytes of the whole pages that a column takes."""
+    """The bytes of a column, rounded up to whole pages."""
     return -(-dtype.itemsize * length // mmap.PAGESIZE) * mmap.PAGESIZE
 
 
 def _reserve(file: BinaryIO, num_bytes: int) -> None:
-    """Give the file its blocks; OSError where the disk, a quota or a limit has not as many."""
+    """Reserve the file's blocks; OSError if the disk, a quota or a limit does not have enough."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, num_bytes)
         return
-    # macOS has no such call, and blocks only where something was written.
+    # macOS has no such call, and allocates only the blocks that were written.
     zeros = bytes(2**20)
     for first in range(0, num_bytes, len(zeros)):
         file.write(zeros[: num_bytes - first])

@@ -16,7 +16,7 @@ from traces.tables.columns import Columns
 
 
 class Block(NamedTuple):
-    """What arrives in one split at one step, to be written: shape (num_clients * size,), by client."""
+    """The arrivals of one split at one step, to be written: shape (num_clients * size,), by client."""
 
     label: np.ndarray
     image: np.ndarray
@@ -26,12 +26,13 @@ class Block(NamedTuple):
 class EvenTable(Table):
     """Every client receives `sizes` = (training, test) samples at each of `num_steps` steps.
 
-    A row says by itself whose it is and when it arrives, so nothing is searched for. Rows are stored in order
-    of (split, step, client): what arrives together is written together, in one stretch, and what a step of a
-    run touches of a mapped table is what is held then, however long the trace is.
+    The client and arrival of a row follow from its number, so nothing is searched for. Rows are stored in
+    order of (split, step, client): samples that arrive together are written together, in one stretch, and a
+    step of a run touches only the part of a mapped table that is held at that step, however long the trace
+    is.
 
-    Table row = client * `per_client` + place, where the place is that of (split, step, number) in its client;
-    it is stored at `_start[place]` + client * `_stride[place]`.
+    Table row = client * `per_client` + position, where the position is that of (split, step, number) among
+    the client's rows. The row is stored at `_start[position]` + client * `_stride[position]`.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class EvenTable(Table):
         self._start = (np.arange(self.per_client) - number) * num_clients + number
 
     def block(self, split: int, window: int) -> Block:
-        """What arrives in `split` at the window-th step."""
+        """The arrivals of `split` at the window-th step."""
         span = self._span(split, window)
         return Block(*(self._columns[name][span] for name in Block._fields))
 
@@ -99,7 +100,7 @@ class EvenTable(Table):
         return whole.ravel()
 
     def _span(self, split: int, window: int) -> slice:
-        """Where the samples that arrive in `split` at the window-th step are stored."""
+        """The storage slice of the samples that arrive in `split` at the window-th step."""
         size = self._sizes[split]
         start = (self._splits_at[split] + window * size) * self.num_clients
         return slice(start, start + size * self.num_clients)

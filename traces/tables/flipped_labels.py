@@ -1,4 +1,4 @@
-"""The table of a trace in which some clients' training labels are turned around."""
+"""The table of a trace in which some clients' training labels are flipped."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from traces.tables.base import Table
 
 
 class FlippedLabels(Table):
-    """`table`, but of `clients` (ascending) every training sample of label y has label `num_labels` - 1 - y.
+    """`table`, but some clients' training samples have label `num_labels` - 1 - y instead of y.
 
-    Test samples stay as they are. What is stored is that of `table`; labels turn as they are read.
+    `clients` are ascending. Test samples are unchanged. The storage is that of `table`; labels are flipped
+    when they are read.
     """
 
     def __init__(self, table: Table, clients: Ints, num_labels: int) -> None:
@@ -34,7 +35,7 @@ class FlippedLabels(Table):
 
     def stored(self, name: str) -> np.ndarray:
         if name == "label":
-            raise ValueError("labels are stored as they were before they were turned; take them row by row")
+            raise ValueError("labels are stored as they were before they were flipped; take them row by row")
         return self.table.stored(name)
 
     def ranges(self, ids: Ints, split: int, since: int, until: int) -> tuple[Ints, Ints]:

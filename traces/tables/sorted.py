@@ -1,4 +1,4 @@
-"""The table of a trace whose samples arrive in any number, at any step: what was handed over, sorted."""
+"""The table of a trace whose samples arrive in any number, at any step: sorted rows of a source."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from traces.tables.columns import Columns
 class SortedTable(Table):
     """Arrivals in any order, sorted and stored as table rows.
 
-    Where each (client, split) begins is kept in memory, and its arrivals are found by a binary search among
-    its own. The training samples' clients and labels are stored once more, in order of arrival.
+    The start of each (client, split) is kept in memory, and its arrivals at a step are found by binary
+    search. The clients and labels of training samples are stored a second time, in order of arrival.
     """
 
     def __init__(self, arrivals: Arrivals, num_clients: int, scratch: Path | None) -> None:
@@ -70,11 +70,14 @@ class SortedTable(Table):
         return self._columns[name][rows].astype(DTYPES[name], copy=False)
 
     def _first_from(self, slot: Ints, step: int) -> Ints:
-        """(n,) the first row of each (client, split) that arrives at `step` or later; its end when none."""
+        """(n,) the first row of each (client, split) that arrives at `step` or later.
+
+        It is the end of the (client, split) if no sample arrives then.
+        """
         arrival = self._columns["arrival"]
         low, high = self._offsets[slot], self._offsets[slot + 1]
         for _ in range(self._passes):
-            middle = (low + high) // 2  # where the search is over, it may be the table's end
+            middle = (low + high) // 2  # once a search has ended, it may be the table's end
             earlier = (low < high) & (arrival.take(middle, mode="clip") < step)
             low, high = np.where(earlier, middle + 1, low), np.where(earlier, high, middle)
         return low

@@ -62,10 +62,10 @@ def test_all_columns_say_the_same_and_the_digest_knows() -> None:
     assert trace.digest() != trace_of(ROWS).digest()
 
 
-def test_stored_labels_which_are_not_turned_are_not_given_away() -> None:
+def test_stored_labels_are_refused_as_they_are_not_flipped() -> None:
     table, plain = flipped(0).table, trace_of(ROWS).table
     assert table.stored("image").tolist() == plain.stored("image").tolist()
-    with pytest.raises(ValueError, match="before they were turned"):
+    with pytest.raises(ValueError, match="before they were flipped"):
         table.stored("label")
 
 
