@@ -17,7 +17,7 @@ import numpy as np
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import DataFileError
 
-Answers = TypeVar("Answers", Bools, Floats)
+Result = TypeVar("Result", Bools, Floats)
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,11 @@ class DeviceIntervals:
 
     def without_never_online(self) -> DeviceIntervals:
         """The devices that are online at some time, renumbered in their order."""
-        kept = self.num_intervals > 0
-        offsets = np.append(self.offsets[:-1][kept], self.offsets[-1])
-        return DeviceIntervals(offsets, self.start_s, self.end_s, self.period_s[kept], self.num_dropped_empty)
+        ever_online = self.num_intervals > 0
+        offsets = np.append(self.offsets[:-1][ever_online], self.offsets[-1])
+        return DeviceIntervals(
+            offsets, self.start_s, self.end_s, self.period_s[ever_online], self.num_dropped_empty
+        )
 
 
 def lay_out(
@@ -154,15 +156,15 @@ def _refuse_overlaps(device: Ints, start_s: Floats, end_s: Floats, rows: Ints, p
     overlaps = (device[later] == device[earlier]) & (start_s[later] < end_s[earlier])
     if overlaps.any():
         i = int(np.flatnonzero(overlaps)[0])
-        one, other = sorted((int(earlier[i]), int(later[i])))
-        interval, before = (f"[{start_s[row]:.15g}, {end_s[row]:.15g})" for row in (other, one))
+        first, second = sorted((int(earlier[i]), int(later[i])))
+        interval, before = (f"[{start_s[row]:.15g}, {end_s[row]:.15g})" for row in (second, first))
         raise DataFileError(
-            path, f"{interval} overlaps {before} of the same device in row {one + 1}", row=other + 1
+            path, f"{interval} overlaps {before} of the same device in row {first + 1}", row=second + 1
         )
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Position:
     """The position of an instant among the intervals of each of n devices; shapes (n,)."""
 
     first: Ints  # the device's rows are [first, stop)
@@ -225,31 +227,31 @@ class IntervalAvailability:
         """
         return self._of_devices(self._next_online_s, ids, time_s)
 
-    def _of_devices(self, answer: Callable[[Ints, float], Answers], ids: Ints, time_s: float) -> Answers:
+    def _of_devices(self, query: Callable[[Ints, float], Result], ids: Ints, time_s: float) -> Result:
         """(n,) the result of `query` for the devices of these clients."""
         device = self.device_of[ids].astype(np.int64)
         if len(device) <= self.num_devices:
-            return answer(device, time_s)
+            return query(device, time_s)
         # NOTE: with a million clients on a hundred thousand devices this is ten times as fast.
-        return answer(np.arange(self.num_devices), time_s)[device]
+        return query(np.arange(self.num_devices), time_s)[device]
 
     def _online(self, device: Ints, time_s: float) -> Bools:
-        place = self._locate(device, time_s)
-        return place.local_s < self._row(self._end_s, place.later - 1, place)
+        position = self._locate(device, time_s)
+        return position.local_s < self._row(self._end_s, position.later - 1, position)
 
     def _next_offline_s(self, device: Ints, time_s: float) -> Floats:
-        place = self._locate(device, time_s)
-        present = self._row(self._end_s, place.later - 1, place)
-        following = self._row(self._end_s, place.later, place)
-        local_s = np.where(place.local_s < present, present, following)
-        return np.maximum(place.lap_s + local_s, np.nextafter(time_s, np.inf))
+        position = self._locate(device, time_s)
+        present = self._row(self._end_s, position.later - 1, position)
+        following = self._row(self._end_s, position.later, position)
+        local_s = np.where(position.local_s < present, present, following)
+        return np.maximum(position.lap_s + local_s, np.nextafter(time_s, np.inf))
 
     def _next_online_s(self, device: Ints, time_s: float) -> Floats:
-        place = self._locate(device, time_s)
-        local_s = self._row(self._start_s, place.later, place)
-        return np.maximum(place.lap_s + local_s, np.nextafter(time_s, np.inf))
+        position = self._locate(device, time_s)
+        local_s = self._row(self._start_s, position.later, position)
+        return np.maximum(position.lap_s + local_s, np.nextafter(time_s, np.inf))
 
-    def _locate(self, device: Ints, time_s: float) -> _Place:
+    def _locate(self, device: Ints, time_s: float) -> _Position:
         period_s = self._period_s[device]
         local_s = np.fmod(time_s, period_s)  # exact, and `time_s` itself where the period is inf
         first, stop = self._offsets[device], self._offsets[device + 1]
@@ -259,19 +261,19 @@ class IntervalAvailability:
             row = present + (1 << power)
             starts = self._start_s.take(row, mode="clip")
             present = np.where((row < stop) & (starts <= local_s), row, present)
-        return _Place(first, stop, present + 1, period_s, local_s, time_s - local_s)
+        return _Position(first, stop, present + 1, period_s, local_s, time_s - local_s)
 
-    def _row(self, column: Floats | Floats32, row: Ints, place: _Place) -> Floats:
+    def _row(self, column: Floats | Floats32, row: Ints, position: _Position) -> Floats:
         """(n,) `column` at `row` in [first - 1, stop].
 
         Beyond either end it is the value at the opposite end, one period away.
         """
-        count = place.stop - place.first
-        before, beyond = row < place.first, row >= place.stop
+        count = position.stop - position.first
+        before, beyond = row < position.first, row >= position.stop
         row = np.where(before, row + count, np.where(beyond, row - count, row))
-        away_s = np.where(before, -place.period_s, np.where(beyond, place.period_s, 0.0))
-        found = column[np.where(count > 0, row, self._spare)]
-        return np.add(found, away_s, dtype=np.float64)
+        away_s = np.where(before, -position.period_s, np.where(beyond, position.period_s, 0.0))
+        time_s = column[np.where(count > 0, row, self._spare)]
+        return np.add(time_s, away_s, dtype=np.float64)
 
 
 def _narrowed(values: Floats) -> Floats | Floats32:

@@ -119,22 +119,22 @@ def _own_periods(windows: TableFile, device: Ints) -> Floats:
 
 def _match_devices(windows: TableFile, devices: TableFile) -> Ints:
     """(rows of `windows`,) the rank of each window's device among the ids of `devices`."""
-    asked_name, known_name = _one_of(windows, ID_NAMES), _one_of(devices, ID_NAMES)
+    window_name, known_name = _one_of(windows, ID_NAMES), _one_of(devices, ID_NAMES)
     known = devices.unique_ids(known_name)
-    windows.ids(asked_name)  # a missing id is refused here, with its row
-    ids = [_plain(devices, known_name), _plain(windows, asked_name)]
+    windows.ids(window_name)  # a missing id is refused here, with its row
+    ids = [_plain(devices, known_name), _plain(windows, window_name)]
     try:
         joined = pa.concat_tables([pa.table({"id": column}) for column in ids], promote_options="permissive")
     except pa.ArrowException as error:
-        problem = f"{asked_name} is of type {ids[1].type}, but of {ids[0].type} in {devices.path}"
+        problem = f"{window_name} is of type {ids[1].type}, but of {ids[0].type} in {devices.path}"
         raise DataFileError(windows.path, problem) from error
     ranks = TableFile(windows.path, joined).ids("id")
-    in_order, asked = np.sort(ranks[: len(known)]), ranks[len(known) :]
-    device = np.minimum(np.searchsorted(in_order, asked), len(in_order) - 1)
-    unknown = np.flatnonzero(in_order[device] != asked)
+    known_ranks, wanted = np.sort(ranks[: len(known)]), ranks[len(known) :]
+    device = np.minimum(np.searchsorted(known_ranks, wanted), len(known_ranks) - 1)
+    unknown = np.flatnonzero(known_ranks[device] != wanted)
     if len(unknown):
         row = int(unknown[0])
-        problem = f"{asked_name} {windows.values(asked_name)[row]!r} is not in {devices.path}"
+        problem = f"{window_name} {windows.values(window_name)[row]!r} is not in {devices.path}"
         raise DataFileError(windows.path, problem, row=row + 1)
     return device
 

@@ -45,9 +45,9 @@ class LabelSwapsSettings(FolderSettings):
     @field_validator("swaps")
     @classmethod
     def _two_labels_each(cls, swaps: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-        for one, other in swaps:
-            if one == other:
-                raise ValueError(f"[{one}, {other}] swaps a label with itself; a concept swaps two")
+        for first, second in swaps:
+            if first == second:
+                raise ValueError(f"[{first}, {second}] swaps a label with itself; a concept swaps two")
         return swaps
 
 
@@ -97,8 +97,8 @@ class LabelSwaps(ConceptSet):
     def _names(self, num_labels: int) -> Ints:
         """(concepts, num_labels) the label that each true label becomes in each concept."""
         names = np.tile(np.arange(num_labels), (self.num_concepts, 1))
-        for concept, (one, other) in enumerate(self.settings.swaps, start=1):
-            names[concept, [one, other]] = other, one
+        for concept, (first, second) in enumerate(self.settings.swaps, start=1):
+            names[concept, [first, second]] = second, first
         return names
 
 

@@ -42,7 +42,7 @@ def class_labels(tables: list[TableFile], name: str) -> tuple[Ints, list[Any]]:
             f"column {name!r} has {len(distinct)} distinct values in all tables together, and there can be "
             f"at most {MAX_LABELS} labels; trace.concepts.label names the column",
         )
-    rank = {value: place for place, value in enumerate(distinct)}
+    rank = {value: index for index, value in enumerate(distinct)}
     ranks = [rank[value] for values in columns for value in values]
     return np.array(ranks, dtype=np.int64), distinct
 

@@ -121,11 +121,11 @@ def _refuse_other_columns(table: TableFile, first: TableFile) -> None:
             f"has {len(table.columns)} columns, and {first.path} has {len(first.columns)}; the tables of all "
             f"concepts have the same columns",
         )
-    for place, (name, expected) in enumerate(zip(table.columns, first.columns, strict=True), start=1):
+    for number, (name, expected) in enumerate(zip(table.columns, first.columns, strict=True), start=1):
         if name != expected:
             raise DataFileError(
                 table.path,
-                f"column {place} is {name!r}, and in {first.path} it is {expected!r}; the tables of all "
+                f"column {number} is {name!r}, and in {first.path} it is {expected!r}; the tables of all "
                 f"concepts have the same columns, in the same order",
             )
 
@@ -143,8 +143,8 @@ def _pool(tables: list[TableFile], label: str, features: list[str]) -> ImageSet:
     pixels = np.empty((rows, len(features)), dtype=np.float32)
     start = 0
     for table in tables:
-        for place, name in enumerate(features):
-            pixels[start : start + len(table), place] = _single(table, name)
+        for column, name in enumerate(features):
+            pixels[start : start + len(table), column] = _single(table, name)
         start += len(table)
     everything = np.arange(rows)
     names = tuple(map(str, seen))

@@ -95,7 +95,7 @@ class LabelMix(Drift):
         deck = _Deck(settings, num_labels, generator)
         in_use = deck.deal(settings.mixes)
         mix = in_use[generator.integers(len(in_use), size=num_clients)]
-        own = deck.own_shares(mix)
+        shares = deck.client_shares(mix)
         events = _by_step(settings.events, rounds_per_step, first_step + num_windows - 1)
         for window in range(num_windows):
             step = first_step + window
@@ -110,9 +110,9 @@ class LabelMix(Drift):
                 mix[struck] = in_use[generator.integers(len(in_use), size=len(struck))]
                 moving[struck] = True
             if moving.any():
-                own = own.copy()  # the window before is its reader's
-                own[moving] = deck.own_shares(mix[moving])
-            yield own
+                shares = shares.copy()  # a yielded array is not modified
+                shares[moving] = deck.client_shares(mix[moving])
+            yield shares
 
 
 def _by_step(events: tuple[MassEvent, ...], rounds_per_step: int, last_step: int) -> dict[int, MassEvent]:
@@ -120,7 +120,7 @@ def _by_step(events: tuple[MassEvent, ...], rounds_per_step: int, last_step: int
 
     ConfigurationError if two events show at the same step, or one after `last_step`.
     """
-    found: dict[int, MassEvent] = {}
+    event_at: dict[int, MassEvent] = {}
     for event in events:
         step = -(-event.round // rounds_per_step)
         if step > last_step:
@@ -130,13 +130,13 @@ def _by_step(events: tuple[MassEvent, ...], rounds_per_step: int, last_step: int
                 f"{last_step * rounds_per_step}: raise round.rounds above {step * rounds_per_step}, move the "
                 f"event, or leave it out (--set 'trace.drift.events=[]')"
             )
-        if step in found:
+        if step in event_at:
             raise ConfigurationError(
-                f"trace.drift.events: rounds {found[step].round} and {event.round} fall into the same "
+                f"trace.drift.events: rounds {event_at[step].round} and {event.round} fall into the same "
                 f"arrivals, those of round {step * rounds_per_step} (rounds_per_step = {rounds_per_step})"
             )
-        found[step] = event
-    return found
+        event_at[step] = event
+    return event_at
 
 
 class _Deck:
@@ -164,7 +164,7 @@ class _Deck:
             self._mixes = np.vstack([self._mixes, mix])
         return np.arange(len(self._mixes) - count, len(self._mixes))
 
-    def own_shares(self, mix: Ints) -> Floats:
+    def client_shares(self, mix: Ints) -> Floats:
         """(len(mix), num_labels) shares drawn around each client's mix."""
         # In place: with a million clients each array of this shape takes 80 MB.
         alpha = np.maximum(self._shape.concentration * self._mixes, 1e-12)

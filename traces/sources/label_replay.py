@@ -104,11 +104,11 @@ class LabelReplay(TraceSource):
         # Filled before it is cut, so that a shorter run replays the beginning of a longer one.
         counts = filled(counts)[:, :replayed]
         shares = counts / counts.sum(axis=2, keepdims=True)
-        each = settings.clients_per_group
+        per_group = settings.clients_per_group
         return draw_trace(
             replace(images, label_names=names),
-            (np.repeat(shares[:, window], each, axis=0) for window in range(replayed)),
-            num_clients=len(counts) * each,
+            (np.repeat(shares[:, window], per_group, axis=0) for window in range(replayed)),
+            num_clients=len(counts) * per_group,
             num_windows=replayed,
             settings=settings,
             streams=context.streams,
@@ -148,9 +148,9 @@ def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelC
     order = order[frequency[order] > 0]
     rank = np.full(len(names), -1)
     rank[order] = np.arange(len(order))
-    kept = rank[label] >= 0
+    ranked = rank[label] >= 0
 
-    group = table.ids(settings.group)[used][kept]
+    group = table.ids(settings.group)[used][ranked]
     window = _windows(table, days[used], settings.window_days)
     shape = (int(group.max(initial=-1)) + 1, int(window.max(initial=-1)) + 1, len(order))
     if math.prod(shape) > MAX_CELLS:
@@ -160,16 +160,16 @@ def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelC
             f"widen window_days, or lower most_common",
         )
     counts = np.zeros(shape)
-    np.add.at(counts, (group, window[kept], rank[label][kept]), weight[used][kept])
+    np.add.at(counts, (group, window[ranked], rank[label][ranked]), weight[used][ranked])
     observed = (counts.sum(axis=2) > 0).sum(axis=1)
-    kept_groups: Floats = counts[observed >= settings.min_windows]
-    if len(kept_groups) == 0:
+    selected: Floats = counts[observed >= settings.min_windows]
+    if len(selected) == 0:
         raise DataFileError(
             table.path,
             f"no {settings.group} was observed in min_windows = {settings.min_windows} windows or more; "
             f"the most is {observed.max(initial=0)}: its clients would be without data",
         )
-    return LabelCounts(kept_groups, tuple(names[order].tolist()))
+    return LabelCounts(selected, tuple(names[order].tolist()))
 
 
 def filled(counts: Floats) -> Floats:

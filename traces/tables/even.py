@@ -53,7 +53,7 @@ class EvenTable(Table):
         super().__init__(Columns(layout, scratch), num_clients, first_step, first_step + num_steps - 1)
         self._sizes = sizes
         self._num_steps = num_steps
-        self._splits_at = (0, num_steps * sizes[0])  # the place at which each split begins
+        self._splits_at = (0, num_steps * sizes[0])  # the position at which each split begins
         self.per_client = num_steps * sum(sizes)
         self._stride = np.repeat(sizes, [num_steps * size for size in sizes])
         number = np.concatenate([np.tile(np.arange(size), num_steps) for size in sizes])
@@ -73,9 +73,9 @@ class EvenTable(Table):
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
         size, split = self._sizes[0], 0
         label = self._columns["label"][self._span(split, step - self.first_step)]
-        each = -(-CHUNK_ROWS // size)
-        for first in range(0, self.num_clients, each):
-            last = min(first + each, self.num_clients)
+        clients = -(-CHUNK_ROWS // size)
+        for first in range(0, self.num_clients, clients):
+            last = min(first + clients, self.num_clients)
             yield np.repeat(np.arange(first, last), size), label[first * size : last * size]
 
     def most_held(self, steps: int) -> int:
@@ -94,9 +94,11 @@ class EvenTable(Table):
         else:
             for split, size in enumerate(self._sizes):
                 for window in range(self._num_steps):
-                    place = self._splits_at[split] + window * size
+                    position = self._splits_at[split] + window * size
                     stored = self._columns[name][self._span(split, window)]
-                    whole[:, place : place + size] = stored[first * size : last * size].reshape(clients, size)
+                    whole[:, position : position + size] = stored[first * size : last * size].reshape(
+                        clients, size
+                    )
         return whole.ravel()
 
     def _span(self, split: int, window: int) -> slice:
@@ -108,7 +110,7 @@ class EvenTable(Table):
     def _stored(self, rows: Ints) -> Ints:
         # NOTE: numpy divides by a scalar several times faster than it takes remainders.
         client = rows // self.per_client
-        place = rows - client * self.per_client
-        stored: Ints = self._start.take(place)
-        stored += client * self._stride.take(place)
+        position = rows - client * self.per_client
+        stored: Ints = self._start.take(position)
+        stored += client * self._stride.take(position)
         return stored

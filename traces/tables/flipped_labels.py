@@ -31,7 +31,7 @@ class FlippedLabels(Table):
 
     def take(self, name: str, rows: Ints) -> np.ndarray:
         values = self.table.take(name, rows)
-        return self._turned(values, self._is_flipped(rows)) if name == "label" else values
+        return self._flipped(values, self._is_flipped(rows)) if name == "label" else values
 
     def stored(self, name: str) -> np.ndarray:
         if name == "label":
@@ -43,7 +43,7 @@ class FlippedLabels(Table):
 
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
         for client, label in self.table.trained_at(step):
-            yield client, self._turned(label, self._flips[client])
+            yield client, self._flipped(label, self._flips[client])
 
     def most_held(self, steps: int) -> int:
         return self.table.most_held(steps)
@@ -54,17 +54,17 @@ class FlippedLabels(Table):
             return values
         client = self.table.column("client", first, last)
         is_train = self.table.column("split", first, last) == SPLITS.index("train")
-        return self._turned(values, self._flips[client] & is_train)
+        return self._flipped(values, self._flips[client] & is_train)
 
-    def _turned(self, labels: np.ndarray, flipped: Bools) -> np.ndarray:
+    def _flipped(self, labels: np.ndarray, flipped: Bools) -> np.ndarray:
         turned = np.where(flipped, self._top - labels, labels)
         return turned.astype(labels.dtype, copy=False)
 
     def _is_flipped(self, rows: Ints) -> Bools:
         if len(self._first) == 0:
             return np.zeros(len(rows), dtype=np.bool_)
-        place = np.searchsorted(self._first, rows, side="right") - 1
-        flipped: Bools = (place >= 0) & (rows < self._last[place])
+        index = np.searchsorted(self._first, rows, side="right") - 1
+        flipped: Bools = (index >= 0) & (rows < self._last[index])
         return flipped
 
     def _stored(self, rows: Ints) -> Ints:

@@ -30,19 +30,21 @@ class SortedTable(Table):
         self._passes = int(sizes.max(initial=0)).bit_length()
         trained = order[arrivals.split[order] == 0]
         names = ("label", "image", "noise_start", "arrival")
-        again = ("client", "label")  # of training samples, in order of arrival
+        by_arrival = ("client", "label")  # of training samples, in order of arrival
         layout = {name: (getattr(arrivals, name).dtype, rows) for name in names}
-        layout |= {f"trained {name}": (getattr(arrivals, name).dtype, len(trained)) for name in again}
+        layout |= {f"trained {name}": (getattr(arrivals, name).dtype, len(trained)) for name in by_arrival}
         columns = Columns(layout, scratch)
         for name in names:
             columns[name][:] = getattr(arrivals, name)[order]
         first_step = int(arrivals.arrival.min(initial=0))
         super().__init__(columns, num_clients, first_step, int(arrivals.arrival.max(initial=0)))
         trained = trained[np.argsort(arrivals.arrival[trained], kind="stable")]
-        for name in again:
+        for name in by_arrival:
             columns[f"trained {name}"][:] = getattr(arrivals, name)[trained]
-        each = np.bincount(arrivals.arrival[trained] - first_step, minlength=self.last_step - first_step + 1)
-        self._steps_at = np.concatenate(([0], np.cumsum(each)))  # of training samples in order of arrival
+        per_step = np.bincount(
+            arrivals.arrival[trained] - first_step, minlength=self.last_step - first_step + 1
+        )
+        self._steps_at = np.concatenate(([0], np.cumsum(per_step)))  # of training samples in order of arrival
 
     def ranges(self, ids: Ints, split: int, since: int, until: int) -> tuple[Ints, Ints]:
         slot = ids * len(SPLITS) + split
