@@ -139,8 +139,9 @@ def refuse_oversize(settings: StreamSettings, num_clients: int, num_windows: int
     per_window = settings.samples_per_step + settings.test_samples_per_step
     if num_clients * num_windows * per_window > MAX_SAMPLES:
         raise ConfigurationError(
-            f"trace: {num_clients} clients x {num_windows} steps of data x {per_window} samples are more than "
-            f"the {MAX_SAMPLES} samples a trace may hold; lower samples_per_step, clients or round.rounds"
+            f"trace: {num_clients} clients x {num_windows} steps of data x {per_window} samples are more "
+            f"than the {MAX_SAMPLES} samples a trace may hold; lower samples_per_step, clients or "
+            f"round.rounds"
         )
 
 
