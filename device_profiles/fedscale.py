@@ -1,10 +1,10 @@
-"""The one importer of pickles: FedScale's `client_device_capacity` and `client_behave_trace`, into Parquet.
+"""Importer of FedScale's pickles `client_device_capacity` and `client_behave_trace` into Parquet.
 
-A pickle is a program, so two things are done. Before it runs, its instructions are scanned: only those that
-the published files consist of may occur, memo indices are bounded by the file's size, and tuples serve as
-arguments only (a million of them nested in a dictionary's key overflow the C stack). When it runs, only four
-names resolve, and to stand-ins of our own that make a float or a dictionary; NumPy's own `scalar` would
-unpickle the bytes it is handed once more, unguarded.
+It is the only reader of pickles. A pickle is a program, so two things are done. Before it runs, its
+instructions are scanned: only those found in the published files may occur, memo indices are bounded by the
+file's size, and tuples may only be arguments (a million of them nested in a dictionary's key overflow the C
+stack). When it runs, only four names resolve, and to stand-ins of our own that make a float or a dictionary;
+NumPy's own `scalar` would unpickle its bytes once more, unguarded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from emulator.storage.bounded import is_file, read_bytes
 from emulator.storage.checkpoints import write_durably
 
 MAX_BYTES = 64 * 2**20
-"""The published files have 39 and 26 million bytes."""
+"""Most bytes of a file; the published files have 39 and 26 million bytes."""
 
 LICENCE = "Apache-2.0 (SymbioticLab/FedScale); the authors ask for research use"
 CAPACITY_KEYS = frozenset({"computation", "communication"})
@@ -46,7 +46,7 @@ OPCODES = frozenset((*FRAMING, *MEMO_WRITES, *NUMBERS, *TEXTS, *CONTAINERS, *TUP
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import wrote: a device table, or availability intervals."""
+    """The result of an import: a device table, or availability intervals."""
 
     kind: Literal["devices", "intervals"]
     path: Path
@@ -56,12 +56,21 @@ class Imported:
 
 
 def import_fedscale(path: Path, out: Path) -> Imported:
-    """Write the Parquet table `out` of whichever of the two published files `path` is, by its content.
+    """Convert one of the two published files, recognised by its content, to the Parquet table `out`.
 
-    `client_device_capacity` becomes a device table that `device_profiles.table` reads;
-    `client_behave_trace` becomes intervals: device_id, start_s, end_s, period_s (one row each, half-open).
-    Rows are in the order of device_id: the published order, by time available, is a trap.
-    DataFileError when the file is none of the two, damaged, too large, or holds what it should not.
+    `client_device_capacity` becomes a device table that `device_profiles.table` reads; `client_behave_trace`
+    becomes intervals: device_id, start_s, end_s, period_s (one row each, half-open). Rows are in the order of
+    device_id: the published order, by available time, is a trap. DataFileError if the file is neither of the
+    two, is damaged or too large, or has content that is not allowed.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     source, out = Path(folder, "client_device_capacity"), Path(folder, "devices.parquet")
+    ...     _ = source.write_bytes(pickle.dumps({1: {"computation": 41.0, "communication": 8.0}}))
+    ...     imported = import_fedscale(source, out)
+    ...     columns = pq.read_table(out).to_pydict()
+    >>> imported.kind, columns["seconds_per_sample"], columns["upload_bytes_per_s"]
+    ('devices', [0.123], [1024.0])
     """
     if out.suffix != ".parquet":
         raise DataFileError(out, "the output must be a .parquet file")
@@ -84,6 +93,7 @@ def import_fedscale(path: Path, out: Path) -> Imported:
 
 
 def _capacity(path: Path, entries: Mapping[int, Any]) -> pa.Table:
+    """The device table; DataFileError for an entry that breaks a rule."""
     ids, rows = [], []
     for device, entry in entries.items():
         if type(entry) is not dict or entry.keys() != CAPACITY_KEYS:
@@ -170,7 +180,7 @@ def _array(path: Path, values: list[Any], dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def _write(table: pa.Table, out: Path) -> None:
-    """`out` is whole, or as it was."""
+    """Write `out` atomically."""
     buffer = pa.BufferOutputStream()
     pq.write_table(table, buffer)
     try:
@@ -183,7 +193,7 @@ def _write(table: pa.Table, out: Path) -> None:
 
 
 class _Float64:
-    """Stands in for numpy.dtype: it is little-endian float64 or nothing."""
+    """Stand-in for numpy.dtype: accepts little-endian float64 only."""
 
     __slots__ = ()
 
@@ -198,7 +208,10 @@ class _Float64:
 
 
 class _Scalar:
-    """Stands in for NumPy's scalar(): eight bytes to a float. It has no __dict__ that BUILD could change."""
+    """Stand-in for NumPy's scalar(): converts eight bytes to a float.
+
+    It has no __dict__ that BUILD could change.
+    """
 
     __slots__ = ()
 
@@ -210,7 +223,7 @@ class _Scalar:
 
 
 class _RefusedError(Exception):
-    """What a pickle asked for and does not get."""
+    """A request of a pickle that is refused."""
 
 
 ALLOWED: Mapping[tuple[str, str], Any] = {
@@ -230,7 +243,7 @@ class _AllowListUnpickler(pickle.Unpickler):
 
 
 def _load(path: Path) -> dict[int, Any]:
-    """The dictionary in the pickle `path`, its keys integers; nothing that the file names is executed."""
+    """The dictionary in the pickle `path`, with integer keys; nothing that the file names is executed."""
     if not is_file(path):
         raise DataFileError(path, "no such file")
     size = path.stat().st_size
@@ -264,14 +277,14 @@ def _name(value: object) -> str:
 
 def _scan(data: bytes, unpickler: _AllowListUnpickler) -> None:
     """_RefusedError unless the instructions of the pickle are those of FedScale's files."""
-    argument = False  # whether the last value made is a tuple
+    argument = False  # whether the last value is a tuple
     for opcode, value, position in pickletools.genops(data):
         if opcode.name in ("GLOBAL", "INST") and isinstance(value, str):
-            unpickler.find_class(*value.split(" ", 1))  # first of all, so that the message names it
+            unpickler.find_class(*value.split(" ", 1))  # first, so that the error names the global
         if opcode.name not in OPCODES:
             if position == 0:
                 raise ValueError("it does not begin like one")
-            raise _RefusedError(f"the instruction {opcode.name}, which FedScale's files do without")
+            raise _RefusedError(f"the instruction {opcode.name}, which FedScale's files do not use")
         if opcode.name in MEMO_WRITES:
             if value is not None and value > len(data):
                 raise _RefusedError(f"memo entry {value} in a file of {len(data)} bytes")

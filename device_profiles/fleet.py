@@ -1,6 +1,7 @@
-"""How fast a fleet is: its columns and their units, and what a device profile is.
+"""The speed of a fleet: its columns with their units, and the protocol of device profiles.
 
-Owns the names under which a user may give a column, and every conversion between units. Knows no file format.
+Defines the names under which a user may give a column, and every conversion between units. Knows no file
+format.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "upload_bytes_per_s": (1e-6, 1e18),
     "latency_s": (0, 1e9),
 }
-"""Lowest and highest value of each column: no device known comes near, and all times stay finite."""
+"""Lowest and highest value of each column: no known device comes near, and all times stay finite."""
 
 COLUMNS = tuple(BOUNDS)
 MAY_BE_ZERO = frozenset({"latency_s"})
 
 TRAINING_PER_INFERENCE = 3.0
-"""Forward, and backward at twice its time (FedScale's augmentation_factor)."""
+"""Training time over inference time: a forward pass, and a backward pass of twice its time (FedScale's
+augmentation_factor)."""
 
 
 @dataclass(frozen=True)
 class Alias:
-    """A name a user may give instead of the columns `gives`; its values times `factor` are theirs."""
+    """A name a user may give for the columns `gives`; its values times `factor` are theirs."""
 
     gives: tuple[str, ...]
     factor: float
@@ -53,9 +55,19 @@ SOURCES: Mapping[str, Alias] = {**{name: Alias((name,), 1.0) for name in COLUMNS
 
 
 def match_columns(names: Iterable[str]) -> dict[str, str]:
-    """Which of `names` (keys of SOURCES) gives each fleet column; `latency_s` may be left out.
+    """Match the given names with the fleet's columns.
 
-    ValueError when a column is given twice or not at all.
+    Args:
+        names: keys of SOURCES.
+
+    Returns:
+        By fleet column, the name that gives it; `latency_s` may be left out.
+
+    Raises:
+        ValueError: a column is given twice, or not at all.
+
+    >>> match_columns(["seconds_per_sample", "bandwidth_kibit_per_s"])["upload_bytes_per_s"]
+    'bandwidth_kibit_per_s'
     """
     given: dict[str, str] = {}
     for name in names:
@@ -65,16 +77,16 @@ def match_columns(names: Iterable[str]) -> dict[str, str]:
             given[column] = name
     for column in COLUMNS:
         if column not in given and column not in MAY_BE_ZERO:
-            others = ", ".join(repr(name) for name, alias in ALIASES.items() if column in alias.gives)
-            raise ValueError(f"column {column!r} is missing, and so is each that could give it: {others}")
+            aliases = ", ".join(repr(name) for name, alias in ALIASES.items() if column in alias.gives)
+            raise ValueError(f"column {column!r} is missing, and so is each alias of it: {aliases}")
     return given
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """How fast the device of each of N clients is: columns of shape (N,), as emulator.ports.FleetColumns.
+    """The speed of the device of each of N clients: columns of shape (N,), as emulator.ports.FleetColumns.
 
-    `seconds_per_sample` is training time (forward and backward) of the profile's reference model.
+    `seconds_per_sample` is the training time (forward and backward) of the profile's reference model.
     InputError for a value outside `BOUNDS`.
     """
 
@@ -84,6 +96,7 @@ class Fleet:
     latency_s: Floats
 
     def __post_init__(self) -> None:
+        """Check shapes and bounds."""
         for name, values in self.columns().items():
             if values.shape != self.seconds_per_sample.shape or values.ndim != 1:
                 raise InputError(f"fleet column {name} has shape {values.shape}; all must be (num_clients,)")
@@ -97,43 +110,74 @@ class Fleet:
                 )
 
     def __len__(self) -> int:
+        """The number of clients."""
         return len(self.seconds_per_sample)
 
     def columns(self) -> dict[str, Floats]:
-        """The columns by name, each of shape (N,)."""
+        """Collect the columns.
+
+        Returns:
+            The columns by name, each of shape (N,).
+        """
         return {name: getattr(self, name) for name in COLUMNS}
 
     def take(self, rows: Ints) -> Fleet:
-        """(n,) the fleet whose client i has the device of row `rows[i]`."""
+        """Select devices by row.
+
+        Args:
+            rows: the row of each new client's device, of shape (n,).
+
+        Returns:
+            The fleet of n clients.
+        """
         return Fleet(**{name: values[rows] for name, values in self.columns().items()})
 
     def quantiles(self, probabilities: Sequence[float]) -> dict[str, Floats]:
-        """By column, its quantiles at `probabilities` in [0, 1]."""
+        """Compute quantiles of every column.
+
+        Args:
+            probabilities: p numbers in [0, 1].
+
+        Returns:
+            By column, the quantiles, of shape (p,).
+        """
         return {name: np.quantile(values, probabilities) for name, values in self.columns().items()}
 
 
 @runtime_checkable
 class DeviceProfile(Protocol):
-    """A population of devices that fleets are drawn from."""
+    """A population of devices from which fleets are drawn."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The profile's name."""
+        ...
 
     @property
     def reference_model(self) -> str | None:
-        """The model that `seconds_per_sample` was measured with; None when nobody said."""
+        """The model with which `seconds_per_sample` was measured; None if unknown."""
         ...
 
     @property
     def reference_flops(self) -> float | None:
-        """FLOPs (two per multiply-add) of that model's forward pass over one sample."""
+        """FLOPs (two per multiply-add) of that model's forward pass over one sample; None if unknown."""
         ...
 
     @property
     def source(self) -> str:
-        """Where the figures come from."""
+        """The origin of the figures."""
         ...
 
     def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:
-        """A device for each client: a function of the generator's state, never of the order in a file."""
+        """Draw a device for each client.
+
+        The draw depends on the generator's state, and not on the order of rows in a file.
+
+        Args:
+            num_clients: the number of clients.
+            generator: the source of the draw.
+
+        Returns:
+            The fleet, with one row for each client.
+        """
         ...

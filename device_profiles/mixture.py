@@ -18,8 +18,8 @@
     download_kbps = { lognormal = { median = 5000, sigma = 0.5, clip = [100, 10000] } }
     upload_kbps = 2500
 
-A column goes by any name of `device_profiles.fleet.SOURCES`. Files are named relative to the `.toml`'s folder
-and lie inside it. Within a class, columns are independent of each other.
+A column has any name of `device_profiles.fleet.SOURCES`. File names are relative to the `.toml`'s folder, and
+the files lie inside it. Within a class, columns are independent of each other.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ from emulator.storage.tables import read_table
 
 SHARE_TOLERANCE = 1e-6
 MOST_PAIRS = 2**17
-"""Rows of one distribution's table, which are checked one by one; FedScale's bandwidths have 258."""
+"""Most rows of a distribution's table, which are checked one by one; FedScale's bandwidths have 258."""
 
 MOST_SIGMA = 20.0
-"""Of a lognormal: e^20 is half a billion."""
+"""Largest sigma of a lognormal: e^20 is half a billion."""
 
 Value = Annotated[float, Number(ge=0, le=1e18)]
-"""Of a column in its unit, a weight or a probability; the fleet has bounds of its own."""
+"""A value of a column in its unit, a weight or a probability; the fleet has bounds of its own."""
 
 Pairs = tuple[tuple[Value, Value], ...]
 
 
 def _pairs_from_file(first: str, second: str) -> Callable[[Any, ValidationInfo], Any]:
-    """A validator that puts the two columns of a table in place of the table's path."""
+    """Validator that replaces the path of a table by the pairs of its two columns."""
 
     def read(value: Any, info: ValidationInfo) -> Any:
         if not isinstance(value, str):
@@ -100,7 +100,7 @@ class Constant(RootModel[Value]):
 
 
 class Quantiles(Settings):
-    """Quantiles with straight lines between their logarithms: the same whether a speed or a time is given."""
+    """Quantiles with linear interpolation of their logarithms: equivalent for a speed and for a time."""
 
     quantiles: Annotated[Pairs, BeforeValidator(_pairs_from_file("quantile", "value"))]
 
@@ -130,7 +130,7 @@ class Quantiles(Settings):
 
 
 class Discrete(Settings):
-    """Certain values only, each as often as its weight says."""
+    """A finite set of values with weights."""
 
     discrete: Annotated[Pairs, BeforeValidator(_pairs_from_file("value", "weight"))]
 
@@ -162,12 +162,12 @@ class LognormalSettings(Settings):
     @model_validator(mode="after")
     def _clips_around_the_median(self) -> Self:
         if self.clip is not None and not 0 < self.clip[0] <= self.median <= self.clip[1]:
-            raise ValueError(f"clip {list(self.clip)} must be above 0 and hold the median {self.median:g}")
+            raise ValueError(f"clip {list(self.clip)} must be above 0 and contain the median {self.median:g}")
         return self
 
 
 class Lognormal(Settings):
-    """median x exp(sigma x a standard normal), clipped when `clip` is given."""
+    """median x exp(sigma x a standard normal), clipped to `clip` if given."""
 
     lognormal: LognormalSettings
 
@@ -203,7 +203,7 @@ Distribution = Annotated[
 
 
 class DeviceClass(BaseModel):
-    """Devices of one kind: their share of the fleet, and under the name of each column its distribution."""
+    """Devices of one kind: their share of the fleet, and the distribution of each column under its name."""
 
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
     __pydantic_extra__: dict[str, Distribution]
@@ -233,7 +233,7 @@ class DeviceClass(BaseModel):
         return self
 
     def draw(self, num: int, generator: np.random.Generator) -> dict[str, Floats]:
-        """By fleet column, `num` values; a bandwidth that gives both directions is drawn once for both."""
+        """Draw `num` values for each fleet column; a bandwidth for both directions is drawn once."""
         # In the order of SOURCES, so that the order of the keys in the file changes no draw.
         drawn = {
             name: self.distributions[name].draw(num, generator) * SOURCES[name].factor
@@ -244,7 +244,31 @@ class DeviceClass(BaseModel):
 
 
 class MixtureProfile(Settings):
-    """Classes of devices in given shares; each client's device is drawn independently of the others."""
+    """Classes of devices in given shares; each client's device is drawn independently of the others.
+
+    >>> profile = MixtureProfile.model_validate(
+    ...     {
+    ...         "name": "boards",
+    ...         "reference_model": "MobileNet v2",
+    ...         "reference_flops": 0.6e9,
+    ...         "source": "an example",
+    ...         "class": [
+    ...             {
+    ...                 "name": "board",
+    ...                 "share": 1,
+    ...                 "compute_ms_per_sample": {"discrete": [[44, 2], [79, 1]]},
+    ...                 "download_kbps": 8000,
+    ...                 "upload_kbps": 800,
+    ...             }
+    ...         ],
+    ...     }
+    ... )
+    >>> fleet = profile.draw(3, np.random.default_rng(1))
+    >>> fleet.seconds_per_sample.round(3).tolist()  # three times 44 ms or 79 ms
+    [0.237, 0.132, 0.132]
+    >>> fleet.upload_bytes_per_s.tolist()
+    [100000.0, 100000.0, 100000.0]
+    """
 
     name: str = Field(min_length=1)
     reference_model: str = Field(min_length=1)
@@ -271,7 +295,7 @@ class MixtureProfile(Settings):
         return tuple(sorted(classes, key=lambda class_: class_.name))  # file order changes no draw
 
     def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:
-        """Each client's class by the shares, then its columns by the distributions of that class."""
+        """Draw each client's class by the shares, then its columns by the distributions of that class."""
         shares = np.array([class_.share for class_ in self.classes])
         chosen = _choose(shares, num_clients, generator)
         columns = {name: np.zeros(num_clients) for name in COLUMNS}
@@ -287,7 +311,7 @@ class MixtureProfile(Settings):
 
 
 def read_mixture(path: Path) -> MixtureProfile:
-    """The profile in a `.toml` of this module's layout; its name is the file's unless it gives one.
+    """Read the profile in a `.toml` of this module's layout; its name is the file's unless given.
 
     DataFileError names file, key and rule.
     """
@@ -304,13 +328,13 @@ def read_mixture(path: Path) -> MixtureProfile:
 
 
 def _one_line(error: ValidationError) -> str:
-    """The first thing that is wrong: its key, the rule and, when it is short, the value."""
+    """The first error: its key, the rule and, if it is short, the value."""
     first = error.errors(include_url=False)[0]
     key = ""
     for part in first["loc"]:
         if isinstance(part, int):
             key += f"[{part}]"
-        elif not part.startswith("<"):  # not a key: the tag of a distribution
+        elif not part.startswith("<"):  # such a part is not a key, but the tag of a distribution
             key += f".{part}" if key else part
     value = first["input"]
     shown = f" (it is {value!r})" if isinstance(value, (str, int, float)) and len(repr(value)) < 60 else ""

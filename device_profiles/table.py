@@ -17,12 +17,20 @@ from emulator.storage.tables import TableFile, read_table
 
 ID = "device_id"
 ABOUT_KEYS = ("reference_model", "reference_flops", "source")
-"""Keys of a Parquet file's schema metadata that say what a CSV cannot."""
+"""Keys of a Parquet file's schema metadata, which a CSV does not have."""
 
 
 @dataclass(frozen=True)
 class TableProfile:
-    """Devices that were measured one by one; `devices` is in the order of their ids."""
+    """Devices that were measured one by one; `devices` is in the order of their ids.
+
+    Two devices serve four clients, twice each:
+
+    >>> devices = Fleet(np.array([0.1, 0.2]), np.full(2, 1e6), np.full(2, 1e5), np.zeros(2))
+    >>> profile = TableProfile("bench", None, None, "an example", devices)
+    >>> np.sort(profile.draw(4, np.random.default_rng(0)).seconds_per_sample).tolist()
+    [0.1, 0.1, 0.2, 0.2]
+    """
 
     name: str
     reference_model: str | None
@@ -31,9 +39,9 @@ class TableProfile:
     devices: Fleet
 
     def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:
-        """One random permutation of the devices after another, until every client has one.
+        """Deal the devices in random permutations, one after another, until every client has one.
 
-        No device serves a client more than any other does, and none twice while there are enough.
+        Every device serves equally many clients, up to one, and at most one while there are enough devices.
         """
         return self.devices.take(deal(num_clients, len(self.devices), generator))
 
@@ -43,7 +51,7 @@ class TableProfile:
 
 
 def read_device_table(path: Path) -> TableProfile:
-    """The profile in a table with columns `device_id` and those of `Fleet`, or their aliases.
+    """Read the profile in a table with columns `device_id` and those of `Fleet`, or their aliases.
 
     DataFileError names file, row and column: a column that is missing, unknown or given twice, a value that
     is missing, NaN, negative or (for a speed) zero, an id in two rows, an empty file.

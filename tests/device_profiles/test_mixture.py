@@ -140,7 +140,7 @@ def test_distributions_may_lie_in_a_file_beside_the_profile(tmp_path: Path, gene
         ("{ lognormal = { median = 1 } }", "lognormal.sigma: Field required"),
         (
             "{ lognormal = { median = 1, sigma = 1, clip = [2, 3] } }",
-            "clip [2.0, 3.0] must be above 0 and hold",
+            "clip [2.0, 3.0] must be above 0 and contain",
         ),
     ],
 )
@@ -178,7 +178,7 @@ FULL = ONE + LINKS + "seconds_per_sample = 1\n"
         (ABOUT + FULL + "upload_kbps = 1\n", "'upload_bytes_per_s' and 'upload_kbps' both give"),
         (
             ABOUT + ONE + LINKS,
-            "column 'seconds_per_sample' is missing, and so is each that could give it: 'comp",
+            "column 'seconds_per_sample' is missing, and so is each alias of it: 'comp",
         ),
         (
             ABOUT + FULL.replace("share = 1", "share = 0.5"),
