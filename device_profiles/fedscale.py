@@ -166,10 +166,10 @@ def _behaviour(path: Path, entries: Mapping[int, Any]) -> tuple[pa.Table, int]:
             "not end before it starts, and have a period above 0",
         )
     order = np.lexsort((end_s, start_s, device_id))
-    kept = table[:, order[(end_s > start_s)[order]]]
-    columns = dict(zip(("device_id", "start_s", "end_s", "period_s"), kept, strict=True))
+    nonempty = table[:, order[(end_s > start_s)[order]]]
+    columns = dict(zip(("device_id", "start_s", "end_s", "period_s"), nonempty, strict=True))
     about = {"source": "FedScale client_behave_trace (FLASH, charging devices)", "licence": LICENCE}
-    return pa.table(columns).replace_schema_metadata(about), table.shape[1] - kept.shape[1]
+    return pa.table(columns).replace_schema_metadata(about), table.shape[1] - nonempty.shape[1]
 
 
 def _array(path: Path, values: list[Any], dtype: Any) -> np.ndarray[Any, Any]:

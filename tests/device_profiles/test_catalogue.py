@@ -92,8 +92,8 @@ def test_the_smartphone_tables_are_the_recovered_ones(devices_data: Path, genera
         delimiter=",",
         skiprows=1,
     )
-    there = np.exp(np.interp(recovered["quantile"].to_numpy(), ours[:, 0], np.log(ours[:, 1])))
-    assert there == pytest.approx(recovered["bandwidth_kbps"].to_numpy(), rel=0.0025)
+    interpolated = np.exp(np.interp(recovered["quantile"].to_numpy(), ours[:, 0], np.log(ours[:, 1])))
+    assert interpolated == pytest.approx(recovered["bandwidth_kbps"].to_numpy(), rel=0.0025)
 
     models = pq.read_table(devices_data / "fedscale_compute_latency_distribution.parquet")
     ms = load_profile("smartphones").draw(139_000, generator()).seconds_per_sample * 1000 / 3

@@ -88,8 +88,8 @@ def test_the_order_of_classes_keys_and_values_changes_no_fleet(tmp_path: Path, g
     fleet = read_mixture(write(tmp_path, ABOUT + "".join(TWO))).draw(500, generator())
     slow = "[[class]]\nupload_bytes_per_s = 1000\nseconds_per_sample = { discrete = [[6, 2], [5, 1]] }\n"
     turned = slow + 'share = 0.1\ndownload_bytes_per_s = 2000\nname = "slow"\n' + TWO[0]
-    other = read_mixture(write(tmp_path, ABOUT + turned)).draw(500, generator())
-    assert other.seconds_per_sample.tolist() == fleet.seconds_per_sample.tolist()
+    turned_fleet = read_mixture(write(tmp_path, ABOUT + turned)).draw(500, generator())
+    assert turned_fleet.seconds_per_sample.tolist() == fleet.seconds_per_sample.tolist()
 
 
 def test_distributions_may_lie_in_a_file_beside_the_profile(tmp_path: Path, generator: Generators) -> None:

@@ -94,13 +94,13 @@ def test_labels_are_drawn_in_their_shares() -> None:
     trace = drawn([[[0.6, 0.3, 0.1]]], settings=settings)
     table = trace.columns()
     for split in (0, 1):
-        found = np.bincount(table.label[table.split == split], minlength=3) / 40_000
+        shares = np.bincount(table.label[table.split == split], minlength=3) / 40_000
         # four standard deviations of a share
-        assert np.abs(found - [0.6, 0.3, 0.1]).max() < 4 * np.sqrt(0.25 / 40_000)
+        assert np.abs(shares - [0.6, 0.3, 0.1]).max() < 4 * np.sqrt(0.25 / 40_000)
 
 
 def test_an_image_has_the_label_it_was_drawn_for_and_never_stands_on_both_sides() -> None:
-    images = some_images(3, each=6)
+    images = some_images(3, per_label=6)
     trace = drawn(uniform(5, 3), images=images)
     table = trace.columns()
     assert np.array_equal(images.labels[table.image], table.label)

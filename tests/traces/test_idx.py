@@ -107,7 +107,7 @@ def test_a_file_that_unpacks_to_more_than_its_header_says_is_not_unpacked(tmp_pa
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_a_folder_keeps_its_published_split(tmp_path: Path, suffix: str) -> None:
-    images = read_idx_folder(write_idx_folder(tmp_path / "set", num_labels=3, each=2, suffix=suffix))
+    images = read_idx_folder(write_idx_folder(tmp_path / "set", num_labels=3, per_label=2, suffix=suffix))
     assert images.num_labels == 3
     assert images.labels.tolist() == [0, 1, 2, 0, 1, 2] * 2
     assert images.train.tolist() == list(range(6))

@@ -29,7 +29,7 @@ def test_which_images_are_tested_is_drawn() -> None:
 
 
 def test_images_of_a_split_are_listed_by_label() -> None:
-    images = some_images(num_labels=3, each=4)  # of every four, the first two are train
+    images = some_images(num_labels=3, per_label=4)  # of every four, the first two are train
     rows, start = images.by_label("train")
     assert rows.tolist() == [0, 1, 4, 5, 8, 9]
     assert start.tolist() == [0, 2, 4, 6]

@@ -47,12 +47,12 @@ def test_what_is_held_equals_a_scan_of_every_row_at_every_step(drawn: tuple[Trac
         for index, split in enumerate(SPLITS):
             held = trace.held(everyone, split, step)
             for client in everyone.tolist():
-                found = held.rows(client)
+                client_rows = held.rows(client)
                 assert sorted(
-                    zip(table.arrival[found].tolist(), trace.labels(found).tolist(), strict=True)
+                    zip(table.arrival[client_rows].tolist(), trace.labels(client_rows).tolist(), strict=True)
                 ) == scan(rows, client, index, step, trace.retain_steps)
-                assert (table.client[found] == client).all()
-                assert (table.split[found] == index).all()
+                assert (table.client[client_rows] == client).all()
+                assert (table.split[client_rows] == index).all()
 
 
 def test_held_ranges_follow_the_asked_ids() -> None:
@@ -119,10 +119,10 @@ def test_test_samples_may_last_shorter_than_training_samples() -> None:
     rows = [(0, split, step, 0) for split in (0, 1) for step in (-1, 0, 1, 2)]
     trace = trace_of(rows, retain_steps=3, test_retain_steps=1)
     table = trace.columns()
-    for step, kept in ((0, [-1, 0]), (1, [-1, 0, 1]), (2, [0, 1, 2]), (3, [1, 2]), (4, [2]), (5, [])):
-        found = {split: trace.held(np.array([0]), split, step).rows(0) for split in SPLITS}
-        assert table.arrival[found["train"]].tolist() == kept
-        assert table.arrival[found["test"]].tolist() == ([step] if step <= 2 else [])
+    for step, arrivals in ((0, [-1, 0]), (1, [-1, 0, 1]), (2, [0, 1, 2]), (3, [1, 2]), (4, [2]), (5, [])):
+        rows = {split: trace.held(np.array([0]), split, step).rows(0) for split in SPLITS}
+        assert table.arrival[rows["train"]].tolist() == arrivals
+        assert table.arrival[rows["test"]].tolist() == ([step] if step <= 2 else [])
 
 
 @pytest.mark.parametrize(
@@ -143,16 +143,16 @@ def test_test_samples_may_last_shorter_than_training_samples() -> None:
 def test_what_arrived_in_some_steps_is_asked_of_what_is_held_now(
     step: int, first: int, last: int, arrivals: list[int]
 ) -> None:
-    own = [(0, 0, arrival, 0) for arrival in range(-2, 5)]
-    trace = trace_of([*own, (0, 1, 0, 0), (1, 0, 0, 0), (1, 1, 0, 0)], retain_steps=3)
+    arrivals_of_0 = [(0, 0, arrival, 0) for arrival in range(-2, 5)]
+    trace = trace_of([*arrivals_of_0, (0, 1, 0, 0), (1, 0, 0, 0), (1, 1, 0, 0)], retain_steps=3)
     table = trace.columns()
     stream = TraceStream(trace)
     stream.advance_to_round(step)
     ranges = stream.arrived(np.array([1, 0]), first, last)
-    found = ranges.rows(1)
-    assert table.arrival[found].tolist() == arrivals
-    assert (table.client[found] == 0).all()
-    assert (table.split[found] == 0).all()
+    rows = ranges.rows(1)
+    assert table.arrival[rows].tolist() == arrivals
+    assert (table.client[rows] == 0).all()
+    assert (table.split[rows] == 0).all()
     assert ranges.weight.tolist() == [1.0, 1.0]
     assert ranges.counts()[0] == (first <= 0 <= last and step < 3)
 
@@ -240,7 +240,7 @@ def test_noise_has_the_mean_and_the_spread_it_is_said_to_have() -> None:
 
 
 def test_images_larger_than_the_table_of_noise_are_one_clear_line() -> None:
-    images = some_images(2, each=2, shape=(NOISE_NUMBERS // 4, 4))
+    images = some_images(2, per_label=2, shape=(NOISE_NUMBERS // 4, 4))
     with pytest.raises(InputError, match=f"images of 262144 x 4 have {NOISE_NUMBERS} pixels; fewer than"):
         trace_of([(0, 0, 0, 0), (0, 1, 0, 0)], images=images)
 
@@ -249,7 +249,7 @@ def test_the_digest_knows_every_column_and_no_order_of_the_clients_rows() -> Non
     rows = [(0, 0, 0, 0), (0, 1, 0, 0), (1, 0, -1, 1), (1, 1, 0, 1)]
     digest = trace_of(rows).digest()
     assert trace_of(rows[::-1]).digest() == digest
-    for other in (
+    for changed in (
         trace_of([*rows[:3], (1, 1, -1, 1)]),  # an arrival
         trace_of([*rows[:3], (1, 1, 0, 0)]),  # a label and its image
         trace_of([*rows, (0, 0, 1, 0)]),  # a row
@@ -259,7 +259,7 @@ def test_the_digest_knows_every_column_and_no_order_of_the_clients_rows() -> Non
         trace_of(rows, test_retain_steps=1),
         trace_of(rows, concepts=[[0, 0], [0, 0]]),
     ):
-        assert other.digest() != digest
+        assert changed.digest() != digest
     of_concepts = {
         trace_of(rows, concepts=concepts).digest()
         for concepts in ([[0, 0], [0, 0]], [[0, 0], [0, 1]], [[0, 0], [1, 0]])

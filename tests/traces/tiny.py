@@ -20,13 +20,13 @@ Row = tuple[int, int, int, int]
 """(client, split, arrival, label)."""
 
 
-def some_images(num_labels: int = 3, each: int = 4, shape: tuple[int, ...] = (2, 2)) -> ImageSet:
-    """`each` images of every label; the first half of each label's is train. Pixel values name the image."""
-    labels = np.repeat(np.arange(num_labels), each)
+def some_images(num_labels: int = 3, per_label: int = 4, shape: tuple[int, ...] = (2, 2)) -> ImageSet:
+    """`per_label` images of every label; the first half of them is train. Pixel values name the image."""
+    labels = np.repeat(np.arange(num_labels), per_label)
     images = np.arange(len(labels))
     pixels = np.zeros((len(labels), *shape), np.uint8)
     pixels += images.astype(np.uint8).reshape(-1, *([1] * len(shape)))
-    is_train = images % each < each // 2
+    is_train = images % per_label < per_label // 2
     return ImageSet(
         pixels, 1 / 255, labels, num_labels, train=np.flatnonzero(is_train), test=np.flatnonzero(~is_train)
     )
@@ -83,10 +83,10 @@ def write_idx(path: Path, array: np.ndarray) -> Path:
     return path
 
 
-def write_idx_folder(folder: Path, num_labels: int = 3, each: int = 4, suffix: str = "") -> Path:
-    """The four files: `each` 2x2 images of every label for training, and as many for testing."""
+def write_idx_folder(folder: Path, num_labels: int = 3, per_label: int = 4, suffix: str = "") -> Path:
+    """The four files: `per_label` 2x2 images of every label for training, and as many for testing."""
     folder.mkdir()
-    labels = np.arange(num_labels * each) % num_labels
+    labels = np.arange(num_labels * per_label) % num_labels
     for name, first in (("train", 0), ("t10k", 100)):
         pixels = np.zeros((len(labels), 2, 2), np.uint8) + (first + np.arange(len(labels)))[:, None, None]
         write_idx(folder / f"{name}-images-idx3-ubyte{suffix}", pixels)

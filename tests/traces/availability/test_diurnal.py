@@ -82,9 +82,9 @@ def test_pushing_sessions_later_leaves_them_apart_and_loses_no_time(devices):
 
 
 def test_the_same_generator_gives_the_same_devices():
-    one, other = (generate(500, np.random.default_rng(5)) for _ in range(2))
-    assert (one.start_s == other.start_s).all()
-    assert (one.start_s != generate(500, np.random.default_rng(6)).start_s[: len(one.start_s)]).any()
+    first, second = (generate(500, np.random.default_rng(5)) for _ in range(2))
+    assert (first.start_s == second.start_s).all()
+    assert (first.start_s != generate(500, np.random.default_rng(6)).start_s[: len(first.start_s)]).any()
 
 
 def test_more_clients_than_devices_share_them():

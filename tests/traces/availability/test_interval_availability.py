@@ -56,7 +56,7 @@ def built(rows, periods_s, **columns) -> IntervalAvailability:
     return IntervalAvailability(intervals, np.arange(len(periods_s)))
 
 
-def answers(availability: IntervalAvailability, time_s: float, ids=None) -> list[list[float]]:
+def queried(availability: IntervalAvailability, time_s: float, ids=None) -> list[list[float]]:
     ids = np.arange(availability.num_devices) if ids is None else np.array(ids)
     return [
         availability.online(ids, time_s).tolist(),
@@ -98,7 +98,7 @@ def test_answers_equal_a_scan_over_three_periods(table, random):
     scans = [Scan(intervals, period, laps=HORIZON // (period or 1) + 3) for intervals, period in table]
     for half_tick in range(2 * HORIZON):
         time_s = half_tick * TICK_S / 2
-        assert answers(availability, time_s) == scanned(scans, time_s)
+        assert queried(availability, time_s) == scanned(scans, time_s)
 
 
 def test_answers_equal_a_scan_of_the_ten_real_entries_over_three_periods(device_data):
@@ -110,14 +110,14 @@ def test_answers_equal_a_scan_of_the_ten_real_entries_over_three_periods(device_
 
     assert availability.num_dropped_empty == sum(start == end for _, start, end in rows)
     for device, period_s in enumerate(periods_s):
-        own = [(start, end) for d, start, end in rows if d == device]
-        scan = Scan(own, period_s)
-        borders = {border for interval in own[:20] + own[-20:] for border in interval}
+        intervals = [(start, end) for d, start, end in rows if d == device]
+        scan = Scan(intervals, period_s)
+        borders = {border for interval in intervals[:20] + intervals[-20:] for border in interval}
         ticks = [
             lap * period_s + border + off for lap in range(3) for border in borders for off in (-1, 0, 1)
         ]
         for tick in [0, *(tick for tick in ticks if tick >= 0)]:
-            assert answers(availability, tick, [device]) == scanned([scan], tick, 1)
+            assert queried(availability, tick, [device]) == scanned([scan], tick, 1)
 
 
 def test_an_interval_is_half_open():
@@ -128,9 +128,9 @@ def test_an_interval_is_half_open():
 
 def test_next_instants_are_strictly_later():
     availability = built([(0, 10, 20), (0, 30, 40)], [50])
-    assert answers(availability, 10) == [[True], [20], [30]]
-    assert answers(availability, 20) == [[False], [40], [30]]
-    assert answers(availability, 40) == [[False], [70], [60]]
+    assert queried(availability, 10) == [[True], [20], [30]]
+    assert queried(availability, 20) == [[False], [40], [30]]
+    assert queried(availability, 40) == [[False], [70], [60]]
 
 
 def test_next_instants_are_strictly_later_even_where_float64_rounds():
@@ -143,25 +143,25 @@ def test_next_instants_are_strictly_later_even_where_float64_rounds():
 
 
 def test_touching_intervals_are_one():
-    assert answers(built([(0, 20, 30), (0, 10, 20)], [NEVER]), 15) == [[True], [30], [NEVER]]
+    assert queried(built([(0, 20, 30), (0, 10, 20)], [NEVER]), 15) == [[True], [30], [NEVER]]
 
 
 def test_the_end_of_the_period_is_no_border_when_its_beginning_is_online_too():
     availability = built([(0, 80, 100), (0, 0, 10), (0, 40, 50)], [100])
-    assert answers(availability, 90) == [[True], [110], [140]]
-    assert answers(availability, 100) == [[True], [110], [140]]
-    assert answers(availability, 60) == [[False], [110], [80]]
+    assert queried(availability, 90) == [[True], [110], [140]]
+    assert queried(availability, 100) == [[True], [110], [140]]
+    assert queried(availability, 60) == [[False], [110], [80]]
 
 
 @pytest.mark.parametrize("rows", [[(0, 0, 100)], [(0, 40, 100), (0, 0, 40)]])
 def test_a_device_online_for_its_whole_period_never_goes_offline(rows):
-    assert answers(built(rows, [100]), 250) == [[True], [NEVER], [NEVER]]
+    assert queried(built(rows, [100]), 250) == [[True], [NEVER], [NEVER]]
 
 
 def test_a_device_without_intervals_is_never_online_beside_ones_that_are():
     rows = [(1, 0, 100), (3, 5, 5), (4, 10, 20)]
     availability = built(rows, [100, 100, NEVER, 100, 50])
-    assert answers(availability, 60) == [
+    assert queried(availability, 60) == [
         [False, True, False, False, True],
         [NEVER, NEVER, NEVER, NEVER, 70],
         [NEVER, NEVER, NEVER, NEVER, 110],
@@ -170,20 +170,20 @@ def test_a_device_without_intervals_is_never_online_beside_ones_that_are():
 
 
 def test_nobody_is_ever_online_in_a_table_of_empty_intervals():
-    assert answers(built([(0, 5, 5)], [100]), 5) == [[False], [NEVER], [NEVER]]
+    assert queried(built([(0, 5, 5)], [100]), 5) == [[False], [NEVER], [NEVER]]
 
 
 def test_a_phase_turns_the_intervals_round_the_period():
     availability = built([(0, 1030, 1050)], [100], origin_s=np.array([1000.0]), phase_s=np.array([60.0]))
-    assert answers(availability, 0) == [[True], [10], [90]]
-    assert answers(availability, 95) == [[True], [110], [190]]
+    assert queried(availability, 0) == [[True], [10], [90]]
+    assert queried(availability, 95) == [[True], [110], [190]]
 
 
 def test_what_was_asked_before_changes_no_answer():
     availability = built([(0, 10, 20), (1, 5, 45)], [50, 70])
     times_s = [float(t) for t in range(0, 400, 7)]
-    forward = [answers(availability, t) for t in times_s]
-    backward = [answers(availability, t) for t in reversed(times_s)]
+    forward = [queried(availability, t) for t in times_s]
+    backward = [queried(availability, t) for t in reversed(times_s)]
     assert forward == backward[::-1]
 
 

@@ -90,8 +90,8 @@ def test_permuted_rows_give_identical_answers(tmp_path):
     written(tmp_path / "d.csv", DEVICES)
     written(tmp_path / "w2.csv", permuted(WINDOWS))
     written(tmp_path / "d2.csv", permuted(DEVICES))
-    one = story(source_built(tmp_path, windows="w.csv", devices="d.csv"))
-    assert one == story(source_built(tmp_path, windows="w2.csv", devices="d2.csv"))
+    original = story(source_built(tmp_path, windows="w.csv", devices="d.csv"))
+    assert original == story(source_built(tmp_path, windows="w2.csv", devices="d2.csv"))
 
 
 def test_ids_may_be_stored_as_a_dictionary(tmp_path):
@@ -104,9 +104,9 @@ def test_ids_may_be_stored_as_a_dictionary(tmp_path):
 
 def test_devices_never_online_are_left_out_on_request(tmp_path):
     written(tmp_path / "w.csv", WINDOWS)
-    kept = source_built(tmp_path, windows="w.csv")
+    built = source_built(tmp_path, windows="w.csv")
     dropped = source_built(tmp_path, windows="w.csv", drop_never_online=True)
-    assert (kept.num_devices, kept.num_never_online) == (3, 1)
+    assert (built.num_devices, built.num_never_online) == (3, 1)
     assert (dropped.num_devices, dropped.num_never_online) == (2, 0)
 
 

@@ -20,7 +20,7 @@ PUBLISHED_TRAINING_IMAGES = 60_000
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Eight labels with six training images each; image i has label i % 8 and grey level i."""
-    return write_idx_folder(tmp_path / "set", num_labels=8, each=6)
+    return write_idx_folder(tmp_path / "set", num_labels=8, per_label=6)
 
 
 def draw(name: str, folder: Path, pattern: list[list[int]], samples: int = 5, **more: Any) -> ConceptSamples:
@@ -111,7 +111,7 @@ def test_a_shorter_pattern_is_the_beginning_of_a_longer_one(folder: Path, name: 
 
 
 def test_pixels_are_standardised_over_the_training_images(tmp_path: Path) -> None:
-    pool = standardised(read_idx_folder(write_idx_folder(tmp_path / "set", num_labels=2, each=2)))
+    pool = standardised(read_idx_folder(write_idx_folder(tmp_path / "set", num_labels=2, per_label=2)))
     # Grey levels 0, 1, 2 and 3: mean 1.5, standard deviation sqrt(1.25) = 1.118, plus 0.001.
     expected = np.array([-1.5, -0.5, 0.5, 1.5]) / (np.sqrt(1.25) + 0.001)
     assert pool.features(np.arange(4))[:, 0, 1] == pytest.approx(expected, rel=1e-6)

@@ -128,5 +128,5 @@ def test_a_batch_hangs_on_its_own_cell_alone(name: str) -> None:
 
 
 def test_another_seed_draws_other_points() -> None:
-    one, other = (draw("sine", [[0]], samples=50, seed=seed).pool.pixels for seed in (0, 1))
-    assert not np.isin(one, other).any()
+    first, second = (draw("sine", [[0]], samples=50, seed=seed).pool.pixels for seed in (0, 1))
+    assert not np.isin(first, second).any()

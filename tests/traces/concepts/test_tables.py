@@ -100,8 +100,8 @@ def test_a_batch_hangs_on_its_own_cell_alone(tmp_path: Path) -> None:
 
 
 def test_another_seed_draws_other_rows(tmp_path: Path) -> None:
-    one, other = (draw(tmp_path, [ONE], [[0] * 10], seed=seed).image for seed in (0, 1))
-    assert not np.array_equal(one, other)
+    first, second = (draw(tmp_path, [ONE], [[0] * 10], seed=seed).image for seed in (0, 1))
+    assert not np.array_equal(first, second)
 
 
 def test_label_and_features_may_be_named(tmp_path: Path) -> None:

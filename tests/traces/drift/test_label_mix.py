@@ -66,19 +66,19 @@ def test_shares_are_what_seed_and_parameters_make_them() -> None:
 
 
 def test_every_client_is_in_one_of_the_mixes_each_with_its_number_of_labels() -> None:
-    found = set(mixes_at(shares_of(mixes=4, labels_per_mix=3, **SHARP), 0))
-    assert len(found) == 4
-    assert {len(mix) for mix in found} == {3}
+    mixes = set(mixes_at(shares_of(mixes=4, labels_per_mix=3, **SHARP), 0))
+    assert len(mixes) == 4
+    assert {len(mix) for mix in mixes} == {3}
 
 
 def test_mixes_overlap_as_little_as_the_labels_allow() -> None:
-    found = set(mixes_at(shares_of(mixes=3, labels_per_mix=3, **SHARP), 0))
-    assert len(frozenset.union(*found)) == 9  # three times three of ten labels: none twice
+    mixes = set(mixes_at(shares_of(mixes=3, labels_per_mix=3, **SHARP), 0))
+    assert len(frozenset.union(*mixes)) == 9  # three times three of ten labels: none twice
 
 
 def test_no_two_mixes_are_the_same_even_when_all_there_are_are_dealt() -> None:
-    found = set(mixes_at(shares_of(mixes=10, labels_per_mix=2, num_labels=5, **SHARP), 0))
-    assert len(found) == 10  # 5 choose 2
+    mixes = set(mixes_at(shares_of(mixes=10, labels_per_mix=2, num_labels=5, **SHARP), 0))
+    assert len(mixes) == 10  # 5 choose 2
 
 
 @pytest.mark.parametrize(
@@ -154,11 +154,11 @@ def test_an_event_moves_its_share_of_all_clients_at_once_to_mixes_nobody_has_see
         round(share * CLIENTS) if step == 5 else 0 for step in range(-1, 10)
     ]
     before, after = mixes_at(shares, 4), mixes_at(shares, 5)
-    gone = {b for a, b in zip(before, after, strict=True) if a != b}
-    assert not gone & set(before)
+    joined = {b for a, b in zip(before, after, strict=True) if a != b}
+    assert not joined & set(before)
     assert sum(a != b for a, b in zip(before, after, strict=True)) == round(share * CLIENTS)
     if share >= 0.5:
-        assert len(gone) == 4
+        assert len(joined) == 4
 
 
 def test_after_an_event_single_moves_go_to_the_new_mixes() -> None:

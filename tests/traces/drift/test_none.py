@@ -10,9 +10,9 @@ from traces.drift.none import NoDrift
 
 
 def test_no_drift_never_changes_a_share() -> None:
-    first, *others = NoDrift(MixShape(mixes=3)).shares(50, 9, 10, -4, 5, np.random.default_rng(1))
-    assert len(others) == 8
-    assert all(np.array_equal(shares, first) for shares in others)
+    first, *later = NoDrift(MixShape(mixes=3)).shares(50, 9, 10, -4, 5, np.random.default_rng(1))
+    assert len(later) == 8
+    assert all(np.array_equal(shares, first) for shares in later)
     assert np.allclose(first.sum(axis=1), 1)
 
 

@@ -50,7 +50,7 @@ def test_a_trace_has_a_client_for_each_column_and_a_step_for_each_row_but_the_la
 def test_the_test_samples_of_a_step_are_the_training_arrivals_of_the_next(
     tmp_path: Path, concepts: Any
 ) -> None:
-    write_idx_folder(tmp_path / "set", num_labels=8, each=6)
+    write_idx_folder(tmp_path / "set", num_labels=8, per_label=6)
     trace = build(folder=tmp_path, concepts=concepts)
     for client in range(2):
         for step in range(2):
@@ -60,7 +60,7 @@ def test_the_test_samples_of_a_step_are_the_training_arrivals_of_the_next(
 
 
 def test_the_last_batch_is_tested_and_never_trained(tmp_path: Path) -> None:
-    write_idx_folder(tmp_path / "set", num_labels=8, each=6)
+    write_idx_folder(tmp_path / "set", num_labels=8, per_label=6)
     trace = build(folder=tmp_path, concepts={"kind": "label_swaps", "folder": "set"})
     table = trace.columns()
     tested = table.image[(table.split == 1) & (table.arrival == 2)]
@@ -118,7 +118,7 @@ def test_where_the_streams_two_concepts_differ_is_a_drift_cell() -> None:
 def test_runs_of_all_seeds_see_the_same_data_unless_they_are_to_draw_their_own(
     tmp_path: Path, concepts: Any
 ) -> None:
-    write_idx_folder(tmp_path / "set", num_labels=8, each=6)
+    write_idx_folder(tmp_path / "set", num_labels=8, per_label=6)
 
     def digest(seed: int, **settings: Any) -> str:
         return build(seed=seed, folder=tmp_path, concepts=concepts, **settings).digest()
@@ -136,9 +136,9 @@ def test_a_shorter_run_sees_the_same_trace() -> None:
 def test_the_digest_knows_the_pattern() -> None:
     # Concepts 1 and 3 of the authors' files label alike, so the traces differ in the truth alone.
     files = {"kind": "sea", "feddrift_files": True}
-    one, other = (build(rounds=2, concepts=files, pattern=["11", last]) for last in ("11", "33"))
-    assert np.array_equal(one.columns().label, other.columns().label)
-    assert one.digest() != other.digest()
+    first, second = (build(rounds=2, concepts=files, pattern=["11", last]) for last in ("11", "33"))
+    assert np.array_equal(first.columns().label, second.columns().label)
+    assert first.digest() != second.digest()
 
 
 def test_r_is_the_redrawing_pattern_of_the_runs_seed() -> None:

@@ -107,7 +107,7 @@ def test_data_of_an_event_arrives_with_the_rounds_first_arrivals() -> None:
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_an_idx_folder_is_drawn_from_by_its_published_split(tmp_path: Path, suffix: str) -> None:
-    write_idx_folder(tmp_path / "set", num_labels=4, each=3, suffix=suffix)
+    write_idx_folder(tmp_path / "set", num_labels=4, per_label=3, suffix=suffix)
     trace = idx(tmp_path)
     table = trace.columns()
     assert (trace.num_labels, trace.sample_shape) == (4, (2, 2))

@@ -174,13 +174,13 @@ def test_a_trace_is_the_same_whichever_table_it_is_laid_out_in(
         )
 
     with mapped_from(1), chunks_of(chunk):
-        one = trace(even(of, arrivals, None))
-    other = trace(SortedTable(arrivals, of.clients, None))
+        even_trace = trace(even(of, arrivals, None))
+    sorted_trace = trace(SortedTable(arrivals, of.clients, None))
     with chunks_of(chunk):
-        assert one.digest() == other.digest()
-    rows, everyone = np.arange(len(one)), np.arange(of.clients)
-    assert np.array_equal(one.features(rows), other.features(rows))
-    streams = TraceStream(one), TraceStream(other)
+        assert even_trace.digest() == sorted_trace.digest()
+    rows, everyone = np.arange(len(even_trace)), np.arange(of.clients)
+    assert np.array_equal(even_trace.features(rows), sorted_trace.features(rows))
+    streams = TraceStream(even_trace), TraceStream(sorted_trace)
     for round_ in np.cumsum([0, *jumps]).tolist():
         changed = [stream.advance_to_round(round_).tolist() for stream in streams]
         assert changed[0] == changed[1]
