@@ -12,13 +12,13 @@ from emulator.seeding import RandomStreams
 
 @pytest.fixture
 def generator() -> Callable[[], np.random.Generator]:
-    """A maker of generators that all start at the same place of one stream."""
+    """A function that returns generators with equal streams."""
     return lambda: RandomStreams(5).generator("fleet")
 
 
 @pytest.fixture
 def devices_data() -> Path:
-    """The folder of the device data, which is no part of the project."""
+    """The folder of the device data, which is not part of the project."""
     root = os.environ.get("DRIFTSCALE_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data"
     folder = Path(root) / "devices"
     if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""Every profile that goes by a name, through the same checks; and how names and paths are told apart."""
+"""Every named profile through the same checks, and the distinction of names and paths."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_profile_names_its_reference_model_and_source(profile: DeviceProfile) 
 
 
 @pytest.mark.parametrize("num_clients", [0, 1, 1000])
-def test_a_profile_draws_as_many_clients_as_asked(
+def test_a_profile_draws_the_given_number_of_clients(
     profile: DeviceProfile, generator: Generators, num_clients: int
 ) -> None:
     fleet = profile.draw(num_clients, generator())
@@ -52,7 +52,7 @@ def test_a_draw_is_a_function_of_the_generator_alone(profile: DeviceProfile, gen
 
 
 def test_a_draw_leaves_the_global_generator_alone(profile: DeviceProfile, generator: Generators) -> None:
-    before = np.random.get_state()[1].tolist()  # noqa: NPY002  the global state is what is looked at
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002  the test is about the global state
     profile.draw(200, generator())
     assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
@@ -105,7 +105,7 @@ def test_the_smartphone_tables_are_the_recovered_ones(devices_data: Path, genera
 # -- names and paths --------------------------------------------------------------------------------------
 
 
-def test_an_unknown_name_lists_the_choices_and_says_a_path_would_do() -> None:
+def test_the_error_for_an_unknown_name_lists_the_choices_and_mentions_paths() -> None:
     with pytest.raises(UnknownNameError) as error:
         load_profile("smartphone", "digits.toml: devices.profile")
     message = str(error.value)
@@ -158,8 +158,8 @@ class FakeEntryPoint:
 def register(monkeypatch: pytest.MonkeyPatch, *entries: FakeEntryPoint) -> None:
     installed = {"driftscale.device_profiles": entries}
     monkeypatch.setattr("emulator.plugins.installed_entry_points", lambda: installed)
-    monkeypatch.setitem(vars(PROFILES), "_entries", {})  # put back at the end
-    del vars(PROFILES)["_entries"]  # looked up anew
+    monkeypatch.setitem(vars(PROFILES), "_entries", {})  # restored at the end
+    del vars(PROFILES)["_entries"]  # so that entry points are read again
 
 
 @pytest.mark.parametrize("registered", [OneSpeed(), OneSpeed, lambda: OneSpeed()])

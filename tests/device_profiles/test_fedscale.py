@@ -39,7 +39,7 @@ BEHAVIOUR = OrderedDict(
 
 
 def published(content: object) -> bytes:
-    """As the published files: protocol 3, and NumPy's module under its old name."""
+    """A pickle like the published files: protocol 3, and NumPy's module under its old name."""
     return pickle.dumps(content, protocol=3).replace(
         b"cnumpy._core.multiarray\n", b"cnumpy.core.multiarray\n"
     )
@@ -53,7 +53,7 @@ def write(folder: Path, data: bytes) -> Path:
 
 @pytest.fixture
 def refused(tmp_path: Path) -> Refused:
-    """Imports bytes that must be refused, and gives the message."""
+    """A function that imports bytes, which must be refused, and returns the error message."""
 
     def attempt(data: bytes) -> str:
         path = write(tmp_path, data)
@@ -69,7 +69,7 @@ def refused(tmp_path: Path) -> Refused:
     return attempt
 
 
-# -- what the two files become ----------------------------------------------------------------------------
+# -- import of the two files ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("protocol", [3, 4, 5])
@@ -217,7 +217,7 @@ def test_a_damaged_file_is_read_or_refused_and_never_crashes(tmp_path: Path, con
 
 
 class Hostile:
-    """Runs a command when a trusting reader loads it."""
+    """A payload that runs a command if a trusting reader loads it."""
 
     def __init__(self, command: str) -> None:
         self.command = command
@@ -239,7 +239,7 @@ def test_a_command_in_a_pickle_is_named_and_not_run(
     if protocol >= 2 or not nested:
         assert f"refused: this pickle asks for the global '{os.system.__module__}.system'" in message
     pickle.loads(pickle.dumps(hostile, protocol=protocol))
-    assert ran.exists()  # a trusting reader would have
+    assert ran.exists()  # a trusting reader would have run it
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_an_image_has_the_label_it_was_drawn_for_and_never_stands_on_both_sides(
     table = trace.columns()
     assert np.array_equal(images.labels[table.image], table.label)
     for split, pool in ((0, images.train), (1, images.test)):
-        # a thousand draws of nine images: every one of them, and no other
+        # a thousand draws of nine images: all nine, and no other
         assert set(table.image[table.split == split].tolist()) == set(pool.tolist())
     assert not set(images.train.tolist()) & set(images.test.tolist())
 
@@ -156,7 +156,7 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one() -> None:
 def plainly_drawn(
     images: ImageSet, shares: np.ndarray, settings: StreamSettings, streams: RandomStreams
 ) -> Arrivals:
-    """The reference: every window of a split drawn at once, all rows in hand, sorted.
+    """The reference: every window of a split drawn at once, all rows in memory, sorted.
 
     `shares` (clients, windows, num_labels).
     """
@@ -193,7 +193,7 @@ def test_drawn_in_chunks_and_in_place_a_trace_has_the_bits_it_would_have_at_once
     trace = drawn(shares, seed=2, scratch=tmp_path)
     for name in DTYPES:
         assert np.array_equal(getattr(trace.columns(), name), getattr(expected, name))
-    # The digest that runs are filed under: every column whole, the images in use, and what a trace is told.
+    # The digest in the manifest: every column whole, the images in use, and the trace's arguments.
     state = hashlib.sha256()
     for name in DTYPES:
         state.update(getattr(expected, name).tobytes())
@@ -229,7 +229,7 @@ def test_the_memory_of_a_mapped_trace_does_not_grow_with_its_length(
         assert len(trace) == clients * windows * 5
         return peak
 
-    peak_bytes(5)  # what is imported or cached on the way
+    peak_bytes(5)  # to import and cache what is needed
     short, long = peak_bytes(5), peak_bytes(20)
     assert long - short < 0.05 * short  # in memory, the columns of 15 windows would take twice `short`
 

@@ -55,7 +55,7 @@ def write(path: Path, content: bytes) -> Path:
         (b"<!DOCTYPE html><html></html>", "magic number 3c21444f"),
     ],
 )
-def test_a_file_that_is_not_what_its_header_says_is_refused(
+def test_a_file_that_does_not_match_its_header_is_refused(
     tmp_path: Path, suffix: str, content: bytes, problem: str
 ) -> None:
     path = write(tmp_path / f"images{suffix}", content)
@@ -80,7 +80,7 @@ def test_a_gzip_file_that_is_none_or_is_cut_short_or_flipped_is_refused(tmp_path
         ((2**32 - 1, 2**32 - 1, 2**32 - 1), "at most"),  # 79 billion terabytes
         ((2**20, 2**10, 2**10), "at most"),  # a terabyte
         ((MAX_BYTES // 4 - 3, 2, 2), "at most"),
-        ((MAX_BYTES // 4 - 4, 2, 2), "only 20: truncated"),  # as much as is allowed, and is not there
+        ((MAX_BYTES // 4 - 4, 2, 2), "only 20: truncated"),  # the largest allowed size, but truncated
     ],
 )
 def test_a_header_that_claims_too_much_is_refused_before_anything_of_that_size_is_allocated(
@@ -95,7 +95,7 @@ def test_a_header_that_claims_too_much_is_refused_before_anything_of_that_size_i
         tracemalloc.stop()
 
 
-def test_a_file_that_unpacks_to_more_than_its_header_says_is_not_unpacked(tmp_path: Path) -> None:
+def test_a_file_that_unpacks_to_more_than_its_header_states_is_not_unpacked(tmp_path: Path) -> None:
     path = write(tmp_path / "images.gz", header(2, 2, 2) + bytes(64 * 2**20))
     tracemalloc.start()
     try:
@@ -123,7 +123,7 @@ def test_the_test_files_may_be_named_as_emnist_names_them(tmp_path: Path) -> Non
     assert len(read_idx_folder(folder).test) == 12
 
 
-def test_a_folder_without_a_file_says_which_names_it_looked_for(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_file_lists_the_accepted_names(tmp_path: Path) -> None:
     folder = write_idx_folder(tmp_path / "set")
     (folder / "t10k-labels-idx1-ubyte").unlink()
     message = refusal(lambda: read_idx_folder(folder))
@@ -132,7 +132,7 @@ def test_a_folder_without_a_file_says_which_names_it_looked_for(tmp_path: Path) 
     assert "not an idx folder" in refusal(lambda: read_idx_folder(tmp_path / "nowhere"))
 
 
-def test_as_many_labels_as_images_are_asked_for(tmp_path: Path) -> None:
+def test_there_must_be_as_many_labels_as_images(tmp_path: Path) -> None:
     folder = write_idx_folder(tmp_path / "set")
     write_idx(folder / "train-labels-idx1-ubyte", np.zeros(11))
     message = refusal(lambda: read_idx_folder(folder))
@@ -163,7 +163,7 @@ def allocated(call: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_labels_that_are_not_as_many_are_found_before_any_pixel_is_read(tmp_path: Path, suffix: str) -> None:
+def test_a_wrong_number_of_labels_is_refused_before_any_pixel_is_read(tmp_path: Path, suffix: str) -> None:
     folder = write_idx_folder(tmp_path / "set", suffix=suffix)
     write(folder / f"train-images-idx3-ubyte{suffix}", header(2**14, 32, 32) + bytes(2**24))
     assert allocated(lambda: refusal(lambda: read_idx_folder(folder))) < 2**20

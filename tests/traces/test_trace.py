@@ -30,7 +30,7 @@ def small_traces(draw: st.DrawFn) -> tuple[Trace, list[Row]]:
 
 
 def scan(rows: list[Row], client: int, split: int, step: int, retain: int) -> list[tuple[int, int]]:
-    """(arrival, label) of what a client holds, by looking at every row."""
+    """(arrival, label) of the samples that a client holds, by a scan of every row."""
     return sorted(
         (arrival, label)
         for owner, side, arrival, label in rows
@@ -55,7 +55,7 @@ def test_what_is_held_equals_a_scan_of_every_row_at_every_step(drawn: tuple[Trac
                 assert (table.split[client_rows] == index).all()
 
 
-def test_held_ranges_follow_the_asked_ids() -> None:
+def test_held_ranges_follow_the_given_ids() -> None:
     trace = trace_of([(c, s, 0, 0) for c in range(3) for s in (0, 1, 1)])
     held = trace.held(np.array([2, 0, 2]), "test", 0)
     assert [held.rows(row).tolist() for row in range(3)] == [[7, 8], [1, 2], [7, 8]]
@@ -102,12 +102,12 @@ def test_the_first_call_names_everybody_and_later_ones_only_whose_data_changed()
     assert stream.advance_to_round(10).tolist() == [1]  # client 2 received a test sample only
     assert stream.label_histograms(np.array([1, 0])).tolist() == [[0.5, 0.5], [1.0, 0.0]]
     assert stream.advance_to_round(20).tolist() == []
-    assert stream.advance_to_round(30).tolist() == [0, 1, 2]  # what came at step 0 expires
+    assert stream.advance_to_round(30).tolist() == [0, 1, 2]  # the arrivals of step 0 expire
     assert stream.label_histograms(np.array([1, 0])).tolist() == [[0.0, 1.0], [0.0, 0.0]]
 
 
 def test_skipping_more_steps_than_are_retained_counts_nothing_twice() -> None:
-    # Client 1 receives and loses its sample of step 2 on the way from step 0 to step 6.
+    # Client 1 receives and loses its sample of step 2 between steps 0 and 6.
     rows = [(c, s, 0, 0) for c in range(2) for s in (0, 1)] + [(1, 0, 2, 1), (0, 0, 6, 1)]
     stream = TraceStream(trace_of(rows, retain_steps=2))
     stream.advance_to_round(0)
@@ -128,8 +128,8 @@ def test_test_samples_may_last_shorter_than_training_samples() -> None:
 @pytest.mark.parametrize(
     ("step", "first", "last", "arrivals"),
     [
-        (0, 0, 0, [-2, -1, 0]),  # what it owned from the start counts as arrived at step 0
-        (2, 0, 0, [0]),  # and what of it has expired is gone
+        (0, 0, 0, [-2, -1, 0]),  # samples owned from the start count as arrived at step 0
+        (2, 0, 0, [0]),  # without those that have expired
         (2, 1, 1, [1]),
         (2, 1, 2, [1, 2]),
         (2, 0, 9, [0, 1, 2]),  # nothing of the future
@@ -140,7 +140,7 @@ def test_test_samples_may_last_shorter_than_training_samples() -> None:
         (3, -2, -1, []),
     ],
 )
-def test_what_arrived_in_some_steps_is_asked_of_what_is_held_now(
+def test_arrivals_of_some_steps_are_limited_to_what_is_held_now(
     step: int, first: int, last: int, arrivals: list[int]
 ) -> None:
     arrivals_of_0 = [(0, 0, arrival, 0) for arrival in range(-2, 5)]
@@ -157,7 +157,7 @@ def test_what_arrived_in_some_steps_is_asked_of_what_is_held_now(
     assert ranges.counts()[0] == (first <= 0 <= last and step < 3)
 
 
-def test_a_stream_says_the_concepts_of_the_newest_training_samples_and_of_the_test_samples() -> None:
+def test_a_stream_has_the_concepts_of_the_newest_training_samples_and_of_the_test_samples() -> None:
     rows = [(c, s, step, 0) for c in range(2) for s in (0, 1) for step in (0, 1)]
     stream = TraceStream(trace_of(rows, rounds_per_step=5, concepts=[[0, 0], [0, 1], [2, 1]]))
     with pytest.raises(ValueError, match="before the first call of advance_to_round"):
@@ -199,7 +199,7 @@ def test_two_streams_over_one_trace_do_not_disturb_each_other() -> None:
     [
         ([(0, 0, 0, 0), (0, 1, 0, 0), (1, 0, 0, 0)], "client 1 has no test samples at the start"),
         ([(0, 1, 0, 0), (1, 0, 0, 0), (1, 1, 0, 0)], r"client 0 has no train samples .* \(1 of 2"),
-        ([(0, 0, 1, 0), (0, 1, 0, 0)], "client 0 has no train samples"),  # it comes too late
+        ([(0, 0, 1, 0), (0, 1, 0, 0)], "client 0 has no train samples"),  # it arrives too late
         ([(0, 0, -2, 0), (0, 1, 0, 0)], "client 0 has no train samples"),  # it has expired
     ],
 )
@@ -230,7 +230,7 @@ def test_a_samples_noise_is_its_own_and_the_same_whenever_and_with_whomever_it_i
     assert len(np.unique(once.reshape(4000, -1), axis=0)) > 3980  # of 2^20 stretches, few are shared
 
 
-def test_noise_has_the_mean_and_the_spread_it_is_said_to_have() -> None:
+def test_noise_has_the_mean_and_the_spread_of_its_settings() -> None:
     trace, rows = many_rows(0.5), np.arange(4000)
     table = trace.columns()
     noise = (trace.features(rows) - some_images(2).features(table.image)).astype(np.float64)

@@ -49,7 +49,7 @@ def trace_of(
     images = images or some_images(num_labels=max(int(label.max()) + 1, 2))
     of_split = [images.by_label("train"), images.by_label("test")]
     image: Ints = np.array([of_split[s][0][of_split[s][1][k]] for s, k in zip(split, label, strict=True)])
-    rank = np.argsort(np.lexsort((label, arrival, split, client)))  # whatever the order of the rows
+    rank = np.argsort(np.lexsort((label, arrival, split, client)))  # independent of the order of the rows
     starts = RandomStreams(0).generator("starts").integers(0, num_noise_starts(images), size=len(rows))
     arrivals = Arrivals(
         client.astype(np.int32),
@@ -84,7 +84,7 @@ def write_idx(path: Path, array: np.ndarray) -> Path:
 
 
 def write_idx_folder(folder: Path, num_labels: int = 3, per_label: int = 4, suffix: str = "") -> Path:
-    """The four files: `per_label` 2x2 images of every label for training, and as many for testing."""
+    """Write the four files: `per_label` 2x2 images of every label for train, and as many for test."""
     folder.mkdir()
     labels = np.arange(num_labels * per_label) % num_labels
     for name, first in (("train", 0), ("t10k", 100)):

@@ -98,7 +98,7 @@ def test_per_client_each_weighs_by_its_own_errors():
 
 
 @pytest.mark.parametrize("missing", [{"offline": [1]}, {"counts": (30, 0)}])
-def test_per_client_whoever_cannot_tell_weighs_as_the_fleet_does(missing):
+def test_per_client_a_client_without_response_uses_the_weights_of_the_fleet(missing):
     aue = AuePerClient(AueSettings())
     assignment = grown(aue, 2)
     new = aue.on_data(view_of(assignment, 2, Clients([[0.25, 0.75], [0.75, 0.25]], **missing)))

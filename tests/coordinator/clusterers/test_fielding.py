@@ -56,7 +56,7 @@ def test_clients_report_label_histograms_for_as_long_as_it_lasts():
     assert story.clusterer.representation == "label"
 
 
-def test_without_drift_it_says_nothing():
+def test_without_drift_it_returns_none():
     assert two_clusters().drift({}) is None
 
 
@@ -350,7 +350,7 @@ def test_after_a_reclustering_clients_move_among_the_new_centres():
     assert story.lanes[0] == story.lanes[1]
 
 
-def test_a_global_clustering_says_on_how_many_clients_it_rests_and_a_move_does_not():
+def test_a_global_clustering_reports_how_many_clients_it_rests_on_and_a_move_does_not():
     story = Story(one_hot(*[0, 1] * 6, of=3), kmeans_clients=10, silhouette_clients=11)
     assert story.assignment is not None
     assert story.assignment.fitted == Fit(10, 11, {})

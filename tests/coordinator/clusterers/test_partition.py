@@ -135,7 +135,7 @@ def test_of_many_clients_centres_are_fitted_to_a_subsample_and_everybody_joins_t
     ("bounds", "fitted"),
     [({}, (240, 240)), ({"kmeans_clients": 50}, (50, 240)), ({"silhouette_clients": 239}, (240, 239))],
 )
-def test_it_says_how_many_clients_it_looked_at(bounds, fitted):
+def test_it_reports_how_many_clients_it_used(bounds, fitted):
     reports, _ = groups(4, size=60)
     fit = clustered(reports, PartitionSettings(**bounds)).fitted
     assert (fit.kmeans_clients, fit.silhouette_clients) == fitted
@@ -257,7 +257,7 @@ def test_an_empty_cluster_keeps_the_centre_it_had():
     assert means(reports, ints(0, 2, 2), empty).tolist() == [[1, 0, 0], [8, 8, 8], [0, 0, 1]]
 
 
-def test_it_says_the_silhouette_of_each_k_that_was_tried():
+def test_it_reports_the_silhouette_of_each_k_that_was_tried():
     reports, _ = groups(3, size=8)
     silhouettes = clustered(reports, PartitionSettings(max_clusters=5)).fitted.silhouettes
     assert list(silhouettes) == [2, 3, 4, 5]
@@ -275,7 +275,7 @@ def test_a_silhouette_that_is_not_defined_is_none():
     assert fitted.silhouettes == {2: None, 3: None, 4: None}
 
 
-def test_parameters_have_bounds():
+def test_settings_have_bounds():
     for bad in (
         {"min_clusters": 0},
         {"max_clusters": 1},

@@ -25,7 +25,7 @@ def test_it_clusters_once_and_requests_nothing_more():
     assert played.models == [[0.875], [-0.875]]
 
 
-def test_it_says_on_how_many_clients_its_clustering_rests():
+def test_it_reports_how_many_clients_its_clustering_rests_on():
     static = Static(PartitionSettings(kmeans_clients=10, silhouette_clients=11))
     assignment = static.on_data(a_view(one_hot(*[0, 1] * 6, of=2)))
     assert assignment is not None

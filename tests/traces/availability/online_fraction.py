@@ -1,4 +1,4 @@
-"""Looking at an availability: what share of the clients is online, hour by hour."""
+"""The share of clients online, hour by hour."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_hours_online_spread_over_devices_as_published(devices):
     online_s = np.bincount(
         np.repeat(np.arange(NUM_DEVICES), devices.num_intervals), devices.end_s - devices.start_s
     )
-    recorded_h = np.minimum(devices.period_s / 3600, HOURS)  # the published figures count no repetition
+    recorded_h = np.minimum(devices.period_s / 3600, HOURS)  # the published figures exclude repetitions
     hours = online_s / devices.period_s * recorded_h
     quantiles = np.quantile(hours, [0.05, 0.25, 0.5, 0.75, 0.9])
     assert quantiles == pytest.approx([2.2, 7.9, 14.6, 24.1, 34.7], abs=1.5)

@@ -1,4 +1,4 @@
-"""Queries against a scan of every tick; the reference knows neither sorting, merging nor searching."""
+"""Queries against a scan of every tick; the reference does not sort, merge or search."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +22,7 @@ HORIZON = 3 * (LONGEST + 5)
 
 @dataclass
 class Scan:
-    """One device's answers, by looking at tick after tick, over `laps` periods."""
+    """The query results of one device, by a scan tick after tick, over `laps` periods."""
 
     intervals: list[tuple[int, int]]  # in ticks
     period: int | None
@@ -90,7 +90,7 @@ def tables(draw):
 
 @given(tables(), st.randoms(use_true_random=False))
 @settings(max_examples=80)
-def test_answers_equal_a_scan_over_three_periods(table, random):
+def test_queries_equal_a_scan_over_three_periods(table, random):
     rows = [(d, a * TICK_S, b * TICK_S) for d, (intervals, _) in enumerate(table) for a, b in intervals]
     random.shuffle(rows)
     periods_s = [NEVER if period is None else period * TICK_S for _, period in table]
@@ -101,7 +101,7 @@ def test_answers_equal_a_scan_over_three_periods(table, random):
         assert queried(availability, time_s) == scanned(scans, time_s)
 
 
-def test_answers_equal_a_scan_of_the_ten_real_entries_over_three_periods(device_data):
+def test_queries_equal_a_scan_of_the_ten_real_entries_over_three_periods(device_data):
     table = pq.read_table(device_data / "fedscale_availability_real_first10_intervals.parquet").to_pylist()
     devices = pq.read_table(device_data / "fedscale_availability_real_first10_devices.parquet").to_pylist()
     rows = [(row["device_id"] - 1, row["start_s"], row["end_s"]) for row in table]
@@ -179,7 +179,7 @@ def test_a_phase_turns_the_intervals_round_the_period():
     assert queried(availability, 95) == [[True], [110], [190]]
 
 
-def test_what_was_asked_before_changes_no_answer():
+def test_earlier_queries_change_no_result():
     availability = built([(0, 10, 20), (1, 5, 45)], [50, 70])
     times_s = [float(t) for t in range(0, 400, 7)]
     forward = [queried(availability, t) for t in times_s]
@@ -187,7 +187,7 @@ def test_what_was_asked_before_changes_no_answer():
     assert forward == backward[::-1]
 
 
-def test_ids_are_answered_row_by_row():
+def test_results_follow_the_given_ids():
     availability = built([(0, 0, 10), (1, 10, 20)], [20, 20])
     assert availability.online(np.array([1, 0, 1]), 5).tolist() == [False, True, False]
     assert availability.online(np.array([], dtype=np.int64), 5).tolist() == []

@@ -81,7 +81,7 @@ def test_time_of_day_puts_midnight_at_time_0(tmp_path):
     assert intervals.end_s.tolist() == [7200, 80200]
 
 
-def test_permuted_rows_give_identical_answers(tmp_path):
+def test_permuted_rows_give_identical_results(tmp_path):
     def permuted(text: str) -> str:
         head, *rows = text.strip().splitlines()
         return "\n".join([head, *rows[::-1]])

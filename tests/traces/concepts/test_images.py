@@ -55,7 +55,7 @@ def test_no_image_is_used_twice(folder: Path) -> None:
     image = draw("label_swaps", folder, [[0, 1, 0], [0, 0, 1], [1, 1, 1]]).image
     assert image.shape == (3, 3, 5)
     assert len(np.unique(image)) == 45
-    assert (np.diff(image.ravel()) < 0).any()  # in no order of the file
+    assert (np.diff(image.ravel()) < 0).any()  # not in the file's order
 
 
 def test_more_samples_than_there_are_training_images_are_one_clear_line(folder: Path) -> None:

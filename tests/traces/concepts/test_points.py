@@ -44,7 +44,7 @@ def test_a_point_outside_the_circle_is_1_and_the_circle_moves_and_grows() -> Non
     assert points_of("circle").positive(points, 1).tolist() == [True, True, True, False, False, False, True]
 
 
-# x1 + x2 is 9.2, 8.5, 7.5, 6, 9.8 and exactly 9; the third feature says nothing.
+# x1 + x2 is 9.2, 8.5, 7.5, 6, 9.8 and exactly 9; the third feature has no effect.
 SUMS = np.array([[4.6, 4.6, 0], [8.0, 0.5, 9], [7.5, 0, 3], [1, 5, 9.9], [9.8, 0, 0], [4, 5, 1]])
 
 
@@ -86,11 +86,11 @@ def test_so_many_labels_of_sea_are_flipped(noise: float) -> None:
     assert (drawn.label.ravel() != clean(drawn, 2)).mean() == pytest.approx(noise, abs=0.01)
 
 
-def test_a_tenth_of_the_labels_of_sea_are_flipped_unless_told_otherwise() -> None:
+def test_a_tenth_of_the_labels_of_sea_are_flipped_by_default() -> None:
     drawn = draw("sea", [[0] * 10])
     flipped = drawn.label.ravel() != clean(drawn, 0)
     assert flipped.mean() == pytest.approx(0.1, abs=0.01)
-    # Of either label alike.
+    # Labels are flipped with the same probability in both classes.
     for label in (True, False):
         assert flipped[clean(drawn, 0) == label].mean() == pytest.approx(0.1, abs=0.015)
 

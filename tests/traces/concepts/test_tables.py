@@ -20,13 +20,13 @@ from traces.concepts import ConceptSamples, tables
 from traces.concepts.tables import Tables, TablesSettings
 from traces.sources.concepts import Concepts, ConceptsSettings
 
-# Five rows of concept 0 and four of concept 1. The first feature tells which row it is.
+# Five rows of concept 0 and four of concept 1. The first feature identifies the row.
 ONE = "x,y,label\n0,0.5,1\n1,1.5,0\n2,2.5,1\n3,3.5,0\n4,4.5,0\n"
 OTHER = "x,y,label\n10,-0.5,0\n11,-1.5,1\n12,-2.5,0\n13,-3.5,1\n"
 
 
 def write(path: Path, content: str) -> None:
-    """`content`, comma-separated, as a file of the kind that `path` names."""
+    """Write `content`, comma-separated, as a file of the kind given by the suffix of `path`."""
     if path.suffix == ".parquet":
         pq.write_table(pyarrow.csv.read_csv(io.BytesIO(content.encode())), path)
     else:
@@ -42,7 +42,7 @@ def draw(
     suffix: str = ".csv",
     **settings: Any,
 ) -> ConceptSamples:
-    """What is drawn when the file of concept k, named 0, 1 and so on, has `contents[k]`."""
+    """Draw from files 0, 1 and so on, where the file of concept k has `contents[k]`."""
     files = [f"{concept}{suffix}" for concept in range(len(contents))]
     for file, content in zip(files, contents, strict=True):
         write(folder / file, content)
@@ -51,7 +51,7 @@ def draw(
 
 
 def refusal(*args: Any, **kwargs: Any) -> str:
-    """The one line that `draw` is refused with, without the folder."""
+    """The one-line error of `draw`, without the folder."""
     with pytest.raises(DataFileError) as caught:
         draw(*args, **kwargs)
     message = str(caught.value)
@@ -111,7 +111,7 @@ def test_label_and_features_may_be_named(tmp_path: Path) -> None:
     pool = draw(tmp_path, [ONE, OTHER], [[0]], features=["y"]).pool
     assert pool.pixels[:2].tolist() == [[0.5], [1.5]]
     pool = draw(tmp_path, [ONE], [[0]], features=["y", "x"]).pool
-    assert pool.pixels[:2].tolist() == [[0.5, 0], [1.5, 1]]  # in the order in which they are named
+    assert pool.pixels[:2].tolist() == [[0.5, 0], [1.5, 1]]  # in the order of `features`
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_tables_that_are_too_large_are_refused_before_they_are_put_together(
         ({"files": ["a.csv"], "features": ["x", "y"], "label": "y"}, "column 'y' is the label, and cannot"),
     ],
 )
-def test_parameters_that_break_a_rule_are_refused_before_a_file_is_read(
+def test_settings_that_break_a_rule_are_refused_before_a_file_is_read(
     settings: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(ValidationError, match=problem):
@@ -236,7 +236,7 @@ def test_a_pattern_may_use_as_many_concepts_as_there_are_files() -> None:
         ConceptsSettings.model_validate({"concepts": chosen, "pattern": "F"})
 
 
-def test_a_trace_of_tables_is_found_where_its_paths_say(tmp_path: Path) -> None:
+def test_a_trace_of_tables_is_read_from_the_paths_in_its_settings(tmp_path: Path) -> None:
     write(tmp_path / "one.csv.gz", ONE)
     write(tmp_path / "other.csv", OTHER)
     settings = {

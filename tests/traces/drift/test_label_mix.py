@@ -60,7 +60,7 @@ def test_shares_are_shares(settings: dict[str, Any]) -> None:
     assert np.allclose(shares.sum(axis=2), 1, rtol=0, atol=1e-12)
 
 
-def test_shares_are_what_seed_and_parameters_make_them() -> None:
+def test_shares_are_a_function_of_seed_and_settings() -> None:
     assert np.array_equal(shares_of(3), shares_of(3))
     assert not np.array_equal(shares_of(3), shares_of(4))
 
@@ -131,7 +131,7 @@ def test_a_client_that_moves_goes_to_another_mix_in_use() -> None:
         assert set(after) == in_use
 
 
-def test_clients_move_each_at_its_own_time_with_the_probability_asked_for() -> None:
+def test_clients_move_each_at_its_own_time_with_the_given_probability() -> None:
     shares = shares_of(windows=43, move_probability=0.1)
     moves = [moved(shares, step) for step in range(1, 41)]
     assert np.mean(moves) == pytest.approx(0.1 * CLIENTS, abs=4 * np.sqrt(0.09 * CLIENTS / 40))

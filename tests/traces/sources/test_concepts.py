@@ -15,7 +15,7 @@ from traces.trace import Trace, TraceStream
 
 
 def build(rounds: int = 6, seed: int = 0, folder: Path = Path(), **settings: Any) -> Trace:
-    """Without anything else, two clients in three steps, of two rounds and with four samples each."""
+    """By default two clients in three steps, with two rounds per step and four samples per client."""
     small = {
         "concepts": "sine",
         "pattern": ["00", "01", "11", "10"],
@@ -27,7 +27,7 @@ def build(rounds: int = 6, seed: int = 0, folder: Path = Path(), **settings: Any
 
 
 def samples(trace: Trace, rows: np.ndarray) -> list[tuple[bytes, int]]:
-    """Features and label of each of these rows, in no order."""
+    """The features and label of each of these rows, without order."""
     features = trace.features(rows)
     labels = trace.labels(rows).tolist()
     return sorted((features[i].tobytes(), labels[i]) for i in range(len(rows)))
@@ -78,11 +78,11 @@ def test_nobody_has_been_trained_on_what_it_is_tested_on() -> None:
             trained = stream.held(everyone, "train").rows(client)
             tested = stream.held(everyone, "test").rows(client)
             assert len(trained) == 4 * (stream.step + 1)  # kept for ever
-            assert len(tested) == 4  # kept for its one step
+            assert len(tested) == 4  # kept for one step
             assert not np.isin(table.image[tested], table.image[trained]).any()
 
 
-def test_samples_are_of_the_concept_that_the_stream_says() -> None:
+def test_samples_are_of_the_concept_that_the_stream_reports() -> None:
     trace = build(samples_per_step=50)
     stream, everyone = TraceStream(trace), np.arange(2)
     for round_ in (0, 2, 4):
@@ -134,7 +134,7 @@ def test_a_shorter_run_sees_the_same_trace() -> None:
 
 
 def test_the_digest_knows_the_pattern() -> None:
-    # Concepts 1 and 3 of the authors' files label alike, so the traces differ in the truth alone.
+    # Concepts 1 and 3 of the authors' files have equal labels, so only the true concepts differ.
     files = {"kind": "sea", "feddrift_files": True}
     first, second = (build(rounds=2, concepts=files, pattern=["11", last]) for last in ("11", "33"))
     assert np.array_equal(first.columns().label, second.columns().label)

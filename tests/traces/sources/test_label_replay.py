@@ -84,7 +84,7 @@ def test_labels_of_one_frequency_go_by_name(folder: Path) -> None:
     assert counts_of(folder, rows) == [[[0, 2, 0], [2, 0, 0], [0, 0, 1]]]
 
 
-def test_rows_with_an_empty_label_are_left_out_where_that_is_asked_for(folder: Path) -> None:
+def test_rows_with_an_empty_label_are_left_out_on_request(folder: Path) -> None:
     with_empty = [*BASE, ("north", 1, "", 100)]
     assert counts_of(folder, with_empty, exclude=[""]) == counts_of(folder, BASE)
     with pytest.raises(DataFileError, match="row 7: label is missing"):
@@ -102,7 +102,7 @@ def test_a_trace_knows_what_its_table_calls_the_classes(folder: Path) -> None:
     assert build(folder, BASE, most_common=2).label_names == ("b", "a")
 
 
-def test_a_row_counts_once_where_no_column_says_how_often(folder: Path) -> None:
+def test_a_row_counts_once_without_a_column_of_counts(folder: Path) -> None:
     rows = [*BASE, ("north", 1, "a", 7)]
     assert counts_of(folder, rows, count=None)[0][0] == [2, 1, 0]  # classes a, b, c: 3, 3, 1 rows
 
@@ -209,7 +209,7 @@ def refusal(folder: Path, rows: list[Row], rounds: int = 2, **settings: Any) -> 
     return str(caught.value).replace(f"{folder}/", "")
 
 
-def test_more_labels_than_classes_says_how_many_and_what_to_do(folder: Path) -> None:
+def test_the_error_for_more_labels_than_classes_states_how_many_and_what_to_do(folder: Path) -> None:
     assert refusal(folder, [*BASE, ("north", 1, "d", 1)]) == (
         "labels.parquet: has 4 labels in column 'label', but the images of images have 3 classes; "
         "set most_common or exclude"
@@ -288,7 +288,7 @@ def test_after_the_last_window_clients_hold_what_they_still_retain(folder: Path)
 
 
 def test_a_shorter_run_replays_the_beginning_of_a_longer_one(folder: Path) -> None:
-    # "east" is first observed after the shorter run: its clients start with what was seen then.
+    # "east" is first observed after the shorter run: its clients start with these later observations.
     rows = [*BASE, ("east", 3, "c", 1), ("east", 4, "a", 1)]
     trace = build(folder, rows, rounds=2)
     table = trace.columns()

@@ -49,7 +49,7 @@ def test_digits_need_no_file() -> None:
 
 
 def test_the_pixels_of_a_digit_are_of_its_label() -> None:
-    # The mean image of each label, over what is drawn, is nearest to the same label's in the test split.
+    # The mean drawn image of each label is nearest to the same label's mean image in the test split.
     trace = digits(drift={"kind": "none", "mixes": 10, "labels_per_mix": 1}, clients=40)
     table = trace.columns()
     features = trace.features(np.arange(len(trace))).reshape(len(trace), -1)
@@ -151,7 +151,7 @@ def test_a_parameter_that_breaks_a_rule_is_named_by_its_path(
     assert [error["loc"] for error in caught.value.errors()] == [where]
 
 
-def test_every_sources_parameters_survive_their_dump() -> None:
+def test_every_sources_settings_survive_their_dump() -> None:
     needed = {
         "concepts": {"concepts": {"kind": "sea", "noise": 0.2}, "pattern": ["01", "12"], "data_seed": "run"},
         "digits": {"drift": {"kind": "none", "mixes": 2}},

@@ -22,13 +22,13 @@ LAYOUT = {
 
 @pytest.fixture
 def mapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything is mapped, however small."""
+    """Map all columns, however small."""
     monkeypatch.setattr("traces.tables.columns.MAPPED_FROM_BYTES", 1)
 
 
 @contextmanager
 def largest_file(num_bytes: int) -> Iterator[None]:
-    """No file may grow beyond that: to whom writes, a full disk."""
+    """Limit the size of files, which to a writer looks like a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
     try:

@@ -1,4 +1,4 @@
-"""Both tables against rows that are sorted and scanned, in memory and mapped."""
+"""Both tables against sorted rows that are scanned, in memory and mapped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMAGES = some_images(3)
 
 @dataclass(frozen=True)
 class Sizes:
-    """What an even table is of."""
+    """The sizes of an even table."""
 
     clients: int
     steps: int
@@ -49,13 +49,13 @@ def chunks_of(rows: int) -> Iterator[None]:
 
 
 def in_order(arrivals: Arrivals) -> Arrivals:
-    """The reference: all rows in hand, sorted."""
+    """The reference: all rows in memory, sorted."""
     order = np.lexsort((arrivals.arrival, arrivals.split, arrivals.client))
     return Arrivals(**{name: getattr(arrivals, name)[order] for name in DTYPES})
 
 
 def random_arrivals(client: np.ndarray, split: np.ndarray, arrival: np.ndarray, seed: int) -> Arrivals:
-    """Rows of these, of random labels, images and noise."""
+    """Rows of these clients, splits and arrivals, with random labels, images and noise."""
     generator = np.random.default_rng(seed)
     n = len(client)
     return Arrivals(
@@ -69,7 +69,7 @@ def random_arrivals(client: np.ndarray, split: np.ndarray, arrival: np.ndarray, 
 
 
 def check(table: Table, expected: Arrivals, num_clients: int) -> None:
-    """Every answer of `table` is what scanning the sorted rows finds."""
+    """Check that every query of `table` equals a scan of the sorted rows."""
     assert len(table) == len(expected.client)
     everyone, rows = np.arange(num_clients), np.arange(len(table))
     for name in DTYPES:
@@ -132,7 +132,7 @@ def even_arrivals(of: Sizes, seed: int) -> Arrivals:
 
 @settings(max_examples=40)
 @given(sizes, st.integers(0, 99), st.sampled_from([1, 2**26]), st.sampled_from([1, 3, 2**18]))
-def test_an_even_table_answers_as_its_sorted_rows_do(of: Sizes, seed: int, mapped: int, chunk: int) -> None:
+def test_an_even_table_equals_its_sorted_rows(of: Sizes, seed: int, mapped: int, chunk: int) -> None:
     arrivals = even_arrivals(of, seed)
     with mapped_from(mapped), chunks_of(chunk):
         check(even(of, arrivals, None), in_order(arrivals), of.clients)
@@ -145,7 +145,7 @@ def test_an_even_table_answers_as_its_sorted_rows_do(of: Sizes, seed: int, mappe
     st.sampled_from([1, 2**26]),
     st.sampled_from([1, 3, 2**18]),
 )
-def test_a_sorted_table_answers_as_its_sorted_rows_do_also_where_nothing_arrives(
+def test_a_sorted_table_equals_its_sorted_rows_also_where_nothing_arrives(
     num_clients: int, rows: list[tuple[int, int, int]], mapped: int, chunk: int
 ) -> None:
     client, split, arrival = np.array(rows, dtype=np.int64).reshape(-1, 3).T
@@ -160,7 +160,7 @@ def test_a_trace_is_the_same_whichever_table_it_is_laid_out_in(
     of: Sizes, retain: int, jumps: list[int], chunk: int
 ) -> None:
     if of.first_step + of.steps <= 0 or of.first_step <= -retain:
-        retain = of.steps + 3  # so that everybody has data at the start
+        retain = of.steps + 3  # so that every client has data at the start
     arrivals = even_arrivals(of, seed=7)
 
     def trace(table: Table) -> Trace:

@@ -26,7 +26,7 @@ def labels(trace: Trace, client: int, split: str) -> list[int]:
     return trace.labels(rows).tolist()
 
 
-def test_training_labels_of_these_clients_are_turned_around_and_test_labels_are_not() -> None:
+def test_training_labels_of_these_clients_are_flipped_and_test_labels_are_not() -> None:
     trace = flipped(0, 2)
     assert labels(trace, 0, "train") == [2, 1, 0, 2, 0]
     assert labels(trace, 1, "train") == [0, 1, 2, 0, 2]
