@@ -84,7 +84,8 @@ def read_pattern(rows: Sequence[str]) -> Ints:
     """
     if len(rows) < 2:
         raise ValueError(
-            f"a pattern has a row for each step and one for the last test, so 2 at least, not {len(rows)}"
+            f"a pattern has at least 2 rows, one for each step and one for the last test; "
+            f"this one has {len(rows)}"
         )
     for number, row in enumerate(rows):
         if not isinstance(row, str) or not row or not set(row) <= set("0123456789"):

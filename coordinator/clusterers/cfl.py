@@ -128,15 +128,15 @@ class Cfl(Clusterer):
 
         The rows of the smaller halves follow the old models, in the order of `parents`.
         """
-        old, anew = len(view.model_ids), self.settings.child_init == "initial"
-        mixing = np.eye(old + len(parents), old + anew)
+        old, fresh = len(view.model_ids), self.settings.child_init == "initial"
+        mixing = np.eye(old + len(parents), old + fresh)
         for child, parent in enumerate(parents, start=old):
-            source = old if anew else parent
+            source = old if fresh else parent
             mixing[[parent, child]] = 0.0
             mixing[[parent, child], source] = 1.0
         return Assignment(
             mixing=mixing,
-            extra=view.initial(0)[None, :] if anew else np.zeros((0, 0), dtype=np.float32),
+            extra=view.initial(0)[None, :] if fresh else np.zeros((0, 0), dtype=np.float32),
             successor=np.arange(old),
             members=members[:, None],
         )

@@ -29,9 +29,9 @@ def pooled(claimed: Floats, num_claimed: Ints, newest: Floats, num_newest: Ints)
     is NaN (no client responded), only the newest samples count. `newest` (k, k) is how many of the
     `num_newest` (k,) newest samples each model gets right. NaN where there is neither.
     """
-    told = ~np.isnan(claimed)
-    correct = np.where(told, claimed, 0.0) * num_claimed + newest
-    counts = np.where(told, num_claimed, 0) + num_newest
+    known = ~np.isnan(claimed)
+    correct = np.where(known, claimed, 0.0) * num_claimed + newest
+    counts = np.where(known, num_claimed, 0) + num_newest
     return np.divide(correct, counts, out=np.full_like(correct, np.nan), where=counts > 0)
 
 

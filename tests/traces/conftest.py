@@ -12,5 +12,5 @@ def published() -> Path:
     beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
     folder = Path(os.environ.get("DRIFTSCALE_DATA", beside))
     if not (folder / "mnist").is_dir() or not (folder / "label_traces").is_dir():
-        pytest.skip(f"no published data sets at {folder}; DRIFTSCALE_DATA says where they are")
+        pytest.skip(f"no published data sets at {folder}; set DRIFTSCALE_DATA to their folder")
     return folder

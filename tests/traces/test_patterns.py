@@ -68,8 +68,8 @@ def test_a_pattern_is_read_row_by_row() -> None:
 @pytest.mark.parametrize(
     ("rows", "problem"),
     [
-        ([], "so 2 at least, not 0"),
-        (["000"], "so 2 at least, not 1"),
+        ([], "at least 2 rows, .*; this one has 0"),
+        (["000"], "at least 2 rows, .*; this one has 1"),
         (["000", "00"], "row 1 of the pattern has 2 digits, row 0 has 3"),
         (["000", "0A0"], "row 1 of the pattern is '0A0', not a string of digits"),
         (["", ""], "row 0 of the pattern is '', not a string of digits"),
@@ -77,7 +77,7 @@ def test_a_pattern_is_read_row_by_row() -> None:
         ([0, 1], "row 0 of the pattern is 0, not a string of digits"),
     ],
 )
-def test_what_is_no_pattern_is_refused(rows: list[str], problem: str) -> None:
+def test_an_invalid_pattern_is_refused(rows: list[str], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         read_pattern(rows)
 

@@ -99,7 +99,7 @@ class Story:
         self.bank.publish(np.array(models, dtype=np.float32), np.ones(len(models), dtype=bool))
 
     def _apply(self, assignment: Assignment | None, late: bool) -> None:
-        # A later round claims the arrivals of the step anew.
+        # A later round claims the arrivals of the step again.
         older = self.claimed - self.newest if late else self.claimed
         if assignment is not None:
             assert np.allclose(assignment.mixing.sum(axis=1), 1.0)

@@ -12,7 +12,7 @@ class Story:
     """DriftSurf over data steps, with given accuracies of the two rows of the bank over all samples.
 
     Client 0 holds 30 samples and client 1 holds 10, so that the mean of their accuracies would be another.
-    Models are told by their numbers, in the order in which they were made.
+    Models are identified by their numbers, in the order in which they were made.
     """
 
     def __init__(self, **settings) -> None:

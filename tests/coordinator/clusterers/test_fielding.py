@@ -162,7 +162,7 @@ def test_one_centre_is_enough_to_recluster_everybody():
     assert assignment.successor.tolist() == [1, 2]
 
 
-# -- what it says of its trigger ------------------------------------------------------------------------
+# -- the trigger in the log ------------------------------------------------------------------------------
 
 
 def test_every_drift_evaluates_the_trigger_and_logs_what_it_compared():
@@ -269,8 +269,8 @@ def test_a_threshold_of_never_follows_every_drift_by_moves(shift_from):
     assert turned is not None
     assert not turned.reclustered
     assert story.lanes == [1, 1, 1, 0, 0, 0]
-    gone = story.drift({client: [0, 0, 1] for client in range(6)})
-    assert gone is None or not gone.reclustered
+    last = story.drift({client: [0, 0, 1] for client in range(6)})
+    assert last is None or not last.reclustered
     assert len(set(story.lanes)) <= 2
 
 
@@ -357,12 +357,12 @@ def test_a_global_clustering_reports_how_many_clients_it_rests_on_and_a_move_doe
     move = story.drift({0: [0, 1, 0]})
     assert move is not None
     assert move.fitted is None
-    anew = story.drift({client: [0, 0, 1] for client in range(6)})
-    assert anew is not None
-    assert anew.reclustered
-    assert anew.fitted is not None
-    assert (anew.fitted.kmeans_clients, anew.fitted.silhouette_clients) == (10, 11)
-    assert list(anew.fitted.silhouettes) == [2, 3]
+    reclustered = story.drift({client: [0, 0, 1] for client in range(6)})
+    assert reclustered is not None
+    assert reclustered.reclustered
+    assert reclustered.fitted is not None
+    assert (reclustered.fitted.kmeans_clients, reclustered.fitted.silhouette_clients) == (10, 11)
+    assert list(reclustered.fitted.silhouettes) == [2, 3]
 
 
 def test_the_reports_it_sees_are_not_written_to():

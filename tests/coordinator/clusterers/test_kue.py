@@ -42,7 +42,7 @@ def two_labels(correct: int) -> np.ndarray:
     return np.array([[correct, 10 - correct], [10 - correct, correct]])
 
 
-def heard(*correct):
+def responses(*correct):
     """Both clients respond with the matrix `two_labels` of the number given for each model."""
 
     def score(clients, models, samples, metrics, limit=None):
@@ -106,7 +106,7 @@ def test_a_model_without_a_mask_is_refused_in_one_clear_line():
 def test_models_better_than_chance_predict_by_kappa_and_the_worst_abstains():
     kue, assignment = started()
     # Kappas 0.8, 0.4, 0.2 and -0.2.
-    assert kue.on_updates(view_of(assignment, score=heard(9, 7, 6, 4))) is None
+    assert kue.on_updates(view_of(assignment, score=responses(9, 7, 6, 4))) is None
     plan = kue.serve(view_of(assignment))
     assert plan.models.tolist() == [[0, 1, 2, 3]] * 2
     assert plan.weights == pytest.approx(np.array([[4, 2, 1, 0]] * 2) / 7)
@@ -115,14 +115,14 @@ def test_models_better_than_chance_predict_by_kappa_and_the_worst_abstains():
 
 def test_the_worst_abstains_even_if_it_is_better_than_chance():
     kue, assignment = started()
-    kue.on_updates(view_of(assignment, score=heard(9, 7, 6, 7)))
+    kue.on_updates(view_of(assignment, score=responses(9, 7, 6, 7)))
     assert kue.serve(view_of(assignment)).weights[0] == pytest.approx(np.array([4, 2, 0, 2]) / 8)
 
 
 def test_if_all_abstain_all_count_alike():
     kue, assignment = started()
     assert kue.serve(view_of(assignment)).weights[0].tolist() == [0.25] * 4
-    kue.on_updates(view_of(assignment, score=heard(5, 4, 3, 2)))
+    kue.on_updates(view_of(assignment, score=responses(5, 4, 3, 2)))
     assert kue.serve(view_of(assignment)).weights[0].tolist() == [0.25] * 4
 
 
@@ -142,7 +142,7 @@ def test_only_clients_that_trained_are_scored_and_their_tables_add_up():
 
 def test_each_new_data_step_replaces_the_worst_model():
     kue, assignment = started()
-    kue.on_updates(view_of(assignment, score=heard(9, 4, 6, 7)))
+    kue.on_updates(view_of(assignment, score=responses(9, 4, 6, 7)))
     new = kue.on_data(view_of(assignment, step=1))
     before = np.arange(28.0).reshape(4, 7)
     models = new.mixing @ np.concatenate([before, new.extra])
@@ -164,7 +164,7 @@ def test_between_data_steps_nobody_is_replaced():
 
 def test_kappas_stay_when_nobody_has_samples():
     kue, assignment = started()
-    kue.on_updates(view_of(assignment, score=heard(9, 7, 6, 4)))
+    kue.on_updates(view_of(assignment, score=responses(9, 7, 6, 4)))
 
     def score(clients, models, samples, metrics, limit=None):
         counts = np.zeros(len(clients), dtype=np.int64)

@@ -10,5 +10,5 @@ def device_data() -> Path:
     beside = Path(__file__).resolve().parents[3].parent / "shared" / "data"
     folder = Path(os.environ.get("DRIFTSCALE_DATA", beside)) / "devices"
     if not folder.is_dir():
-        pytest.skip(f"no published device tables at {folder}; DRIFTSCALE_DATA says where they are")
+        pytest.skip(f"no published device tables at {folder}; set DRIFTSCALE_DATA to their folder")
     return folder
