@@ -285,7 +285,7 @@ class TraceStream:
             The ids, ascending, of the clients whose training samples changed; at the first call, of all.
 
         Raises:
-            ValueError: the round lies before the present data step.
+            ValueError: the round lies in an earlier data step than the present one.
         """
         step = round_ // self.trace.rounds_per_step
         if step < self._step:

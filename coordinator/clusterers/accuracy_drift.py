@@ -141,10 +141,10 @@ class AccuracyDrift(Clusterer):
         self._accuracy_before[best.clients] = best.accuracy
 
     def _new_model(self, view: View, draft: Draft, best: int) -> int | None:
-        """Add a model to the draft for a client whose best model is `best`; None if max_models is reached.
+        """Add a model to the draft for a client whose best model is `best`; None if there is no room.
 
-        At the limit, the model without members for longest is dropped for the new one. A client counts as a
-        member of its best model until it has the new one.
+        At the limit, one of the models without members for longest is dropped for the new one, if there is
+        any. A client counts as a member of its best model until it has the new one.
         """
         limit = self.settings.max_models
         if limit is not None and len(draft.rows) >= limit:

@@ -90,10 +90,12 @@ class Draft:
         return len(self._kept) - 1
 
     def drop(self, rows: Ints) -> None:
-        """End models of the bank without a successor. No client may be left in them when the draft is done.
+        """Drop models of the bank; they get no successor.
+
+        No client may be left in them when the draft becomes an assignment.
 
         Args:
-            rows: the rows of the bank that end, of shape (n,).
+            rows: the rows of the bank to drop, of shape (n,).
         """
         self._kept[rows] = False
 
@@ -113,7 +115,7 @@ class Draft:
         self.members[np.isin(self.members, rows)] = lowest
 
     def last_used(self, step: int) -> Ints:
-        """Update the data step in which each remaining model last had members.
+        """Compute the data step in which each remaining model last had members.
 
         Args:
             step: the data step that was decided.

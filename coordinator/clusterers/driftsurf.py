@@ -38,8 +38,8 @@ class DriftSurf(Clusterer):
 
     In the reactive state the model that was more accurate on the newest arrivals serves, otherwise the
     predictive model. After the last step of that state, the model with the better mean accuracy becomes the
-    next predictive one: if that is the reactive model it serves at once, and the switch of rows is carried
-    out when the next data arrive. A data step that no client scores is passed over.
+    next predictive one: if that is the reactive model it serves at once, and the assignment
+    follows when the next data arrive. A data step that no client scores is passed over.
 
     State: the data step; the best accuracy so far; the data steps trained in the reactive state, 0 in the
     stable one; in the reactive state the accuracies (steps, 2) of both models; the row that is predictive

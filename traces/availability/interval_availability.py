@@ -169,7 +169,7 @@ class _Position:
 
     first: Ints  # the device's rows are [first, stop)
     stop: Ints
-    later: Ints  # the first row that starts after the instant; stop when none does
+    later: Ints  # the first row that starts after the instant; `stop` without such a row
     period_s: Floats
     local_s: Floats  # the instant, counted from the beginning of the present period
     lap_s: Floats  # the beginning of the present period
