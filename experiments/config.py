@@ -84,45 +84,59 @@ class Devices(Settings):
         Chosen[AvailabilitySource],
         ChoiceOf(AVAILABILITIES),
         BeforeValidator(_availability_by_path),
-    ] = Field("always", validate_default=True)
-    time_model: Literal["driftscale", "fedscale"] = "driftscale"
+    ] = Field(
+        "always",
+        validate_default=True,
+        description="when clients are online: a source, or the path of a .csv or .parquet table of intervals",
+    )
+    time_model: Literal["driftscale", "fedscale"] = Field(
+        "driftscale",
+        description="how work becomes virtual seconds: latency, two bandwidths and the model's cost, or "
+        "FedScale's formula, with one bandwidth and without the model",
+    )
     model_factor: Annotated[
         Annotated[float, Number(gt=0, le=1e9)] | Literal["flops"], BeforeValidator(_number_or_flops)
     ] = Field(
-        "flops", description="how much slower than the profile's reference model, or by FLOPs per sample"
+        "flops",
+        description="how many times slower than the profile's reference model a sample is trained, or "
+        'as "flops": the FLOPs of the model over those of the reference model',
     )
 
 
 class Training(Settings):
     """What a participant does. Local steps and batch size also set what its work costs."""
 
-    model: Annotated[Chosen[Any], ChoiceOf(MODELS)] = Field("mlp", validate_default=True)
-    local_steps: Annotated[int, Number(ge=1, le=MOST_STEPS)] = 20
-    batch_size: Annotated[int, Number(ge=1, le=MOST_BATCH)] = 20
-    learning_rate: PositiveFactor = 0.05
+    model: Annotated[Chosen[Any], ChoiceOf(MODELS)] = Field(
+        "mlp", validate_default=True, description="the model that is trained"
+    )
+    local_steps: Annotated[int, Number(ge=1, le=MOST_STEPS)] = Field(
+        20, description="steps of a visit, one batch each"
+    )
+    batch_size: Annotated[int, Number(ge=1, le=MOST_BATCH)] = Field(20, description="samples per batch")
+    learning_rate: PositiveFactor = Field(0.05, description="learning rate of a local step")
 
 
 class Round(Settings):
     """Who is asked, for how long, and how often it is measured."""
 
-    rounds: Count
-    participants: Count = Field(description="visits a round absorbs, over all lanes")
+    rounds: Count = Field(description="rounds of a run")
+    participants: Count = Field(description="visits that a round absorbs, over all lanes")
     over_commit: Annotated[float, Number(ge=1, le=1e6)] = Field(
-        1.3, description="times the quota are sent out"
+        1.3, description="visits that are opened, as a multiple of the participants of a lane"
     )
-    min_online: Count = Field(1, description="with fewer online, the clock moves on until there are so many")
-    max_wait_days: Duration = Field(30.0, description="virtual days after which such a wait is given up")
-    evaluate_every: Count = Field(1, description="rounds between evaluations; the last is always one")
+    min_online: Count = Field(1, description="a round waits until this many candidates are online")
+    max_wait_days: Duration = Field(30.0, description="virtual days after which that wait is given up")
+    evaluate_every: Count = Field(1, description="rounds between evaluations; the last is always evaluated")
     evaluate_clients: Count | None = Field(
         None,
-        description="score a fixed random sample of so many clients; without it, or of fewer, all",
+        description="clients that are scored, a fixed random sample; all, if omitted or not fewer",
     )
     nonfinite_updates: Literal["drop", "stop"] = Field(
         "drop",
         description="an update with NaN or infinity is left out, counted and logged, or it ends the run",
     )
     log_client_accuracy: bool = Field(
-        False, description="write every scored client's accuracy into the log, at each evaluation"
+        False, description="write the accuracy of every scored client into the log, at each evaluation"
     )
 
 
@@ -142,8 +156,12 @@ PublishedValue = Annotated[
 class Published(Settings):
     """What a paper reports of an arm: its mean, or its mean and standard deviation, in percent."""
 
-    accuracy_omitting_drift: dict[str, PublishedValue] = Field(default_factory=dict)
-    accuracy_including_drift: dict[str, PublishedValue] = Field(default_factory=dict)
+    accuracy_omitting_drift: dict[str, PublishedValue] = Field(
+        default_factory=dict, description="by arm: mean accuracy over all cells but drift cells, in percent"
+    )
+    accuracy_including_drift: dict[str, PublishedValue] = Field(
+        default_factory=dict, description="by arm: mean accuracy over all cells, in percent"
+    )
 
 
 def _target_accuracy(value: Any) -> Any:
@@ -158,14 +176,14 @@ TargetAccuracy = Annotated[PositiveShare | Literal["reference"], BeforeValidator
 class Report(Settings):
     """How accuracy becomes time-to-accuracy, and what it is held against."""
 
-    window: Count = Field(5, description="evaluations in the trailing mean")
+    window: Count = Field(5, description="evaluations in the trailing mean of accuracy")
     horizon_s: Duration | None = Field(
-        None, description="virtual seconds that are compared; without it, as far as every run goes"
+        None, description="virtual seconds that are compared; if omitted, as far as every run reaches"
     )
     targets: tuple[TargetAccuracy, ...] = Field(
         (),
         max_length=MOST_TARGETS,
-        description='accuracies that are timed; "reference" is that of the first arm at the horizon, by seed',
+        description='accuracies to time; "reference" is what the first arm has at the horizon, by seed',
     )
     published: Published | None = Field(None, description="published values, shown beside ours")
 
@@ -197,48 +215,82 @@ class Report(Settings):
 class PartsRow(Settings):
     """The parts that make a method."""
 
-    clusterer: Annotated[Chosen[Clusterer], ChoiceOf(CLUSTERERS)] = Field("single", validate_default=True)
-    detectors: dict[str, Annotated[Chosen[Detector], ChoiceOf(DETECTORS)]] = Field(
-        default_factory=lambda: {"changed": "changed"}, validate_default=True
+    clusterer: Annotated[Chosen[Clusterer], ChoiceOf(CLUSTERERS)] = Field(
+        "single", validate_default=True, description="which clients share which models"
     )
-    selector: Annotated[Chosen[Selector], ChoiceOf(SELECTORS)] = Field("random", validate_default=True)
-    memory: Annotated[Chosen[Memory], ChoiceOf(MEMORIES)] = Field("held", validate_default=True)
+    detectors: dict[str, Annotated[Chosen[Detector], ChoiceOf(DETECTORS)]] = Field(
+        default_factory=lambda: {"changed": "changed"},
+        validate_default=True,
+        description="by name: which clients drifted, and report it",
+    )
+    selector: Annotated[Chosen[Selector], ChoiceOf(SELECTORS)] = Field(
+        "random", validate_default=True, description="which candidates take part in a round"
+    )
+    memory: Annotated[Chosen[Memory], ChoiceOf(MEMORIES)] = Field(
+        "held", validate_default=True, description="which samples a client trains each model on"
+    )
     solver: Annotated[
         tuple[Annotated[Chosen[Any], ChoiceOf(RULES)], ...], BeforeValidator(alone_is_a_list)
-    ] = Field(("sgd",), validate_default=True)
+    ] = Field(
+        ("sgd",),
+        validate_default=True,
+        description="what a local step does: a rule, or a chain of rules in their order",
+    )
     schedules: Annotated[
         tuple[Annotated[Chosen[Schedule], ChoiceOf(SCHEDULES)], ...],
         BeforeValidator(alone_is_a_list),
-    ] = Field((), description="no two of them may set the same number")
-    aggregator: Annotated[Chosen[Aggregator], ChoiceOf(AGGREGATORS)] = Field("fedavg", validate_default=True)
-    pacing: Annotated[Chosen[Pacing], ChoiceOf(PACINGS)] = Field("sync", validate_default=True)
+    ] = Field(
+        (), description="what sets learning rate, steps and batch size of each task; no two set the same one"
+    )
+    aggregator: Annotated[Chosen[Aggregator], ChoiceOf(AGGREGATORS)] = Field(
+        "fedavg", validate_default=True, description="how updates become new models"
+    )
+    pacing: Annotated[Chosen[Pacing], ChoiceOf(PACINGS)] = Field(
+        "sync", validate_default=True, description="when visits are opened and abandoned, and a round closes"
+    )
 
 
 class Arm(PartsRow):
     """A method: a name, its row of parts, and how its participants train where that is its own."""
 
     name: str = Field(
-        max_length=MOST_NAME_BYTES, pattern=r"^[A-Za-z0-9][A-Za-z0-9_+-]*(\.[0-9][A-Za-z0-9_+-]*)*$"
+        max_length=MOST_NAME_BYTES,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_+-]*(\.[0-9][A-Za-z0-9_+-]*)*$",
+        description="name of the arm, and of its folder in the run directory",
     )
-    training: Training = Field({}, validate_default=True)
+    training: Training = Field(
+        {}, validate_default=True, description="settings of [training] that this arm overrides"
+    )
 
 
 class Experiment(Settings):
     """A whole configuration. `[parts]` sets parts for every arm that does not name its own; `training` of an
     arm is laid over `[training]`, key by key."""
 
-    name: str = Field(max_length=MOST_NAME_BYTES, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
-    seeds: tuple[Seed, ...] = Field((0, 1, 2, 3, 4), min_length=1)
-    trace: Annotated[Chosen[TraceSource], ChoiceOf(SOURCES, key="source")]
-    devices: Devices = Devices()
-    faults: FaultSettings = FaultSettings()
-    training: Training = Field({}, validate_default=True)
-    round: Round
-    executor: ExecutorSettings = ExecutorSettings()
-    checkpoint: Checkpoint = Checkpoint()
-    report: Report = Report()
-    parts: PartsRow = Field({}, validate_default=True, exclude=True)
-    arm: tuple[Arm, ...] = Field(min_length=1)
+    name: str = Field(
+        max_length=MOST_NAME_BYTES,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$",
+        description="name of the experiment",
+    )
+    seeds: tuple[Seed, ...] = Field(
+        (0, 1, 2, 3, 4), min_length=1, description="every arm is run once with each of these seeds"
+    )
+    trace: Annotated[Chosen[TraceSource], ChoiceOf(SOURCES, key="source")] = Field(
+        description="which data reaches which client, and when"
+    )
+    devices: Devices = Field(Devices(), description="how fast clients are, and when they are online")
+    faults: FaultSettings = Field(FaultSettings(), description="faults, the same in all arms")
+    training: Training = Field(
+        {}, validate_default=True, description="what a participant does, unless an arm overrides it"
+    )
+    round: Round = Field(description="how many rounds there are, their size, and when they are evaluated")
+    executor: ExecutorSettings = Field(ExecutorSettings(), description="how training is carried out")
+    checkpoint: Checkpoint = Field(Checkpoint(), description="when an unfinished run is stored")
+    report: Report = Field(Report(), description="what is compared in the results")
+    parts: PartsRow = Field(
+        {}, validate_default=True, exclude=True, description="parts of every arm that does not name its own"
+    )
+    arm: tuple[Arm, ...] = Field(min_length=1, description="the methods that are compared")
 
     @model_validator(mode="before")
     @classmethod

@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import resources
 
 import numpy as np
+from pydantic import Field
 
 from emulator import plugins
 from emulator.arrays import Floats, Ints
@@ -37,9 +38,11 @@ DECONVOLUTION_STEPS = 500
 class DiurnalSettings(plugins.Settings):
     """Settings of the source `diurnal`."""
 
-    num_devices: Count = 107_749
-    """Most devices that are drawn; with more clients than that, clients share devices. The default is the
-    number in FedScale's trace."""
+    num_devices: Count = Field(
+        107_749,
+        description="the most devices that are drawn; more clients than that share them. The default is the "
+        "number in FedScale's trace",
+    )
 
 
 class Diurnal(AvailabilitySource):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
 from emulator import plugins
 from emulator.arrays import Bools, Floats, Ints
@@ -30,20 +31,22 @@ UNREAD_IN_DEVICES = ("phone_model", "available_s", "n_intervals", "n_windows", "
 class IntervalsSettings(plugins.Settings):
     """Settings of the source `intervals`."""
 
-    windows: str
-    """Path of a table with the columns `device_id` (or `device`), `start_s`, `end_s` and, if they repeat,
-    `period_s`, which must be the same in all rows of a device."""
-
-    devices: str | None = None
-    """Path of a table with a row per device: `device_id` (or `device`), `origin_s` (or `trace_start_s`;
-    0 without either), and `period_s` or the instant `trace_end_s` at which the period ends."""
-
-    align: Literal["origin", "time_of_day"] = "origin"
-    """The instant at virtual time 0: each device's origin, or the midnight before it on the tables' clock, so
-    that devices whose traces began at different hours keep their common daily rhythm."""
-
-    drop_never_online: bool = False
-    """Leave out devices without any interval longer than 0."""
+    windows: str = Field(
+        description="path of a table with the columns `device_id` (or `device`), `start_s`, `end_s` and, if "
+        "the intervals repeat, `period_s`, which must be the same in all rows of a device"
+    )
+    devices: str | None = Field(
+        None,
+        description="path of a table with a row per device: `device_id` (or `device`), `origin_s` (or "
+        "`trace_start_s`; 0 without either), and `period_s` or the instant `trace_end_s` at which the period "
+        "ends",
+    )
+    align: Literal["origin", "time_of_day"] = Field(
+        "origin",
+        description="the instant at virtual time 0: each device's origin, or the midnight before it on the tables' "
+        "clock, so that devices whose traces began at different hours keep their common rhythm of the day",
+    )
+    drop_never_online: bool = Field(False, description="leave out devices without any interval longer than 0")
 
 
 class Intervals(AvailabilitySource):
