@@ -1,4 +1,4 @@
-"""The command line. Nothing heavy is imported before the command that needs it is known."""
+"""The command line; a heavy library is imported only once the command that needs it is known."""
 
 from __future__ import annotations
 
@@ -12,67 +12,75 @@ from experiments.cli.streams import standard_streams
 
 OUR_PACKAGES = ("emulator", "device_profiles", "traces", "coordinator", "executor", "experiments")
 
-MOST_SHOWN = 4000  # letters of an error, which may quote a file
+MOST_SHOWN = 4000  # characters of an error message, which may quote a file
 
 BAD_INPUT = 2  # as emulator.errors has them
 RUN_FAILED = 3
 
 
 def main() -> NoReturn:
-    """The entry point `driftscale`: runs a command, and exits with its code.
+    """The entry point `driftscale`: runs a command and exits with its code.
 
-    Whatever ends it before it is done is said in one line on standard error.
+    If the command ends early, one line on standard error states why.
     """
     with interrupted_by_signals(), standard_streams():
         try:
             exit_code = _run()
-        except KeyboardInterrupt:  # it came between the others' hands
+        except KeyboardInterrupt:  # raised outside _run's own handlers
             exit_code = _end(INTERRUPTED, EXIT_CODE)
     sys.exit(exit_code)
 
 
 def _run() -> int:
-    """Run the command that was given; its exit code.
+    """Run the command of `sys.argv`; returns its exit code.
 
-    An error of ours is one line. Any other is a mistake of somebody's: its traceback, then a line.
+    An error of ours prints one line. Any other is a mistake in the code: it prints its traceback, then one
+    line.
     """
     foreign = foreign_package()
     if foreign is not None:  # before anything is imported from it
         return _end(foreign, BAD_INPUT)
-    from emulator.errors import EmulatorError, InterruptionError
+    from emulator.errors import EmulatorError
 
     try:
-        from experiments.cli.app import app
-
-        try:
-            app(prog_name="driftscale")
-        except SystemExit as ended:
-            if ended.code == EXIT_CODE:  # what is left of a KeyboardInterrupt
-                raise InterruptionError(INTERRUPTED) from ended
-            sys.stdout.flush()  # what cannot be written is known now, or never
-            return ended.code if isinstance(ended.code, int) else 0
+        return _run_app()
     except EmulatorError as error:
         return _end(str(error), error.exit_code)
-    except OSError as error:  # a full disk, a folder that may not be written: the run cannot go on
+    except OSError as error:  # such as a full disk, or a folder that is not writable
         return _end(str(error), RUN_FAILED)
     except MemoryError:
-        return _end(
-            "out of memory; what is finished is kept, and the same command goes on with the rest", RUN_FAILED
-        )
+        return _end("out of memory; finished runs are kept; the same command resumes the rest", RUN_FAILED)
     except Exception as error:
         import traceback
 
-        traceback.print_exc()  # whoever mends it needs to know where
+        traceback.print_exc()  # it shows where the mistake is
         return _end(
             f"{type(error).__name__}: {error}: a mistake in driftscale or in a plug-in (see the traceback); "
-            f"what is finished is kept, and a run goes on from its last checkpoint",
+            f"finished runs are kept; the same command resumes the rest from the last checkpoint",
             RUN_FAILED,
         )
+
+
+def _run_app() -> int:
+    """Parse `sys.argv` and run its command; returns the exit code. InterruptionError after a Ctrl-C."""
+    from emulator.errors import InterruptionError
+    from experiments.cli.app import app
+
+    try:
+        app(prog_name="driftscale")
+    except SystemExit as ended:
+        if ended.code == EXIT_CODE:  # how typer ends at a KeyboardInterrupt
+            raise InterruptionError(INTERRUPTED) from ended
+        sys.stdout.flush()  # so that an error of writing is raised here, where it is handled
+        return ended.code if isinstance(ended.code, int) else 0
     return 0
 
 
 def foreign_package() -> str | None:
-    """What is wrong where one of our packages, whose names are common ones, is somebody else's; else None."""
+    """The problem, if one of our packages is found elsewhere; None if all are ours.
+
+    Their names are common ones, so a folder or a package of the same name may come first on the path.
+    """
     roots = {name: _root(name) for name in OUR_PACKAGES}
     ours = roots["experiments"]
     for name, root in roots.items():
@@ -85,7 +93,7 @@ def foreign_package() -> str | None:
 
 
 def _root(package: str) -> Path | None:
-    """The folder that `package` lies in; a folder without `__init__.py` is one too."""
+    """The folder that holds `package`, which may be a namespace package; None if it is not importable."""
     spec = importlib.util.find_spec(package)
     if spec is None:
         return None
@@ -94,8 +102,10 @@ def _root(package: str) -> Path | None:
 
 
 def _end(problem: str, exit_code: int) -> int:
-    """Say why the command ends, in one line whatever the message holds: a terminal shows it and obeys none of
-    it. The exit code."""
+    """Print why the command ends, on one line of standard error; returns `exit_code`.
+
+    Control characters of the message are escaped, so that a terminal shows them instead of obeying them.
+    """
     line = "".join(
         letter if letter.isprintable() else repr(letter)[1:-1] for letter in " ".join(problem.splitlines())
     )

@@ -1,4 +1,4 @@
-"""`python -m experiments.cli`, for starters such as torchrun that take a module."""
+"""`python -m experiments.cli`, for launchers such as torchrun that take a module."""
 
 from experiments.cli import main
 

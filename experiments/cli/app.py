@@ -1,4 +1,4 @@
-"""The commands of `driftscale`, all but those of `profiles` and `cluster`."""
+"""The commands of `driftscale`, except those of `profiles` and `cluster`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Trace-driven emulation of federated learning at fleet scale, under data drift.",
     epilog="Exit codes: 0 done, 2 bad input, 3 a run failed or was stopped, 130 interrupted and resumable, "
-    "141 standard output was closed before all was printed.",
+    "141 standard output was closed before all output was printed.",
 )
 app.add_typer(profiles.app, name="profiles")
 app.add_typer(cluster_commands.app, name="cluster")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_given: bool) -> None:
+    if is_given:
         from importlib.metadata import version
 
         print(version("driftscale"))
@@ -58,7 +58,7 @@ Data = Annotated[
     typer.Option(
         "--data",
         envvar="DRIFTSCALE_DATA",
-        help="Folder that paths of the configuration lie in.",
+        help="Folder to look for the configuration's data files in.",
         metavar="PATH",
         parser=path_for("--data"),
     ),
@@ -71,7 +71,7 @@ def run(
     config: ConfigOrFolder,
     settings: Settings = None,
     seeds: Seeds = None,
-    arms: Annotated[str | None, typer.Option("--arms", help="Only these arms: global,fielding.")] = None,
+    arms: Annotated[str | None, typer.Option("--arms", help="Run only these arms: global,fielding.")] = None,
     data: Data = None,
     out: Annotated[
         Path | None,
@@ -82,13 +82,15 @@ def run(
             parser=path_for("--out"),
         ),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Delete what the run directory holds.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Delete the contents of the run directory first.")
+    ] = False,
     jobs: Annotated[
         str | None,
         typer.Option(
             "--jobs",
-            help="Runs at once, each in a process of its own: a number, or auto for what cores and memory "
-            "allow. Without it, one after another in this process.",
+            help="Number of runs played at once, each in its own process; auto: as many as cores and memory "
+            "allow. By default they are played one after another in this process.",
             metavar="N|auto",
         ),
     ] = None,
@@ -106,12 +108,12 @@ def run(
 ) -> None:
     """Run what is not finished yet, then summarise and report.
 
-    A finished (arm, seed) in the run directory is kept, and an unfinished one goes on from its last
-    checkpoint. More --seeds, and more arms, are added to it. Ctrl-C stores the run first; once more stops at
-    once.
+    A finished (arm, seed) in the run directory is kept; an unfinished one resumes from its last checkpoint.
+    Further --seeds and arms are added to the run directory. Ctrl-C stores the run, then stops; a second
+    Ctrl-C stops at once.
 
-    Of a folder every configuration is run, each into a run directory of its own under --out (default:
-    runs/<folder>), and one table is made over all of them.
+    If CONFIG is a folder, each of its configurations is run into its own run directory under --out (default:
+    runs/<folder>), and one table is made of all of them.
     """
     from experiments.cli.runs import RunCommand, run_all_of, run_one
     from experiments.cli.workers import parse_scale
@@ -130,13 +132,13 @@ def report(
     ],
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Summarise a run directory again, or a folder of them."""
+    """Summarise a run directory, or a folder of them, again."""
     from experiments.cli.reports import report_all_of, report_one
     from experiments.results.table import run_directories
 
-    found = run_directories(directory)
-    if found:
-        report_all_of(directory, found, output)
+    directories = run_directories(directory)
+    if directories:
+        report_all_of(directory, directories, output)
     else:
         report_one(directory, output)
 
@@ -149,10 +151,10 @@ def check(
     data: Data = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Build everything a configuration asks for, and train nothing.
+    """Build everything that a configuration needs, and train nothing.
 
-    Draws the clients of the first seed, reads all files and builds every arm; of a folder, those of every
-    configuration in it.
+    Draws the clients of the first seed, reads all files and builds every arm. If CONFIG is a folder, all its
+    configurations are checked.
     """
     from experiments.cli.check_table import check_facts, print_check, print_checks
     from experiments.config import load_experiment, locator
@@ -181,10 +183,10 @@ def check(
 
 @app.command()
 def parts(
-    kind: Annotated[str | None, typer.Argument(help="One kind of part, such as clusterer.")] = None,
+    kind: Annotated[str | None, typer.Argument(help="Only this kind of part, such as clusterer.")] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """The parts a configuration can name, with their settings."""
+    """List the parts of a configuration, with their settings."""
     from experiments.cli.parts_table import print_parts
 
     print_parts(kind, output)
@@ -194,25 +196,25 @@ def parts(
 def bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Workloads; without any, all but long ones. See --list.", metavar="NAME"),
+        typer.Argument(help="Workloads (default: all but the long ones); see --list.", metavar="NAME"),
     ] = None,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Repeats whose median is a figure.")] = 7,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Repeats; a figure is their median.")] = 7,
     plot: Annotated[
         Path | None,
         typer.Option(
             "--plot",
-            help="Draw cost against size into this SVG.",
+            help="Plot cost against size into this SVG file.",
             metavar="FILE.svg",
             parser=path_for("--plot"),
         ),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Say which workloads there are, and stop.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the workloads and exit.")] = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Measure how fast driftscale is, beside plain references.
+    """Measure the speed of driftscale against plain references.
 
-    Ours and the references take turns in one process; a figure is a median, shown with its quartiles. A
-    target that is missed is shown, and is no error. Some workloads need the extra: pip install
+    Driftscale and the references take turns in one process; a figure is a median, shown with its quartiles. A
+    missed target is shown, but is not an error. Some workloads need an extra: pip install
     'driftscale[bench]'.
     """
     from experiments.cli.bench import print_workloads, run_bench
@@ -224,7 +226,7 @@ def bench(
 
 
 def _parse_seeds(text: str | None) -> list[int] | None:
-    """`0..9` (both ends included), `0,3,7`, or both: `0..2,5`."""
+    """Parse `0..9` (both ends included), `0,3,7`, or a mixture such as `0..2,5`."""
     from emulator.errors import ConfigurationError
     from experiments.results.recorded import MOST_RUNS
 

@@ -1,4 +1,4 @@
-"""What `driftscale bench` measures and shows."""
+"""`driftscale bench`: measures the workloads and prints their figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run_bench(names: Sequence[str], repeats: int, plot: Path | None, output: OutputFormat) -> None:
-    """Measure the named workloads, all without names, and print their figures."""
+    """Measure the named workloads and print their figures; without names, all but the long ones."""
     from experiments.bench.plot import draw, refuse_undrawable
     from experiments.bench.registry import chosen, require
 
@@ -27,35 +27,35 @@ def run_bench(names: Sequence[str], repeats: int, plot: Path | None, output: Out
         require(("matplotlib",), "--plot")
     figures: list[Figure] = []
     for name, workload in workloads.items():
-        _say(f"{name}: {workload.about}")
+        _print_line(f"{name}: {workload.about}")
         start = time.perf_counter()
-        figures += workload.load()(repeats, partial(_say_of, name))
-        _say(f"{name}: done in {time.perf_counter() - start:.1f} s")
+        figures += workload.load()(repeats, partial(_print_for, name))
+        _print_line(f"{name}: done in {time.perf_counter() - start:.1f} s")
     if output is OutputFormat.JSON:
         print_json({"figures": [item.as_dict() for item in figures]})
     else:
         print_figures(figures)
     if plot is not None:
         draw(figures, plot)
-        _say(f"plot: {plot}")
+        _print_line(f"plot: {plot}")
 
 
 def print_workloads(output: OutputFormat) -> None:
-    """What can be named."""
+    """Print the name and the description of every workload."""
     from experiments.bench.registry import WORKLOADS
 
     print_table([{"name": name, "what it is": item.about} for name, item in WORKLOADS.items()], "", output)
 
 
 def print_figures(figures: Sequence[Figure]) -> None:
-    """A line per figure, with the quartiles of its repeats, and where all of it was measured."""
+    """Print two lines per figure, the second with quartiles, then the machine and library versions."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("figure", "value", "ratio", "threads", "asked", ""):
+    for heading in ("figure", "value", "ratio", "threads", "target", ""):
         table.add_column(heading, overflow="fold")
     for item in figures:
         table.add_row(
@@ -63,7 +63,7 @@ def print_figures(figures: Sequence[Figure]) -> None:
             f"{as_text(item.value)} {item.unit}\n{_quartiles(item.spread)}",
             "-" if item.ratio is None else f"{item.ratio:.3g}x\n{_quartiles(item.ratio_spread)}",
             str(item.threads),
-            _asked(item.target, item),
+            _target_text(item.target, item),
             item.verdict or "",
         )
     console = Console()
@@ -82,7 +82,7 @@ def _quartiles(spread: Spread | None) -> str:
     return "" if spread is None else f"[{as_text(spread.low)}, {as_text(spread.high)}]"
 
 
-def _asked(target: Target | None, item: Figure) -> str:
+def _target_text(target: Target | None, item: Figure) -> str:
     if target is None:
         return "-"
     unit = "x" if target.of == "ratio" else f" {item.unit}"
@@ -91,9 +91,9 @@ def _asked(target: Target | None, item: Figure) -> str:
     return f"{least} {as_text(target.at_least)}{unit}{stretch}"
 
 
-def _say_of(name: str, text: str) -> None:
-    _say(f"{name}: {text}")
+def _print_for(name: str, text: str) -> None:
+    _print_line(f"{name}: {text}")
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

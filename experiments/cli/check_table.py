@@ -1,4 +1,4 @@
-"""What `driftscale check` shows: what a configuration comes to, or each of a folder."""
+"""`driftscale check`: prints the facts of one configuration, or of each configuration of a folder."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 Facts = dict[str, object]
 
-MOST_LABELS, MOST_LETTERS = 50, 50  # of the labels seen, and of each
+MOST_LABELS, MOST_LETTERS = 50, 50  # labels shown, and letters of each
 
 COLUMNS = ("clients", "labels", "samples in the trace", "last data step", "client updates in all")
 """The facts that have a column in the table of a folder."""
 
 
 def print_check(facts: Facts, output: OutputFormat) -> None:
-    """The facts of one configuration, below one another."""
+    """Print the facts of one configuration, one per line."""
     if output is OutputFormat.JSON:
         print_json(facts)
         return
@@ -28,7 +28,7 @@ def print_check(facts: Facts, output: OutputFormat) -> None:
 
 
 def print_checks(checks: Sequence[Facts], output: OutputFormat) -> None:
-    """A row for each configuration of a folder; as JSON, the list of all their facts."""
+    """Print a row for each configuration of a folder; as JSON, the list of all their facts."""
     if output is OutputFormat.JSON:
         print_json(checks)
         return
@@ -44,7 +44,7 @@ def print_checks(checks: Sequence[Facts], output: OutputFormat) -> None:
 
 
 def check_facts(experiment: Experiment, world: World) -> Facts:
-    """What the configuration comes to; `world` is that of its first seed."""
+    """Facts of the configuration by name, in display order; `world` is the world of its first seed."""
     import numpy as np
 
     clients = np.arange(world.trace.num_clients)
@@ -70,8 +70,10 @@ def check_facts(experiment: Experiment, world: World) -> Facts:
 
 
 def _labels_seen(names: Sequence[str]) -> Facts:
-    """What a table of labels calls the classes, in their order; as Python writes a text, so that a terminal
-    obeys none of it."""
+    """The names of the classes in a table of labels, in the order of the classes.
+
+    They are shown as Python literals, so that a terminal obeys none of their control characters.
+    """
     if not names:
         return {}
     shown = [repr(name if len(name) <= MOST_LETTERS else f"{name[:MOST_LETTERS]}…") for name in names]
@@ -80,24 +82,24 @@ def _labels_seen(names: Sequence[str]) -> Facts:
 
 
 def _faults(experiment: Experiment, world: World) -> Facts:
-    """What is injected: as it is configured, and how many clients are byzantine."""
+    """The configured faults, and the number of byzantine clients of each kind."""
     from coordinator.federation.faults import SCALED
 
     settings = experiment.faults
     corrupt = f"{settings.corrupt:g} ({settings.corruption})" if settings.corrupt else ""
     chances = {"crash": settings.crash, "corrupt": corrupt, "loss": settings.loss}
     byzantine: dict[str, list[str]] = {}
-    for each in world.faults.byzantine:
-        scale = f" (scale {each.scale:g})" if each.kind in SCALED else ""
-        byzantine.setdefault(each.kind, []).append(f"{len(each.clients)} clients{scale}")
+    for group in world.faults.byzantine:
+        scale = f" (scale {group.scale:g})" if group.kind in SCALED else ""
+        byzantine.setdefault(group.kind, []).append(f"{len(group.clients)} clients{scale}")
     return {
         **{f"faults: {name}": chance for name, chance in chances.items() if chance},
-        **{f"faults: {kind}": ", ".join(found) for kind, found in byzantine.items()},
+        **{f"faults: {kind}": ", ".join(groups) for kind, groups in byzantine.items()},
     }
 
 
 def _model_factors(experiment: Experiment, world: World) -> float | str:
-    """The one that all arms have, or each arm's."""
+    """The model factor of all arms, or a list of each arm's where they differ."""
     from experiments.build import model_factors
 
     factors = model_factors(experiment, [arm.name for arm in experiment.arm], world)

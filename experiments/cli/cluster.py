@@ -1,4 +1,4 @@
-"""`driftscale cluster`: the keys, the scheduler and the workers that `run --cluster` goes to."""
+"""`driftscale cluster`: the keys, the scheduler and the workers that `run --cluster` uses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEYS = typer.Option(
 )
 INSECURE = typer.Option(
     "--insecure-cluster",
-    help="Allow tcp:// beyond this machine: anybody who reaches the port commands the workers.",
+    help="Allow tcp:// beyond this machine: anyone who can reach the port can command the workers.",
 )
 Keys = Annotated[Path | None, KEYS]
 Insecure = Annotated[bool, INSECURE]
@@ -31,14 +31,13 @@ Insecure = Annotated[bool, INSECURE]
 
 @app.command("keys")
 def make_keys(
-    folder: Annotated[
-        Path, typer.Argument(help="The folder to make.", metavar="DIR", parser=path_for("DIR"))
-    ],
-    fresh: Annotated[bool, typer.Option("--fresh", help="Replace the keys that are there.")] = False,
+    folder: Annotated[Path, typer.Argument(help="Folder to create.", metavar="DIR", parser=path_for("DIR"))],
+    fresh: Annotated[bool, typer.Option("--fresh", help="Replace existing keys.")] = False,
 ) -> None:
-    """Make the keys of a cluster, valid for ten years.
+    """Create the keys of a cluster, valid for ten years.
 
-    Scheduler, workers and run --cluster need the same ones; who can read them commands the cluster.
+    The scheduler, the workers and run --cluster need the same keys; anyone who can read them can command the
+    cluster.
     """
     from experiments.cluster.keys import write_keys
 
@@ -52,7 +51,7 @@ def scheduler(
     host: Annotated[
         str | None,
         typer.Option(
-            "--host", help="Address to listen at (default: all interfaces with keys, 127.0.0.1 without)."
+            "--host", help="Address to listen on (default: all interfaces with keys, 127.0.0.1 without)."
         ),
     ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port (default: any free one).")] = 0,
@@ -60,14 +59,14 @@ def scheduler(
         Path | None,
         typer.Option(
             "--scheduler-file",
-            help="Write the address into this file, for workers and run --cluster.",
+            help="File to write the address to, for workers and run --cluster.",
             metavar="FILE",
             parser=path_for("--scheduler-file"),
         ),
     ] = None,
     insecure: Insecure = False,
 ) -> None:
-    """Start a scheduler, which hands runs to workers. Ctrl-C ends it."""
+    """Start a scheduler, which assigns runs to workers. Ctrl-C stops it."""
     from experiments.cluster.serve import SchedulerCommand, serve_scheduler
 
     serve_scheduler(SchedulerCommand(keys, host, port, scheduler_file, insecure), _note)
@@ -75,10 +74,10 @@ def scheduler(
 
 @app.command()
 def worker(
-    place: Annotated[
+    address: Annotated[
         str,
         typer.Argument(
-            help="The scheduler: tls://HOST:PORT, tcp://HOST:PORT or its file.", metavar="ADDRESS"
+            help="The scheduler: tls://HOST:PORT, tcp://HOST:PORT or a scheduler file.", metavar="ADDRESS"
         ),
     ],
     keys: Keys = None,
@@ -86,13 +85,16 @@ def worker(
         Path | None,
         typer.Option(
             "--data",
-            help="Folder that paths of configurations lie in here, if elsewhere than for the command.",
+            help="Folder on this machine that holds the data of configurations, if it differs from the "
+            "command's.",
             metavar="PATH",
             parser=path_for("--data"),
         ),
     ] = None,
     insecure: Insecure = False,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Worker processes, of one run each.")] = 1,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=1, help="Worker processes; each plays one run at a time.")
+    ] = 1,
     local_directory: Annotated[
         Path | None,
         typer.Option(
@@ -104,17 +106,17 @@ def worker(
     ] = None,
     host: Annotated[
         str | None,
-        typer.Option("--host", help="Address to listen at (default: the one that reaches the scheduler)."),
+        typer.Option("--host", help="Address to listen on (default: the one that reaches the scheduler)."),
     ] = None,
 ) -> None:
-    """Start workers, which run what the scheduler hands them.
+    """Start workers, which play the runs assigned to them.
 
-    At Ctrl-C or SIGTERM, their runs are stored first, which may take two minutes; once more ends them at
-    once.
+    At Ctrl-C or SIGTERM, their runs are stored first, which may take two minutes; a second signal stops them
+    at once.
     """
     from experiments.cluster.serve import WorkerCommand, serve_workers
 
-    serve_workers(WorkerCommand(place, keys, data, insecure, jobs, local_directory, host), _note)
+    serve_workers(WorkerCommand(address, keys, data, insecure, jobs, local_directory, host), _note)
 
 
 def _note(text: str) -> None:

@@ -1,4 +1,4 @@
-"""How commands print: a table for people, or JSON on stdout for programs."""
+"""Output of the commands: a table for people, or JSON on stdout for programs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Rows = Sequence[Mapping[str, object]]
 
 
 def print_json(value: object) -> None:
-    """`value` as JSON; NaN and infinity, which JSON lacks, are errors of the caller."""
+    """Print `value` as JSON; ValueError for NaN and infinity, which JSON lacks."""
     print(json.dumps(value, indent=2, allow_nan=False))
 
 
 def print_table(rows: Rows, title: str = "", output: OutputFormat = OutputFormat.TABLE) -> None:
-    """One line per row under the keys of the first; as JSON, the list of rows. `title` is for people only."""
+    """Print a table with the first row's keys as headings; as JSON, the list of rows, without `title`."""
     if output is OutputFormat.JSON:
         print_json([dict(row) for row in rows])
         return
@@ -39,7 +39,7 @@ def print_table(rows: Rows, title: str = "", output: OutputFormat = OutputFormat
 
 
 def as_text(value: object) -> str:
-    """A number to four digits, nothing as a dash, and all else as it is."""
+    """A float with four digits, None as a dash, any other value as its str."""
     if value is None:
         return "-"
     if isinstance(value, float):

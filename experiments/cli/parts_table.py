@@ -1,4 +1,4 @@
-"""What `driftscale parts` shows: the parts that a configuration can name, and their settings."""
+"""`driftscale parts`: prints the parts that a configuration can name, and their settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def print_parts(kind: str | None, output: OutputFormat) -> None:
-    """Names, settings with defaults, and first lines of the parts of one kind, or of all."""
+    """Print the parts of one kind with their settings, or the names and summaries of all parts."""
     registries = _registries()
     if kind is not None and kind not in registries:
         raise UnknownNameError("kind of part", kind, registries)
@@ -85,14 +85,14 @@ def _first_line(part: Any) -> str:
 
 
 def _about(field: FieldInfo) -> str:
-    """What a setting means, and its choices if it has some."""
+    """The description of a setting, and its choices if they are limited."""
     choices = [str(choice) for choice in get_args(field.annotation) if isinstance(choice, str)]
     among = f" (one of {', '.join(choices)})" if len(choices) > 1 else ""
     return " ".join((field.description or "").split()) + among
 
 
 def _settings(part: Any) -> dict[str, dict[str, str]]:
-    """By name, each setting's default and what it means."""
+    """By name, the default and the description of each setting."""
     return {
         name: {
             "default": "required"

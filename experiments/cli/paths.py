@@ -1,4 +1,4 @@
-"""Paths that are typed on the command line."""
+"""Parsing of paths that are given on the command line."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
 
 def path_for(what: str) -> Callable[[str], Path]:
-    """A parser of the argument or option `what`.
+    """A parser of the path given to the argument or option `what`; the path need not exist.
 
-    It raises InputError for an empty text, which Python takes for the present folder, and for a path that
-    cannot be looked at: too long, or behind a folder that may not be entered. There need be nothing at the
-    path.
+    The parser raises InputError for an empty text, which Python takes for the current folder, and for a path
+    that cannot be examined: one that is too long, or inside a folder without permission to enter.
     """
 
     def parse(text: str) -> Path:
         if not text:
-            raise InputError(f"{what}: is empty; a path is needed (. is the present folder)")
+            raise InputError(f"{what}: is empty; a path is needed (. is the current folder)")
         path = Path(text)
         try:
             path.stat()

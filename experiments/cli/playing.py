@@ -1,4 +1,4 @@
-"""Plays the runs of a command, here or by workers, and reports however they end."""
+"""Plays the runs of a command, in this process or by workers, and reports however they end."""
 
 from __future__ import annotations
 
@@ -28,26 +28,28 @@ from experiments.running.runner import run_plan
 from experiments.running.stop import Stop
 
 INTERRUPTED = (
-    "interrupted; finished runs are kept, the same command{} goes on with the rest, from the last checkpoint"
+    "interrupted; finished runs are kept; the same command{} resumes the rest from the last checkpoint"
 )
 
 
-def play_one(asked: RunCommand, experiment: Experiment, job: Job | None) -> None:
-    """Play what is not finished of one configuration, then report; with the other ranks of `job`, if any."""
-    folder = asked.out or Path("runs") / experiment.name
-    locate = locator(asked.data, asked.config)
-    with _stoppable(asked, None if job is None else job.rank) as stop, locked(folder):
-        plan = plan_run(experiment, folder, asked.arms, locate, fresh=asked.fresh, file=str(asked.config))
+def play_one(command: RunCommand, experiment: Experiment, job: Job | None) -> None:
+    """Play the unfinished runs of a configuration, with the other ranks of `job`, if any; then report."""
+    folder = command.out or Path("runs") / experiment.name
+    locate = locator(command.data, command.config)
+    with _stoppable(command, None if job is None else job.rank) as stop, locked(folder):
+        plan = plan_run(
+            experiment, folder, command.arms, locate, fresh=command.fresh, file=str(command.config)
+        )
 
         def report() -> None:
             if plan.directory.finished_pairs():
-                report_one(folder, asked.output)
+                report_one(folder, command.output)
 
         with (
             _reported(report),
-            scaled_out(asked.scale, [plan], asked.data) as (crew, at_once),
+            scaled_out(command.scale, [plan], command.data) as (crew, at_once),
             make_progress(
-                plan.runs(), _earlier_s([plan]), quiet=asked.output is OutputFormat.JSON, at_once=at_once
+                plan.runs(), _earlier_s([plan]), quiet=command.output is OutputFormat.JSON, at_once=at_once
             ) as progress,
             nullcontext() if job is None else joined(job, stop) as ranks,
         ):
@@ -59,12 +61,12 @@ def play_one(asked: RunCommand, experiment: Experiment, job: Job | None) -> None
                     raise outcome
 
 
-def follow_first(job: Job, asked: RunCommand) -> None:
-    """Play what rank 0 leads to, and end as it does: what went wrong it says alone, but where it is lost."""
+def follow_first(job: Job, command: RunCommand) -> None:
+    """Play the runs that rank 0 plays, and end as it does; print an error only if rank 0 is lost."""
     with stop_on_signals(job.rank) as stop, joined(job, stop) as ranks:
         try:
             with ranks.telling(ends=True):
-                follow(ranks, locator(asked.data, asked.config), Path(gettempdir()))
+                follow(ranks, locator(command.data, command.config), Path(gettempdir()))
         except BaseException as error:
             if ranks.is_alone:
                 raise
@@ -72,25 +74,25 @@ def follow_first(job: Job, asked: RunCommand) -> None:
             os._exit(error.exit_code if isinstance(error, EmulatorError) else code)
 
 
-def play_folder(asked: RunCommand, members: Sequence[Member]) -> None:
-    """Play what is not finished of the configurations of a folder, then make their table."""
-    name = asked.config.resolve().name
-    target = asked.out or Path("runs") / name
-    with ExitStack() as held:
-        stop = held.enter_context(_stoppable(asked))
+def play_folder(command: RunCommand, members: Sequence[Member]) -> None:
+    """Play the unfinished runs of a folder's configurations, then make their table."""
+    name = command.config.resolve().name
+    target = command.out or Path("runs") / name
+    with ExitStack() as stack:
+        stop = stack.enter_context(_stoppable(command))
         for member in members:
-            held.enter_context(locked(path_below(target, member.experiment.name, is_folder=True)))
-        plans = plan_folder(members, target, fresh=asked.fresh)
+            stack.enter_context(locked(path_below(target, member.experiment.name, is_folder=True)))
+        plans = plan_folder(members, target, fresh=command.fresh)
         runs = [run for plan in plans for run in plan.runs()]
 
         def report() -> None:
-            report_table(target, [plan.directory for plan in plans], name, asked.output)
+            report_table(target, [plan.directory for plan in plans], name, command.output)
 
         with (
             _reported(report),
-            scaled_out(asked.scale, plans, asked.data) as (crew, at_once),
+            scaled_out(command.scale, plans, command.data) as (crew, at_once),
             make_progress(
-                runs, _earlier_s(plans), quiet=asked.output is OutputFormat.JSON, at_once=at_once
+                runs, _earlier_s(plans), quiet=command.output is OutputFormat.JSON, at_once=at_once
             ) as progress,
         ):
             if crew is None:
@@ -100,26 +102,25 @@ def play_folder(asked: RunCommand, members: Sequence[Member]) -> None:
 
 
 def _earlier_s(plans: Sequence[Plan]) -> dict[PlannedRun, float]:
-    """Wall seconds of the runs that were finished before."""
+    """Wall seconds of each run that was finished before this command."""
     return {run: timing.wall_s for plan in plans for run, timing in plan.earlier().items()}
 
 
 @contextmanager
-def _stoppable(asked: RunCommand, rank: int | None = None) -> Iterator[Stop]:
-    """A `Stop` that signals ask for; InterruptionError, which says how to go on, where they end the
-    command."""
+def _stoppable(command: RunCommand, rank: int | None = None) -> Iterator[Stop]:
+    """Yield a `Stop` that is requested by signals; raises InterruptionError if they end the command."""
     with stop_on_signals(rank) as stop:
         try:
             yield stop
         except KeyboardInterrupt as error:
             raise InterruptionError(
-                INTERRUPTED.format(", without --fresh," if asked.fresh else "")
+                INTERRUPTED.format(", without --fresh," if command.fresh else "")
             ) from error
 
 
 @contextmanager
 def _reported(report: Callable[[], None]) -> Iterator[None]:
-    """What is finished is summarised however the runs within it end; how they ended is what counts."""
+    """Call `report` at the end of the block, also if the block raises, whose error then takes precedence."""
     try:
         yield
     except BaseException:
@@ -129,7 +130,7 @@ def _reported(report: Callable[[], None]) -> Iterator[None]:
 
 
 def _report_if_possible(report: Callable[[], None]) -> None:
-    """A full disk has no room for a report either."""
+    """Call `report`; if it fails, for example on a full disk, print a note instead."""
     try:
         report()
     except (OSError, EmulatorError) as error:

@@ -1,4 +1,4 @@
-"""`driftscale profiles`: what fleets there are, how fast they are, and whether a file describes one."""
+"""`driftscale profiles`: lists, shows, checks and imports device profiles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from device_profiles import DeviceProfile, Fleet
 
 SHOWN_CLIENTS = 100_000
-"""Clients drawn to show a profile: enough to place its p99 between p98.9 and p99.1."""
+"""Clients drawn to show a profile: enough to place its p99 between the true p98.9 and p99.1."""
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 BAR_WIDTH = 40
 READABLE = {
@@ -23,7 +23,7 @@ READABLE = {
     "upload_bytes_per_s": ("up MB/s", 1e-6),
     "latency_s": ("latency ms", 1e3),
 }
-"""What a column is called where there is room for few letters, and its unit there."""
+"""By column: its short heading in a table, and the factor into the unit of that heading."""
 
 app = typer.Typer(no_args_is_help=True, help="Device profiles: how fast the clients compute and communicate.")
 
@@ -32,7 +32,7 @@ Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON
 
 @app.command("list")
 def list_profiles(output: Format = OutputFormat.TABLE) -> None:
-    """Profiles that go by a name, with their medians."""
+    """List the built-in profiles, with their medians."""
     from device_profiles import PROFILES, load_profile
 
     profiles = {name: load_profile(name) for name in PROFILES.names()}
@@ -63,10 +63,12 @@ def list_profiles(output: Format = OutputFormat.TABLE) -> None:
 
 @app.command("show")
 def show_profile(
-    profile: Annotated[str, typer.Argument(help="A name, or a path to a .csv, .parquet or .toml.")],
+    profile: Annotated[
+        str, typer.Argument(help="A built-in name, or the path of a .csv, .parquet or .toml.")
+    ],
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """The quantiles of each column of a profile."""
+    """Show the quantiles of each column of a profile."""
     from device_profiles import load_profile
 
     shown = load_profile(profile)
@@ -90,7 +92,7 @@ def check_profile(
     ],
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Say whether a file is a valid profile, and if not, why."""
+    """Check that a file is a valid profile, or show why not."""
     from device_profiles import read_profile
 
     profile = read_profile(path)
@@ -107,7 +109,7 @@ def import_fedscale_file(
     file: Annotated[
         Path,
         typer.Argument(
-            help="client_device_capacity or client_behave_trace, as published.",
+            help="client_device_capacity or client_behave_trace, as FedScale publishes them.",
             metavar="FILE",
             parser=path_for("FILE"),
         ),
@@ -118,27 +120,27 @@ def import_fedscale_file(
     ],
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Turn one of FedScale's two pickles into Parquet.
+    """Convert one of FedScale's two pickles into Parquet.
 
-    Nothing that is in the pickle is executed.
+    No code of the pickle is executed.
     """
     from device_profiles.fedscale import import_fedscale
 
-    done = import_fedscale(file, out)
+    imported = import_fedscale(file, out)
     if output is OutputFormat.JSON:
         print_json(
             {
-                "kind": done.kind,
-                "path": str(done.path),
-                "devices": done.num_devices,
-                "rows": done.num_rows,
-                "empty_intervals_dropped": done.num_empty_intervals,
+                "kind": imported.kind,
+                "path": str(imported.path),
+                "devices": imported.num_devices,
+                "rows": imported.num_rows,
+                "empty_intervals_dropped": imported.num_empty_intervals,
             }
         )
         return
-    print(f"{done.path}: {done.kind} of {done.num_devices:,} devices, {done.num_rows:,} rows")
-    if done.num_empty_intervals:
-        print(f"dropped {done.num_empty_intervals:,} intervals that end where they start")
+    print(f"{imported.path}: {imported.kind} of {imported.num_devices:,} devices, {imported.num_rows:,} rows")
+    if imported.num_empty_intervals:
+        print(f"dropped {imported.num_empty_intervals:,} intervals that end where they start")
 
 
 def _about(profile: DeviceProfile) -> dict[str, object]:
@@ -150,14 +152,14 @@ def _about(profile: DeviceProfile) -> dict[str, object]:
 
 
 def _drawn(profile: DeviceProfile) -> Fleet:
-    """The same fleet at every call."""
+    """A fleet of SHOWN_CLIENTS, the same at every call."""
     from emulator.seeding import RandomStreams
 
     return profile.draw(SHOWN_CLIENTS, RandomStreams(0).generator("profiles show"))
 
 
 def _print_chart(by_column: dict[str, dict[str, float]]) -> None:
-    """The quantiles, each with a bar: its share of the column's highest. A constant has one line."""
+    """Print each quantile with a bar, relative to the column's highest; a constant column has one line."""
     from rich.bar import Bar
     from rich.console import Console
     from rich.table import Table

@@ -1,6 +1,6 @@
-"""How far a command has come: bars on a terminal, plain lines elsewhere.
+"""Progress of a command: bars on a terminal, plain lines elsewhere.
 
-Nobody may be looking any more: a terminal that is gone stops no run.
+A terminal that is gone stops no run.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ PLAIN_LINES_PER_RUN = 4
 STATUS_WIDTH = len("virtual 99.9 days, accuracy 99.9%")
 
 Earlier = Mapping[PlannedRun, float]
-"""Wall seconds of the runs that were finished before."""
+"""Wall seconds of each run that was finished before this command."""
 
 
 class Bars(Progress):
-    """A bar over all runs, and below it those of the runs at work: as many as the terminal has room for now,
-    and how many more there are."""
+    """One bar for all runs, and below it one for each run at work.
+
+    If the terminal has too few lines for them, the last line states how many more there are.
+    """
 
     def get_renderables(self) -> Iterable[RenderableType]:
         tasks = self.tasks
-        room = self.console.size.height if tasks else 0  # rich asks once before it has a console
+        room = self.console.size.height if tasks else 0  # rich calls this once before it has a console
         if len(tasks) <= room:
             yield self.make_tasks_table(tasks)
             return
@@ -44,14 +46,14 @@ class Bars(Progress):
 
 
 class BarProgress(AbstractContextManager["BarProgress"]):
-    """Bars on a terminal: one over all runs, with the time that is left, and the rounds of each at work."""
+    """Bars on a terminal: all runs with the remaining time, and the rounds of each run at work."""
 
     def __init__(
         self, runs: Sequence[PlannedRun], earlier_s: Earlier, console: Console, at_once: int
     ) -> None:
         console.file = cast(IO[str], Notes(console.file))
         most = max((run.rounds for run in runs), default=0)
-        self._bars = Bars(  # where it is narrow, the bar is cut, then name and time are
+        self._bars = Bars(  # on a narrow terminal the bar is cut first, then name and time
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=24),
             MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=len(f"{most}/{most}"))),
@@ -82,7 +84,7 @@ class BarProgress(AbstractContextManager["BarProgress"]):
     def going_on(self, run: PlannedRun, rounds: int) -> None:
         self._left.going_on(run, rounds)
         self._bars.update(self._rounds[run], completed=rounds)
-        self._bars.console.print(f"{self._names[run]}: going on from round {rounds}", markup=False)
+        self._bars.console.print(f"{self._names[run]}: resuming from round {rounds}", markup=False)
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
         self._left.round_done(run, reached.rounds)
@@ -110,9 +112,9 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         self._bars.console.print(text, style="red", markup=False)
 
     def _show(self, run: PlannedRun, status: str) -> None:
-        """A bar of no round yet for `run`, which may have one."""
+        """Show the bar of `run` at round 0; a new bar, unless it has one."""
         name = self._names[run]
-        self._name_width = max(self._name_width, len(name))  # so that the bars do not jump
+        self._name_width = max(self._name_width, len(name))  # so that the bars do not jump sideways
         if run not in self._rounds:
             self._rounds[run] = self._bars.add_task(
                 f"{name:<{self._name_width}}", total=run.rounds, status=""
@@ -120,13 +122,13 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         self._bars.update(self._rounds[run], completed=0, status=status)
 
     def _hide(self, run: PlannedRun) -> None:
-        """Take away the bar of `run`, which has none where it was lost before it was at work."""
+        """Remove the bar of `run`; it has none if it was lost before it started."""
         if run in self._rounds:
             self._bars.remove_task(self._rounds.pop(run))
 
 
 class LineProgress(AbstractContextManager["LineProgress"]):
-    """A few lines for each run on its way, and one when it is done."""
+    """Plain lines: a few for each run while it is at work, and one when it is done."""
 
     def __init__(self, runs: Sequence[PlannedRun], earlier_s: Earlier, at_once: int) -> None:
         self._pairs = len(runs)
@@ -140,7 +142,7 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         return None
 
     def drawing(self, run: PlannedRun) -> None:
-        """Says nothing: an error of the configuration, which may follow, is to stand alone."""
+        """Prints nothing, so that an error of the configuration, which may follow, is the only line."""
 
     def begun(self, run: PlannedRun) -> None:
         self._left.begun(run)
@@ -149,7 +151,7 @@ class LineProgress(AbstractContextManager["LineProgress"]):
     def going_on(self, run: PlannedRun, rounds: int) -> None:
         self._left.going_on(run, rounds)
         self._reached[run] = rounds
-        _say(f"{self._names[run]}: going on from round {rounds}")
+        _print_line(f"{self._names[run]}: resuming from round {rounds}")
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
         self._left.round_done(run, reached.rounds)
@@ -157,14 +159,14 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         every = max(1, -(-run.rounds // PLAIN_LINES_PER_RUN))
         if reached.rounds // every > before // every or reached.rounds == run.rounds:
             at = f"round {reached.rounds}/{run.rounds}, {_where(reached)}"
-            _say(f"{self._names[run]}: {at}; {_outlook(self._left)}")
+            _print_line(f"{self._names[run]}: {at}; {_outlook(self._left)}")
 
     def done(self, run: PlannedRun) -> None:
         self._left.done(run)
         self._end(run, f"done in {time.perf_counter() - self._begun_s[run]:.1f} s; {_outlook(self._left)}")
 
     def left(self, run: PlannedRun) -> None:
-        """Says nothing: what becomes of the run is told by others."""
+        """Prints nothing: the caller reports what becomes of the run."""
 
     def skipped(self, run: PlannedRun) -> None:
         self._left.drop(run)
@@ -175,18 +177,24 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         self._end(run, f"FAILED: {reason}")
 
     def note(self, text: str) -> None:
-        _say(text)
+        _print_line(text)
 
     def _end(self, run: PlannedRun, how: str) -> None:
         self._done += 1
-        _say(f"[{self._done}/{self._pairs}] {self._names[run]}: {how}")
+        _print_line(f"[{self._done}/{self._pairs}] {self._names[run]}: {how}")
 
 
 def make_progress(
     runs: Sequence[PlannedRun], earlier_s: Earlier, *, quiet: bool = False, at_once: int = 1
 ) -> BarProgress | LineProgress:
-    """Bars on a terminal, else lines; on stderr when stdout is for a program (`quiet`). `at_once` is how many
-    runs may be at work beside each other."""
+    """Bars if standard error is a terminal and `quiet` is false, else plain lines; both on standard error.
+
+    Args:
+        runs: All runs of the command.
+        earlier_s: Wall seconds of those that were finished before.
+        quiet: Standard output is read by a program.
+        at_once: How many runs may be at work at the same time.
+    """
     console = Console(stderr=True)
     if console.is_terminal and not quiet:
         return BarProgress(runs, earlier_s, console, at_once)
@@ -194,7 +202,7 @@ def make_progress(
 
 
 def _names(runs: Sequence[PlannedRun]) -> dict[PlannedRun, str]:
-    """What each run is called: with its experiment where there are several."""
+    """The displayed name of each run; it includes the experiment if there are several."""
     several = len({run.experiment for run in runs}) > 1
     return {
         run: f"{run.experiment}: {run.arm}, seed {run.seed}" if several else f"{run.arm}, seed {run.seed}"
@@ -203,19 +211,19 @@ def _names(runs: Sequence[PlannedRun]) -> dict[PlannedRun, str]:
 
 
 def _where(reached: Reached) -> str:
-    """The virtual clock, and the accuracy where one is known."""
+    """The virtual time, and the accuracy if it is known."""
     clock = f"virtual {time_scale(reached.closed_s)(reached.closed_s)}"
     return clock if reached.accuracy is None else f"{clock}, accuracy {reached.accuracy:.1%}"
 
 
 def _outlook(left: TimeLeft) -> str:
-    """The share of all rounds that is done, and how long the others will take."""
+    """The share of all rounds that are done, and the wall time that the others will take."""
     share, seconds = f"{int(100 * left.fraction)}% of all", left.seconds
-    if not seconds:  # nothing is left, or nothing is known yet
+    if not seconds:  # no round is left, or no round has been timed yet
         return share
     return f"{share}, {f'about {time_scale(seconds)(seconds)}' if seconds >= 1 else 'less than 1 s'} left"
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)

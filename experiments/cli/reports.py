@@ -1,4 +1,4 @@
-"""`driftscale report`: writes what is made of run directories, and prints their summaries."""
+"""`driftscale report`: writes the results of run directories, and prints their summaries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from experiments.results.table import build_table, how_many_runs, recorded_name,
 
 
 def report_one(path: Path, output: OutputFormat) -> None:
-    """Write what is made of a run directory, and print its summary."""
+    """Write the results of a run directory, and print its summary; InputError if no run is finished."""
     directory = RunDirectory(path)
     if not directory.finished_pairs():
         raise InputError(f"{path}: no run is finished: {how_far(how_many_runs(directory))}")
@@ -36,7 +36,7 @@ def report_one(path: Path, output: OutputFormat) -> None:
 
 
 def report_all_of(folder: Path, directories: Sequence[RunDirectory], output: OutputFormat) -> None:
-    """Write what is made of each of these run directories, and the table over them; print the table."""
+    """Write the results of each of these run directories, and the table of all; print the table."""
     for directory in directories:
         if directory.finished_pairs():
             write_results_of(directory)
@@ -44,6 +44,7 @@ def report_all_of(folder: Path, directories: Sequence[RunDirectory], output: Out
 
 
 def report_table(folder: Path, directories: Sequence[RunDirectory], name: str, output: OutputFormat) -> None:
+    """Write the table of these run directories into `folder`, and print it."""
     table = write_table(folder, directories, name)
     if output is OutputFormat.JSON:
         print_json(table)
@@ -54,7 +55,7 @@ def report_table(folder: Path, directories: Sequence[RunDirectory], name: str, o
 
 
 def write_results_of(directory: RunDirectory) -> Summary:
-    """Says so where the runs that have finished cannot be compared with the reference arm."""
+    """Write the results of a run directory; print a note if no run of the reference arm is finished."""
     summary = write_results(directory)
     if not summary.accuracy:
         reference = summary.reference_arm
@@ -63,4 +64,5 @@ def write_results_of(directory: RunDirectory) -> Summary:
 
 
 def note(text: str) -> None:
+    """Print `text` on standard error."""
     print(text, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`driftscale run`: its configurations are read, and refused, before what plays them is imported."""
+"""`driftscale run`: reads and checks configurations before the modules that play them are imported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.running.members import load_folder, refuse_unknown_arms
 
 @dataclass(frozen=True)
 class RunCommand:
-    """What `driftscale run` was told; `config` is a configuration, or a folder of them."""
+    """Arguments and options of `driftscale run`; `config` is a configuration or a folder of them."""
 
     config: Path
     settings: Sequence[str]
@@ -29,34 +29,34 @@ class RunCommand:
     output: OutputFormat
 
 
-def run_one(asked: RunCommand) -> None:
-    """Run one configuration, then report; the ranks of torchrun but the first follow that one."""
+def run_one(command: RunCommand) -> None:
+    """Run one configuration, then report; under torchrun, the other ranks follow rank 0."""
     job = here()
-    if job is not None and asked.scale != Scale():
+    if job is not None and command.scale != Scale():
         raise ConfigurationError(
-            "--jobs and --cluster play several runs at once; under torchrun all ranks play each run"
+            "--jobs and --cluster play several runs at once; under torchrun all ranks play each run together"
         )
     if job is not None and job.rank > 0:
         from experiments.cli.playing import follow_first
 
-        follow_first(job, asked)
+        follow_first(job, command)
         return
-    table = read_experiment(asked.config, asked.settings, asked.seeds, asked.data)
-    refuse_unknown_arms(asked.arms, [arm["name"] for arm in table["arm"]])
-    experiment = parse_experiment(table, str(asked.config))
+    table = read_experiment(command.config, command.settings, command.seeds, command.data)
+    refuse_unknown_arms(command.arms, [arm["name"] for arm in table["arm"]])
+    experiment = parse_experiment(table, str(command.config))
     from experiments.cli.playing import play_one
 
-    play_one(asked, experiment, job)
+    play_one(command, experiment, job)
 
 
-def run_all_of(asked: RunCommand) -> None:
+def run_all_of(command: RunCommand) -> None:
     """Run every configuration of a folder, then make their table."""
     job = here()
     if job is not None and job.rank > 0:
-        raise SystemExit(InputError.exit_code)  # rank 0 says why
+        raise SystemExit(InputError.exit_code)  # rank 0 prints the reason
     if job is not None:
-        raise InputError(f"{asked.config}: is a folder; under torchrun, run one configuration at a time")
-    members = load_folder(asked.config, asked.settings, asked.seeds, asked.arms, asked.data)
+        raise InputError(f"{command.config}: is a folder; under torchrun, run one configuration at a time")
+    members = load_folder(command.config, command.settings, command.seeds, command.arms, command.data)
     from experiments.cli.playing import play_folder
 
-    play_folder(asked, members)
+    play_folder(command, members)

@@ -1,7 +1,7 @@
 """Signals that ask a command to stop.
 
-At first they end the process, or break off what it does. `stop_on_signals` takes them over for runs, which
-are stored first.
+`interrupted_by_signals` ends the command, by KeyboardInterrupt or at once. While runs are played,
+`stop_on_signals` replaces it: they are stored first.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from types import FrameType
 from experiments.running.stop import Stop
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
-INTERRUPTED = "interrupted; nothing that was finished is lost, give the same command again"
+INTERRUPTED = "interrupted; finished work is kept; give the same command again"
 EXIT_CODE = 130  # as emulator.errors.InterruptionError has it
 AGAIN_S = 0.02
 SAME_S = 1.0
-STOPPING = b"stopping after this step, with a checkpoint; once more stops at once\n"
+STOPPING = b"stopping after this step, with a checkpoint; a second signal stops at once\n"
 
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """Within it the first of these signals is a KeyboardInterrupt, and a second one ends the process.
+    """In the block, the first of these signals raises KeyboardInterrupt; a second one ends the process.
 
-    So does the first while a module is imported: what is raised there may be swallowed, or come out as
-    another error of a library that is half there. Commands import before they hold what must be let go.
+    While a module is imported, the first one ends the process as well: an exception raised there may be
+    swallowed, or become another error of a half-imported library. For that reason commands import their
+    modules before they acquire anything that must be released.
     """
     is_first = True
 
@@ -38,7 +39,7 @@ def interrupted_by_signals() -> Iterator[None]:
         nonlocal is_first
         was_first, is_first = is_first, False
         if not was_first or _is_importing(frame):
-            _say(f"{INTERRUPTED}\n".encode())
+            _write(f"{INTERRUPTED}\n".encode())
             os._exit(EXIT_CODE)
         raise KeyboardInterrupt
 
@@ -48,27 +49,27 @@ def interrupted_by_signals() -> Iterator[None]:
 
 @contextmanager
 def stop_on_signals(rank: int | None = None) -> Iterator[Stop]:
-    """A `Stop` that these signals ask for, once the import is over if they come within one.
+    """Yield a `Stop` that is requested by these signals; during an import, only once the import is over.
 
-    torchrun forwards a signal that the terminal may have sent already: in one of its ranks, `rank`, one that
-    follows the first within SAME_S is the same. A later one ends the process at once, in the midst of an
-    exchange too. Rank 0 alone says something.
+    torchrun forwards a signal that the terminal may have sent to its ranks already: in a rank (`rank` given),
+    a signal within SAME_S seconds of the first counts as the same one. A later one ends the process at once,
+    even during an exchange between ranks. Only rank 0 prints a message.
     """
     stop = Stop()
-    asked_s = math.inf
+    requested_s = math.inf
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal asked_s
+        nonlocal requested_s
         if _is_importing(frame):
             signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
             return
         if rank is not None and stop.asked:
-            if time.monotonic() - asked_s <= SAME_S:
+            if time.monotonic() - requested_s <= SAME_S:
                 return
             os._exit(EXIT_CODE)
-        asked_s = time.monotonic()
+        requested_s = time.monotonic()
         if stop.waits and not rank:
-            _say(STOPPING)
+            _write(STOPPING)
         stop.ask()
 
     with _handling(handle, always=(signal.SIGALRM,)):
@@ -80,11 +81,13 @@ def stop_on_signals(rank: int | None = None) -> Iterator[Stop]:
 
 @contextmanager
 def _handling(handle: Callable[[int, FrameType | None], None], always: Sequence[int] = ()) -> Iterator[None]:
-    """Within it `handle` handles these signals, but for one that is ignored, as nohup wants it, and those
-    that are to be handled `always`."""
+    """In the block, `handle` is the handler of these signals and of `always`.
+
+    A signal that is ignored, as under nohup, stays ignored, unless it is one of `always`.
+    """
     numbers = [*always, *(getattr(signal, name) for name in NAMES)]
     if threading.current_thread() is not threading.main_thread():
-        numbers = []  # only the main thread may have handlers
+        numbers = []  # Python allows handlers in the main thread only
     before = {number: signal.getsignal(number) for number in numbers}
     before = {
         number: old
@@ -101,7 +104,7 @@ def _handling(handle: Callable[[int, FrameType | None], None], always: Sequence[
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """Whether a module is being imported where `frame` is at work."""
+    """Whether `frame` is executed within the import of a module."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
@@ -109,7 +112,7 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
-def _say(line: bytes) -> None:
-    """From within a handler, where print may be what was interrupted, and may not be entered twice."""
-    with suppress(OSError):  # the terminal may be what is gone
+def _write(line: bytes) -> None:
+    """Write to standard error from a handler, which may have interrupted `print`: it is not reentrant."""
+    with suppress(OSError):  # the terminal may be gone
         os.write(2, line)

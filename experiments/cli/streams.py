@@ -1,7 +1,7 @@
-"""Standard output and standard error where one of them is closed, full or read by nobody any more.
+"""Standard output and standard error when one of them is closed, full, or no longer read.
 
-What a command prints is its result: where it cannot be written, the command ends with an error that says so.
-What it tells on standard error helps while somebody looks, and is lost otherwise.
+Standard output carries a command's result: if it cannot be written, the command ends with an error that
+states it. Standard error carries notes: if they cannot be written, they are dropped.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ STANDARD = (0, 1, 2)
 
 
 class Output:
-    """A stream whose text must arrive: LostOutputError where it cannot be written.
+    """A stream whose text must arrive; raises LostOutputError if it cannot be written.
 
-    Libraries take an OSError here (a closed pipe) for their own to deal with, and end the process silently.
+    Not an OSError: libraries handle that of a closed pipe themselves and end the process silently.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -47,7 +47,7 @@ class Output:
 
 
 class Notes:
-    """A stream that may be gone, as a closed terminal is; what cannot be written to it is lost."""
+    """A stream that may be gone, such as a closed terminal; text that cannot be written is dropped."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -67,11 +67,10 @@ class Notes:
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Within it `sys.stdout` is an `Output` and `sys.stderr` are `Notes`; at the end nothing is left
-    unwritten."""
+    """In the block, `sys.stdout` is an `Output` and `sys.stderr` is `Notes`; both are flushed at its end."""
     _occupy_closed_descriptors()
     before = sys.stdout, sys.stderr
-    out = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  (it is never closed)
+    out = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  (never closed)
     notes = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout, sys.stderr = cast(TextIO, Output(out)), cast(TextIO, Notes(notes))
     try:
@@ -86,8 +85,11 @@ def standard_streams() -> Iterator[None]:
 
 
 def _occupy_closed_descriptors() -> None:
-    """Where a standard stream was closed from the start, its number must not become that of a log or a
-    checkpoint, which would then hold what others write to it. Writing to standard output stays an error."""
+    """Open /dev/null for every standard stream that was closed when the process started.
+
+    Otherwise a log or a checkpoint would get its descriptor, and with it the text that others write to that
+    stream. Writing to standard output stays an error: its descriptor is opened for reading only.
+    """
     for number in STANDARD:
         try:
             os.fstat(number)
@@ -96,9 +98,11 @@ def _occupy_closed_descriptors() -> None:
 
 
 def _discard(stream: IO[str]) -> None:
-    """Let what is left in the buffers of `stream` go nowhere: the interpreter would try again when it ends,
-    fail, and change the exit code."""
-    with suppress(OSError, ValueError):  # no file, as in a test
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+    """Redirect `stream` to /dev/null, so that its buffered text is dropped.
+
+    Otherwise the interpreter would flush it again at exit, fail, and change the exit code.
+    """
+    with suppress(OSError, ValueError):  # the stream has no descriptor, as in a test
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)

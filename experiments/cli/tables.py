@@ -1,4 +1,4 @@
-"""What the commands show in a terminal."""
+"""Tables of results, printed for a terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GAP = 3  # between columns: two of padding, and one of the box
 
 
 def print_summary(summary: Summary) -> None:
-    """What arms come to without a target, then a table for each target, then what they cost."""
+    """Print the arms' accuracy, then a table for each target, then their costs."""
     console, reference_arm = _console(), summary.reference_arm
     for note in (horizon_note(summary), *map(as_warning, summary.horizon.warnings())):
         _note(console, note)
@@ -51,19 +51,19 @@ def print_summary(summary: Summary) -> None:
 
 
 def print_path(what: str, path: Path) -> None:
-    """Where something was written, on one line however long."""
+    """Print `path` on one line, however long, so that it can be copied."""
     _console().print(Text(f"{what}: {path}"), soft_wrap=True)
 
 
 def print_unfinished(table: dict[str, Any]) -> None:
-    """A line for each experiment that is not done, with how far it is."""
+    """Print a line for each unfinished experiment, with its progress."""
     for column in table["experiments"]:
         if column["finished"] < column["planned"]:
             _console().print(Text(f"{column['name']}: {how_far(column)}"), soft_wrap=True)
 
 
 def print_drift(table: dict[str, Any]) -> None:
-    """Accuracy without drift cells and with them, beside published values, and models sent."""
+    """Print accuracy omitting and including drift cells, beside published values, then models sent."""
     console = _console()
     columns, scored = [column["name"] for column in table["experiments"]], columns_with_drift(table)
     for figure, title in TITLES.items() if scored else ():
@@ -102,44 +102,44 @@ def _note(console: Console, text: str) -> None:
 
 
 def _print_figures(console: Console, title: str, shown: TextTable) -> None:
-    """A row per arm, each figure over its interval; in as many tables as the terminal is too narrow for."""
+    """Print a row per arm, each figure above its interval; split into several tables on a narrow terminal."""
     console.print(Text(title, style="italic"))
     headings = [
-        fill(heading, _width(shown, place), break_on_hyphens=False)
-        for place, heading in enumerate(shown.headings)
+        fill(heading, _width(shown, column), break_on_hyphens=False)
+        for column, heading in enumerate(shown.headings)
     ]
     for columns in _fitting(shown, console.width):
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
-        above = max(headings[place].count("\n") for place in columns)
+        above = max(headings[column].count("\n") for column in columns)
         table.add_column(above * "\n" + "arm", overflow="fold")
-        for place in columns:
-            missing = above - headings[place].count("\n")
-            table.add_column(Text(missing * "\n" + headings[place]), justify="right", overflow="fold")
+        for column in columns:
+            missing = above - headings[column].count("\n")
+            table.add_column(Text(missing * "\n" + headings[column]), justify="right", overflow="fold")
         for arm, cells in shown.rows:
-            table.add_row(*map(Text, (arm, *("\n".join(_lines(cells[place])) for place in columns))))
+            table.add_row(*map(Text, (arm, *("\n".join(_lines(cells[column])) for column in columns))))
         console.print(table)
         console.print()
 
 
 def _fitting(shown: TextTable, width: int) -> list[list[int]]:
-    """The columns of each table, so that none is wider than `width` as long as a single column fits."""
+    """Columns of each table, as indices; no table is wider than `width`, unless a single column is."""
     arm_width = max((len(arm) for arm, _ in shown.rows), default=0)
     tables: list[list[int]] = []
     left = 0
-    for place in range(len(shown.headings)):
-        needed = _width(shown, place) + GAP
+    for column in range(len(shown.headings)):
+        needed = _width(shown, column) + GAP
         if not tables or needed > left:
             tables.append([])
             left = width - arm_width - GAP
-        tables[-1].append(place)
+        tables[-1].append(column)
         left -= needed
     return tables
 
 
-def _width(shown: TextTable, place: int) -> int:
-    """Of a column whose heading may be broken between words, and its cells nowhere."""
-    cells = [len(line) for _, cells in shown.rows for line in _lines(cells[place])]
-    return max(*cells, *map(len, shown.headings[place].split()))
+def _width(shown: TextTable, column: int) -> int:
+    """Letters of a column's longest cell line or heading word; a heading breaks between words only."""
+    cells = [len(line) for _, cells in shown.rows for line in _lines(cells[column])]
+    return max(*cells, *map(len, shown.headings[column].split()))
 
 
 def _lines(cell: Cell) -> list[str]:

@@ -1,4 +1,4 @@
-"""Who plays the runs of a command: this process, workers of its own, or those of a cluster."""
+"""Where the runs of a command are played: in this process, on local workers, or on a cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_JOBS = 1024
 
 @dataclass(frozen=True)
 class Scale:
-    """What --jobs and --cluster ask for. `jobs`: None is `auto`."""
+    """The values of --jobs and --cluster; `jobs` None means `auto`."""
 
     jobs: int | None = 1
     cluster: str | None = None
@@ -30,17 +30,17 @@ class Scale:
 
 
 def parse_scale(jobs: str | None, cluster: str | None, keys: Path | None, is_insecure: bool) -> Scale:
-    """ConfigurationError for what breaks a rule, or does not go together."""
+    """The options as a Scale; ConfigurationError for a bad value, or options that exclude each other."""
     if cluster is None:
         for name, is_given in (("--keys", keys is not None), ("--insecure-cluster", is_insecure)):
             if is_given:
-                raise ConfigurationError(f"{name}: is for --cluster, which is not given")
+                raise ConfigurationError(f"{name}: needs --cluster, which is not given")
         return Scale(_parse_jobs("1" if jobs is None else jobs))
     if not cluster:
         raise ConfigurationError("--cluster: is empty; must be an address or a scheduler file")
     if jobs is not None:
         raise ConfigurationError(
-            f"--jobs {jobs!r}: does not go with --cluster, whose workers are as many as were started"
+            f"--jobs {jobs!r}: cannot be combined with --cluster, which uses every worker that was started"
         )
     return Scale(cluster=cluster, keys=keys, is_insecure=is_insecure)
 
@@ -55,10 +55,18 @@ def _parse_jobs(text: str) -> int | None:
 
 @contextmanager
 def scaled_out(scale: Scale, plans: Sequence[Plan], data: Path | None) -> Iterator[tuple[Crew | None, int]]:
-    """Workers for the runs of `plans` and how many there are; None where this process plays them, one after
-    another.
+    """Workers for the runs of `plans`, and how many runs are played at once.
 
-    InputError or ConfigurationError where a cluster is asked for and not to be had. `data`: as --data says.
+    The workers are None if this process plays the runs, one after another.
+
+    Args:
+        scale: Where to play them.
+        plans: The runs; finished ones are not counted.
+        data: The folder of --data.
+
+    Raises:
+        InputError: The cluster cannot be joined.
+        ConfigurationError: The address or the keys of the cluster break a rule.
     """
     unfinished = sum(not plan.is_done(run) for plan in plans for run in plan.runs())
     number = _number(scale, plans, unfinished)
@@ -80,7 +88,7 @@ def scaled_out(scale: Scale, plans: Sequence[Plan], data: Path | None) -> Iterat
 
 
 def _number(scale: Scale, plans: Sequence[Plan], unfinished: int) -> int:
-    """Of worker processes on this machine."""
+    """Number of worker processes on this machine."""
     if scale.jobs == 1:
         return 1
     peaks = [

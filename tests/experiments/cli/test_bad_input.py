@@ -563,7 +563,7 @@ def test_an_empty_path_is_not_taken_for_the_present_folder(
     write_small(tmp_path)
     ended = driftscale(*["" if item == "PATH" else item for item in arguments])
     assert ended.code == 2
-    assert ended.error == f"{what}: is empty; a path is needed (. is the present folder)"
+    assert ended.error == f"{what}: is empty; a path is needed (. is the current folder)"
     assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]
 
 

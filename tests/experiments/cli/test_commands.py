@@ -211,7 +211,7 @@ def test_a_mistake_in_a_part_keeps_its_traceback_ends_with_3_and_the_run_goes_on
     assert "global" in ended.out  # what is finished is reported
     again = driftscale("run", config, "--out", "out")
     assert again.code == 0
-    assert "fielding, seed 0: going on from round 3" in again.err
+    assert "fielding, seed 0: resuming from round 3" in again.err
 
 
 # -- check --------------------------------------------------------------------------------------------------

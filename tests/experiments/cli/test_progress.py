@@ -183,7 +183,7 @@ def test_lines_tell_of_a_run_that_was_lost_where_it_goes_on_and_when_it_is_done(
         progress.done(GLOBAL)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("global, seed 1: round 3/4, ")
-    assert lines[1] == "global, seed 1: going on from round 2"
+    assert lines[1] == "global, seed 1: resuming from round 2"
     assert lines[2].startswith("[1/2] global, seed 1: done in ")
     assert "; 50% of all, " in lines[2]
     assert len(lines) == 3

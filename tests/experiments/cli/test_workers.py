@@ -36,8 +36,8 @@ def test_a_number_of_jobs_is_from_1_to_the_most_or_auto(jobs: str) -> None:
 
 
 def test_jobs_do_not_go_with_a_cluster() -> None:
-    said = r"^--jobs '2': does not go with --cluster, whose workers are as many as were started$"
-    with pytest.raises(ConfigurationError, match=said):
+    message = r"^--jobs '2': cannot be combined with --cluster, which uses every worker that was started$"
+    with pytest.raises(ConfigurationError, match=message):
         parse_scale("2", "tls://node1:8786", None, False)
 
 
@@ -47,7 +47,7 @@ def test_jobs_do_not_go_with_a_cluster() -> None:
 def test_what_is_for_a_cluster_is_refused_without_one(
     keys: Path | None, is_insecure: bool, option: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=rf"^{option}: is for --cluster, which is not given$"):
+    with pytest.raises(ConfigurationError, match=rf"^{option}: needs --cluster, which is not given$"):
         parse_scale("2", None, keys, is_insecure)
 
 
