@@ -231,7 +231,7 @@ def test_a_killed_command_and_then_a_killed_worker_change_no_byte_and_leave_noth
     stage.act("b", "kill-1")
     command = stage.run(config, "--jobs", "2")
     assert command.wait() == 0, command.stderr
-    assert any(line.startswith("a, seed 0: going on from round 3") for line in command.lines)
+    assert any(line.startswith("a, seed 0: resuming from round 3") for line in command.lines)
     assert any(
         line.startswith("b, ") and "its worker was lost (its process ended)" in line for line in command.lines
     )
@@ -381,7 +381,7 @@ def test_a_signal_has_every_run_stored_and_the_same_command_resumes_them(
     assert stage.leftovers() == []
     command = stage.run(config, "--jobs", "2")
     assert command.wait() == 0, command.stderr
-    assert sum("going on from round" in line for line in command.lines) == 2
+    assert sum("resuming from round" in line for line in command.lines) == 2
     assert results(stage.out) == serial_results(stage, config)
 
 
@@ -581,7 +581,7 @@ def test_a_worker_that_is_told_to_leave_stores_its_run_which_another_resumes(
     assert leaving.wait() == 130
     assert len(leaving.lines) == 3
     assert command.wait() == 0, command.stderr
-    assert any("going on from round" in line for line in command.lines)
+    assert any("resuming from round" in line for line in command.lines)
     assert "lost" not in command.stderr
     assert results(stage.out) == serial_results(stage, config)
 

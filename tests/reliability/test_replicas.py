@@ -349,7 +349,7 @@ def test_torchrun_starts_a_job_that_lost_a_rank_again_and_the_run_is_resumed(
                 process.kill()
             job.communicate()
     assert job.returncode == 0, stderr
-    assert "going on from round" in stderr
+    assert "resuming from round" in stderr
     assert logs(out) == whole
 
 

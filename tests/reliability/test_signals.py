@@ -31,14 +31,14 @@ def test_a_signal_stores_the_run_and_the_same_command_resumes_it(
     code, stderr = killing.signal_when_stopped("stop_in_round(10)", number)
     assert code == 130, stderr
     assert "Traceback" not in stderr
-    assert "stopping after this step, with a checkpoint; once more stops at once" in stderr
-    assert stderr.splitlines()[-1].startswith("interrupted; finished runs are kept, the same command goes on")
+    assert "stopping after this step, with a checkpoint; a second signal stops at once" in stderr
+    assert stderr.splitlines()[-1].startswith("interrupted; finished runs are kept; the same command resumes")
     directory = RunDirectory(tmp_path / "out")
     [file] = directory.checkpoints("fielding", 0).files()  # no interval had passed: the stop wrote it
     stored = int(file.name.split("-")[1])
     assert stored in (10, 11)  # the step that was finished may have logged one more round
     killing.finish()
-    assert f"fielding, seed 0: going on from round {stored}" in killing.stderr[-1]
+    assert f"fielding, seed 0: resuming from round {stored}" in killing.stderr[-1]
     plan = plan_run(
         load_experiment(tmp_path / "small.toml"), tmp_path / "whole", None, locator(None, None), fresh=False
     )
@@ -56,7 +56,7 @@ def test_two_signals_at_once_end_at_once_and_lose_no_checkpoint(tmp_path: Path) 
     assert "Traceback" not in stderr
     assert "interrupted; finished runs are kept" in stderr
     killing.finish()
-    assert "going on from round" in killing.stderr[-1]
+    assert "resuming from round" in killing.stderr[-1]
     assert "cannot go on" not in killing.stderr[-1]
 
 
@@ -82,5 +82,5 @@ def test_a_signal_while_the_clients_are_drawn_ends_soon_and_tells_how_to_resume(
     code, stderr = killing.signal_when_stopped("stop_before_drawing()", signal.SIGTERM)
     assert code == 130, stderr
     assert stderr.splitlines() == [stderr.strip()]
-    assert stderr.startswith("interrupted; finished runs are kept, the same command goes on")
+    assert stderr.startswith("interrupted; finished runs are kept; the same command resumes")
     assert not (tmp_path / "out" / "global").exists()
