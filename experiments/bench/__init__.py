@@ -1,6 +1,6 @@
-"""How fast driftscale is, measured against plain references in the same process run.
+"""The bench: the speed of driftscale, measured against plain references in the same process.
 
-A workload is a function that takes its sizes and gives figures; `registry` names them all. The references are
-written here, plainly: what a reader would write without us. That of local training needs torch and is
-`executor.training.plain_loop`. Nothing here is part of a run.
+A workload is a function that takes its sizes and returns figures; `registry` lists all workloads. The
+references are plain implementations, such as a reader would write without driftscale. The reference of local
+training needs torch and is `executor.training.plain_loop`. Nothing here is part of a run.
 """

@@ -1,8 +1,8 @@
-"""Workloads K1 and K2: global re-clustering and reassignment, against scikit-learn used plainly.
+"""Workloads K1 and K2: global re-clustering and reassignment, against a plain use of scikit-learn.
 
-K1: 5,078 clients x 100 labels, k = 2 .. 10, k-means and silhouettes over everybody. K2: 1,000,000 clients x
-10 labels, on subsamples, as `Fielding` has it by default. Each client's histogram is a draw of a few samples
-from one of several label mixes; half of the mixes are far apart, half overlap.
+K1: 5,078 clients x 100 labels, k = 2 .. 10, k-means and silhouettes over all clients. K2: 1,000,000 clients x
+10 labels, on subsamples, which is the default of `Fielding`. Each client's histogram counts a few samples
+drawn from one of several label mixes; half of the mixes are far apart, half overlap.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from experiments.bench.measure import Say, interleaved, often, timed
 SEED = 9
 MAX_CLUSTERS = 10
 SAMPLES = 200  # behind each histogram
-OVERLAP = 0.5  # of an overlapping mix, the share that all of them have in common
+OVERLAP = 0.5  # share of an overlapping mix that is common to all of these
 NAIVE = "scikit-learn's KMeans and silhouette_score(metric='l1') for each k"
-SILHOUETTES = "the silhouettes of that alone"
+SILHOUETTES = "the silhouettes of that search alone"
 LOOP = "a loop over the clients, each against all centres"
 
 
@@ -35,22 +35,22 @@ def measure_million(repeats: int, say: Say) -> list[Figure]:
 
 
 def exact_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Figure]:
-    """Seconds of one exact re-clustering, and milliseconds of assigning everybody to the nearest centre."""
+    """Seconds of one exact re-clustering, and milliseconds to assign all clients to their nearest centres."""
     reports = label_histograms(clients, labels, mixes=min(6, labels // 2))
     everybody = max(10, clients)
-    parameters = PartitionSettings(
+    settings = PartitionSettings(
         max_clusters=MAX_CLUSTERS, kmeans_clients=everybody, silhouette_clients=everybody
     )
-    centers = reports[:MAX_CLUSTERS]  # as many as there can be; where they lie costs nothing
+    centers = reports[:MAX_CLUSTERS]  # the largest possible number; their position does not affect the cost
     naive: list[Naive] = []
 
     def naively() -> float:
-        naive.append(cluster_naively(reports, MAX_CLUSTERS, parameters.starts))
+        naive.append(cluster_naively(reports, MAX_CLUSTERS, settings.starts))
         return naive[-1].wall_s
 
-    found = interleaved(
+    samples = interleaved(
         {
-            "recluster": timed(lambda: partition(reports, parameters, np.random.default_rng(SEED))),
+            "recluster": timed(lambda: partition(reports, settings, np.random.default_rng(SEED))),
             "naive": naively,
             "reassign": often(lambda: nearest(reports, centers), 20),
             "loop": timed(lambda: nearest_by_loop(reports, centers)),
@@ -59,23 +59,23 @@ def exact_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Fig
         warm_up=False,
         say=say,
     )
-    silhouettes_s = np.array([one.silhouettes_s for one in naive])
+    silhouettes_s = np.array([clustering.silhouettes_s for clustering in naive])
     size = f"{clients:,} clients x {labels} labels"
     about = f"exact global re-clustering of {size}, k = 2 .. {MAX_CLUSTERS}"
     return [
         figure(
             "k1-recluster",
             about,
-            found["recluster"],
+            samples["recluster"],
             "s",
             better="lower",
-            against=Reference(found["naive"], NAIVE),
+            against=Reference(samples["naive"], NAIVE),
             target=Target("ratio", 6.0, 10.0),
         ),
         figure(
             "k1-recluster-against-silhouettes",
             about,
-            found["recluster"],
+            samples["recluster"],
             "s",
             better="lower",
             against=Reference(silhouettes_s, SILHOUETTES),
@@ -84,27 +84,27 @@ def exact_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Fig
         figure(
             "k1-reassign",
             f"reassignment of all of {size}, {len(centers)} centres",
-            1000 * found["reassign"],
+            1000 * samples["reassign"],
             "ms",
             better="lower",
-            against=Reference(1000 * found["loop"], LOOP),
+            against=Reference(1000 * samples["loop"], LOOP),
             target=Target("value", 5.0, 2.0),
         ),
     ]
 
 
 def subsample_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Figure]:
-    """Seconds of one re-clustering with the default settings; nobody's naive silhouettes end over so many."""
+    """Seconds of one re-clustering with the default settings; a naive reference would take too long."""
     say(f"drawing {clients:,} histograms")
     reports = label_histograms(clients, labels, mixes=min(4, labels // 2))
-    parameters = PartitionSettings(max_clusters=MAX_CLUSTERS)
-    work = timed(lambda: partition(reports, parameters, np.random.default_rng(SEED)))
-    found = interleaved({"ours": work}, repeats, warm_up=False, say=say)
+    settings = PartitionSettings(max_clusters=MAX_CLUSTERS)
+    work = timed(lambda: partition(reports, settings, np.random.default_rng(SEED)))
+    samples = interleaved({"ours": work}, repeats, warm_up=False, say=say)
     return [
         figure(
             "k2-recluster",
             f"one re-clustering of {clients:,} clients x {labels} labels, k = 2 .. {MAX_CLUSTERS}",
-            found["ours"],
+            samples["ours"],
             "s",
             better="lower",
             target=Target("value", 4.0, 2.0),
@@ -113,7 +113,7 @@ def subsample_figures(clients: int, labels: int, repeats: int, say: Say) -> list
 
 
 def label_histograms(clients: int, labels: int, mixes: int) -> Floats:
-    """(clients, labels) shares that sum to 1; of the `mixes`, every other overlaps with those like it."""
+    """Label shares of each client, of shape (clients, labels); every other one of the `mixes` overlaps."""
     rng = np.random.default_rng(SEED)
     shares = rng.dirichlet(np.full(labels, 20 / labels), size=mixes)
     common = rng.dirichlet(np.full(labels, 20 / labels))
@@ -124,7 +124,7 @@ def label_histograms(clients: int, labels: int, mixes: int) -> Floats:
 
 @dataclass(frozen=True)
 class Naive:
-    """What the plain way finds, and the wall seconds of all of it and of its silhouettes."""
+    """The cluster of each client, and the wall seconds of the whole search and of its silhouettes."""
 
     members: Ints
     wall_s: float
@@ -132,7 +132,7 @@ class Naive:
 
 
 def cluster_naively(reports: Floats, max_clusters: int, starts: int) -> Naive:
-    """The same search written with scikit-learn's functions as its manual has them, on one thread."""
+    """The same search by scikit-learn's functions, used as in its manual, on one thread."""
     from sklearn.cluster import KMeans
     from sklearn.metrics import pairwise_distances, silhouette_score
     from threadpoolctl import threadpool_limits
@@ -152,5 +152,5 @@ def cluster_naively(reports: Floats, max_clusters: int, starts: int) -> Naive:
 
 
 def nearest_by_loop(reports: Floats, centers: Floats) -> Ints:
-    """(N,) the L1-nearest centre of each report, one client after the other."""
+    """The index of the L1-nearest centre of each report, of shape (N,), by a loop over the clients."""
     return np.array([np.abs(centers - report).sum(axis=1).argmin() for report in reports])

@@ -1,9 +1,9 @@
-"""Workload E2: an asynchronous run's events. So many visits are out at any time; each that completes is
-replaced at once by that of the next client, whose length comes from the fleet's arrays.
+"""Workload E2: the events of an asynchronous run, with a constant number of visits in flight.
 
-All three ways complete the same visits in the same order. Ours is the bulk path of the queue of visits in
-flight: what ends before the first of the visits that start in the meantime is known, and is taken out and
-replaced together, as an asynchronous coordinator can do it.
+Each visit that completes is replaced at once by the visit of the next client, whose length comes from the
+fleet's arrays. All three implementations complete the same visits in the same order. Ours uses the bulk
+operations of the queue of visits in flight: the visits that end before any visit that starts in the meantime
+are taken out and replaced together, as an asynchronous coordinator can do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from experiments.bench.population import SEED, Population
 HEAPQ = "a heapq of tuples, one visit at a time"
 SIMPY = "SimPy processes"
 
-FIRST_LOOK = 256  # visits that are looked at together at least
+FEWEST_TOGETHER = 256  # visits that are taken from the queue at once, at least
 
 
 def measure_completions(repeats: int, say: Say) -> list[Figure]:
@@ -35,7 +35,7 @@ def completion_figures(
     from experiments.bench.rivals.completions_by_simpy import complete_by_simpy
 
     visit_client, visit_s = draw_visits(clients, in_flight + completions)
-    found = interleaved(
+    samples = interleaved(
         {
             "ours": timed(lambda: complete_in_bulk(visit_client, visit_s, in_flight, completions)),
             "heapq": timed(lambda: complete_by_heapq(visit_client, visit_s, in_flight, completions)),
@@ -46,7 +46,7 @@ def completion_figures(
         say=say,
     )
     about = f"completions with {in_flight:,} visits in flight"
-    rate = {name: completions / seconds for name, seconds in found.items()}
+    rate = {name: completions / seconds for name, seconds in samples.items()}
     return [
         figure(
             "e2-completions",
@@ -70,7 +70,7 @@ def completion_figures(
 
 
 def draw_visits(clients: int, visits: int) -> tuple[Ints, Floats]:
-    """(visits,) the client of each visit, in the order in which they start, and its seconds."""
+    """The client and the seconds of each visit, both of shape (visits,), in the order of their starts."""
     population = Population.of(clients)
     rng = np.random.default_rng(SEED)
     client = rng.integers(clients, size=visits)
@@ -78,18 +78,18 @@ def draw_visits(clients: int, visits: int) -> tuple[Ints, Floats]:
 
 
 def complete_in_bulk(client: Ints, visit_s: Floats, in_flight: int, completions: int) -> Ints:
-    """(completions,) the visits in the order in which they end."""
+    """The visits in the order in which they end, of shape (completions,); by bulk operations."""
     queue = InFlight()
     ended = np.zeros(completions, dtype=np.int64)
-    arrives = np.zeros(len(visit_s), dtype=bool)  # nobody goes offline here
+    arrives = np.zeros(len(visit_s), dtype=bool)  # no client goes offline here
     first = slice(0, in_flight)
     queue.push(VisitEnds(visit_s[first], client[first], np.arange(in_flight), arrives[first]))
-    done, most = 0, FIRST_LOOK
+    done, most = 0, FEWEST_TOGETHER
     while done < completions:
         ends = queue.first(np.inf, most=min(most, completions - done))
         visits = slice(in_flight + done, in_flight + done + len(ends))
         following_s = ends.time_s + visit_s[visits]
-        # Up to the first that a visit which starts in the meantime comes before, or meets.
+        # The visits before the first one that a visit started in the meantime overtakes, or ties with.
         overtaken = ends.time_s[1:] >= np.minimum.accumulate(following_s)[:-1]
         count = int(overtaken.argmax()) + 1 if overtaken.any() else len(ends)
         queue.pop(count)
@@ -98,12 +98,12 @@ def complete_in_bulk(client: Ints, visit_s: Floats, in_flight: int, completions:
         queue.push(
             VisitEnds(following_s[:count], client[sent], np.arange(sent.start, sent.stop), arrives[sent])
         )
-        done, most = done + count, max(FIRST_LOOK, 2 * count)
+        done, most = done + count, max(FEWEST_TOGETHER, 2 * count)
     return ended
 
 
 def complete_by_heapq(client: Ints, visit_s: Floats, in_flight: int, completions: int) -> Ints:
-    """The same, one visit at a time."""
+    """The result of `complete_in_bulk`, one visit at a time."""
     clients, lengths_s = client.tolist(), visit_s.tolist()
     heap = [(lengths_s[visit], clients[visit], visit) for visit in range(in_flight)]
     heapq.heapify(heap)

@@ -1,7 +1,7 @@
-"""The experiment digits-online: one arm and one seed, with the log, the timing and all that a run writes.
+"""The experiment digits-online: one arm and one seed, with the log, the timing and all files of a run.
 
-What is outside training, evaluation and clustering is our own: events, selection, the trace, views, the log.
-Wall times are the run's own, from its `timing.json`.
+The time outside training, evaluation and clustering is our overhead: events, selection, the trace, views, the
+log. Wall times are those of the run's `timing.json`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ARM = "fielding"
 
 
 class Silence:
-    """A progress that tells nobody; a run that fails ends the bench."""
+    """A progress that prints nothing; a run that fails ends the bench."""
 
     def drawing(self, run: PlannedRun) -> None:
         pass
@@ -54,7 +54,7 @@ class Silence:
 
 
 def digits_online(*settings: str) -> Experiment:
-    """The shipped experiment with `settings` over it, for its first seed."""
+    """The shipped experiment, with `settings` applied, for seed 0."""
     with resources.as_file(resources.files("experiments").joinpath("configs", "digits-online.toml")) as path:
         return load_experiment(Path(path), settings, seeds=[0])
 
@@ -64,13 +64,13 @@ def measure_digits(repeats: int, say: Say) -> list[Figure]:
 
 
 def digits_figures(experiment: Experiment, repeats: int, say: Say) -> list[Figure]:
-    """Wall seconds of one run, and the share of them that is outside training, evaluation and clustering."""
+    """Wall seconds of one run, and the percentage of them outside training, evaluation and clustering."""
     outside: list[float] = []
     measured = _run(experiment, outside)
-    found = interleaved({"wall": measured}, repeats, warm_up=False, say=say)
+    samples = interleaved({"wall": measured}, repeats, warm_up=False, say=say)
     about = f"one run of the {experiment.name} experiment, arm {ARM}, {experiment.round.rounds} rounds"
     return [
-        figure("digits-wall", about, found["wall"], "s", better="lower"),
+        figure("digits-wall", about, samples["wall"], "s", better="lower"),
         figure(
             "digits-outside",
             f"{about}: wall time outside training, evaluation and clustering",
@@ -83,7 +83,7 @@ def digits_figures(experiment: Experiment, repeats: int, say: Say) -> list[Figur
 
 
 def _run(experiment: Experiment, outside: list[float]) -> Measured:
-    """Wall seconds of a run into a fresh folder; notes the share that is outside."""
+    """Measures the wall seconds of a run into a fresh folder; appends the share outside to `outside`."""
 
     def measured() -> float:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What a measurement comes to: a value with its spread, and how it stands against a reference."""
+"""The result of a measurement: a value with its spread, compared with a reference and a target."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Verdict = Literal["stretch", "reached", "missed"]
 
 @dataclass(frozen=True)
 class Target:
-    """What is asked of a figure's `ratio` or `value`, and what would be better still."""
+    """The required `ratio` or `value` of a figure, and optionally a more ambitious one, `stretch`."""
 
     of: Literal["ratio", "value"]
-    at_least: float  # of a value of which less is better: at most
+    at_least: float  # an upper limit, where a lower value is better
     stretch: float | None = None
 
 
@@ -38,7 +38,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Reference:
-    """The same quantity by another way: its repeats, one beside each of ours, and what it is."""
+    """The same quantity measured another way: `samples` (repeats,), each taken beside ours, and its name."""
 
     samples: Floats
     name: str
@@ -48,8 +48,8 @@ class Reference:
 class Figure:
     """One line of the bench. `value` is the median of the repeats.
 
-    `ratio` is how many times better than the reference we are: the median over the repeats of each one's own
-    ratio; None where there is no reference. `curve` and `size` place a figure on a plot of cost against size.
+    `ratio` states how many times better than the reference we are: the median of the ratios of all repeats;
+    None without a reference. `curve` and `size` place a figure on a plot of cost against size.
     """
 
     name: str
@@ -71,22 +71,22 @@ class Figure:
 
     @property
     def verdict(self) -> Verdict | None:
-        """How the figure stands to its target; None without one."""
+        """Whether the figure misses its target, reaches it, or reaches its stretch; None without a target."""
         if self.target is None:
             return None
-        found = self.ratio if self.target.of == "ratio" else self.value
-        assert found is not None  # `figure` sees to it
-        less = self.target.of == "value" and self.better == "lower"
+        measured = self.ratio if self.target.of == "ratio" else self.value
+        assert measured is not None  # `figure` ensures it
+        less_is_better = self.target.of == "value" and self.better == "lower"
 
-        def reaches(asked: float) -> bool:
-            return found <= asked if less else found >= asked
+        def reaches(limit: float) -> bool:
+            return measured <= limit if less_is_better else measured >= limit
 
         if not reaches(self.target.at_least):
             return "missed"
         return "stretch" if self.target.stretch is not None and reaches(self.target.stretch) else "reached"
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, for JSON."""
+        """All fields and the verdict, for JSON."""
         return {**asdict(self), "verdict": self.verdict}
 
 
@@ -103,7 +103,7 @@ def figure(
     curve: str | None = None,
     size: int | None = None,
 ) -> Figure:
-    """The figure of `samples` (repeats,), which are in `unit`, as those of the reference are."""
+    """The figure of `samples` (repeats,); they and those of `against` are in `unit`."""
     if target is not None and target.of == "ratio" and against is None:
         raise ValueError(f"figure {name}: a target of its ratio needs a reference")
     ratios = None
@@ -131,7 +131,7 @@ def figure(
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Of Python and of the packages that decide how fast we are."""
+    """Versions of Python and of the packages that affect the speed, by name."""
     return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
 
 

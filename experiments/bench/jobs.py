@@ -1,7 +1,8 @@
-"""Runs side by side against the same runs one after another: whole commands, each in a fresh process.
+"""Runs in parallel against the same runs one after another: whole commands, each in a fresh process.
 
-A turn is `driftscale run` into a fresh folder, from the start of its process to its end. CPU time and peak
-memory are those of the runs, from their `timing.json`: a serial process counts as its largest run.
+A turn is one `driftscale run` into a fresh folder, from the start of its process to its end. CPU time and
+peak memory are those of the runs, from their `timing.json`; the peak of a serial process is that of its
+largest run.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from experiments.results.run_directory import RunDirectory
 JOBS = 2
 ONE_AFTER_ANOTHER = "the same command with --jobs 1"
 MOST_REPEATS = 5
-"""Of a figure whose turn takes a minute or more."""
+"""Repeats of a figure whose turn takes a minute or more."""
 
 LONG_RUNS = ("--arms", "global,fielding", "--seeds", "0..3", "--set", "round.rounds=4250")
 """Eight runs of about 30 s."""
@@ -36,7 +37,7 @@ LONG_RUNS = ("--arms", "global,fielding", "--seeds", "0..3", "--set", "round.rou
 
 @dataclass(frozen=True)
 class Turn:
-    """A whole command; CPU seconds are the sum over its runs, the peak is that of the largest."""
+    """Costs of a whole command: CPU seconds summed over its runs, peak memory of the largest run."""
 
     wall_s: float
     cpu_s: float
@@ -45,13 +46,13 @@ class Turn:
 
 @dataclass(frozen=True)
 class Contest:
-    """The same runs by commands that differ in `--jobs` alone. `options` are further ones of the command."""
+    """The same runs by commands that differ only in `--jobs`; all of them have these `options`."""
 
     options: Sequence[str] = ()
     turns: dict[int, list[Turn]] = field(default_factory=dict)
 
     def command(self, jobs: int) -> Measured:
-        """Wall seconds of a command; its turn is kept."""
+        """Measures the wall seconds of a command, and appends its turn to `turns`."""
 
         def measured() -> float:
             turn = play(jobs, self.options)
@@ -61,7 +62,7 @@ class Contest:
         return measured
 
     def play(self, repeats: int, say: Say) -> None:
-        """Commands with one job and with `JOBS` take turns."""
+        """Play commands with one job and with `JOBS` jobs in turns."""
         contenders = {str(jobs): self.command(jobs) for jobs in (JOBS, 1)}
         interleaved(contenders, repeats, warm_up=False, say=say)
 
@@ -82,24 +83,24 @@ def measure_long_runs(repeats: int, say: Say) -> list[Figure]:
 
 
 def command_figures(name: str, contest: Contest, target: Target | None) -> list[Figure]:
-    """Of the turns that were played: wall time, and what the runs spent of CPU and of memory."""
-    alone, beside = contest.turns[1], contest.turns[JOBS]
+    """Wall time, CPU time and memory of the turns with `JOBS` jobs, against those with one."""
+    serial, parallel = contest.turns[1], contest.turns[JOBS]
     runs = f"{name} with --jobs {JOBS}"
     return [
         figure(
             name,
             f"{runs}, from the start of the command to its end",
-            np.array([turn.wall_s for turn in beside]),
+            np.array([turn.wall_s for turn in parallel]),
             "s",
             better="lower",
             threads=JOBS,
-            against=Reference(np.array([turn.wall_s for turn in alone]), ONE_AFTER_ANOTHER),
+            against=Reference(np.array([turn.wall_s for turn in serial]), ONE_AFTER_ANOTHER),
             target=target,
         ),
         figure(
             f"{name}-cpu",
-            f"{runs}: CPU time of all runs, in that of the same runs one after another",
-            np.array([turn.cpu_s / other.cpu_s for turn, other in zip(beside, alone, strict=True)]),
+            f"{runs}: CPU time of all runs, as a multiple of that of the same runs one after another",
+            np.array([turn.cpu_s / alone.cpu_s for turn, alone in zip(parallel, serial, strict=True)]),
             "x",
             better="lower",
             threads=JOBS,
@@ -108,7 +109,9 @@ def command_figures(name: str, contest: Contest, target: Target | None) -> list[
         figure(
             f"{name}-memory",
             f"{runs}: peak resident memory of the largest worker over that of the serial process",
-            np.array([turn.peak_bytes - other.peak_bytes for turn, other in zip(beside, alone, strict=True)])
+            np.array(
+                [turn.peak_bytes - alone.peak_bytes for turn, alone in zip(parallel, serial, strict=True)]
+            )
             / BYTES_PER_MB,
             "MB",
             better="lower",
@@ -119,12 +122,12 @@ def command_figures(name: str, contest: Contest, target: Target | None) -> list[
 
 
 def start_figure(repeats: int) -> Figure:
-    """Until two workers could be given runs."""
-    found = interleaved({"start": seconds_until_met}, repeats, warm_up=False)
+    """Wall seconds until two workers are ready for runs."""
+    samples = interleaved({"start": seconds_until_met}, repeats, warm_up=False)
     return figure(
         "runs-2-jobs-start",
-        "from the start of the command until two workers have its plans, and may be given runs",
-        found["start"],
+        "from the start of the command until two workers have its plans and are ready for runs",
+        samples["start"],
         "s",
         better="lower",
         threads=JOBS,
@@ -133,24 +136,24 @@ def start_figure(repeats: int) -> Figure:
 
 
 def seconds_until_met() -> float:
-    """Wall seconds from the start of a fresh process until all its workers were met."""
+    """Wall seconds from the start of a fresh process until all its workers are ready."""
     start_s = time.monotonic()
     met_s: float = in_a_process("start", str(JOBS))
     return met_s - start_s
 
 
 def frozen_digits() -> AbstractContextManager[Path]:
-    """The configuration of the bench's own 15 runs, while it is open."""
+    """The path of the bench's own configuration of 15 runs, valid in the block."""
     return resources.as_file(resources.files("experiments").joinpath("bench", "digits_15_runs.toml"))
 
 
 def play(jobs: int, options: Sequence[str]) -> Turn:
-    """The frozen digits by a command in a process of its own; RunError with its last line when it fails."""
+    """Run the frozen digits by a command in its own process; RunError with its last line if it fails."""
     root = Path(__file__).resolve().parents[2]
     with tempfile.TemporaryDirectory() as folder, frozen_digits() as config:
         out = Path(folder) / "run"
         start_s = time.perf_counter()
-        done = subprocess.run(
+        ended = subprocess.run(
             [
                 *(sys.executable, "-P", "-m", "experiments.cli", "run", str(config)),
                 *("--out", str(out), "--jobs", str(jobs), "--format", "json", *options),
@@ -161,8 +164,8 @@ def play(jobs: int, options: Sequence[str]) -> Turn:
             check=False,
         )
         wall_s = time.perf_counter() - start_s
-        if done.returncode != 0:
-            last = done.stderr.strip().splitlines()[-1:]
+        if ended.returncode != 0:
+            last = ended.stderr.strip().splitlines()[-1:]
             raise RunError(f"bench: the command with --jobs {jobs} failed: {' '.join(last)}")
         directory = RunDirectory(out)
         timings = [directory.read_timing(arm, seed) for arm, seed in directory.finished_pairs()]

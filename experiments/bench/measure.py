@@ -1,4 +1,4 @@
-"""Interleaved measurements: each contender once per repeat, so that what disturbs one disturbs all."""
+"""Interleaved measurements: each contender once per repeat, so that a disturbance affects all alike."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from emulator.arrays import Floats
 
 Measured = Callable[[], float]
-"""Does its work once and returns what it measured, such as the wall seconds of the part that counts."""
+"""Does its work once and returns the measured value, such as the wall seconds of the part that counts."""
 
 Say = Callable[[str], None]
-"""Told how far a measurement has come, one line at a time."""
+"""Receives the progress of a measurement, one line per call."""
 
 
 def timed(work: Callable[[], object]) -> Measured:
-    """`work` measured as a whole, in seconds."""
+    """Measures the wall seconds of one call of `work`."""
 
     def measured() -> float:
         start = time.perf_counter()
@@ -30,7 +30,7 @@ def timed(work: Callable[[], object]) -> Measured:
 
 
 def often(work: Callable[[], object], times: int) -> Measured:
-    """`work` measured over so many calls, in seconds for one: for work that is short, or has a state."""
+    """Measures the mean wall seconds of `times` calls of `work`: for work that is short or has state."""
 
     def measured() -> float:
         start = time.perf_counter()
@@ -44,29 +44,29 @@ def often(work: Callable[[], object], times: int) -> Measured:
 def interleaved(
     contenders: Mapping[str, Measured], repeats: int, *, warm_up: bool = True, say: Say | None = None
 ) -> dict[str, Floats]:
-    """(repeats,) what each contender measured, all of them once per repeat.
+    """The samples of each contender, by name, of shape (repeats,); each is called once per repeat.
 
-    Every other repeat goes backwards through them, so that nobody always has the caches of the same
-    neighbour. With `warm_up` each is called once before, and what that call measured is left out.
+    Every other repeat calls them in reverse order, so that no contender always finds the caches that the same
+    neighbour left. With `warm_up`, each is called once before the repeats, and that sample is discarded.
     """
     if warm_up:
         for contender in contenders.values():
             contender()
-    found = {name: np.zeros(repeats) for name in contenders}
+    samples = {name: np.zeros(repeats) for name in contenders}
     names = list(contenders)
     for repeat in range(repeats):
         for name in names if repeat % 2 == 0 else reversed(names):
-            found[name][repeat] = contenders[name]()
+            samples[name][repeat] = contenders[name]()
         if say is not None:
             say(f"repeat {repeat + 1}/{repeats}")
-    return found
+    return samples
 
 
 @contextmanager
 def collector_frozen() -> Iterator[None]:
-    """Keeps the garbage collector from walking what lives now, for as long as it lasts.
+    """In the block, the garbage collector does not traverse the objects that exist at its start.
 
-    For references that hold a million Python objects: their burden is not to fall on whoever runs beside.
+    For references that hold a million Python objects, which would slow down the other contenders too.
     """
     gc.collect()
     gc.freeze()

@@ -1,8 +1,8 @@
-"""What a fleet keeps in memory, and by how much a run's memory grows from round to round.
+"""The memory of a fleet, and the growth of a run's memory from round to round.
 
-Each repeat is a process of its own, `probes/memory.py` or `probes/growth.py`. A fleet's bytes are those that
-are resident beyond those of the loaded libraries; its reference is one Python object per client, with its
-device and its histogram as a list.
+Each repeat is a process of its own, `probes/memory.py` or `probes/growth.py`. A fleet's bytes are the
+resident bytes beyond those of the loaded libraries; its reference is one Python object per client, with its
+device, and its histogram as a list.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from experiments.bench.measure import Say, interleaved
 OBJECTS = "one Python object per client, with its histogram as a list"
 BYTES_PER_MB = 1e6
 MOST_REPEATS = 3
-"""Of a figure that differs by a percent from process to process."""
+"""Repeats of a figure that differs by only a percent from process to process."""
 
 
 def measure_memory(repeats: int, say: Say) -> list[Figure]:
@@ -32,7 +32,7 @@ def measure_memory(repeats: int, say: Say) -> list[Figure]:
 
 
 def memory_figures(clients: int, repeats: int, say: Say) -> list[Figure]:
-    """Megabytes over the loaded libraries."""
+    """Resident megabytes beyond those of the loaded libraries."""
     after_rounds: list[float] = []
 
     def ours() -> float:
@@ -41,13 +41,13 @@ def memory_figures(clients: int, repeats: int, say: Say) -> list[Figure]:
         return bytes_["fleet"]
 
     contenders = {"fleet": ours, "objects": lambda: probe("objects", clients)["objects"]}
-    found = interleaved(contenders, repeats, warm_up=False, say=say)
-    objects = Reference(found["objects"] / BYTES_PER_MB, OBJECTS)
+    samples = interleaved(contenders, repeats, warm_up=False, say=say)
+    objects = Reference(samples["objects"] / BYTES_PER_MB, OBJECTS)
     return [
         figure(
             "memory-fleet",
             f"{clients:,} devices with availability and the label histograms of a trace",
-            found["fleet"] / BYTES_PER_MB,
+            samples["fleet"] / BYTES_PER_MB,
             "MB",
             better="lower",
             against=objects,
@@ -55,7 +55,7 @@ def memory_figures(clients: int, repeats: int, say: Say) -> list[Figure]:
         ),
         figure(
             "memory-run",
-            "the same after two rounds of Fielding, training faked: with reports, clusters and records",
+            "the same after two rounds of Fielding with faked training: with reports, clusters and records",
             np.array(after_rounds) / BYTES_PER_MB,
             "MB",
             better="lower",
@@ -69,62 +69,64 @@ def measure_growth(repeats: int, say: Say) -> list[Figure]:
 
 
 def growth_figures(rounds: int, repeats: int, say: Say) -> list[Figure]:
-    """How resident memory of a run goes on once its first quarter is over: by round, and in all."""
+    """Growth of a run's resident memory after its first quarter: per round, and in total."""
     run = f"resident memory of a run of {rounds:,} rounds of Fielding, after its first quarter"
-    in_all: list[float] = []
+    total_bytes: list[float] = []
 
     def measured() -> float:
-        seen = in_a_process("growth", str(rounds))
-        later = after_first_quarter(seen)
-        in_all.append(later[-1][1] - later[0][1])
+        resident = in_a_process("growth", str(rounds))
+        later = after_first_quarter(resident)
+        total_bytes.append(later[-1][1] - later[0][1])
         return slope(later)
 
-    found = interleaved({"growth": measured}, repeats, say=say, warm_up=False)
+    samples = interleaved({"growth": measured}, repeats, say=say, warm_up=False)
     return [
         figure(
             "memory-growth",
             f"{run}: growth per round",
-            found["growth"],
+            samples["growth"],
             "B/round",
             better="lower",
             target=Target("value", 100.0, 20.0),
         ),
-        figure("memory-grown", f"{run}: growth in all", np.array(in_all) / 1e3, "kB", better="lower"),
+        figure("memory-grown", f"{run}: growth in total", np.array(total_bytes) / 1e3, "kB", better="lower"),
     ]
 
 
-def after_first_quarter(seen: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-    """Those pairs (round, resident bytes) that are no warm-up any more."""
-    return [pair for pair in seen if pair[0] > seen[-1][0] / 4]
+def after_first_quarter(resident: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """The pairs (round, resident bytes) after the first quarter of the rounds, which is warm-up."""
+    return [pair for pair in resident if pair[0] > resident[-1][0] / 4]
 
 
-def slope(seen: Sequence[tuple[int, int]]) -> float:
-    """Bytes over rounds: the median slope of all pairs (Theil and Sen), since the C library takes memory from
-    the system in steps, and one of them is no growth."""
+def slope(resident: Sequence[tuple[int, int]]) -> float:
+    """Bytes per round: the median slope between all pairs (round, resident bytes), after Theil and Sen.
+
+    The C library takes memory from the system in steps; a median does not count a single step as growth.
+    """
     from scipy.stats import theilslopes
 
-    rounds, resident = np.array(seen, dtype=np.float64).T
-    return float(theilslopes(resident, rounds).slope)
+    rounds, bytes_ = np.array(resident, dtype=np.float64).T
+    return float(theilslopes(bytes_, rounds).slope)
 
 
 def probe(what: str, clients: int) -> dict[str, float]:
-    """Resident bytes that a fresh process adds; RunError with its last line when it fails."""
-    found: dict[str, float] = in_a_process("memory", what, str(clients))
-    return found
+    """Resident bytes that `probes.memory` adds in a fresh process, by name; RunError if it fails."""
+    added: dict[str, float] = in_a_process("memory", what, str(clients))
+    return added
 
 
 def in_a_process(module: str, *arguments: str) -> Any:
-    """What a module of `probes` prints in a process of its own, read as JSON."""
+    """The output of a module of `probes` in its own process, read as JSON; RunError if it fails."""
     root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-P", "-m", f"experiments.bench.probes.{module}", *arguments],
         env={**os.environ, "PYTHONPATH": str(root)},
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-1:]
+    if ended.returncode != 0:
+        last = ended.stderr.strip().splitlines()[-1:]
         what = " ".join((module, *arguments))
         raise RunError(f"bench: the process that measures {what!r} failed: {' '.join(last)}")
-    return json.loads(done.stdout)
+    return json.loads(ended.stdout)

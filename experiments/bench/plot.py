@@ -1,6 +1,6 @@
-"""Cost against size as an SVG: an emulated round and its selection over the fleet, training over the cohort.
+"""Plot of cost against size as an SVG: a round and its selection by fleet size, training by cohort size.
 
-The file depends on the figures only: no date, no random ids.
+The file depends on the figures only: it has no date and no random ids.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PANELS: Sequence[tuple[str, str, Sequence[tuple[str, str]]]] = (
     ("Cost of a round", "devices", (("round", "one emulated round"), ("selection", "selection alone"))),
     ("Cost of training", "clients a round", (("training", "one wave through the executor"),)),
 )
-"""Title, what the sizes are, and the curves with their legends."""
+"""For each panel: its title, the unit of its sizes, and its curves with their legends."""
 
 DRAWN_BY = ("e1-size", "cohort-size")
 """The workloads whose figures are drawn."""
@@ -35,19 +35,18 @@ STYLE: dict[Any, Any] = {
 
 
 def refuse_undrawable(names: Sequence[str], path: Path) -> None:
-    """InputError unless the workloads `names` (none: all) measure what a plot shows, and it has a folder."""
+    """InputError unless the workloads `names` (empty: all) fill the plot, and the folder of `path` exists."""
     if not path.parent.is_dir():
-        raise InputError(f"--plot {path}: there is no folder {path.parent}")
+        raise InputError(f"--plot {path}: no such folder: {path.parent}")
     missing = [name for name in DRAWN_BY if names and name not in names]
     if missing:
         raise InputError(
-            f"--plot draws {' and '.join(DRAWN_BY)}; of these {' and '.join(missing)} must be named too, "
-            f"or no workload at all"
+            f"--plot draws {' and '.join(DRAWN_BY)}; name {' and '.join(missing)} too, or no workload at all"
         )
 
 
 def draw(figures: Sequence[Figure], path: Path) -> None:
-    """Write the plot of all `figures` that lie on a curve; InputError when the file cannot be written."""
+    """Write the plot of the `figures` that have a curve; InputError if the file cannot be written."""
     import matplotlib as mpl
     from matplotlib.figure import Figure as Canvas
 
@@ -66,7 +65,7 @@ def draw(figures: Sequence[Figure], path: Path) -> None:
 
 
 def _draw_curve(axes: Axes, figures: Sequence[Figure], legend: str) -> None:
-    """One curve with its quartiles; the dotted line is the cost of the smallest size, scaled."""
+    """Draw a curve with its quartiles, and a dotted line: the cost of the smallest size, scaled linearly."""
     ordered = sorted(((item.size or 0, item.value, item.spread) for item in figures), key=lambda row: row[0])
     sizes = [size for size, _, _ in ordered]
     values = [value for _, value, _ in ordered]

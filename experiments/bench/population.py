@@ -1,4 +1,4 @@
-"""A fleet of phones with availability, for the workloads whose training is faked or left out."""
+"""A fleet of phones with availability, for workloads with faked training or without training."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from traces.availability.interval_availability import DeviceIntervals, IntervalA
 
 SEED = 1
 NUM_LABELS = 10
-SAMPLES = 100  # of each client and split
+SAMPLES = 100  # per client and split
 LOCAL_STEPS, BATCH_SIZE = 20, 20
-BYTES_PER_VISIT = 38_440.0  # each way: the parameters of the dense network of `training`
+BYTES_PER_VISIT = 38_440.0  # in each direction: the parameters of the dense network of `training`
 
 
 @dataclass(frozen=True)
 class Population:
-    """N clients: their devices, when they are online, and the same as columns of the devices behind them."""
+    """N clients: their devices, their availability, and the online intervals of the devices they share."""
 
     fleet: Fleet
     availability: IntervalAvailability
@@ -43,7 +43,7 @@ class Population:
 
     @classmethod
     def of(cls, clients: int) -> Population:
-        """Smartphones with the diurnal availability, as the shipped experiments have them."""
+        """Smartphones with diurnal availability, as in the shipped experiments."""
         streams = RandomStreams(SEED)
         fleet = load_profile("smartphones").draw(clients, streams.generator("devices"))
         rng = streams.generator("availability")
@@ -59,7 +59,7 @@ class Population:
         return DriftscaleLatency(self.fleet)
 
     def visit_s(self, clients: Ints, bytes_each_way: float = BYTES_PER_VISIT) -> Floats:
-        """(n,) seconds of the visit of each client."""
+        """Seconds of a visit of each client, of shape (n,)."""
         work = Work.of(
             len(clients),
             download_bytes=bytes_each_way,
@@ -70,7 +70,7 @@ class Population:
 
 
 class StillStream:
-    """A `SampleStream` whose data never changes: as many samples for everybody, all labels alike."""
+    """A `SampleStream` whose data never changes: equally many samples per client, uniform labels."""
 
     num_labels = NUM_LABELS
     concepts: Ints | None = None

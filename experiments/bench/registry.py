@@ -1,4 +1,4 @@
-"""The workloads by name, in the order in which they run."""
+"""The workloads by name, in the order in which they are measured."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from experiments.bench.figures import Figure
 from experiments.bench.measure import Say
 
 Measure = Callable[[int, Say], list[Figure]]
-"""A workload at its full size: repeats, and whom to tell how far it is."""
+"""Measures a workload at its full size; takes the number of repeats and a callable for progress."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One name of `driftscale bench`: a function of a module here, which is imported only to be measured.
+    """A workload: a function of a module of this package, which is imported only to be measured.
 
-    `needs` are the modules of the extra `bench` that it imports. One that `is_long` is measured only where it
-    is named.
+    `needs` lists the modules of the extra `bench` that it imports. A workload that `is_long` is measured only
+    if it is named.
     """
 
     about: str
@@ -30,8 +30,8 @@ class Workload:
     is_long: bool = False
 
     def load(self) -> Measure:
-        found: Measure = getattr(import_module(f"experiments.bench.{self.module}"), self.function)
-        return found
+        measure: Measure = getattr(import_module(f"experiments.bench.{self.module}"), self.function)
+        return measure
 
 
 WORKLOADS: Mapping[str, Workload] = {
@@ -45,28 +45,33 @@ WORKLOADS: Mapping[str, Workload] = {
         "training time against the number of clients a round, as w1", "training", "measure_cohort_sizes"
     ),
     "e1": Workload(
-        "one emulated round over 1,000,000 devices, training faked", "rounds", "measure_rounds", ("simpy",)
+        "one emulated round over 1,000,000 devices, with faked training",
+        "rounds",
+        "measure_rounds",
+        ("simpy",),
     ),
     "e1-size": Workload(
-        "that round, and its selection, over 10,000 to 1,000,000 devices", "rounds", "measure_fleet_sizes"
+        "such a round, and its selection alone, over 10,000 to 1,000,000 devices",
+        "rounds",
+        "measure_fleet_sizes",
     ),
     "e2": Workload(
-        "asynchronous visits, 10,000 in flight, 1,000,000 completions",
+        "1,000,000 completions of asynchronous visits, 10,000 in flight",
         "completions",
         "measure_completions",
         ("simpy",),
     ),
     "k1": Workload(
-        "exact global re-clustering of 5,078 clients x 100 labels, and moving them all",
+        "exact global re-clustering of 5,078 clients x 100 labels, and their reassignment",
         "clustering",
         "measure_exact",
     ),
     "k2": Workload("one re-clustering of 1,000,000 clients x 10 labels", "clustering", "measure_million"),
     "memory": Workload(
-        "what 1,000,000 devices with availability and histograms keep in memory", "memory", "measure_memory"
+        "memory of 1,000,000 devices with availability and label histograms", "memory", "measure_memory"
     ),
     "memory-growth": Workload(
-        "by how much the memory of a run of 2,000 rounds grows from round to round",
+        "growth of the memory of a run of 2,000 rounds, per round",
         "memory",
         "measure_growth",
     ),
@@ -76,12 +81,12 @@ WORKLOADS: Mapping[str, Workload] = {
     "digits": Workload(
         "one arm and seed of digits-online, from configuration to report", "digits", "measure_digits"
     ),
-    "typo": Workload("from a command to the answer that a key is misspelt", "typo", "measure_typo"),
+    "typo": Workload("CPU time of a command until it reports a misspelt key", "typo", "measure_typo"),
     "runs-2-jobs": Workload(
-        "3 arms x 5 seeds of small digits by --jobs 2, from the command to its end", "jobs", "measure_runs"
+        "3 arms x 5 seeds of small digits with --jobs 2, the whole command", "jobs", "measure_runs"
     ),
     "runs-8-of-30s": Workload(
-        "eight runs of about 30 s by --jobs 2; takes half an hour, and is measured only where it is named",
+        "eight runs of about 30 s with --jobs 2; takes half an hour, and is measured only if it is named",
         "jobs",
         "measure_long_runs",
         is_long=True,
@@ -90,28 +95,28 @@ WORKLOADS: Mapping[str, Workload] = {
 
 
 def chosen(names: Sequence[str]) -> dict[str, Workload]:
-    """The named workloads in their order of running; without names all that are not long.
+    """The named workloads in registry order; without names, all that are not long.
 
-    UnknownNameError lists them; InputError names what has to be installed for them.
+    Raises UnknownNameError, which lists the choices, and InputError if a required module is missing.
     """
     for name in names:
         if name not in WORKLOADS:
             raise UnknownNameError("workload", name, WORKLOADS)
-    found = {
+    workloads = {
         name: workload
         for name, workload in WORKLOADS.items()
         if (name in names if names else not workload.is_long)
     }
-    for name, workload in found.items():
+    for name, workload in workloads.items():
         require(workload.needs, f"the workload {name!r}")
-    return found
+    return workloads
 
 
 def require(modules: Sequence[str], what: str) -> None:
-    """InputError, naming the extra, unless all `modules` can be imported."""
+    """Raise InputError, which names the extra to install, unless all `modules` can be imported."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise InputError(
-            f"{what} needs {' and '.join(missing)}, which the extra `bench` brings: "
+            f"{what} needs {' and '.join(missing)}, which the extra `bench` installs: "
             f"pip install 'driftscale[bench]'"
         )

@@ -1,8 +1,9 @@
-"""Workload E1: an emulated round of the real `Emulation` and coordinator, with training faked.
+"""Workload E1: an emulated round of the real `Emulation` and coordinator, with faked training.
 
-Smartphones with diurnal availability; of those online 130 are sent out, and the first 100 that come back are
-completed. A round is everything between two lines of the log: selection, visits, drop-outs, ledger, record.
-The first round, in which everybody registers, and the last, in which everybody is evaluated, do not count.
+The clients are smartphones with diurnal availability; 130 online clients are selected, and the first 100 that
+return complete. A round is everything between two lines of the log: selection, visits, drop-outs, ledger,
+record. The first round, in which all clients register, and the last, in which all are evaluated, do not
+count.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ from experiments.bench.population import (
 from experiments.stopwatch import Stopwatch
 
 SIMPY = "SimPy's bare processes and events on the same arrays"
-OBJECTS = "one Python object per client, all asked each round"
+OBJECTS = "one Python object per client, all scanned each round"
 
 
 @dataclass(frozen=True)
 class RoundSizes:
-    """How many are completed of how many sent out, and the rounds of one repeat."""
+    """Visits that complete in a round, the over-commitment, and the rounds of one repeat."""
 
     participants: int = 100
     over_commit: float = 1.3
@@ -62,12 +63,12 @@ class RoundSizes:
 
 @dataclass
 class RoundTimes:
-    """An observer that notes when each round was logged, and keeps the records."""
+    """An observer that records when each round was logged, and keeps the records."""
 
     stopwatch: Stopwatch
     records: list[RoundRecord] = field(default_factory=list)
     logged: list[float] = field(default_factory=list)
-    selected: list[float] = field(default_factory=list)  # seconds of selection so far
+    selected: list[float] = field(default_factory=list)  # seconds of selection, cumulative
 
     def __call__(self, record: RoundRecord) -> None:
         self.logged.append(time.perf_counter())
@@ -76,17 +77,17 @@ class RoundTimes:
 
     @property
     def round_s(self) -> float:
-        """Mean seconds of a round, but for the first and the last."""
+        """Mean seconds of a round, without the first and the last one."""
         return (self.logged[-2] - self.logged[0]) / (len(self.logged) - 2)
 
     @property
     def selection_s(self) -> float:
-        """Of these, seconds in the selector."""
+        """Mean seconds of a round spent in the selector, over the same rounds."""
         return (self.selected[-2] - self.selected[0]) / (len(self.selected) - 2)
 
 
 class TimedRandom(Random):
-    """The uniform selector, which notes the seconds of its selections."""
+    """The uniform selector, with its seconds measured by `stopwatch`."""
 
     def __init__(self, stopwatch: Stopwatch) -> None:
         super().__init__(NoSettings())
@@ -98,7 +99,7 @@ class TimedRandom(Random):
 
 
 def play(population: Population, sizes: RoundSizes) -> RoundTimes:
-    """One run of `sizes.rounds` rounds and two more, into a log on disk, as a run has it."""
+    """Play `sizes.rounds` rounds plus two, with a log on disk, as in a real run."""
     stopwatch = Stopwatch()
     pacing = Sync(SyncSettings(), CohortSize(sizes.participants, sizes.over_commit))
     federation = Federation(
@@ -138,18 +139,18 @@ def measure_fleet_sizes(repeats: int, say: Say) -> list[Figure]:
 
 
 def round_figures(clients: int, repeats: int, say: Say, sizes: RoundSizes | None = None) -> list[Figure]:
-    """Milliseconds of a round, against SimPy and against objects that are scanned."""
-    # SimPy is of the extra `bench`: who only wants the sizes does without.
+    """Milliseconds of a round, against SimPy and against a scan of client objects."""
+    # NOTE: imported here, since the fleet sizes are measured without SimPy, which the extra `bench` installs.
     from experiments.bench.rivals.rounds_by_scan import ScannedRounds
     from experiments.bench.rivals.rounds_by_simpy import SimpyRounds
 
     sizes = sizes or RoundSizes()
-    say(f"drawing {clients:,} devices, and making as many objects")
+    say(f"drawing {clients:,} devices, and building one object for each")
     population = Population.of(clients)
     simpy = SimpyRounds(population, sizes.participants, sizes.wanted)
     scanned = ScannedRounds(population, sizes.participants, sizes.wanted)
     with collector_frozen():
-        found = interleaved(
+        samples = interleaved(
             {
                 "ours": lambda: play(population, sizes).round_s,
                 "simpy": often(simpy.play_round, sizes.rounds),
@@ -163,19 +164,19 @@ def round_figures(clients: int, repeats: int, say: Say, sizes: RoundSizes | None
         figure(
             "e1-round",
             about,
-            1000 * found["ours"],
+            1000 * samples["ours"],
             "ms",
             better="lower",
-            against=Reference(1000 * found["simpy"], SIMPY),
+            against=Reference(1000 * samples["simpy"], SIMPY),
             target=Target("value", 2.0, 0.5),
         ),
         figure(
             "e1-round-against-objects",
             about,
-            1000 * found["ours"],
+            1000 * samples["ours"],
             "ms",
             better="lower",
-            against=Reference(1000 * found["scan"], OBJECTS),
+            against=Reference(1000 * samples["scan"], OBJECTS),
         ),
     ]
 
@@ -183,8 +184,10 @@ def round_figures(clients: int, repeats: int, say: Say, sizes: RoundSizes | None
 def fleet_size_figures(
     fleets: Sequence[int], repeats: int, say: Say, sizes: RoundSizes | None = None
 ) -> list[Figure]:
-    """Milliseconds of a round and of its selection over fleets of several sizes; the ratio is that of the
-    smallest fleet's cost, so 1 where the cost is flat."""
+    """Milliseconds of a round and of its selection, for fleets of several sizes.
+
+    The ratio is the cost at the smallest fleet over the cost at this one: 1 if the cost is flat.
+    """
     sizes = sizes or RoundSizes()
     say("drawing the devices")
     selection_s: dict[str, list[float]] = {str(clients): [] for clients in fleets}
@@ -200,21 +203,21 @@ def fleet_size_figures(
         return measured
 
     rounds = interleaved({str(clients): contender(clients) for clients in fleets}, repeats, say=say)
-    # The warm-up was noted too.
+    # Without the sample of the warm-up.
     selections = {name: np.array(seconds[-repeats:]) for name, seconds in selection_s.items()}
     smallest = str(fleets[0])
     return [
         figure(
             f"e1-{curve}-{short(clients)}",
             f"{what} over {clients:,} devices",
-            1000 * found[str(clients)],
+            1000 * seconds[str(clients)],
             "ms",
             better="lower",
-            against=Reference(1000 * found[smallest], f"the same over {fleets[0]:,} devices"),
+            against=Reference(1000 * seconds[smallest], f"the same over {fleets[0]:,} devices"),
             curve=curve,
             size=clients,
         )
-        for curve, what, found in (
+        for curve, what, seconds in (
             ("round", "one emulated round", rounds),
             ("selection", "selection alone", selections),
         )
@@ -223,7 +226,8 @@ def fleet_size_figures(
 
 
 def short(number: int) -> str:
-    """
+    """`number` with its thousands or millions as a letter.
+
     >>> short(10_000), short(1_000_000), short(50)
     ('10k', '1m', '50')
     """

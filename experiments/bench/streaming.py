@@ -1,8 +1,8 @@
 """A streaming workload: at every data step samples arrive at every client and old ones expire.
 
-10,000 clients of the digits experiment with its label drift. Ours is `TraceStream`, which counts what arrives
-and what expires; the reference counts what each client holds from scratch. Training is of 50 clients on what
-they hold at that step, straight from the trace.
+It has 10,000 clients of the digits experiment with its label drift. Our `TraceStream` counts only the samples
+that arrive or expire; the reference counts all samples of each client from scratch. Training is that of 50
+clients on the samples that they hold at a step, read directly from the trace.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from traces.trace import Trace, TraceStream
 
 SEED = 0
 RETAINED_STEPS = 5
-RECOUNT = "counting what each client holds from scratch, client by client"
+RECOUNT = "counting all samples of each client from scratch, client by client"
 
 
 @dataclass(frozen=True)
 class StreamSizes:
-    """How many clients, data steps after the first, and participants."""
+    """Numbers of clients, of data steps after the first, and of participants of a round."""
 
     clients: int = 10_000
     steps: int = 4
@@ -46,10 +46,10 @@ def measure_streaming(repeats: int, say: Say) -> list[Figure]:
 
 
 def streaming_figures(sizes: StreamSizes, repeats: int, say: Say) -> list[Figure]:
-    """Milliseconds to advance one data step, histograms included; client updates per second."""
+    """Milliseconds to advance one data step, with all histograms, and client updates per second."""
     say(f"drawing the samples of {sizes.clients:,} clients")
     workload = Streaming(sizes)
-    found = interleaved(
+    samples = interleaved(
         {
             "advance": workload.advance,
             "recount": workload.recount,
@@ -62,25 +62,25 @@ def streaming_figures(sizes: StreamSizes, repeats: int, say: Say) -> list[Figure
     return [
         figure(
             "streaming-advance",
-            f"one data step of {sizes.clients:,} clients: arrivals, expiries and everybody's histogram",
-            1000 * found["advance"],
+            f"one data step of {sizes.clients:,} clients: arrivals, expiries and all histograms",
+            1000 * samples["advance"],
             "ms",
             better="lower",
-            against=Reference(1000 * found["recount"], RECOUNT),
+            against=Reference(1000 * samples["recount"], RECOUNT),
         ),
         figure(
             "streaming-train",
-            f"client updates, {sizes.participants} a round, on what clients hold at that step",
-            sizes.participants / found["train"],
+            f"client updates, {sizes.participants} a round, on the samples held at that step",
+            sizes.participants / samples["train"],
             "clients/s",
             better="higher",
-            against=Reference(sizes.participants / found["plain"], PLAIN_LOOP),
+            against=Reference(sizes.participants / samples["plain"], PLAIN_LOOP),
         ),
     ]
 
 
 class Streaming:
-    """The trace of the digits experiment over many clients, with a data step for each round."""
+    """The trace of the digits experiment with many clients, and one data step per round."""
 
     def __init__(self, sizes: StreamSizes) -> None:
         self.sizes = sizes
@@ -104,7 +104,7 @@ class Streaming:
         return stream
 
     def advance(self) -> float:
-        """Seconds of one step, in the mean over all but the first."""
+        """Mean seconds of one step, over all steps except the first."""
         stream = self.stream_at(0)
 
         def follow() -> None:
@@ -115,11 +115,11 @@ class Streaming:
         return timed(follow)() / len(self._steps)
 
     def recount(self) -> float:
-        """Seconds of one step, in the mean over as many."""
+        """Mean seconds of one recounted step, over the same steps."""
         return timed(lambda: [recounted(self.trace, step) for step in self._steps])() / len(self._steps)
 
     def train(self) -> Measured:
-        """Seconds of one wave; each call is another round and data step."""
+        """Measures the seconds of one wave; each call plays the next round and data step."""
         executor = self.executor()
         models, start = executor.initial(0)[None, :], np.zeros(self.sizes.participants, dtype=np.int64)
         waves = self.waves()
@@ -131,7 +131,7 @@ class Streaming:
         return measured
 
     def train_plainly(self) -> Measured:
-        """The same waves, their samples at hand."""
+        """Measures the same waves by the plain loop, with their samples already in memory."""
         start, waves = self.executor().initial(0), self.waves()
         loop = PlainLoop(self.trace, self.model(), self.streams)
 
@@ -142,7 +142,7 @@ class Streaming:
         return measured
 
     def waves(self) -> Iterator[TrainTasks]:
-        """The tasks of round after round: other participants each, on what they hold."""
+        """The tasks of successive rounds: each has other participants, with the samples that they hold."""
         training = self.experiment.arm[0].training
         settings = {
             "learning_rate": training.learning_rate,
@@ -179,7 +179,7 @@ class Streaming:
 
 
 def recounted(trace: Trace, step: int) -> Floats:
-    """(N, labels) label shares of what every client holds at `step`, by looking at all of it."""
+    """Label shares of the samples each client holds at `step`, of shape (N, labels), counted from scratch."""
     shares = np.zeros((trace.num_clients, trace.num_labels))
     held = trace.held(np.arange(trace.num_clients), "train", step)
     for client, (first, last) in enumerate(zip(held.first.tolist(), held.last.tolist(), strict=True)):

@@ -1,9 +1,9 @@
-"""Workloads W1 and W2, and training against the size of the cohort: the executor against the plain loop.
+"""Workloads W1 and W2, and training by cohort size: the executor against the plain loop.
 
-W1: a dense network 64-128-10. W2: two convolutions on 28 x 28 images, 800 inputs to the last layer. Both: 100
-samples a client, 20 local SGD steps on batches of 20, 50 clients a round. The figure is client updates per
-second of `LocalExecutor.train`, with its drawing and gathering of batches; the plain loop has each client's
-samples in memory, and its batches drawn.
+W1: a dense network 64-128-10. W2: two convolutions on 28 x 28 images, 800 inputs to the last layer. Both have
+100 samples per client, 20 local SGD steps on batches of 20, and 50 clients per round. The figure is client
+updates per second of `LocalExecutor.train`, which includes drawing and gathering the batches; the plain loop
+has each client's samples in memory and its batches already drawn.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PLAIN_LOOP = "a plain loop over the clients with torch.optim.SGD, 1 thread"
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a client trains in a round."""
+    """The local training of a client in a round."""
 
     samples: int = 100
     steps: int = 20
@@ -54,16 +54,16 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Network:
-    """A model, by its name and parameters, and the samples it takes."""
+    """A model, by its name and settings, with the shape of its samples and its number of labels."""
 
     model: str
-    parameters: Mapping[str, object]
+    settings: Mapping[str, object]
     sample_shape: tuple[int, ...]
     num_labels: int = 10
 
     def spec(self) -> ModelSpec:
         kind = MODELS.find(self.model)
-        return kind(kind.Settings(**self.parameters))
+        return kind(kind.Settings(**self.settings))
 
 
 DENSE = Network("mlp", {"hidden": (128,)}, (64,))
@@ -88,7 +88,7 @@ class Samples:
 
 
 def wave(clients: int, schedule: Schedule, round_: int) -> TrainTasks:
-    """One round's tasks: all `clients` of them, each with its own samples."""
+    """The tasks of one round: one for each of `clients` clients, with its own samples."""
     ids = np.arange(clients)
     first = ids * schedule.samples
     settings = {
@@ -107,7 +107,7 @@ def wave(clients: int, schedule: Schedule, round_: int) -> TrainTasks:
 
 
 class Contest:
-    """The executor and the plain loop over the same samples, from the same start."""
+    """The executor and the plain loop, with the same samples and the same initial parameters."""
 
     def __init__(self, network: Network, clients: int, schedule: Schedule) -> None:
         self.schedule = schedule
@@ -127,7 +127,7 @@ class Contest:
         )
 
     def ours(self, clients: int, threads: int, waves: int = 1) -> Measured:
-        """Seconds for one wave, in the mean over `waves` of them; each is another round."""
+        """Measures the mean seconds of one wave, over `waves` waves; each wave is another round."""
         executor = self.executor(threads)
         models, start = self.start[None, :], np.zeros(clients, dtype=np.int64)
         rounds = count()
@@ -139,7 +139,7 @@ class Contest:
         return measured
 
     def by_ranks(self, clients: int, ranks: Ranks, waves: int = 1) -> Measured:
-        """Seconds for one wave by `ranks`, of which this is rank 0, with the mean of its updates."""
+        """Measures the seconds of one wave by `ranks`, with the mean of its updates; this is rank 0."""
         executor = ReplicatedExecutor(self.executor(1), ranks)
         first = 0
 
@@ -155,14 +155,14 @@ class Contest:
     def replicated(
         self, executor: ReplicatedExecutor, clients: int, rounds: Sequence[int]
     ) -> Callable[[], object]:
-        """What each rank does of these rounds."""
+        """The work of each rank for these rounds: training, and the mean of each round's updates."""
         models, start = self.start[None, :], np.zeros(clients, dtype=np.int64)
         mean = np.full((1, clients), 1 / clients)
         ready = [wave(clients, self.schedule, round_) for round_ in rounds]
         return lambda: [executor.train(tasks, models, start, mean).weighted_sum(mean) for tasks in ready]
 
     def plain(self, clients: int) -> Measured:
-        """Seconds for one wave of the plain loop, its batches at hand."""
+        """Measures the seconds of one wave of the plain loop, with its batches already drawn."""
         loop = PlainLoop(self.reader, self.network.spec(), self.streams)
         rounds = count()
 
@@ -175,7 +175,8 @@ class Contest:
 
 def measure_w1(repeats: int, say: Say) -> list[Figure]:
     targets = {1: Target("ratio", 8.0, 12.0), 2: Target("ratio", 14.0, 25.0)}
-    # A wave takes us a few hundredths of a second: several of them last as long as one of the plain loop.
+    # One of our waves takes a few hundredths of a second: several of them last as long as one of the plain
+    # loop.
     return training_figures("w1", DENSE, repeats, say, targets, waves=8)
 
 
@@ -207,16 +208,16 @@ def training_figures(
     waves: int = 1,
     warm_up: bool = True,
 ) -> list[Figure]:
-    """Client updates per second, with each number of threads that `targets` names."""
+    """Client updates per second, for each number of threads in `targets`."""
     contest = Contest(network, clients, schedule or Schedule())
     contenders = {str(threads): contest.ours(clients, threads, waves) for threads in targets}
-    found = interleaved({**contenders, "plain": contest.plain(clients)}, repeats, warm_up=warm_up, say=say)
-    plain = Reference(clients / found["plain"], PLAIN_LOOP)
+    samples = interleaved({**contenders, "plain": contest.plain(clients)}, repeats, warm_up=warm_up, say=say)
+    plain = Reference(clients / samples["plain"], PLAIN_LOOP)
     return [
         figure(
             f"{name}-{threads}-thread{'s' if threads > 1 else ''}",
             f"client updates through the executor, strategy {contest.executor(threads).strategy}",
-            clients / found[str(threads)],
+            clients / samples[str(threads)],
             "clients/s",
             better="higher",
             threads=threads,
@@ -239,7 +240,7 @@ def rank_figures(
     waves: int = 1,
     warm_up: bool = True,
 ) -> list[Figure]:
-    """Client updates per second by `size` ranks on this machine, beside the plain loop and one process."""
+    """Client updates per second by `size` local ranks, and by one process, against the plain loop."""
     schedule = schedule or Schedule()
     contest = Contest(network, clients, schedule)
     with started_ranks(network, clients, schedule, size) as ranks:
@@ -248,15 +249,15 @@ def rank_figures(
             "alone": contest.ours(clients, 1, waves),
             "plain": contest.plain(clients),
         }
-        contenders["ranks"]()  # so that all are there
-        found = interleaved(contenders, repeats, warm_up=warm_up, say=say)
-    plain = Reference(clients / found["plain"], PLAIN_LOOP)
+        contenders["ranks"]()  # so that all ranks have started
+        samples = interleaved(contenders, repeats, warm_up=warm_up, say=say)
+    plain = Reference(clients / samples["plain"], PLAIN_LOOP)
     about = f"strategy {contest.executor(1).strategy}"
     return [
         figure(
             f"{name}-{what}",
             f"client updates through {by}, {about}",
-            clients / found[contender],
+            clients / samples[contender],
             "clients/s",
             better="higher",
             threads=threads,
@@ -264,7 +265,7 @@ def rank_figures(
             target=aim,
         )
         for what, by, contender, threads, aim in (
-            (f"{size}-ranks", f"{size} ranks, and their mean", "ranks", size, target),
+            (f"{size}-ranks", f"{size} ranks, with the mean of their updates", "ranks", size, target),
             ("beside-ranks", "one process, in turns with the ranks", "alone", 1, None),
         )
     ]
@@ -272,7 +273,7 @@ def rank_figures(
 
 @contextmanager
 def started_ranks(network: Network, clients: int, schedule: Schedule, size: int) -> Iterator[Ranks]:
-    """`size` ranks on this machine, as rank 0 has them: this process, and others that it starts."""
+    """Yield `size` ranks on this machine: this process as rank 0, and the others, which it starts."""
     table = json.dumps({**asdict(network), "clients": clients, "schedule": asdict(schedule)})
     with ExitStack() as stack:
         store = Path(stack.enter_context(TemporaryDirectory(prefix="driftscale-"))) / "store"
@@ -285,7 +286,7 @@ def started_ranks(network: Network, clients: int, schedule: Schedule, size: int)
 
 
 def environment() -> dict[str, str]:
-    """Ours, with our packages first on the path and libraries on one thread."""
+    """The environment of a rank: ours, with our packages first on the path and libraries on one thread."""
     root = str(Path(__file__).resolve().parents[2])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **dict.fromkeys(ONE_THREAD, "1")}
@@ -298,20 +299,22 @@ def cohort_size_figures(
     network: Network = DENSE,
     schedule: Schedule | None = None,
 ) -> list[Figure]:
-    """Milliseconds for a wave of so many clients, one thread; the ratio is to the plain loop's time for it,
-    measured over the smallest wave and scaled."""
+    """Milliseconds of a wave of each of `sizes` clients, on one thread.
+
+    The reference is the plain loop's time for the smallest wave, scaled to the size.
+    """
     contest = Contest(network, max(sizes), schedule or Schedule())
     smallest, largest = min(sizes), max(sizes)
     contenders = {str(size): contest.ours(size, 1, -(-largest // (4 * size))) for size in sizes}
-    found = interleaved({**contenders, "plain": contest.plain(smallest)}, repeats, say=say)
+    samples = interleaved({**contenders, "plain": contest.plain(smallest)}, repeats, say=say)
     return [
         figure(
             f"cohort-{size}",
             f"one wave of {size} clients through the executor",
-            1000 * found[str(size)],
+            1000 * samples[str(size)],
             "ms",
             better="lower",
-            against=Reference(1000 * found["plain"] * size / smallest, PLAIN_LOOP),
+            against=Reference(1000 * samples["plain"] * size / smallest, PLAIN_LOOP),
             curve="training",
             size=size,
         )

@@ -1,4 +1,4 @@
-"""What it costs until a mistake in a configuration is answered: whole commands, each in a fresh process."""
+"""CPU time until a mistake in a configuration is reported: whole commands, each in a fresh process."""
 
 from __future__ import annotations
 
@@ -17,36 +17,38 @@ SETTING = "training.model={kind='mlp',hiden=[4]}"
 
 
 def measure_typo(repeats: int, say: Say) -> list[Figure]:
-    """CPU seconds until a misspelt key is answered, against a misspelt setting of a model."""
-    found = interleaved({"key": answered(KEY), "setting": answered(SETTING)}, repeats, say=say)
+    """CPU seconds until a misspelt key is reported, against a misspelt setting of a model."""
+    samples = interleaved({"key": reported(KEY), "setting": reported(SETTING)}, repeats, say=say)
     return [
         figure(
             "typo-cpu",
-            "CPU time of `driftscale run` until it answers a misspelt key",
-            found["key"],
+            "CPU time of `driftscale run` until it reports a misspelt key",
+            samples["key"],
             "s",
             better="lower",
-            against=Reference(found["setting"], "a misspelt setting of a model, for which torch is imported"),
+            against=Reference(
+                samples["setting"], "a misspelt setting of a model, for which torch is imported"
+            ),
             target=Target("value", 0.5, 0.35),
         )
     ]
 
 
-def answered(setting: str) -> Measured:
-    """CPU seconds of a command with `setting`; RunError where it is no mistake."""
+def reported(setting: str) -> Measured:
+    """Measures the CPU seconds of a command with a wrong `setting`; RunError if the command accepts it."""
 
     def measured() -> float:
         root = Path(__file__).resolve().parents[2]
         before_s = _cpu_of_children_s()
         with frozen_digits() as config:
-            done = subprocess.run(
+            ended = subprocess.run(
                 [sys.executable, "-P", "-m", "experiments.cli", "run", str(config), "--set", setting],
                 env={**os.environ, "PYTHONPATH": str(root)},
                 capture_output=True,
                 check=False,
             )
-        if done.returncode != InputError.exit_code:
-            raise RunError(f"bench: the command with {setting} ended with exit code {done.returncode}")
+        if ended.returncode != InputError.exit_code:
+            raise RunError(f"bench: the command with {setting} ended with exit code {ended.returncode}")
         return _cpu_of_children_s() - before_s
 
     return measured

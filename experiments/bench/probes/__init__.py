@@ -1,1 +1,1 @@
-"""What a workload starts as a process of its own, to measure it from without."""
+"""Programs that a workload starts as its own processes, to measure them from outside."""

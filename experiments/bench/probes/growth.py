@@ -1,6 +1,6 @@
-"""`python -m experiments.bench.probes.growth ROUNDS`: prints the resident bytes after each of some of them.
+"""`python -m experiments.bench.probes.growth ROUNDS`: prints resident bytes at about 100 rounds of a run.
 
-This is a run as a user has it: with its log, and a checkpoint now and then.
+It is a run as a user plays it: with its log, and with checkpoints.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from experiments.running.runner import run_plan
 ARM = "fielding"
 CLIENTS = 60
 SAMPLES = 100
-"""How many times resident memory is looked at."""
+"""How many times resident memory is read."""
 
 
 class Watching(Silence):
-    """Looks at the memory; `seen` are pairs (round, resident bytes)."""
+    """Reads resident memory about SAMPLES times; `resident` holds pairs (round, bytes)."""
 
     def __init__(self, rounds: int) -> None:
-        self.seen: list[tuple[int, int]] = []
+        self.resident: list[tuple[int, int]] = []
         self._every = max(1, rounds // SAMPLES)
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
         if reached.rounds % self._every == 0:
             gc.collect()
-            self.seen.append((reached.rounds, resident_bytes()))
+            self.resident.append((reached.rounds, resident_bytes()))
 
 
 def main(rounds: int) -> None:
-    """Run the digits experiment for so many rounds, with few clients: its trace is drawn as a whole."""
+    """Run the digits experiment for `rounds` rounds; with few clients, as its whole trace is in memory."""
     experiment = digits_online(
         f"round.rounds={rounds}",
         "trace.drift.events=[]",
@@ -49,7 +49,7 @@ def main(rounds: int) -> None:
         run_plan(
             plan_run(experiment, Path(folder) / "run", [ARM], locator(None, None), fresh=False), watching
         )
-    print(json.dumps(watching.seen))
+    print(json.dumps(watching.resident))
 
 
 if __name__ == "__main__":

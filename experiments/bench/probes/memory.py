@@ -1,6 +1,6 @@
-"""`python -m experiments.bench.probes.memory WHAT CLIENTS`: builds it and prints the resident bytes it added.
+"""`python -m experiments.bench.probes.memory WHAT CLIENTS`: prints the resident bytes that WHAT adds.
 
-What was loaded and used once before, on a small scale, does not count: libraries, their caches, our own code.
+WHAT is built on a small scale first, so that libraries, their caches and our own code do not count.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from experiments.stopwatch import Stopwatch
 from traces.trace import TraceStream
 
 Built = Iterator[tuple[str, object]]
-"""Names of what is there now, each with what has to stay alive for it."""
+"""Yields the name of each stage, once it is built, with the objects that must stay alive for it."""
 
 
 class SilentLog:
-    """A log that keeps nothing."""
+    """A log that drops every record."""
 
     def append(self, record: object) -> None:
         pass
 
 
 def build_fleet(clients: int) -> Built:
-    """Devices, availability and the cursor of the digits' trace; then a run of the Fielding arm over them."""
+    """Build devices, availability and the digits' trace stream; then play the Fielding arm on them."""
     experiment = digits_online(
         f"trace.clients={clients}",
         "trace.samples_per_step=10",
@@ -46,7 +46,7 @@ def build_fleet(clients: int) -> Built:
     stream = TraceStream(world.trace)
     stream.advance_to_round(0)
     yield "fleet", (world, stream)
-    del stream  # the run has its own
+    del stream  # the run has a stream of its own
     arm = experiment.find_arm("fielding")
     emulation = build_emulation(experiment, arm, world, InstantExecutor(), SilentLog(), (), Stopwatch())
     emulation.run()
@@ -54,7 +54,7 @@ def build_fleet(clients: int) -> Built:
 
 
 def build_objects(clients: int) -> Built:
-    """One object per client, and a list of ten label counts for each."""
+    """Build one object and one list of ten label counts per client."""
     yield "objects", (registry(Population.of(clients)), [[0] * 10 for _ in range(clients)])
 
 
@@ -62,27 +62,27 @@ BUILD: dict[str, Callable[[int], Built]] = {"fleet": build_fleet, "objects": bui
 
 
 def main(what: str, clients: int) -> None:
-    """Build it small, then as asked, and print the difference."""
+    """Build `what` on a small scale, then for `clients`, and print the bytes that each stage adds."""
     for _ in BUILD[what](1000):
         pass
     gc.collect()
     before = resident_bytes()
-    found = {}
-    for name, _kept in BUILD[what](clients):
+    added = {}
+    for name, _alive in BUILD[what](clients):
         gc.collect()
-        found[name] = resident_bytes() - before
-    print(json.dumps(found))
+        added[name] = resident_bytes() - before
+    print(json.dumps(added))
 
 
 def resident_bytes() -> int:
-    """Bytes of this process that are in memory now."""
+    """The resident memory of this process, in bytes."""
     statm = Path("/proc/self/statm")
     if statm.is_file():
         return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-    told = subprocess.run(
+    ended = subprocess.run(
         ["ps", "-o", "rss=", "-p", str(os.getpid())], capture_output=True, text=True, check=True
     )
-    return int(told.stdout) * 1024
+    return int(ended.stdout) * 1024
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
-"""`python -m experiments.bench.probes.start JOBS`: meets as many workers as `driftscale run --jobs` does, and
-prints what the monotonic clock, which all processes share, said then.
+"""`python -m experiments.bench.probes.start JOBS`: prints the time at which all its workers are ready.
+
+It starts workers as `driftscale run --jobs` does. The time is that of the monotonic clock, which all
+processes share.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ LOOK_S = 0.05
 
 
 def main(jobs: int) -> None:
-    # NOTE: here, since workers import the module that was started: the command's own imports nothing either.
+    # NOTE: imported here, since workers import the main module; that of the command imports nothing either.
     from experiments.bench.jobs import frozen_digits
     from experiments.cli.workers import Scale, scaled_out
     from experiments.config import load_experiment, locator
@@ -36,14 +38,14 @@ def main(jobs: int) -> None:
 
 
 def meet(crew: Crew, jobs: int) -> None:
-    """Until that many workers have answered."""
+    """Wait until `jobs` workers are ready: each is sent the plans, and has replied with its facts."""
     from experiments.jobs.crew import Met
 
-    asked: set[str] = set()
+    contacted: set[str] = set()
     met = 0
     while met < jobs:
-        for address in set(crew.addresses()) - asked:
-            asked.add(address)
+        for address in set(crew.addresses()) - contacted:
+            contacted.add(address)
             crew.meet(address)
         event = crew.next_event(LOOK_S)
         met += isinstance(event, Met) and event.facts is not None

@@ -1,4 +1,4 @@
-"""A rank of the bench but the first: it draws the samples of a workload by itself, and trains its share."""
+"""A rank of the bench other than rank 0: it draws the samples of a workload itself, and trains its share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from experiments.bench.training import Contest, Network, Schedule
 
 def main(store: str, rank: str, size: str, workload: str) -> None:
     table = json.loads(workload)
-    network = Network(table["model"], table["parameters"], tuple(table["sample_shape"]), table["num_labels"])
+    network = Network(table["model"], table["settings"], tuple(table["sample_shape"]), table["num_labels"])
     contest = Contest(network, table["clients"], Schedule(**table["schedule"]))
     ranks = join(Job(int(rank), int(size), on_loopback=True), file_store(store, int(size)))
     executor = ReplicatedExecutor(contest.executor(1), ranks)
-    while (told := ranks.exchange(None)[0])["waves"]:
-        rounds = range(told["first"], told["first"] + told["waves"])
+    while (request := ranks.exchange(None)[0])["waves"]:
+        rounds = range(request["first"], request["first"] + request["waves"])
         contest.replicated(executor, table["clients"], rounds)()
 
 

@@ -1,1 +1,1 @@
-"""What the bench measures us against: the same work by SimPy, and by scanning."""
+"""References of the bench: the same work by SimPy, and by a scan of client objects."""

@@ -1,4 +1,4 @@
-"""Asynchronous visits as SimPy plays them: as many processes as visits in flight, each starting the next."""
+"""Asynchronous visits by SimPy: one process per visit in flight, which starts the next visit at its end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emulator.arrays import Floats, Ints
 
 
 def complete_by_simpy(visit_s: Floats, in_flight: int, completions: int) -> Ints:
-    """(completions,) the visits in the order in which they end."""
+    """The visits in the order in which they end, of shape (completions,)."""
     lengths_s = visit_s.tolist()
     environment = simpy.Environment()
     following = count()

@@ -1,5 +1,7 @@
-"""A round over one Python object per client, as emulators with a registry of clients do it: each is asked
-whether it is online, then the chosen ones are sorted by when they would be back."""
+"""A round over one Python object per client, as in emulators with a registry of clients.
+
+Each client is checked for being online; the selected ones are then sorted by the end of their visit.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from experiments.bench.population import BATCH_SIZE, BYTES_PER_VISIT, LOCAL_STEP
 
 @dataclass
 class Device:
-    """When the clients that share it are online: sorted starts and ends, repeated every `period_s`."""
+    """Online intervals of the clients that share it: sorted starts and ends, repeated every `period_s`."""
 
     starts_s: list[float]
     ends_s: list[float]
@@ -36,7 +38,7 @@ class Client:
             return False
         local_s = now_s % device.period_s
         present = bisect_right(device.starts_s, local_s) - 1
-        if present < 0:  # the last interval may reach over the period's end
+        if present < 0:  # the last interval may extend past the end of the period
             return local_s < device.ends_s[-1] - device.period_s
         return local_s < device.ends_s[present]
 
@@ -47,7 +49,7 @@ class Client:
 
 
 class ScannedRounds:
-    """Rounds one after the other. Drop-outs are left out, in its favour."""
+    """Successive rounds; drop-outs are left out, in favour of this reference."""
 
     def __init__(self, population: Population, participants: int, wanted: int) -> None:
         self.clients = registry(population)
@@ -57,7 +59,7 @@ class ScannedRounds:
         self._random = random.Random(SEED)
 
     def play_round(self) -> list[int]:
-        """The clients that are completed."""
+        """Play a round; returns the ids of the clients whose visits complete, in order of return."""
         online = [client for client in self.clients if client.is_online(self.now_s)]
         chosen = self._random.sample(online, self.wanted)
         back = sorted((self.now_s + client.visit_s(), client.id) for client in chosen)
@@ -67,7 +69,7 @@ class ScannedRounds:
 
 
 def registry(population: Population) -> list[Client]:
-    """The clients of `population`, one object each."""
+    """The clients of `population`, one object per client."""
     intervals, fleet = population.intervals, population.fleet
     offsets = intervals.offsets.tolist()
     starts_s, ends_s = intervals.start_s.tolist(), intervals.end_s.tolist()

@@ -1,4 +1,4 @@
-"""A round as SimPy plays it: one process per visit, on the same arrays, with no bookkeeping around them."""
+"""A round by SimPy: one process per visit, on the same arrays, without any other bookkeeping."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from experiments.bench.population import SEED, Population
 
 @dataclass(frozen=True)
 class Closed:
-    """How a round ended: who completed, in order of return, and when."""
+    """The end of a round: the clients whose visits completed, in order of return, and its time."""
 
     completed: list[int]
     end_s: float
@@ -22,7 +22,7 @@ class Closed:
 
 @dataclass
 class SimpyRounds:
-    """Rounds one after the other, of candidates that are drawn and rejected when offline."""
+    """Successive rounds, whose participants are drawn at random and rejected if they are offline."""
 
     population: Population
     participants: int
@@ -39,18 +39,21 @@ class SimpyRounds:
         return closed
 
     def _draw(self) -> Ints:
-        """(wanted,) clients that are online, ascending."""
-        found = NO_IDS
-        while len(found) < self.wanted:
+        """Ids of online clients, ascending, of shape (wanted,)."""
+        online = NO_IDS
+        while len(online) < self.wanted:
             drawn = self.rng.integers(len(self.population), size=8 * self.wanted)
-            found = np.concatenate([found, drawn[self.population.availability.online(drawn, self.now_s)]])
-            _, first = np.unique(found, return_index=True)
-            found = found[np.sort(first)]
-        return np.sort(found[: self.wanted])
+            online = np.concatenate([online, drawn[self.population.availability.online(drawn, self.now_s)]])
+            _, first = np.unique(online, return_index=True)
+            online = online[np.sort(first)]
+        return np.sort(online[: self.wanted])
 
 
 def play_visits(clients: Ints, due_s: Floats, offline_s: Floats, participants: int, start_s: float) -> Closed:
-    """The first `participants` of `clients` that are back before they go offline; columns of shape (n,)."""
+    """Play visits until `participants` of `clients` are back in time, or all visits have ended.
+
+    A visit is dropped if its client goes offline before it is due. Columns have shape (n,).
+    """
     environment = simpy.Environment(initial_time=start_s)
     completed: list[int] = []
     enough = environment.event()

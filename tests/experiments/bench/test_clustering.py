@@ -18,14 +18,14 @@ def ignore(text: str) -> None:
     pass
 
 
-def same_partition(one: Ints, other: Ints) -> bool:
-    """Whether two partitions differ by the numbers of their clusters only."""
-    together = one.astype(np.int64) * (other.max() + 1) + other
-    return len(np.unique(together)) == len(np.unique(one)) == len(np.unique(other))
+def same_partition(first: Ints, second: Ints) -> bool:
+    """Whether two partitions differ only in the numbering of their clusters."""
+    pairs = first.astype(np.int64) * (second.max() + 1) + second
+    return len(np.unique(pairs)) == len(np.unique(first)) == len(np.unique(second))
 
 
 @pytest.mark.parametrize(("labels", "mixes"), [(10, 2), (20, 4)])
-def test_naive_silhouettes_choose_the_partition_that_ours_choose(labels: int, mixes: int) -> None:
+def test_naive_silhouettes_choose_the_same_partition_as_ours(labels: int, mixes: int) -> None:
     reports = label_histograms(200, labels, mixes)
     naive = cluster_naively(reports, 4, starts=10)
     ours = partition(reports, PartitionSettings(max_clusters=4), np.random.default_rng(0))
@@ -46,15 +46,15 @@ def test_histograms_are_shares_and_every_other_mix_overlaps() -> None:
 
 
 def test_exact_clustering_has_a_figure_of_each_kind() -> None:
-    found = exact_figures(60, 10, 1, ignore)
-    assert [(item.name, item.unit) for item in found] == [
+    figures = exact_figures(60, 10, 1, ignore)
+    assert [(item.name, item.unit) for item in figures] == [
         ("k1-recluster", "s"),
         ("k1-recluster-against-silhouettes", "s"),
         ("k1-reassign", "ms"),
     ]
-    assert found[0].value == found[1].value
+    assert figures[0].value == figures[1].value
 
 
 def test_clustering_a_subsample_has_no_reference() -> None:
-    [found] = subsample_figures(60, 10, 1, ignore)
-    assert (found.name, found.ratio, found.against) == ("k2-recluster", None, None)
+    [recluster] = subsample_figures(60, 10, 1, ignore)
+    assert (recluster.name, recluster.ratio, recluster.against) == ("k2-recluster", None, None)

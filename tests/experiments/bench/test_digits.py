@@ -11,7 +11,7 @@ def ignore(text: str) -> None:
     pass
 
 
-def test_digits_tells_the_wall_time_and_the_share_outside() -> None:
+def test_digits_gives_the_wall_time_and_the_share_outside() -> None:
     settings = ("round.rounds=4", "trace.clients=40", "trace.drift.events=[]")
     experiment = digits_online(*settings)
     wall, outside = digits_figures(experiment, 2, ignore)

@@ -65,7 +65,7 @@ def test_figures_compare_turns_that_were_played_beside_each_other() -> None:
     assert (memory.name, memory.value, memory.unit, memory.verdict) == ("runs-memory", 20.0, "MB", "reached")
 
 
-def test_more_cpu_or_memory_than_is_asked_is_missed() -> None:
+def test_more_cpu_or_memory_than_the_target_is_missed() -> None:
     contest = Contest()
     contest.turns[1] = turns((30.0, 26.0, 400e6))
     contest.turns[JOBS] = turns((25.0, 31.2, 481e6))
@@ -73,23 +73,23 @@ def test_more_cpu_or_memory_than_is_asked_is_missed() -> None:
 
 
 def test_commands_take_turns_in_alternating_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    played: list[tuple[int, Sequence[str]]] = []
+    calls: list[tuple[int, Sequence[str]]] = []
 
-    def noted(jobs: int, options: Sequence[str]) -> Turn:
-        played.append((jobs, options))
+    def record_call(jobs: int, options: Sequence[str]) -> Turn:
+        calls.append((jobs, options))
         return Turn(1.0, 1.0, 1.0)
 
-    monkeypatch.setattr("experiments.bench.jobs.play", noted)
+    monkeypatch.setattr("experiments.bench.jobs.play", record_call)
     contest = Contest(("--arms", "global"))
     contest.play(2, ignore)
-    assert [jobs for jobs, _ in played] == [JOBS, 1, 1, JOBS]
-    assert {options for _, options in played} == {("--arms", "global")}
-    assert {jobs: len(found) for jobs, found in contest.turns.items()} == {1: 2, JOBS: 2}
+    assert [jobs for jobs, _ in calls] == [JOBS, 1, 1, JOBS]
+    assert {options for _, options in calls} == {("--arms", "global")}
+    assert {jobs: len(played) for jobs, played in contest.turns.items()} == {1: 2, JOBS: 2}
 
 
 @pytest.mark.sweep
 @pytest.mark.slow
-def test_a_turn_is_a_whole_command_and_what_its_runs_spent() -> None:
+def test_a_turn_is_a_whole_command_with_the_costs_of_its_runs() -> None:
     turn = play(JOBS, (*TINY, "--seeds", "0,1", "--arms", "global"))
     assert 0 < turn.cpu_s < JOBS * turn.wall_s
     assert turn.peak_bytes > 50e6
@@ -101,7 +101,7 @@ def test_a_command_that_fails_ends_the_bench_with_its_last_line() -> None:
 
 
 @pytest.mark.sweep
-def test_the_start_is_the_time_until_two_workers_were_met() -> None:
+def test_the_start_is_the_time_until_two_workers_are_ready() -> None:
     start = start_figure(1)
     assert (start.name, start.unit, start.better) == ("runs-2-jobs-start", "s", "lower")
     assert 0 < start.value < 60

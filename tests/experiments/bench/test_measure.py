@@ -9,20 +9,20 @@ from experiments.bench.figures import Figure, Reference, Spread, Target, figure
 from experiments.bench.measure import collector_frozen, interleaved, often, timed
 
 
-def test_contenders_take_turns_and_every_other_repeat_goes_backwards() -> None:
+def test_contenders_take_turns_and_every_other_repeat_reverses_their_order() -> None:
     called: list[str] = []
 
     def contender(name: str, value: float) -> float:
         called.append(name)
         return value
 
-    told: list[str] = []
-    found = interleaved(
-        {"a": lambda: contender("a", 1.0), "b": lambda: contender("b", 2.0)}, 3, say=told.append
+    lines: list[str] = []
+    samples = interleaved(
+        {"a": lambda: contender("a", 1.0), "b": lambda: contender("b", 2.0)}, 3, say=lines.append
     )
     assert "".join(called) == "ab" + "ab" + "ba" + "ab"  # the first pair is the warm-up
-    assert {name: samples.tolist() for name, samples in found.items()} == {"a": [1.0] * 3, "b": [2.0] * 3}
-    assert told == ["repeat 1/3", "repeat 2/3", "repeat 3/3"]
+    assert {name: values.tolist() for name, values in samples.items()} == {"a": [1.0] * 3, "b": [2.0] * 3}
+    assert lines == ["repeat 1/3", "repeat 2/3", "repeat 3/3"]
 
 
 def test_without_a_warm_up_nothing_is_called_before() -> None:
@@ -31,7 +31,7 @@ def test_without_a_warm_up_nothing_is_called_before() -> None:
     assert called == [1]
 
 
-def test_work_is_called_once_or_as_often_as_asked() -> None:
+def test_work_is_called_once_or_the_given_number_of_times() -> None:
     calls: list[int] = []
     assert timed(lambda: calls.append(1))() >= 0
     assert len(calls) == 1
@@ -39,7 +39,7 @@ def test_work_is_called_once_or_as_often_as_asked() -> None:
     assert len(calls) == 6
 
 
-def test_the_collector_does_not_walk_what_lived_before() -> None:
+def test_the_collector_does_not_traverse_earlier_objects() -> None:
     before = gc.get_freeze_count()
     with collector_frozen():
         assert gc.get_freeze_count() > before
@@ -65,12 +65,12 @@ def a_figure(
 
 
 def test_a_figure_is_the_median_with_the_quartiles() -> None:
-    found = a_figure([5.0, 1.0, 2.0, 4.0, 3.0])
-    assert (found.value, found.spread, found.repeats) == (3.0, Spread(2.0, 4.0), 5)
-    assert (found.ratio, found.ratio_spread, found.against, found.verdict) == (None, None, None, None)
+    median = a_figure([5.0, 1.0, 2.0, 4.0, 3.0])
+    assert (median.value, median.spread, median.repeats) == (3.0, Spread(2.0, 4.0), 5)
+    assert (median.ratio, median.ratio_spread, median.against, median.verdict) == (None, None, None, None)
 
 
-def test_the_ratio_is_the_median_of_each_repeats_own_and_above_one_where_we_are_better() -> None:
+def test_the_ratio_is_the_median_over_repeats_and_above_one_where_we_are_better() -> None:
     seconds = a_figure([1.0, 2.0, 10.0], [2.0, 8.0, 10.0])
     assert seconds.ratio == 2.0  # of 2, 4 and 1; that of the medians would be 4
     rates = a_figure([1.0, 2.0, 10.0], [2.0, 8.0, 10.0], better="higher")
@@ -90,7 +90,7 @@ def test_the_ratio_is_the_median_of_each_repeats_own_and_above_one_where_we_are_
         (4.0, Target("ratio", 4.0, 8.0), "lower", "missed"),
     ],
 )
-def test_a_verdict_says_how_a_figure_stands_to_what_is_asked(
+def test_a_verdict_compares_a_figure_with_its_target(
     value: float, target: Target, better: str, verdict: str
 ) -> None:
     assert a_figure([value], [8.0], target, better).verdict == verdict
@@ -101,7 +101,7 @@ def test_a_target_of_the_ratio_needs_a_reference() -> None:
         a_figure([1.0], target=Target("ratio", 2.0))
 
 
-def test_a_figure_names_the_machine_and_what_decides_how_fast_it_is() -> None:
-    found = a_figure([1.0]).as_dict()
-    assert set(found["versions"]) == {"python", "driftscale", "numpy", "torch", "scikit-learn"}
-    assert found["machine"].endswith(" cores")
+def test_a_figure_names_the_machine_and_the_versions_that_affect_its_speed() -> None:
+    fields = a_figure([1.0]).as_dict()
+    assert set(fields["versions"]) == {"python", "driftscale", "numpy", "torch", "scikit-learn"}
+    assert fields["machine"].endswith(" cores")

@@ -11,9 +11,9 @@ def ignore(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_of_its_own_tells_the_bytes_it_added() -> None:
-    found = probe("objects", 20_000)
-    assert found["objects"] > 20_000 * 100
+def test_a_process_of_its_own_prints_the_bytes_it_added() -> None:
+    added = probe("objects", 20_000)
+    assert added["objects"] > 20_000 * 100
 
 
 def test_a_process_that_fails_ends_the_bench_with_its_last_line() -> None:
@@ -22,18 +22,18 @@ def test_a_process_that_fails_ends_the_bench_with_its_last_line() -> None:
 
 
 def test_the_slope_is_that_of_the_rounds_after_the_first_quarter() -> None:
-    seen = [(number, 1000 + 7 * number if number > 25 else 0) for number in range(1, 101)]
-    assert after_first_quarter(seen)[0] == (26, 1182)
-    assert slope(after_first_quarter(seen)) == pytest.approx(7.0)
+    resident = [(number, 1000 + 7 * number if number > 25 else 0) for number in range(1, 101)]
+    assert after_first_quarter(resident)[0] == (26, 1182)
+    assert slope(after_first_quarter(resident)) == pytest.approx(7.0)
 
 
 def test_a_step_that_is_taken_once_is_no_slope() -> None:
     assert slope([(number, 10**6 if number > 30 else 0) for number in range(1, 101)]) == 0
 
 
-def test_growth_is_that_by_round_and_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = [(number, 1000 + 7 * number) for number in range(1, 101)]
-    monkeypatch.setattr("experiments.bench.memory.in_a_process", lambda module, rounds: seen)
+def test_growth_is_given_per_round_and_in_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    resident = [(number, 1000 + 7 * number) for number in range(1, 101)]
+    monkeypatch.setattr("experiments.bench.memory.in_a_process", lambda module, rounds: resident)
     growth, grown = growth_figures(100, 1, ignore)
     assert (growth.name, growth.value, growth.unit, growth.better) == (
         "memory-growth",

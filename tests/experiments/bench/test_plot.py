@@ -14,8 +14,8 @@ def the_figures() -> list[Figure]:
     sizes = {"round": (10, 100), "selection": (10, 100), "training": (5, 50)}
     return [
         figure(f"{curve}-{size}", "", np.array([1.0, 2.0, 4.0]), "ms", better="lower", curve=curve, size=size)
-        for curve, both in sizes.items()
-        for size in both
+        for curve, ends in sizes.items()
+        for size in ends
     ]
 
 
@@ -34,13 +34,13 @@ def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_plot_needs_the_workloads_that_it_shows() -> None:
-    here = Path("sizes.svg")
-    refuse_undrawable([], here)
-    refuse_undrawable(["cohort-size", "e1-size", "w1"], here)
-    with pytest.raises(InputError, match="--plot draws e1-size and cohort-size; of these e1-size must be"):
-        refuse_undrawable(["cohort-size"], here)
+    path = Path("sizes.svg")
+    refuse_undrawable([], path)
+    refuse_undrawable(["cohort-size", "e1-size", "w1"], path)
+    with pytest.raises(InputError, match="--plot draws e1-size and cohort-size; name e1-size too"):
+        refuse_undrawable(["cohort-size"], path)
 
 
 def test_a_plot_without_a_folder_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"there is no folder .*nowhere"):
+    with pytest.raises(InputError, match=r"no such folder: .*nowhere"):
         refuse_undrawable([], tmp_path / "nowhere" / "a.svg")

@@ -10,7 +10,7 @@ from experiments.bench import registry
 from experiments.bench.registry import WORKLOADS, chosen
 
 
-def test_without_names_all_workloads_are_chosen_but_long_ones() -> None:
+def test_without_names_all_but_long_workloads_are_chosen() -> None:
     assert set(WORKLOADS) - set(chosen([])) == {"runs-8-of-30s"}
     assert list(chosen([])) == [name for name in WORKLOADS if name != "runs-8-of-30s"]
 
@@ -48,6 +48,6 @@ def test_a_missing_package_is_one_line_that_names_the_extra_before_anything_is_m
     with pytest.raises(InputError) as raised:
         chosen(["w1", "e1"])
     assert str(raised.value) == (
-        "the workload 'e1' needs simpy, which the extra `bench` brings: pip install 'driftscale[bench]'"
+        "the workload 'e1' needs simpy, which the extra `bench` installs: pip install 'driftscale[bench]'"
     )
     assert list(chosen(["w1", "e1-size"])) == ["w1", "e1-size"]

@@ -23,14 +23,14 @@ def population() -> Population:
     return Population.of(CLIENTS)
 
 
-def test_simpy_keeps_the_clients_that_we_keep_and_ends_when_we_end(population: Population) -> None:
+def test_simpy_completes_the_clients_that_we_complete_and_ends_when_we_end(population: Population) -> None:
     times = play(population, SIZES)
     assert len(times.records) == SIZES.rounds + 2
     closed_together = 0
     for record in times.records:
         clients = np.array(record.participants)
         assert len(clients) == SIZES.wanted
-        # The executor that trains nothing has one parameter to send.
+        # The instant executor has one parameter, of 4 bytes.
         due_s = record.dispatched_s + population.visit_s(clients, bytes_each_way=4.0)
         offline_s = population.availability.next_offline_s(clients, record.dispatched_s)
         closed = play_visits(clients, due_s, offline_s, SIZES.participants, record.dispatched_s)
@@ -47,7 +47,7 @@ def test_a_round_of_simpy_ends_with_its_last_visit_when_too_many_drop_out() -> N
     assert closed.end_s == 16.0
 
 
-def test_simpy_draws_clients_that_are_online_and_goes_on_from_round_to_round(population: Population) -> None:
+def test_simpy_draws_clients_that_are_online_and_advances_from_round_to_round(population: Population) -> None:
     rounds = SimpyRounds(population, SIZES.participants, SIZES.wanted)
     first, second = rounds.play_round(), rounds.play_round()
     assert len(set(first.completed)) == len(first.completed) <= SIZES.participants
@@ -66,10 +66,10 @@ def test_an_object_knows_how_long_its_visit_takes(population: Population) -> Non
     np.testing.assert_allclose(theirs, population.visit_s(np.arange(CLIENTS)))
 
 
-def test_a_scanned_round_keeps_the_first_that_are_back(population: Population) -> None:
+def test_a_scanned_round_completes_the_first_clients_to_return(population: Population) -> None:
     scanned = ScannedRounds(population, 3, 5)
-    kept = scanned.play_round()
-    back_s = population.visit_s(np.array(kept))
+    completed = scanned.play_round()
+    back_s = population.visit_s(np.array(completed))
     assert (np.diff(back_s) >= 0).all()
     assert scanned.now_s == pytest.approx(back_s[-1])
 
@@ -89,16 +89,16 @@ def test_a_round_has_a_figure_against_each_reference() -> None:
     assert against_simpy.unit == "ms"
 
 
-def test_fleet_sizes_lie_on_two_curves_and_the_smallest_is_what_they_are_held_against() -> None:
-    found = fleet_size_figures((200, 400), 2, ignore, SIZES)
-    assert [(item.name, item.curve, item.size) for item in found] == [
+def test_fleet_sizes_lie_on_two_curves_and_the_smallest_is_their_reference() -> None:
+    figures = fleet_size_figures((200, 400), 2, ignore, SIZES)
+    assert [(item.name, item.curve, item.size) for item in figures] == [
         ("e1-round-200", "round", 200),
         ("e1-round-400", "round", 400),
         ("e1-selection-200", "selection", 200),
         ("e1-selection-400", "selection", 400),
     ]
-    assert [item.ratio == 1 for item in found] == [True, False, True, False]
-    assert found[2].value < found[0].value
+    assert [item.ratio == 1 for item in figures] == [True, False, True, False]
+    assert figures[2].value < figures[0].value
 
 
 def test_sizes_in_names_are_short() -> None:

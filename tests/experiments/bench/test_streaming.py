@@ -21,14 +21,14 @@ def streaming() -> Streaming:
 
 
 @pytest.mark.parametrize("step", [0, 1, 3])
-def test_recounting_finds_the_histograms_that_the_stream_keeps(streaming: Streaming, step: int) -> None:
-    kept = streaming.stream_at(step).label_histograms(np.arange(SIZES.clients))
-    np.testing.assert_allclose(recounted(streaming.trace, step), kept)
+def test_recounting_gives_the_histograms_of_the_stream(streaming: Streaming, step: int) -> None:
+    histograms = streaming.stream_at(step).label_histograms(np.arange(SIZES.clients))
+    np.testing.assert_allclose(recounted(streaming.trace, step), histograms)
 
 
 def test_data_arrives_and_expires_at_every_step_of_the_stream(streaming: Streaming) -> None:
     histograms = [recounted(streaming.trace, step) for step in range(SIZES.steps + 1)]
-    assert all((one != other).any() for one, other in pairwise(histograms))
+    assert all((before != after).any() for before, after in pairwise(histograms))
     assert streaming.trace.retain_steps == 5
     assert streaming.trace.last_step == SIZES.steps
 

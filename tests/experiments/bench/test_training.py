@@ -81,8 +81,8 @@ def test_training_has_a_figure_for_each_number_of_threads() -> None:
 
 
 def test_cohort_sizes_lie_on_one_curve() -> None:
-    found = cohort_size_figures((1, 4), 1, ignore, TINY, SMALL)
-    assert [(item.name, item.curve, item.size) for item in found] == [
+    figures = cohort_size_figures((1, 4), 1, ignore, TINY, SMALL)
+    assert [(item.name, item.curve, item.size) for item in figures] == [
         ("cohort-1", "training", 1),
         ("cohort-4", "training", 4),
     ]

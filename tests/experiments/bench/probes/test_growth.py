@@ -10,7 +10,7 @@ from experiments.bench.probes.growth import Watching
 from experiments.running.plan import PlannedRun, Reached
 
 
-def test_memory_is_looked_at_without_garbage_so_many_times_in_a_run_however_long(
+def test_memory_is_read_without_garbage_equally_often_in_runs_of_any_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("experiments.bench.probes.growth.SAMPLES", 4)
@@ -19,9 +19,9 @@ def test_memory_is_looked_at_without_garbage_so_many_times_in_a_run_however_long
     watching = Watching(8)
     for number in range(8):
         watching.round_done(PlannedRun("digits", "fielding", 0, 8), Reached(number + 1, 10.0, None))
-    assert [number for number, _ in watching.seen] == [2, 4, 6, 8]
+    assert [number for number, _ in watching.resident] == [2, 4, 6, 8]
     assert len(collected) == 4
-    assert all(resident > 1e6 for _, resident in watching.seen)
+    assert all(resident > 1e6 for _, resident in watching.resident)
 
 
 def test_a_short_run_tells_its_memory_after_every_round(capsys: pytest.CaptureFixture[str]) -> None:
