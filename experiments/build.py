@@ -1,7 +1,7 @@
-"""Composition: a seed's world, and one run of an arm in it.
+"""Composition: the world of a seed, and the run of one arm in it.
 
-Puts the engine's own classes (trace stream, faults, latency, coordinator, local executor) together with the
-parts that the configuration has chosen from the registries. Knows no run directory, and not how several ranks
+Assembles the engine's own classes (trace stream, faults, latency, coordinator, local executor) and the parts
+that the configuration chooses from the registries. It knows neither run directories nor how several ranks
 share a run.
 """
 
@@ -41,13 +41,21 @@ from traces.sources import TraceContext
 from traces.trace import Trace, TraceStream
 
 PROBED_S = 2 * 86_400
-MOST_CONCEPTS = 10_000  # entries of the table of concepts that a log's header still carries
+MOST_CONCEPTS = 10_000  # entries of a table of concepts that is written into a log's header
 
 
 @dataclass(frozen=True)
 class World:
-    """What all arms of one seed share: the clients, their data, their devices, when these are online, and
-    what goes wrong."""
+    """What all arms of a seed share: the data, devices, availability and faults of the clients.
+
+    Attributes:
+        streams: The seed's random streams.
+        trace: The data of every client, with labels flipped for the clients of the fault `label_flip`.
+        profile: The device profile that the fleet was drawn from.
+        fleet: The device of every client.
+        availability: When every client is online.
+        faults: Which clients are byzantine, and which visits and updates fail.
+    """
 
     streams: RandomStreams
     trace: Trace
@@ -57,9 +65,14 @@ class World:
     faults: Faults
 
     def fingerprint(self) -> dict[str, str]:
-        """sha256 of the trace, of the fleet's columns, and of what availability answers over two days."""
+        """Hashes that two worlds have in common if they are the same.
+
+        Returns:
+            sha256 in hex of `trace`; of `fleet`, its columns; and of `availability`: the next times of all
+            clients to be online and offline, at 8 instants of the first two days.
+        """
         everyone = np.arange(self.trace.num_clients)
-        answers = [
+        next_s = [
             query(everyone, float(time_s))
             for time_s in range(0, PROBED_S, PROBED_S // 8)
             for query in (self.availability.next_online_s, self.availability.next_offline_s)
@@ -67,7 +80,7 @@ class World:
         return {
             "trace": self.trace.digest(),
             "fleet": _sha256(*self.fleet.columns().values()),
-            "availability": _sha256(*answers),
+            "availability": _sha256(*next_s),
         }
 
 
@@ -79,17 +92,28 @@ def _sha256(*columns: Floats) -> str:
 
 
 def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path | None = None) -> World:
-    """Draw the clients of one seed; ConfigurationError when the rounds ask for more than there are.
+    """Draw the clients of one seed.
 
-    A large trace is laid out in a file without a name in the folder `scratch` (None: the system's).
+    Args:
+        experiment: The configuration.
+        seed: Seed of all random streams.
+        locate: Finds the files that the configuration names.
+        scratch: Folder of the unnamed file that holds a large trace; None: the system's temporary folder.
+
+    Raises:
+        ConfigurationError: The trace has fewer clients than `round.participants` or `round.min_online`, or
+            the trace does not fit `round.evaluate_every` or `report.published`.
+        DataFileError: A file is missing or damaged.
     """
     streams = RandomStreams(seed)
     trace = experiment.trace.build().build(TraceContext(experiment.round.rounds, streams, locate, scratch))
     clients = trace.num_clients
     for key in ("participants", "min_online"):
-        wanted = getattr(experiment.round, key)
-        if wanted > clients:
-            raise ConfigurationError(f"round.{key} = {wanted}: more than the {clients} clients of the trace")
+        required = getattr(experiment.round, key)
+        if required > clients:
+            raise ConfigurationError(
+                f"round.{key} = {required}: more than the {clients} clients of the trace"
+            )
     refuse_steps_without_evaluation(experiment, trace)
     refuse_published_without_concepts(experiment, trace)
     profile = find_profile(experiment.devices.profile, locate)
@@ -112,7 +136,23 @@ def build_emulation(
     observers: tuple[Observer, ...],
     stopwatch: Stopwatch,
 ) -> Emulation:
-    """One (arm, seed), ready to run; `stopwatch` collects where its wall time goes."""
+    """The emulation of one (arm, seed), ready to run.
+
+    Args:
+        experiment: The configuration.
+        arm: The arm, one of the experiment's.
+        world: The world of the seed.
+        executor: Trains, scores and evaluates models.
+        log: Receives the record of each round.
+        observers: Called with the record of each round.
+        stopwatch: Collects the wall seconds of training, evaluation, scores and clustering.
+
+    Returns:
+        An emulation at virtual time 0.
+
+    Raises:
+        ConfigurationError: Two schedules set the same number, or the model factor cannot be determined.
+    """
     parts = build_parts(experiment, arm)
     latency = TIME_MODELS[experiment.devices.time_model](
         world.fleet, resolve_model_factor(experiment, arm, world)
@@ -144,7 +184,7 @@ def build_emulation(
 
 
 def build_parts(experiment: Experiment, arm: Arm) -> Parts:
-    """The row of parts of one arm, fresh; ConfigurationError when two schedules set the same number."""
+    """New instances of the parts of one arm; ConfigurationError if two schedules set the same number."""
     cohort = CohortSize(
         experiment.round.participants,
         experiment.round.over_commit,
@@ -190,18 +230,20 @@ def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecu
 def run_header(
     experiment: Experiment, arm: Arm, world: World, executor: LocalExecutor | ReplicatedExecutor
 ) -> dict[str, Any]:
-    """The first line of a run's log: what the rounds below it are of.
+    """The header of a run's log, its first line: the facts about the run that all its rounds share.
 
-    `concepts` is the true one of each client (columns) at each data step (rows, the last for tests only),
-    where the trace knows it and the table is not too large. `scored_clients` are the ids of those that are
-    scored, where these are a sample; `byzantine` byzantine clients, by kind, where there are any.
+    Returns:
+        The header's fields by name. `concepts` is present if the trace knows its concepts and their table has
+        at most MOST_CONCEPTS entries: the true concept of each client (column) at each data step (row; the
+        last is for tests only). `scored_clients` is present if only a sample of the clients is scored: their
+        ids. `byzantine` is present if there are byzantine clients: their ids by kind.
     """
     concepts = world.trace.concepts
     known = {} if concepts is None or concepts.size > MOST_CONCEPTS else {"concepts": concepts.tolist()}
     clients = world.trace.num_clients
     scored = scored_clients(clients, experiment.round.evaluate_clients, world.streams)
     sampled = {"scored_clients": scored} if len(scored) < clients else {}
-    byzantine = {each.kind: world.faults.clients(each.kind) for each in world.faults.byzantine}
+    byzantine = {group.kind: world.faults.clients(group.kind) for group in world.faults.byzantine}
     faulty = {"byzantine": byzantine} if byzantine else {}
     return {
         "arm": arm.name,
@@ -219,7 +261,7 @@ def run_header(
 
 
 def refuse_steps_without_evaluation(experiment: Experiment, trace: Trace) -> None:
-    """ConfigurationError unless a trace that knows its concepts is evaluated at the end of each data step."""
+    """ConfigurationError if the trace knows its concepts, but not every data step ends with an evaluation."""
     every = experiment.round.evaluate_every
     if trace.concepts is not None and trace.rounds_per_step % every != 0:
         raise ConfigurationError(
@@ -229,7 +271,10 @@ def refuse_steps_without_evaluation(experiment: Experiment, trace: Trace) -> Non
 
 
 def refuse_published_without_concepts(experiment: Experiment, trace: Trace) -> None:
-    """ConfigurationError where published accuracies have nothing of ours to stand beside."""
+    """ConfigurationError if accuracies are published, but the trace does not know its concepts.
+
+    Without concepts there are no drift cells, and so no accuracy of ours to compare with.
+    """
     if trace.concepts is None and any(values for _, values in experiment.report.published or ()):
         raise ConfigurationError(
             "report.published: accuracies omitting and including drift need a trace that knows its concepts, "
@@ -238,10 +283,20 @@ def refuse_published_without_concepts(experiment: Experiment, trace: Trace) -> N
 
 
 def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World) -> None:
-    """ConfigurationError names the first of `arms` that cannot be put together, or not in this world."""
-    named = {arm.name: arm for arm in experiment.arm}
-    layouts: dict[str, Mapping[str, Segment]] = {}  # of each model and solver, however many arms have it
-    for arm in (named[name] for name in arms):
+    """Build the parts and the executor of each of `arms`, to check them before any run.
+
+    Args:
+        experiment: The configuration.
+        arms: Names of arms of the experiment.
+        world: The world of a seed.
+
+    Raises:
+        ConfigurationError: An arm, which the message names, cannot be built, its clusterer does not fit its
+            model or this trace, or the model factor of an arm cannot be determined.
+    """
+    by_name = {arm.name: arm for arm in experiment.arm}
+    layouts: dict[str, Mapping[str, Segment]] = {}  # by model and solver, which many arms may share
+    for arm in (by_name[name] for name in arms):
         with naming(f"arm {arm.name!r}"):
             clusterer = build_parts(experiment, arm).clusterer
             trained = repr((arm.training.model, arm.solver))
@@ -252,39 +307,56 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
 
 
 def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:
-    """The profile of that name, or in the file that `locate` finds."""
+    """The device profile with that name in the catalogue, or in the file that `locate` finds.
+
+    Args:
+        name_or_path: A name, or a path that ends with .csv, .parquet or .toml.
+        locate: Finds the file.
+
+    Raises:
+        UnknownNameError: The catalogue has no such name.
+        DataFileError: The file is missing, or is not a valid profile.
+    """
     if name_or_path.endswith(PROFILE_SUFFIXES):
         return read_profile(locate(name_or_path))
     return load_profile(name_or_path, where="devices.profile")
 
 
 def model_factors(experiment: Experiment, arms: Sequence[str], world: World) -> dict[str, float]:
-    """The model factor of each of `arms`; that of a model is worked out once."""
-    named = {arm.name: arm for arm in experiment.arm}
+    """The model factor of each of `arms`, by name; computed once per model."""
+    by_name = {arm.name: arm for arm in experiment.arm}
     factors: dict[str, float] = {}
-    for arm in (named[name] for name in arms):
+    for arm in (by_name[name] for name in arms):
         model = repr(arm.training.model)
         if model not in factors:
             factors[model] = resolve_model_factor(experiment, arm, world)
-    return {name: factors[repr(named[name].training.model)] for name in arms}
+    return {name: factors[repr(by_name[name].training.model)] for name in arms}
 
 
 def resolve_model_factor(experiment: Experiment, arm: Arm, world: World) -> float:
-    """`devices.model_factor` as a number: given, or the FLOPs of the arm's model over the reference's."""
+    """`devices.model_factor` as a number: how many times slower a sample is than with the reference model.
+
+    Returns:
+        The configured number; for "flops", the FLOPs of a forward pass of the arm's model over those of the
+        profile's reference model; 1 with `devices.time_model = "fedscale"`, which ignores the model.
+
+    Raises:
+        ConfigurationError: The time model "fedscale" is combined with a number other than 1, or the profile
+            does not state the FLOPs of its reference model.
+    """
     factor = experiment.devices.model_factor
     if experiment.devices.time_model == "fedscale":
         if factor not in ("flops", 1):
             raise ConfigurationError(
-                f'devices.model_factor = {factor:g}: devices.time_model = "fedscale" is blind to the model; '
-                f"set 1"
+                f'devices.model_factor = {factor:g}: devices.time_model = "fedscale" ignores the model; set 1'
             )
         return 1.0
     if factor != "flops":
         return factor
     if world.profile.reference_flops is None:
         raise ConfigurationError(
-            f'devices.model_factor = "flops": the profile {experiment.devices.profile!r} does not say how '
-            f"many FLOPs its reference model needs; give a number, such as 1"
+            f'devices.model_factor = "flops": the profile {experiment.devices.profile!r} does not '
+            f"state the FLOPs of its reference model; give a number, such as 1"
         )
     spec = arm.training.model.build()
     return (

@@ -1,6 +1,6 @@
-"""The configuration of an experiment: its tables, their defaults, and how a file becomes one.
+"""The configuration of an experiment: its tables with their defaults, and reading it from a file.
 
-An unknown key, part or profile, or a value that breaks a rule, is a ConfigurationError of one line that names
+An unknown key or part, or a value that breaks a rule, raises a ConfigurationError of one line, which names
 the file and the key.
 """
 
@@ -47,7 +47,7 @@ from traces.sources import SOURCES, TraceSource
 Locate = Callable[[str], Path]
 
 TABLE_SUFFIXES = (".csv", ".parquet")
-MOST_SHOWN = 200  # letters of a path that is none
+MOST_SHOWN = 200  # characters of an invalid path in an error message
 MOST_STEPS = MOST_BATCH = 10**5
 PLAIN_RULES = {
     "tuple_type": "must be a list",
@@ -55,11 +55,11 @@ PLAIN_RULES = {
     "model_type": "must be a table",
     "too_short": "must not be empty",
 }
-"""Rules that pydantic words in Python's terms, by its name for them."""
+"""Our wording of rules that pydantic states in terms of Python, by pydantic's name of the rule."""
 
 
 def _availability_by_path(value: Any) -> Any:
-    """A path to a table stands for that table of intervals."""
+    """The path of a table, as the table of the source `intervals` that reads it; any other value as it is."""
     if isinstance(value, str) and value.endswith(TABLE_SUFFIXES):
         return {"kind": "intervals", "windows": value}
     return value
@@ -72,7 +72,7 @@ def _number_or_flops(value: Any) -> Any:
 
 
 def _number_alone(value: Any) -> Any:
-    """A published mean needs no standard deviation beside it."""
+    """A published mean without a standard deviation, as a list of one."""
     return [value] if isinstance(value, int | float) else value
 
 
@@ -104,7 +104,7 @@ class Devices(Settings):
 
 
 class Training(Settings):
-    """What a participant does. Local steps and batch size also set what its work costs."""
+    """The local training of a participant; local steps and batch size also determine its virtual time."""
 
     model: Annotated[Chosen[Any], ChoiceOf(MODELS)] = Field(
         "mlp", validate_default=True, description="the model that is trained"
@@ -117,7 +117,7 @@ class Training(Settings):
 
 
 class Round(Settings):
-    """Who is asked, for how long, and how often it is measured."""
+    """Rounds: their number and size, how long they wait for clients, and when they are evaluated."""
 
     rounds: Count = Field(description="rounds of a run")
     participants: Count = Field(description="visits that a round absorbs, over all lanes")
@@ -141,7 +141,7 @@ class Round(Settings):
 
 
 class Checkpoint(Settings):
-    """When an unfinished run is stored, to be gone on with; one that is asked to stop is stored too."""
+    """When an unfinished run is stored for resuming; a run that is told to stop is stored too."""
 
     every_s: Duration = Field(60.0, description="wall seconds between two checkpoints, at most")
     every_rounds: Count | None = Field(None, description="rounds between two checkpoints, at most")
@@ -154,7 +154,7 @@ PublishedValue = Annotated[
 
 
 class Published(Settings):
-    """What a paper reports of an arm: its mean, or its mean and standard deviation, in percent."""
+    """Accuracies of arms in a paper: a mean, or a mean and a standard deviation, in percent."""
 
     accuracy_omitting_drift: dict[str, PublishedValue] = Field(
         default_factory=dict, description="by arm: mean accuracy over all cells but drift cells, in percent"
@@ -174,7 +174,7 @@ TargetAccuracy = Annotated[PositiveShare | Literal["reference"], BeforeValidator
 
 
 class Report(Settings):
-    """How accuracy becomes time-to-accuracy, and what it is held against."""
+    """How time-to-accuracy is computed, and the published values shown beside our accuracies."""
 
     window: Count = Field(5, description="evaluations in the trailing mean of accuracy")
     horizon_s: Duration | None = Field(
@@ -190,11 +190,11 @@ class Report(Settings):
     @model_validator(mode="before")
     @classmethod
     def _read_one_target(cls, values: Any) -> Any:
-        """`target`, of which there was one before there were `targets`, is a list of one."""
+        """Read `target`, the earlier name for a single target, as a list of one."""
         if not isinstance(values, Mapping) or "target" not in values:
             return values
         if "targets" in values:
-            raise ValueError("target is an earlier name of targets; give targets alone")
+            raise ValueError("target is an earlier name of targets; give only targets")
         try:
             targets = [_target_accuracy(values["target"])]
         except ValueError as error:
@@ -208,12 +208,12 @@ class Report(Settings):
     @classmethod
     def _targets_differ(cls, targets: tuple[Target, ...]) -> tuple[Target, ...]:
         if len(set(targets)) < len(targets):
-            raise ValueError("every target may stand once")
+            raise ValueError("every target may be given only once")
         return targets
 
 
 class PartsRow(Settings):
-    """The parts that make a method."""
+    """The parts that make up a method."""
 
     clusterer: Annotated[Chosen[Clusterer], ChoiceOf(CLUSTERERS)] = Field(
         "single", validate_default=True, description="which clients share which models"
@@ -251,7 +251,7 @@ class PartsRow(Settings):
 
 
 class Arm(PartsRow):
-    """A method: a name, its row of parts, and how its participants train where that is its own."""
+    """A method: its name, its row of parts, and the settings of `[training]` that it overrides."""
 
     name: str = Field(
         max_length=MOST_NAME_BYTES,
@@ -264,8 +264,11 @@ class Arm(PartsRow):
 
 
 class Experiment(Settings):
-    """A whole configuration. `[parts]` sets parts for every arm that does not name its own; `training` of an
-    arm is laid over `[training]`, key by key."""
+    """A whole configuration.
+
+    `[parts]` gives the parts of every arm that does not name its own. The table `training` of an arm
+    overrides `[training]` key by key.
+    """
 
     name: str = Field(
         max_length=MOST_NAME_BYTES,
@@ -295,19 +298,19 @@ class Experiment(Settings):
     @model_validator(mode="before")
     @classmethod
     def _complete_arms(cls, values: Any) -> Any:
-        """Hand every arm the parts and the training that it does not name."""
+        """Fill in the parts and the training settings that an arm does not name."""
         if not isinstance(values, Mapping) or not isinstance(values.get("arm"), list | tuple):
             return values
         parts, training = values.get("parts", {}), values.get("training", {})
         if not isinstance(parts, Mapping) or not set(parts) <= set(PartsRow.model_fields):
-            parts = {}  # validation says what is wrong with it
+            parts = {}  # the validation of `parts` reports what is wrong
         return {**values, "arm": [_complete_arm(arm, parts, training) for arm in values["arm"]]}
 
     @field_validator("seeds")
     @classmethod
     def _seeds_differ(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
         if len(set(seeds)) < len(seeds):
-            raise ValueError("every seed may stand once")
+            raise ValueError("every seed may be given only once")
         return seeds
 
     @field_validator("arm")
@@ -315,7 +318,7 @@ class Experiment(Settings):
     def _names_differ(cls, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
         names = [arm.name for arm in arms]
         if len(set(names)) < len(names):
-            raise ValueError(f"every arm needs a name of its own; these are {', '.join(names)}")
+            raise ValueError(f"every arm needs a different name; these are {', '.join(names)}")
         return arms
 
     @model_validator(mode="after")
@@ -336,64 +339,83 @@ class Experiment(Settings):
 
     @property
     def reference_arm(self) -> str:
+        """The name of the first arm, with which the others are compared."""
         return self.arm[0].name
 
     def find_arm(self, name: str) -> Arm:
+        """The arm with that name, which must exist."""
         return next(arm for arm in self.arm if arm.name == name)
 
     def resolved(self) -> dict[str, Any]:
-        """The configuration with every default written out, as a TOML file holds it (no nulls)."""
+        """The configuration as a TOML table with every default; settings that are None are left out."""
         without_nulls = _without_nulls(self.model_dump(mode="json", by_alias=True))
         assert isinstance(without_nulls, dict)
         return without_nulls
 
     def to_toml(self) -> str:
-        """What a run directory records; ConfigurationError for what could not be read back from there."""
+        """The text of the `experiment.toml` of a run directory, with every default written out.
+
+        Raises:
+            ConfigurationError: The file could not be read back: it has too many runs, or too many bytes.
+        """
         try:
             refuse_too_many_runs(len(self.arm), len(self.seeds), len(self.report.targets))
         except ValueError as error:
-            raise ConfigurationError(f"with the runs that are there already, {error}") from error
+            raise ConfigurationError(f"together with the runs that exist already, {error}") from error
         text = tomli_w.dumps(self.resolved())
         if len(text.encode()) > MOST_EXPERIMENT_BYTES:
             raise ConfigurationError(
                 f"with every default written out for each of {len(self.arm)} arms, the configuration has "
                 f"{len(text.encode()):,} bytes, and experiment.toml at most {MOST_EXPERIMENT_BYTES:,}; "
-                f"spread the arms over several experiments"
+                f"split the arms into several experiments"
             )
         return text
 
 
 class OutsideError(DataFileError):
-    """A path of a configuration that leads to where the configuration has no business."""
+    """A path of a configuration leads outside the folders that it may read."""
 
 
 def locator(data: Path | None, config: Path | None, here: Path = Path()) -> Locate:
-    """Finds a path of a configuration: as it stands, from `here`, under --data, or beside the configuration.
+    """A function that finds the files and folders that a configuration names.
 
-    What it finds lies in one of these three folders, links followed: OutsideError for anything else.
+    It looks for a path in `here`, under `data`, and beside the configuration, in this order. The file must
+    lie in one of these folders, after links are followed.
+
+    Args:
+        data: The folder of --data; None without it.
+        config: The file of the configuration; None without one.
+        here: The current folder.
+
+    Returns:
+        A function from a path as written in the configuration to an existing file or folder. It raises
+        DataFileError if there is none, and OutsideError if the path leads outside the three folders.
+
+    Raises:
+        DataFileError: `data` is not a folder.
     """
     if data is not None and not data.is_dir():
-        raise DataFileError(data, "no such folder; --data (or DRIFTSCALE_DATA) names one")
+        raise DataFileError(data, "no such folder; --data (or DRIFTSCALE_DATA) must name a folder")
     folders = [here, *([data] if data else []), *([config.parent] if config else [])]
     roots = list(dict.fromkeys(folder.resolve() for folder in folders))
 
     def locate(path: str) -> Path:
         try:
             tried = [folder / Path(path).expanduser() for folder in folders]
-            found = [place for place in tried if place.exists()]
-            astray = {place: _first_outside(place, roots) for place in found}
-        except (OSError, RuntimeError, ValueError) as error:  # nobody's home, a null byte, too long
-            raise DataFileError(path[:MOST_SHOWN], f"is no path ({error})") from error
-        for place in found:
-            if astray[place] is None:
-                if not (place.is_file() or place.is_dir()):
-                    raise DataFileError(place, "is neither a file nor a folder")
-                return place
-        if found:
+            existing = [candidate for candidate in tried if candidate.exists()]
+            outside = {candidate: _first_outside(candidate, roots) for candidate in existing}
+        except (OSError, RuntimeError, ValueError) as error:  # ~ of an unknown user, a null byte, too long
+            raise DataFileError(path[:MOST_SHOWN], f"is not a path ({error})") from error
+        for candidate in existing:
+            if outside[candidate] is None:
+                if not (candidate.is_file() or candidate.is_dir()):
+                    raise DataFileError(candidate, "is neither a file nor a folder")
+                return candidate
+        if existing:
             inside = ", ".join(map(str, roots))
             raise OutsideError(
                 path,
-                f"leads to {astray[found[0]]}; a configuration may read what is in {inside}; "
+                f"leads to {outside[existing[0]]}; a configuration may only read files in {inside}; "
                 f"--data names a folder to read from",
             )
         looked = ", ".join(dict.fromkeys(map(str, tried)))
@@ -402,10 +424,13 @@ def locator(data: Path | None, config: Path | None, here: Path = Path()) -> Loca
     return locate
 
 
-def _first_outside(place: Path, roots: Sequence[Path]) -> Path | None:
-    """Where `place` leads, or a link right in it if it is a folder, when that is in none of `roots`."""
-    links = [item for item in place.iterdir() if item.is_symlink()] if place.is_dir() else []
-    for item in (place, *links):
+def _first_outside(path: Path, roots: Sequence[Path]) -> Path | None:
+    """The target of `path`, or of a link directly in it if it is a folder, that lies outside all `roots`.
+
+    None if all targets lie inside.
+    """
+    links = [item for item in path.iterdir() if item.is_symlink()] if path.is_dir() else []
+    for item in (path, *links):
         resolved = item.resolve()
         if not any(resolved.is_relative_to(root) for root in roots):
             return resolved
@@ -415,10 +440,21 @@ def _first_outside(place: Path, roots: Sequence[Path]) -> Path | None:
 def load_experiment(
     path: Path, settings: Sequence[str] = (), seeds: Sequence[int] | None = None, data: Path | None = None
 ) -> Experiment:
-    """The configuration in `path`, with `settings` ("round.rounds=100") applied over it.
+    """The configuration in the file `path`, with `settings` applied.
 
-    ConfigurationError for whatever breaks a rule, DataFileError when there is no such file. What is wrong
-    with a key, a type or a name is said before torch is imported for the settings of rules and models.
+    Wrong keys, types and names are reported before torch is imported, which the settings of rules and models
+    need.
+
+    Args:
+        path: A TOML file.
+        settings: Values that override keys of the file, such as "round.rounds=100", applied in this order.
+        seeds: Seeds that replace those of the file and of `settings`; None: keep them.
+        data: The folder of --data; None without it.
+
+    Raises:
+        ConfigurationError: The file is not TOML, or the configuration breaks a rule; names file and key.
+        DataFileError: There is no such file, or no such `data` folder.
+        InputError: The catalogue has no device profile of that name.
     """
     return parse_experiment(read_experiment(path, settings, seeds, data), str(path))
 
@@ -426,8 +462,11 @@ def load_experiment(
 def read_experiment(
     path: Path, settings: Sequence[str] = (), seeds: Sequence[int] | None = None, data: Path | None = None
 ) -> dict[str, Any]:
-    """The table of which `load_experiment` makes an Experiment, with the same errors, but for those that need
-    torch: in the settings of rules and models."""
+    """The table from which `load_experiment` makes an Experiment.
+
+    It raises the same errors, except those in the settings of rules and models, which need torch. For the
+    arguments see there.
+    """
     if not is_file(path):
         problem = "is a folder, not a configuration" if path.is_dir() else "no such configuration"
         raise DataFileError(path, problem)
@@ -435,7 +474,7 @@ def read_experiment(
         table = read_toml(path)
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path}: cannot be read as TOML ({error})") from error
-    if path.name == EXPERIMENT_FILE:  # of a run directory, perhaps of an earlier version's
+    if path.name == EXPERIMENT_FILE:  # of a run directory, which an earlier version may have written
         table = without_retired(table)
     for setting in settings:
         _apply_setting(table, setting)
@@ -449,7 +488,16 @@ def read_experiment(
 
 
 def parse_experiment(table: Mapping[str, Any], where: str, context: str | None = None) -> Experiment:
-    """`table` as an Experiment; `where` names it in errors."""
+    """The Experiment that `table` describes.
+
+    Args:
+        table: The tables of a configuration, as read from TOML.
+        where: Names the configuration in errors, such as its file.
+        context: FIRST_LOOK leaves out the settings of rules and models, which need torch.
+
+    Raises:
+        ConfigurationError: One line with `where`, the key, the value and the rule that is broken.
+    """
     try:
         return Experiment.model_validate(table, context=context)
     except ValidationError as error:
@@ -457,17 +505,20 @@ def parse_experiment(table: Mapping[str, Any], where: str, context: str | None =
 
 
 def _complete_arm(arm: Any, parts: Mapping[str, Any], training: Any) -> Any:
-    """One arm's table with the shared `parts` and `training` under its own; as it is where that cannot be."""
+    """The table of an arm, completed by the shared `parts` and `training`.
+
+    A value that is not a table stays as it is; its validation reports it.
+    """
     if not isinstance(arm, Mapping):
         return arm
-    own = arm.get("training", {})
-    if isinstance(training, Mapping) and isinstance(own, Mapping):
-        own = {**training, **own}
-    return {**parts, **arm, "training": own}
+    completed = arm.get("training", {})
+    if isinstance(training, Mapping) and isinstance(completed, Mapping):
+        completed = {**training, **completed}
+    return {**parts, **arm, "training": completed}
 
 
 def _name_folder_source(table: dict[str, Any], locate: Locate) -> None:
-    """A trace source that is no name but a folder stands for the idx images in that folder."""
+    """Replace a trace source that is a folder, not a name, by the source `idx` of that folder."""
     trace = table.get("trace")
     source = trace.get("source") if isinstance(trace, dict) else None
     if not isinstance(trace, dict) or not isinstance(source, str) or source in SOURCES:
@@ -477,13 +528,16 @@ def _name_folder_source(table: dict[str, Any], locate: Locate) -> None:
     except OutsideError:
         raise
     except DataFileError:
-        return  # an unknown name; validation lists the choices
+        return  # an unknown name; its validation lists the choices
     if is_folder:
         table["trace"] = {**trace, "source": "idx", "folder": source}
 
 
 def _apply_setting(table: dict[str, Any], setting: str) -> None:
-    """`key.key=value`; the value is read as TOML, and as text where it is not. An arm goes by its name."""
+    """Apply a setting `key.key=value` to `table`; an arm is addressed by its name.
+
+    The value is read as TOML, or as text if it is not valid TOML.
+    """
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
         raise ConfigurationError(f"--set {setting}: must be KEY=VALUE, as in round.rounds=100")
@@ -492,58 +546,59 @@ def _apply_setting(table: dict[str, Any], setting: str) -> None:
     except ValueError:
         value = text
     *path, last = key.strip().split(".")
-    place: Any = table
+    target: Any = table
     for name in path:
-        place = _step_into(place, name, setting)
-    if not isinstance(place, dict):
+        target = _step_into(target, name, setting)
+    if not isinstance(target, dict):
         raise ConfigurationError(f"--set {setting}: {'.'.join(path)} is not a table")
-    if last == "kind" and place.get("kind") != value:
-        place.clear()  # the settings were those of another part
-    place[last] = value
+    if last == "kind" and target.get("kind") != value:
+        target.clear()  # the settings were those of another part
+    target[last] = value
 
 
-def _step_into(place: Any, name: str, setting: str) -> Any:
-    if isinstance(place, list):
-        names = [item.get("name") for item in place if isinstance(item, dict)]
+def _step_into(container: Any, name: str, setting: str) -> Any:
+    """The value under `name` in a table, which is created if missing, or the arm `name` in a list of arms."""
+    if isinstance(container, list):
+        names = [item.get("name") for item in container if isinstance(item, dict)]
         if name not in names:
             choices = ", ".join(map(str, names))
             raise ConfigurationError(f"--set {setting}: no arm is named {name!r}; choices: {choices}")
-        return place[names.index(name)]
-    if isinstance(place, dict):
-        inner = place.setdefault(name, {})
-        if isinstance(inner, str):  # a part given by its name alone
-            inner = place[name] = {"source" if name == "trace" else "kind": inner}
+        return container[names.index(name)]
+    if isinstance(container, dict):
+        inner = container.setdefault(name, {})
+        if isinstance(inner, str):  # a part that is given by its name only
+            inner = container[name] = {"source" if name == "trace" else "kind": inner}
         return inner
-    raise ConfigurationError(f"--set {setting}: {name!r} lies inside something that is not a table")
+    raise ConfigurationError(f"--set {setting}: {name!r} is a key of a value that is not a table")
 
 
 def _first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:
-    """`key.path = value: rule` of the first thing that is wrong."""
+    """The first problem, as `key.path = value: rule`."""
     problem = error.errors(include_url=False)[0]
     path: list[str] = []
-    place: Any = table
+    value: Any = table
     for step in _as_written(problem["loc"], table):
-        if isinstance(place, list | tuple) and isinstance(step, int) and step < len(place):
-            place = place[step]
-            path.append(str(place["name"]) if isinstance(place, dict) and "name" in place else str(step))
-        elif isinstance(place, Mapping) and step in place:
-            place = place[step]
+        if isinstance(value, list | tuple) and isinstance(step, int) and step < len(value):
+            value = value[step]
+            path.append(str(value["name"]) if isinstance(value, dict) and "name" in value else str(step))
+        elif isinstance(value, Mapping) and step in value:
+            value = value[step]
             path.append(str(step))
         elif problem["type"] == "missing":
             path.append(str(step))
-            place = None
-        # What is left names a branch of a union, not a key.
+            value = None
+        # Any other step names a branch of a union, not a key.
     message = PLAIN_RULES.get(problem["type"], problem["msg"].removeprefix("Value error, "))
     bound = next(iter(problem.get("ctx", {}).values()), None)
-    if isinstance(bound, float):  # pydantic writes out all 39 digits of 1e38
+    if isinstance(bound, float):  # pydantic would write all 39 digits of 1e38
         message = f"{message.rpartition(' ')[0]} {bound:g}"
-    shown = f" = {place!r}" if isinstance(place, str | int | float) else ""
+    shown = f" = {value!r}" if isinstance(value, str | int | float) else ""
     prefix = f"{'.'.join(path)}{shown}: " if path else ""
     return f"{prefix}{message[0].lower()}{message[1:]}" if message else prefix
 
 
 def _as_written(location: tuple[str | int, ...], table: Mapping[str, Any]) -> tuple[str | int, ...]:
-    """`location`, but under `parts` where an arm has its part from there."""
+    """The `location` of a problem in the file: under `parts`, if an arm takes the part from there."""
     if len(location) < 3 or location[0] != "arm":
         return location
     _, arm, key, *_ = location

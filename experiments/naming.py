@@ -1,4 +1,4 @@
-"""Errors that say which file, or which arm of it, they are about."""
+"""Adds the place, such as a file or an arm, to the message of an error."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from emulator.errors import ConfigurationError, InputError
 
 
 @contextmanager
-def naming(place: str) -> Iterator[None]:
-    """Within it, an error about what was handed in starts with `place`, once; without a place, as it is."""
+def naming(where: str) -> Iterator[None]:
+    """In the block, an InputError gets the prefix "`where`: ", unless it has it or `where` is empty.
+
+    A ConfigurationError stays one; any other InputError becomes a plain InputError.
+    """
     try:
         yield
     except InputError as error:
-        if not place or str(error).startswith(f"{place}: "):
+        if not where or str(error).startswith(f"{where}: "):
             raise
         kind = ConfigurationError if isinstance(error, ConfigurationError) else InputError
-        raise kind(f"{place}: {error}") from error
+        raise kind(f"{where}: {error}") from error

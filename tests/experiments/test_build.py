@@ -118,7 +118,7 @@ def test_flops_needs_a_profile_that_knows_its_reference_model(tmp_path: Path) ->
     assert model_factor(small(devices={**table, "model_factor": 3}), data=tmp_path) == 3
 
 
-def test_the_time_model_of_fedscale_is_blind_to_the_model() -> None:
+def test_the_time_model_of_fedscale_ignores_the_model() -> None:
     assert model_factor(small(devices={"time_model": "fedscale", "model_factor": "flops"})) == 1
 
 
@@ -169,7 +169,7 @@ def test_the_header_of_a_log_says_what_the_rounds_are_of(tmp_path: Path) -> None
 
 def test_the_fedscale_time_model_refuses_a_model_factor_it_would_not_use(tmp_path: Path) -> None:
     experiment = small(devices={"time_model": "fedscale", "model_factor": 50})
-    with pytest.raises(ConfigurationError, match=r"model_factor = 50: .*blind to the model"):
+    with pytest.raises(ConfigurationError, match=r"model_factor = 50: .*ignores the model"):
         model_factor(experiment, data=tmp_path)
 
 

@@ -319,7 +319,7 @@ def test_settings_are_applied_in_order_and_seeds_win(config: Path) -> None:
         ("=3", "must be KEY=VALUE"),
         ("arm.nobody.clusterer=single", "no arm is named 'nobody'; choices: global, fielding"),
         ("round.rounds.deep=1", "round.rounds is not a table"),
-        ("round.rounds.very.deep=1", "'very' lies inside something that is not a table"),
+        ("round.rounds.very.deep=1", "'very' is a key of a value that is not a table"),
         ("arm=3", "arm = 3: must be a list"),
         (
             "trace.drift.mixes=3",
@@ -438,7 +438,7 @@ def test_an_unknown_name_lists_the_choices_with_file_and_key_in_one_line(
         ({"report": {"targets": [0.5, 0]}}, f"report.targets.1 = 0: {TARGET_RULE}"),
         ({"report": {"targets": [True]}}, f"report.targets.0 = True: {TARGET_RULE}"),
         ({"report": {"targets": ["best"]}}, f"report.targets.0 = 'best': {TARGET_RULE}"),
-        ({"report": {"targets": [0.5, 0.5]}}, "report.targets: every target may stand once"),
+        ({"report": {"targets": [0.5, 0.5]}}, "report.targets: every target may be given only once"),
         (
             {"report": {"targets": [n / 100 for n in range(1, 22)]}},
             "report.targets: tuple should have at most",
@@ -448,13 +448,13 @@ def test_an_unknown_name_lists_the_choices_with_file_and_key_in_one_line(
         ({"seeds": []}, "seeds: must not be empty"),
         ({"seeds": 3}, "seeds = 3: must be a list"),
         ({"seeds": [1, -1]}, "seeds.1 = -1: input should be greater than or equal to 0"),
-        ({"seeds": [1, 2, 1]}, "seeds: every seed may stand once"),
+        ({"seeds": [1, 2, 1]}, "seeds: every seed may be given only once"),
         ({"name": "../elsewhere"}, "name = '../elsewhere': string should match pattern"),
         ({"name": 3}, "name = 3: input should be a valid string"),
         ({"arm": []}, "arm: must not be empty"),
         ({"arm": [{"name": "a/b"}]}, "arm.a/b.name = 'a/b': string should match pattern"),
         ({"arm": [{"clusterer": "single"}]}, "arm.0.name: field required"),
-        ({"arm": [{"name": "a"}, {"name": "b"}, {"name": "a"}]}, "arm: every arm needs a name of its own; "),
+        ({"arm": [{"name": "a"}, {"name": "b"}, {"name": "a"}]}, "arm: every arm needs a different name; "),
     ],
 )
 def test_a_wrong_type_or_range_names_file_key_value_and_rule(changes: dict[str, Any], expected: str) -> None:

@@ -93,7 +93,7 @@ def test_a_wrong_key_name_or_number_ends_with_2_and_one_line(
         (["--seeds", "two"], ("--seeds two", "0..9", "0,3,7")),
         (["--seeds", "4..1"], ("--seeds 4..1", "0..9")),
         (["--seeds", "1..2..3"], ("--seeds 1..2..3", "0..9")),
-        (["--seeds", "1,1"], ("seeds", "every seed may stand once")),
+        (["--seeds", "1,1"], ("seeds", "every seed may be given only once")),
         (["--seeds", "0..99999"], ("--seeds 0..99999", "at most 32768 runs")),
         (["--seeds", "0..20000"], ("2 arms x 20001 seeds", "at most 32768 runs")),
         (["--seeds=-3"], ("seeds.0 = -3", "greater than or equal to 0")),

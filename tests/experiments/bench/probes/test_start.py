@@ -7,7 +7,7 @@ from tests.experiments.jobs.fakes import FakeCrew, facts
 
 
 class SlowlyComing(FakeCrew):
-    """Its workers come one by one; one of them is gone before it answers."""
+    """Its workers come one by one; one of them is gone before it replies."""
 
     def __init__(self) -> None:
         super().__init__(())
