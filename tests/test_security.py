@@ -214,7 +214,7 @@ def test_a_path_that_leads_out_of_every_root_is_refused(places: Path, way: str) 
         locator(places / "data", places / "configs" / "c.toml")(path)
     roots = ", ".join(str(places / name) for name in ("work", "data", "configs"))
     assert str(refused.value) == (
-        f"{path}: leads to {secret}; a configuration may read what is in {roots}; "
+        f"{path}: leads to {secret}; a configuration may only read files in {roots}; "
         "--data names a folder to read from"
     )
     assert locator(secret.parent, None)(path)  # whoever names the folder may read from it
@@ -228,14 +228,14 @@ def test_of_two_files_of_that_name_the_one_inside_is_taken(places: Path) -> None
 
 @pytest.mark.parametrize("path", ["~nobody-of-that-name/x.csv", "a\0b.csv", "a" * 5000 + ".csv"])
 def test_a_path_that_is_none_is_one_line(path: str) -> None:
-    with pytest.raises(DataFileError, match=r"is no path|not found"):
+    with pytest.raises(DataFileError, match=r"is not a path|not found"):
         locator(None, None)(path)
 
 
 def test_a_trace_source_outside_is_refused_and_not_taken_for_a_misspelt_name(places: Path) -> None:
     write_idx_folder(places / "elsewhere" / "letters")
     config = write_small(places / "configs", trace={"source": "../elsewhere/letters"})
-    with pytest.raises(DataFileError, match=r"letters: leads to .*; a configuration may read what is in"):
+    with pytest.raises(DataFileError, match=r"letters: leads to .*; a configuration may only read files in"):
         load_experiment(config)
 
 
