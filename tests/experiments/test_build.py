@@ -31,7 +31,7 @@ def world(experiment: Experiment, seed: int = 0, data: Path | None = None) -> Wo
 
 
 def drawn(world: World) -> list[np.ndarray]:
-    """All that is drawn for a world, as arrays."""
+    """All random draws of a world, as arrays."""
     everyone = np.arange(world.trace.num_clients)
     return [
         world.trace.columns().label,
@@ -43,37 +43,37 @@ def drawn(world: World) -> list[np.ndarray]:
     ]
 
 
-def same(one: list[np.ndarray], other: list[np.ndarray]) -> list[bool]:
-    return [np.array_equal(a, b) for a, b in zip(one, other, strict=True)]
+def same(first: list[np.ndarray], second: list[np.ndarray]) -> list[bool]:
+    return [np.array_equal(a, b) for a, b in zip(first, second, strict=True)]
 
 
 DRAWN = {"devices": {"profile": "smartphones", "availability": "diurnal"}, "trace": {"noise": 0.5}}
 
 
-def test_a_seed_names_one_world_and_another_seed_another() -> None:
+def test_a_seed_determines_the_world_and_another_seed_gives_another() -> None:
     experiment = small(**DRAWN)
-    first, again, other = (drawn(world(experiment, seed)) for seed in (3, 3, 4))
+    first, again, another = (drawn(world(experiment, seed)) for seed in (3, 3, 4))
     assert all(same(first, again))
-    assert not any(same(first[:2], other[:2]))
-    assert not np.array_equal(first[4], other[4])
-    assert not all(same(first[8:], other[8:]))
+    assert not any(same(first[:2], another[:2]))
+    assert not np.array_equal(first[4], another[4])
+    assert not all(same(first[8:], another[8:]))
 
 
-def test_what_an_arm_is_does_not_touch_the_world_nor_the_first_model() -> None:
-    one = small(**DRAWN)
-    two = small(**DRAWN, arm=[{"name": "x", "clusterer": "static", "aggregator": "fedavg"}])
-    assert all(same(drawn(world(one)), drawn(world(two))))
-    shared = world(one)
-    np.testing.assert_array_equal(*(build_executor(one, arm, shared).initial(0) for arm in one.arm))
+def test_the_parts_of_an_arm_affect_neither_the_world_nor_the_first_model() -> None:
+    plain = small(**DRAWN)
+    clustered = small(**DRAWN, arm=[{"name": "x", "clusterer": "static", "aggregator": "fedavg"}])
+    assert all(same(drawn(world(plain)), drawn(world(clustered))))
+    shared = world(plain)
+    np.testing.assert_array_equal(*(build_executor(plain, arm, shared).initial(0) for arm in plain.arm))
 
 
-def test_changing_how_long_a_run_is_does_not_change_the_devices() -> None:
+def test_the_length_of_a_run_does_not_change_the_devices() -> None:
     long, short = small(**DRAWN), small(**DRAWN, round={"rounds": 2})
     assert all(same(drawn(world(long))[4:], drawn(world(short))[4:]))
 
 
 @pytest.mark.parametrize("key", ["participants", "min_online"])
-def test_a_round_cannot_ask_for_more_clients_than_there_are(key: str) -> None:
+def test_a_round_cannot_need_more_clients_than_there_are(key: str) -> None:
     world(small(round={key: 12}))
     with pytest.raises(ConfigurationError, match=f"^round.{key} = 13: more than the 12 clients"):
         world(small(round={key: 13}))
@@ -86,11 +86,11 @@ def model_factor(experiment: Experiment, arm: int = 0, data: Path | None = None)
     return resolve_model_factor(experiment, experiment.arm[arm], world(experiment, data=data))
 
 
-def test_a_number_as_model_factor_is_taken_as_it_is() -> None:
+def test_a_number_as_model_factor_is_used_unchanged() -> None:
     assert model_factor(small(devices={"model_factor": 2.5})) == 2.5
 
 
-def test_flops_as_model_factor_is_the_models_over_the_reference_models() -> None:
+def test_flops_as_model_factor_is_the_quotient_of_the_models_and_the_references_flops() -> None:
     experiment = small(devices={"model_factor": "flops"})
     flops = 2 * 64 * 10  # one affine map from 64 pixels to 10 labels
     assert forward_flops(experiment.training.model.build(), (8, 8), 10) == flops
@@ -107,7 +107,7 @@ def test_every_arm_has_the_model_factor_of_its_own_model() -> None:
     assert model_factor(experiment, arm=1) > 2 * model_factor(experiment, arm=0)
 
 
-def test_flops_needs_a_profile_that_knows_its_reference_model(tmp_path: Path) -> None:
+def test_flops_needs_a_profile_with_the_flops_of_its_reference_model(tmp_path: Path) -> None:
     (tmp_path / "phones.csv").write_text(DEVICES)
     table = {"profile": "phones.csv", "model_factor": "flops"}
     with pytest.raises(ConfigurationError) as refused:
@@ -150,7 +150,7 @@ def test_parts_are_fresh_for_every_run() -> None:
     assert build_parts(experiment, fielding).clusterer is not build_parts(experiment, fielding).clusterer
 
 
-def test_the_header_of_a_log_says_what_the_rounds_are_of(tmp_path: Path) -> None:
+def test_the_header_of_a_log_states_the_facts_of_the_run(tmp_path: Path) -> None:
     write_idx_folder(tmp_path / "letters", labels=4)
     experiment = small(trace={"source": "idx", "folder": "letters"}, executor={"strategy": "loop"})
     arm, shared = experiment.arm[1], world(experiment, 7, data=tmp_path)
@@ -177,8 +177,13 @@ def test_the_fedscale_time_model_refuses_a_model_factor_it_would_not_use(tmp_pat
 
 
 def test_an_arm_trains_with_its_own_model_and_numbers() -> None:
-    own = {"model": {"kind": "mlp", "hidden": [3]}, "learning_rate": 0.5, "local_steps": 7, "batch_size": 9}
-    experiment = small(arm=[{"name": "shared"}, {"name": "own", "training": own}])
+    training = {
+        "model": {"kind": "mlp", "hidden": [3]},
+        "learning_rate": 0.5,
+        "local_steps": 7,
+        "batch_size": 9,
+    }
+    experiment = small(arm=[{"name": "shared"}, {"name": "override", "training": training}])
     shared = world(experiment)
     sizes = [build_executor(experiment, arm, shared).num_parameters for arm in experiment.arm]
     assert sizes == [65 * 10, 65 * 3 + 4 * 10]
@@ -204,9 +209,9 @@ class NoLog:
 
 def test_an_arm_has_its_schedules() -> None:
     experiment = small(arm=[{"name": "a", "schedules": "adaptive_lr"}, {"name": "b"}])
-    with_one, with_none = (build_parts(experiment, arm).schedules for arm in experiment.arm)
-    assert [schedule.sets for schedule in with_one] == [{"learning_rate"}]
-    assert with_none == ()
+    scheduled, unscheduled = (build_parts(experiment, arm).schedules for arm in experiment.arm)
+    assert [schedule.sets for schedule in scheduled] == [{"learning_rate"}]
+    assert unscheduled == ()
 
 
 def test_two_schedules_of_an_arm_may_not_set_the_same_number() -> None:
@@ -249,7 +254,7 @@ def test_every_data_step_of_a_trace_with_concepts_must_be_scored_at_its_end() ->
 # -- many clients -------------------------------------------------------------------------------------------
 
 
-def test_a_sample_of_clients_is_scored_and_its_ids_head_the_log(tmp_path: Path) -> None:
+def test_a_sample_of_clients_is_scored_and_its_ids_are_in_the_header(tmp_path: Path) -> None:
     experiment = small(round={"evaluate_clients": 5, "log_client_accuracy": True})
     shared = world(experiment)
     records: list[RoundRecord] = []
@@ -268,14 +273,14 @@ def test_a_sample_of_clients_is_scored_and_its_ids_head_the_log(tmp_path: Path) 
         assert record.accuracy == pytest.approx(record.client_accuracy.mean())
 
 
-def test_a_sample_of_everybody_is_no_sample() -> None:
+def test_a_sample_as_large_as_the_population_is_not_recorded() -> None:
     experiment = small(round={"evaluate_clients": 50})
     shared = world(experiment)
     executor = build_executor(experiment, experiment.arm[0], shared)
     assert "scored_clients" not in run_header(experiment, experiment.arm[0], shared, executor)
 
 
-def test_a_large_trace_lies_where_it_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_trace_lies_in_the_scratch_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("traces.tables.columns.MAPPED_FROM_BYTES", 1)
     experiment = small()
     with pytest.raises(EmulatorError, match="nowhere"):

@@ -38,7 +38,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def refusal(table: dict[str, Any]) -> str:
-    """The message with which `table` is refused; it is one line."""
+    """The message of the error that `table` raises, which is one line."""
     with pytest.raises(ConfigurationError) as refused:
         parse_experiment(table, "x.toml")
     message = str(refused.value)
@@ -49,7 +49,7 @@ def refusal(table: dict[str, Any]) -> str:
 # -- two looks ----------------------------------------------------------------------------------------------
 
 
-def test_the_settings_of_models_and_rules_are_looked_at_last(config: Path) -> None:
+def test_the_settings_of_models_and_rules_are_validated_last(config: Path) -> None:
     settings = ["training.model={kind='mlp',hiden=[3]}", "arm.fielding.solver={kind='adam',betas=1}"]
     with pytest.raises(ConfigurationError, match=r"small\.toml: report: unknown key 'windw'"):
         load_experiment(config, [*settings, "report.windw=3"])
@@ -68,7 +68,7 @@ def test_an_unknown_profile_is_refused_when_a_configuration_is_read(config: Path
 # -- defaults -----------------------------------------------------------------------------------------------
 
 
-def test_what_a_configuration_leaves_out_has_the_documented_defaults() -> None:
+def test_omitted_settings_have_the_documented_defaults() -> None:
     experiment = parse_experiment(MINIMAL, "x.toml")
     assert experiment.seeds == (0, 1, 2, 3, 4)
     assert experiment.reference_arm == "a"
@@ -111,15 +111,15 @@ def test_a_part_is_its_name_or_a_table_with_its_name() -> None:
 # -- the training of an arm ---------------------------------------------------------------------------------
 
 
-def test_the_training_of_an_arm_is_laid_over_the_shared_one_key_by_key() -> None:
-    own = {"learning_rate": 0.5, "model": {"kind": "mlp", "hidden": [3]}}
+def test_the_training_of_an_arm_overrides_the_shared_one_key_by_key() -> None:
+    training = {"learning_rate": 0.5, "model": {"kind": "mlp", "hidden": [3]}}
     experiment = small(
-        training={"learning_rate": 0.25}, arm=[{"name": "shared"}, {"name": "own", "training": own}]
+        training={"learning_rate": 0.25}, arm=[{"name": "shared"}, {"name": "override", "training": training}]
     )
-    shared, owner = (arm.training for arm in experiment.arm)
+    shared, override = (arm.training for arm in experiment.arm)
     assert shared == experiment.training
     assert (shared.learning_rate, shared.model.kind, shared.local_steps) == (0.25, "linear", 2)
-    assert (owner.learning_rate, owner.model.kind, owner.local_steps) == (0.5, "mlp", 2)
+    assert (override.learning_rate, override.model.kind, override.local_steps) == (0.5, "mlp", 2)
 
 
 def test_every_arm_has_its_whole_training_in_the_resolved_configuration() -> None:
@@ -132,9 +132,9 @@ def test_every_arm_has_its_whole_training_in_the_resolved_configuration() -> Non
 
 def test_settings_reach_the_shared_training_and_that_of_an_arm(config: Path) -> None:
     settings = ["training.learning_rate=0.5", "arm.fielding.training.local_steps=7"]
-    plain, own = (arm.training for arm in load_experiment(config, settings).arm)
-    assert (plain.learning_rate, plain.local_steps) == (0.5, 2)
-    assert (own.learning_rate, own.local_steps) == (0.5, 7)
+    shared, override = (arm.training for arm in load_experiment(config, settings).arm)
+    assert (shared.learning_rate, shared.local_steps) == (0.5, 2)
+    assert (override.learning_rate, override.local_steps) == (0.5, 7)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_settings_reach_the_shared_training_and_that_of_an_arm(config: Path) -> 
         ),
     ],
 )
-def test_what_is_wrong_in_a_training_is_said_where_it_stands(changes: dict[str, Any], message: str) -> None:
+def test_an_error_in_a_training_names_its_key(changes: dict[str, Any], message: str) -> None:
     assert refusal(small_table(**changes)) == message
 
 
@@ -213,7 +213,7 @@ def test_a_published_value_is_a_mean_or_a_mean_and_a_standard_deviation() -> Non
         ),
     ],
 )
-def test_a_published_value_that_belongs_to_nothing_is_refused(
+def test_a_published_value_of_an_unknown_arm_or_figure_is_refused(
     published: dict[str, Any], message: str
 ) -> None:
     assert refusal(small_table(report={"published": published})) == message
@@ -222,19 +222,20 @@ def test_a_published_value_that_belongs_to_nothing_is_refused(
 # -- [parts] ------------------------------------------------------------------------------------------------
 
 
-def test_parts_are_handed_to_every_arm_that_does_not_name_its_own() -> None:
+def test_parts_apply_to_every_arm_that_does_not_name_its_own() -> None:
     fedprox = {"kind": "fedprox", "mu": 0.5}
     experiment = small(
         parts={"solver": [fedprox, "sgd"], "clusterer": "static"},
-        arm=[{"name": "own", "clusterer": "single"}, {"name": "given"}],
+        arm=[{"name": "override", "clusterer": "single"}, {"name": "shared"}],
     )
-    own, given = experiment.arm
-    assert (own.clusterer.kind, given.clusterer.kind) == ("single", "static")
-    assert [rule.kind for rule in own.solver] == [rule.kind for rule in given.solver] == ["fedprox", "sgd"]
+    override, shared = experiment.arm
+    assert (override.clusterer.kind, shared.clusterer.kind) == ("single", "static")
+    solvers = [[rule.kind for rule in arm.solver] for arm in (override, shared)]
+    assert solvers == [["fedprox", "sgd"], ["fedprox", "sgd"]]
     assert "parts" not in experiment.resolved()
 
 
-def test_what_is_wrong_in_parts_is_said_to_be_there() -> None:
+def test_an_error_in_parts_names_its_key() -> None:
     assert refusal(small_table(parts={"clusterer": "fieldin"}, arm=[{"name": "a"}])) == (
         "x.toml: parts.clusterer = 'fieldin': unknown clusterer 'fieldin'; "
         f"choices: {', '.join(CLUSTERERS.names())}; did you mean 'fielding'?"
@@ -246,13 +247,13 @@ def test_what_is_wrong_in_parts_is_said_to_be_there() -> None:
     assert "parts = 3: must be a table" in refusal(small_table(parts=3))
 
 
-def test_what_is_wrong_in_an_arm_beside_parts_is_said_to_be_there() -> None:
+def test_an_error_in_an_arm_beside_parts_names_the_key_of_the_arm() -> None:
     table = small_table(parts={"clusterer": "static"}, arm=[{"name": "a", "clusterer": "ifc"}])
     assert refusal(table).startswith("x.toml: arm.a.clusterer = 'ifc': ")
 
 
 @pytest.mark.parametrize("arm", [3, "a", ["a"], {"name": "a"}, []])
-def test_arms_that_are_no_list_of_tables_are_refused_with_and_without_parts(arm: object) -> None:
+def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(arm: object) -> None:
     for parts in ({}, {"parts": {"selector": "random"}}):
         assert refusal({**MINIMAL, **parts, "arm": arm}).startswith("x.toml: arm")
 
@@ -282,11 +283,11 @@ def test_arms_that_are_no_list_of_tables_are_refused_with_and_without_parts(arm:
 def test_a_setting_reaches_its_key_and_is_read_as_toml(
     config: Path, setting: str, path: tuple[str, ...], value: object
 ) -> None:
-    place: Any = load_experiment(config, [setting]).resolved()
+    resolved: Any = load_experiment(config, [setting]).resolved()
     for key in path:
-        place = place[key]
-    assert place == value
-    assert type(place) is type(value)
+        resolved = resolved[key]
+    assert resolved == value
+    assert type(resolved) is type(value)
 
 
 def test_a_setting_reaches_an_arm_by_its_name(config: Path) -> None:
@@ -298,7 +299,7 @@ def test_a_setting_reaches_an_arm_by_its_name(config: Path) -> None:
     assert experiment.find_arm("global").clusterer.kind == "static"
 
 
-def test_a_parameter_of_a_part_that_was_given_by_name_only_can_be_set(config: Path) -> None:
+def test_a_setting_of_a_part_that_is_given_by_name_only_can_be_set(config: Path) -> None:
     experiment = load_experiment(config, ["training.model=mlp", "training.model.hidden=[5]"])
     assert experiment.resolved()["training"]["model"] == {"kind": "mlp", "hidden": [5]}
     config.write_text(tomli_w.dumps(MINIMAL))
@@ -462,13 +463,13 @@ def test_a_wrong_type_or_range_names_file_key_value_and_rule(changes: dict[str, 
 
 
 @pytest.mark.parametrize("key", ["name", "trace", "round", "arm"])
-def test_what_has_no_default_is_required(key: str) -> None:
+def test_a_key_without_a_default_is_required(key: str) -> None:
     table = small_table()
     del table[key]
     assert refusal(table) == f"x.toml: {key}: field required"
 
 
-def test_a_file_that_is_absent_a_folder_or_no_toml_is_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_missing_a_folder_or_not_toml_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone\.toml: no such configuration"):
         load_experiment(tmp_path / "gone.toml")
     with pytest.raises(InputError, match="is a folder, not a configuration"):
@@ -484,7 +485,7 @@ def test_a_file_that_is_absent_a_folder_or_no_toml_is_one_line(tmp_path: Path) -
 # -- paths --------------------------------------------------------------------------------------------------
 
 
-def test_a_folder_as_source_stands_for_the_idx_images_in_it(tmp_path: Path) -> None:
+def test_a_folder_as_source_means_the_idx_images_in_it(tmp_path: Path) -> None:
     write_idx_folder(tmp_path / "letters")
     config = tmp_path / "c.toml"
     config.write_text(tomli_w.dumps(small_table(trace={"source": "letters"})))
@@ -515,7 +516,7 @@ def test_a_source_that_is_neither_a_name_nor_a_folder_lists_the_choices(config: 
 
 
 @pytest.mark.parametrize("name", ["online.csv", "online.parquet"])
-def test_a_table_as_availability_stands_for_its_intervals(name: str) -> None:
+def test_a_table_as_availability_means_its_intervals(name: str) -> None:
     experiment = small(devices={"availability": name})
     assert experiment.resolved()["devices"]["availability"] == {
         "kind": "intervals",
@@ -525,7 +526,7 @@ def test_a_table_as_availability_stands_for_its_intervals(name: str) -> None:
     }
 
 
-def test_a_path_is_looked_for_as_it_stands_then_under_data_then_beside_the_configuration(
+def test_a_path_is_looked_for_here_then_under_data_then_beside_the_configuration(
     tmp_path: Path,
 ) -> None:
     data, beside = tmp_path / "data", tmp_path / "configs"
@@ -559,7 +560,7 @@ def test_the_resolved_toml_of_a_shipped_configuration_is_the_same_experiment(pat
     assert_survives_a_round_trip(load_experiment(path))
 
 
-def test_the_defaults_and_what_is_unusual_survive_a_round_trip_too() -> None:
+def test_defaults_and_unusual_settings_survive_a_round_trip_too() -> None:
     assert_survives_a_round_trip(parse_experiment(MINIMAL, "x"))
     unusual = small(
         parts={"pacing": {"kind": "sync", "deadline_s": 12.5}},
@@ -606,7 +607,7 @@ def test_the_shipped_default_stays_within_reach_of_a_laptop() -> None:
     assert [arm.name for arm in experiment.arm] == ["global", "static", "moves", "always", "fielding"]
 
 
-def test_more_runs_and_targets_than_a_summary_can_be_read_back_with_are_refused() -> None:
+def test_more_runs_and_targets_than_a_summary_may_have_are_refused() -> None:
     targets = [number / 100 for number in range(1, 17)]
     assert small(seeds=list(range(1024)), arm=[{"name": "only"}], report={"targets": targets}).seeds
     with pytest.raises(
@@ -616,7 +617,7 @@ def test_more_runs_and_targets_than_a_summary_can_be_read_back_with_are_refused(
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_every_shipped_configuration_says_how_far_arms_are_compared(path: Path) -> None:
+def test_every_shipped_configuration_has_a_horizon(path: Path) -> None:
     assert load_experiment(path).report.horizon_s is not None
 
 
@@ -632,7 +633,7 @@ def test_a_rule_that_is_alone_needs_no_list() -> None:
     assert small(arm=[{"name": "a", "solver": "sgd"}]).arm[0].solver[0].kind == "sgd"
 
 
-def test_parts_that_no_arm_takes_are_checked_all_the_same() -> None:
+def test_parts_that_no_arm_uses_are_checked_too() -> None:
     arms = [{"name": "a", "clusterer": "single"}]
     with pytest.raises(ConfigurationError, match=r"parts\.clusterer.*unknown clusterer 'fieldin'"):
         small(arm=arms, parts={"clusterer": "fieldin"})
@@ -644,7 +645,7 @@ def test_an_arm_cannot_take_the_name_of_a_file_of_the_run_directory(name: str) -
         small(arm=[{"name": name}])
 
 
-def test_another_kind_by_set_leaves_the_settings_of_the_last_one_behind(tmp_path: Path) -> None:
+def test_setting_another_kind_drops_the_settings_of_the_former_one(tmp_path: Path) -> None:
     config = write_small(tmp_path)
     [_, fielding] = load_experiment(config, ["arm.fielding.clusterer.kind=static"]).arm
     assert fielding.clusterer.kind == "static"

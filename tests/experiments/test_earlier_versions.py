@@ -29,7 +29,7 @@ def recorded(tmp_path: Path) -> Path:
 
 
 def numbers(log: bytes) -> Iterator[Any]:
-    """Of each line all that is not rounded by a processor's own kinds of instructions, and those rounded."""
+    """All values of the lines; numbers approximately, since processors round differently."""
     for line in log.splitlines():
         yield from _leaves(json.loads(line))
 
@@ -47,7 +47,7 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield pytest.approx(value, rel=1e-5) if isinstance(value, float) else value
 
 
-def test_what_is_recorded_has_settings_that_there_are_no_more(recorded: Path) -> None:
+def test_a_recorded_configuration_has_retired_settings(recorded: Path) -> None:
     text = (recorded / "experiment.toml").read_text()
     assert "workers = 1\n" in text
     assert 'backend = "gloo"\n' in text
@@ -62,7 +62,7 @@ def test_a_recorded_run_is_reported(recorded: Path) -> None:
     assert (recorded / "report.html").is_file()
 
 
-def test_what_earlier_manifests_also_had_is_read_over(recorded: Path) -> None:
+def test_retired_keys_of_earlier_manifests_are_ignored(recorded: Path) -> None:
     path = recorded / "manifest.json"
     today = RunDirectory(recorded).manifest()
     path.write_text(json.dumps({**json.loads(path.read_text()), "model_factor": 1.0, "trace_sha256": {}}))
@@ -78,7 +78,7 @@ def test_an_unfinished_run_with_a_checkpoint_of_an_earlier_format_is_refused_and
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_a_recorded_run_that_begins_anew_comes_to_the_log_of_today_beside_one_that_is_kept(
+def test_a_recorded_run_that_begins_anew_writes_the_log_of_today_beside_one_that_is_kept(
     recorded: Path, tmp_path: Path
 ) -> None:
     before = {path: path.read_bytes() for path in recorded.rglob("log.jsonl")}
@@ -100,7 +100,7 @@ def test_a_recorded_configuration_is_checked_and_run_again(recorded: Path) -> No
     check(experiment, Path, scratch=recorded)
 
 
-def asking(**executor: Any) -> Experiment:
+def with_executor(**executor: Any) -> Experiment:
     return parse_experiment(small_table(executor=executor), "mine.toml")
 
 
@@ -113,22 +113,22 @@ def asking(**executor: Any) -> Experiment:
         ({"backend": "nccl", "workers": 0}, "backend = 'nccl'"),
     ],
 )
-def test_a_configuration_that_asks_for_worker_processes_is_told_what_there_is_instead(
+def test_an_error_about_worker_processes_names_their_replacements(
     executor: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        asking(**executor)
-    said = str(caught.value)
-    assert said.startswith(f"mine.toml: executor: {named} is a setting of worker processes")
-    assert all(name in said for name in ("--jobs", "executor.threads", "torchrun"))
+        with_executor(**executor)
+    message = str(caught.value)
+    assert message.startswith(f"mine.toml: executor: {named} is a setting of worker processes")
+    assert all(name in message for name in ("--jobs", "executor.threads", "torchrun"))
 
 
-def test_a_configuration_that_asks_for_no_worker_processes_is_taken(tmp_path: Path) -> None:
-    experiment = asking(workers=0)
+def test_a_configuration_with_zero_worker_processes_is_accepted(tmp_path: Path) -> None:
+    experiment = with_executor(workers=0)
     assert experiment == small()
     assert "workers" not in experiment.resolved()["executor"]
 
 
-def test_a_setting_is_refused_also_over_a_recorded_configuration(recorded: Path) -> None:
+def test_a_retired_setting_is_refused_over_a_recorded_configuration_too(recorded: Path) -> None:
     with pytest.raises(ConfigurationError, match="workers = 2 is a setting of worker processes"):
         load_experiment(recorded / "experiment.toml", ["executor.workers=2"])

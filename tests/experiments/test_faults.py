@@ -52,7 +52,7 @@ def play(experiment: Experiment, world: World, arm: int = 0) -> list[RoundRecord
 # -- configuration --------------------------------------------------------------------------------------
 
 
-def test_faults_survive_being_written_out_and_all_is_well_without_them() -> None:
+def test_faults_survive_being_written_out_and_have_defaults() -> None:
     faulty = small(faults=FAULTY)
     assert parse_experiment(faulty.resolved(), "again") == faulty
     assert small().resolved()["faults"] == {
@@ -84,7 +84,7 @@ def test_faults_survive_being_written_out_and_all_is_well_without_them() -> None
         ({"byzantine": 3}, "x.toml: faults.byzantine = 3: must be a list"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line_with_its_key(faults: dict[str, Any], message: str) -> None:
+def test_an_invalid_fault_is_refused_in_one_line_with_its_key(faults: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         parse_experiment(small_table(faults=faults), "x.toml")
     assert str(refused.value) == message
@@ -100,19 +100,19 @@ def test_settings_reach_the_faults(tmp_path: Path) -> None:
 # -- world and run --------------------------------------------------------------------------------------
 
 
-def test_byzantine_clients_that_turn_labels_hold_turned_training_samples_and_nobody_else_does() -> None:
+def test_only_byzantine_clients_that_flip_labels_hold_flipped_training_samples() -> None:
     plain, faulty = small(), small(faults=FAULTY)
     honest, world = build_world(plain, 0, NOWHERE), build_world(faulty, 0, NOWHERE)
-    [flipping] = [each.clients for each in world.faults.byzantine if each.kind == "label_flip"]
+    [flipping] = [group.clients for group in world.faults.byzantine if group.kind == "label_flip"]
     before, after = honest.trace.columns(), world.trace.columns()
-    turned = np.isin(before.client, flipping) & (before.split == 0)
-    assert turned.any()
-    assert after.label.tolist() == np.where(turned, 9 - before.label, before.label).tolist()
+    flipped = np.isin(before.client, flipping) & (before.split == 0)
+    assert flipped.any()
+    assert after.label.tolist() == np.where(flipped, 9 - before.label, before.label).tolist()
     assert honest.fingerprint()["trace"] != world.fingerprint()["trace"]
     assert honest.fingerprint()["fleet"] == world.fingerprint()["fleet"]
 
 
-def test_a_faulty_run_is_repeatable_and_says_what_happened() -> None:
+def test_a_faulty_run_is_repeatable_and_records_its_faults() -> None:
     experiment = small(faults=FAULTY, round={"rounds": 12, "participants": 6})
     first = play(experiment, build_world(experiment, 0, NOWHERE), arm=1)
     again = play(experiment, build_world(experiment, 0, NOWHERE), arm=1)
@@ -141,9 +141,9 @@ def test_the_header_of_a_log_names_the_byzantine_clients(tmp_path: Path) -> None
     executor = build_executor(experiment, experiment.arm[0], world)
     path = tmp_path / "log.jsonl"
     RunLog(path, run_header(experiment, experiment.arm[0], world, executor)).close()
-    named = read_log(path)[0]["byzantine"]
-    assert {kind: ids.tolist() for kind, ids in named.items()} == {
-        each.kind: each.clients.tolist() for each in world.faults.byzantine
+    byzantine = read_log(path)[0]["byzantine"]
+    assert {kind: ids.tolist() for kind, ids in byzantine.items()} == {
+        group.kind: group.clients.tolist() for group in world.faults.byzantine
     }
     plain = build_world(small(), 0, NOWHERE)
     assert "byzantine" not in run_header(experiment, experiment.arm[0], plain, executor)
@@ -158,19 +158,17 @@ def test_byzantine_clients_of_a_large_population_are_packed_and_read_back(tmp_pa
 
 
 @pytest.mark.parametrize("byzantine", [3, {"noise": "x"}, {"noise": [1, 2, 3], "sign_flip": [4]}])
-def test_a_header_with_other_byzantine_clients_than_there_can_be_is_damaged(
-    tmp_path: Path, byzantine: Any
-) -> None:
+def test_a_header_with_impossible_byzantine_clients_is_damaged(tmp_path: Path, byzantine: Any) -> None:
     path = tmp_path / "log.jsonl"
     RunLog(path, {"num_clients": 3, "byzantine": byzantine}).close()
     with pytest.raises(DataFileError, match="not the header of a run"):
         read_log(path)
 
 
-# -- what is shown --------------------------------------------------------------------------------------
+# -- check ----------------------------------------------------------------------------------------------
 
 
-def test_a_check_says_what_goes_wrong_and_how_many_lie() -> None:
+def test_a_check_shows_the_faults_and_how_many_clients_are_byzantine() -> None:
     experiment = small(faults={**FAULTY, "corruption": "bits"})
     facts = check_facts(experiment, build_world(experiment, 0, NOWHERE))
     assert {key: value for key, value in facts.items() if key.startswith("faults")} == {

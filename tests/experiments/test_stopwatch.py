@@ -9,7 +9,7 @@ from tests.fakes import NOTHING, FakeExecutor, Population
 
 
 class Clock:
-    """Moves only when it is told to."""
+    """A clock that a test moves by setting `now_s`."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -25,16 +25,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_seconds_add_up_by_what_they_were_spent_on(clock: Clock) -> None:
+def test_seconds_add_up_by_activity(clock: Clock) -> None:
     stopwatch = Stopwatch()
-    for what, seconds in (("a", 1.0), ("b", 2.0), ("a", 4.0)):
-        with stopwatch.measure(what):
+    for activity, seconds in (("a", 1.0), ("b", 2.0), ("a", 4.0)):
+        with stopwatch.measure(activity):
             clock.now_s += seconds
-        clock.now_s += 10.0  # spent on nothing that is measured
+        clock.now_s += 10.0  # not measured
     assert stopwatch.seconds == {"a": 5.0, "b": 2.0}
 
 
-def test_what_is_measured_within_something_else_counts_once(clock: Clock) -> None:
+def test_a_nested_activity_counts_once(clock: Clock) -> None:
     stopwatch = Stopwatch()
     with stopwatch.measure("outer"):
         clock.now_s += 1.0
@@ -46,7 +46,7 @@ def test_what_is_measured_within_something_else_counts_once(clock: Clock) -> Non
     assert stopwatch.seconds == {"outer": 13.0, "inner": 2.0}
 
 
-def test_what_fails_was_time_too(clock: Clock) -> None:
+def test_the_time_of_a_failing_block_counts(clock: Clock) -> None:
     stopwatch = Stopwatch()
 
     def fail() -> None:

@@ -12,7 +12,7 @@ from experiments.cli import main
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended, and what it wrote."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -20,7 +20,7 @@ class Ended:
 
     @property
     def error(self) -> str:
-        """The one line of a command that ended in an error of ours, without its `error: `."""
+        """The one line of an error of ours, without its `error: `."""
         lines = self.err.splitlines()
         assert len(lines) == 1, self.err
         assert lines[0].startswith("error: "), self.err
@@ -34,7 +34,7 @@ Driftscale = Callable[..., Ended]
 def driftscale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Driftscale:
-    """Calls the entry point in this process, as the shell would, in an empty folder."""
+    """Calls the entry point in this process, as from a shell, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DRIFTSCALE_DATA", raising=False)
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong with what is handed in ends in one line with the value, the rule and the place."""
+"""Every bad input ends in one line with the value, the rule and the place."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_folder_without_configurations_has_nothing_to_check(driftscale: Drifts
         (["trace.concepts=sine", "trace.pattern=['000','111']", "round.rounds=9"], "round.rounds = 9: "),
     ],
 )
-def test_what_shows_only_once_the_parts_are_put_together_names_the_file_too(
+def test_an_error_found_while_building_names_the_file_too(
     driftscale: Driftscale, tmp_path: Path, command: str, settings: list[str], rest: str
 ) -> None:
     config = write_drifting(tmp_path)
@@ -293,7 +293,7 @@ def test_a_bad_availability_ends_with_2_and_names_file_row_and_rule(
     assert_names(ended.error, *parts)
 
 
-def test_a_fleet_that_is_never_online_again_ends_with_3_and_the_reason_stays(
+def test_a_fleet_that_is_never_online_again_ends_with_3_and_the_reason_is_stored(
     driftscale: Driftscale, tmp_path: Path
 ) -> None:
     (tmp_path / "online.csv").write_text(NEVER_AGAIN)
@@ -404,9 +404,7 @@ def test_an_idx_folder_that_lacks_a_file_ends_with_2(driftscale: Driftscale, tmp
     assert_names(ended.error, "letters", "t10k-labels-idx1-ubyte")
 
 
-def test_data_that_was_not_handed_in_is_named_with_where_it_was_looked_for(
-    driftscale: Driftscale, tmp_path: Path
-) -> None:
+def test_missing_data_is_named_with_the_places_searched(driftscale: Driftscale, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     ended = driftscale("run", write_replay(tmp_path), "--data", "data")
     assert ended.code == 2
@@ -454,9 +452,7 @@ def test_a_run_directory_that_cannot_be_read_ends_with_2(driftscale: Driftscale,
     assert driftscale("report", run).code == 0
 
 
-def test_what_was_computed_stays_when_the_next_command_is_wrong(
-    driftscale: Driftscale, tmp_path: Path
-) -> None:
+def test_finished_runs_stay_when_the_next_command_is_wrong(driftscale: Driftscale, tmp_path: Path) -> None:
     config = write_small(tmp_path)
     assert driftscale("run", config).code == 0
     run = tmp_path / "runs" / "small"
@@ -494,7 +490,7 @@ def test_a_failing_arm_ends_with_3_and_the_others_are_summarised(
     assert (run / "bad/seed-0/FAILED").read_text().startswith("training diverged")
 
 
-def test_without_its_reference_arm_a_run_ends_well_and_says_why_there_is_no_report(
+def test_without_its_reference_arm_a_run_succeeds_and_states_why_there_is_no_report(
     driftscale: Driftscale, tmp_path: Path
 ) -> None:
     config = write_small(tmp_path)
@@ -526,7 +522,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(driftscale: Driftscale, tmp
     assert "file/run" in ended.error
 
 
-def test_a_file_that_changed_half_way_ends_with_2_and_the_summary_of_what_is_finished(
+def test_a_file_that_changed_half_way_ends_with_2_and_the_summary_of_finished_runs(
     driftscale: Driftscale, tmp_path: Path
 ) -> None:
     (tmp_path / "devices.csv").write_text(DEVICES)
@@ -541,9 +537,9 @@ def test_a_file_that_changed_half_way_ends_with_2_and_the_summary_of_what_is_fin
     assert "small: accuracy over virtual time" in ended.out
 
 
-# -- paths that are none ------------------------------------------------------------------------------------
+# -- invalid paths -----------------------------------------------------------------------------------------
 
-TYPED = [
+PATH_ARGUMENTS = [
     (["run", "PATH"], "CONFIG"),
     (["run", "small.toml", "--out", "PATH"], "--out"),
     (["run", "small.toml", "--data", "PATH"], "--data"),
@@ -556,8 +552,8 @@ TYPED = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "what"), TYPED)
-def test_an_empty_path_is_not_taken_for_the_present_folder(
+@pytest.mark.parametrize(("arguments", "what"), PATH_ARGUMENTS)
+def test_an_empty_path_is_not_taken_for_the_current_folder(
     arguments: list[str], what: str, driftscale: Driftscale, tmp_path: Path
 ) -> None:
     write_small(tmp_path)
@@ -568,7 +564,7 @@ def test_an_empty_path_is_not_taken_for_the_present_folder(
 
 
 @pytest.mark.parametrize("letters", [256, 5000])
-@pytest.mark.parametrize(("arguments", "what"), TYPED)
+@pytest.mark.parametrize(("arguments", "what"), PATH_ARGUMENTS)
 def test_a_name_that_no_file_can_have_is_bad_input(
     arguments: list[str], what: str, letters: int, driftscale: Driftscale, tmp_path: Path
 ) -> None:

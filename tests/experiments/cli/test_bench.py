@@ -1,4 +1,4 @@
-"""What `driftscale bench` prints, over workloads of no length."""
+"""The output of `driftscale bench`, with workloads that take no time."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def measure_sizes(repeats: int, say: Say) -> list[Figure]:
 
 
 class Instant(Workload):
-    """A workload whose function is here."""
+    """A workload whose function is in this module."""
 
     def load(self) -> registry.Measure:
-        found: registry.Measure = globals()[self.function]
-        return found
+        measure: registry.Measure = globals()[self.function]
+        return measure
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +99,7 @@ def test_progress_goes_to_stderr(driftscale: Driftscale) -> None:
     assert lines[2].startswith("half: done in 0.")
 
 
-def test_the_table_shows_value_ratio_and_what_is_asked(driftscale: Driftscale) -> None:
+def test_the_table_shows_value_ratio_and_target(driftscale: Driftscale) -> None:
     lines = driftscale("bench", "half", "--repeats", "3").out.splitlines()
     assert lines[2].split() == ["half", "0.5", "s", "8x", "1", "at", "least", "10x", "missed"]
     assert lines[3].split() == ["against", "four", "seconds", "[0.5,", "0.5]", "[8,", "8]", "stretch", "20x"]

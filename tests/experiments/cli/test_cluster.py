@@ -1,4 +1,4 @@
-"""`driftscale cluster` that is refused before it listens; tests/experiments/cluster has the others."""
+"""Bad input that `driftscale cluster` refuses before it listens; the rest is in tests/experiments/cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands print: for people, for programs, and for those who ask how they are used."""
+"""The output of the commands: tables, JSON, progress and help."""
 
 from __future__ import annotations
 
@@ -67,19 +67,19 @@ def test_a_target_is_added_without_running_anything_again(driftscale: Driftscale
 def test_a_longer_run_has_the_same_figures_up_to_the_same_horizon(
     driftscale: Driftscale, config: Path
 ) -> None:
-    shown = []
+    results = []
     for rounds in (6, 9):
-        asked = ("--set", f"round.rounds={rounds}", "--set", "report.targets=[0.3]", "--out", f"o{rounds}")
-        ended = driftscale("run", config, "--set", "report.horizon_s=4.5", *asked, "--format", "json")
+        options = ("--set", f"round.rounds={rounds}", "--set", "report.targets=[0.3]", "--out", f"o{rounds}")
+        ended = driftscale("run", config, "--set", "report.horizon_s=4.5", *options, "--format", "json")
         summary = json.loads(ended.out)
         assert summary["horizon"]["horizon_s"] == 4.5
         for arm in summary["arms"].values():
             del arm["wall_s"], arm["virtual_time_s"]  # of whole runs
-        shown.append((summary["arms"], summary["targets"]))
-    assert shown[0] == shown[1]
+        results.append((summary["arms"], summary["targets"]))
+    assert results[0] == results[1]
 
 
-def test_a_report_says_the_same_as_the_run_before(driftscale: Driftscale, config: Path) -> None:
+def test_a_report_prints_the_same_as_the_run_before(driftscale: Driftscale, config: Path) -> None:
     ran = driftscale("run", config)
     Path("runs/small/summary.json").unlink()
     Path("runs/small/report.html").unlink()
@@ -119,13 +119,13 @@ def test_progress_is_plain_lines_on_stderr_where_there_is_no_terminal(
     ]
 
 
-def test_options_say_where_what_and_how_often(driftscale: Driftscale, config: Path) -> None:
+def test_options_choose_folder_arms_seeds_and_settings(driftscale: Driftscale, config: Path) -> None:
     ended = driftscale(
         "run", config, "--out", "o", "--arms", "global", "--seeds", "3..4", "--set", "round.rounds=2"
     )
     assert ended.code == 0
-    found = sorted(str(path.parent.relative_to("o")) for path in Path("o").glob("*/*/DONE"))
-    assert found == ["global/seed-3", "global/seed-4"]
+    finished = sorted(str(path.parent.relative_to("o")) for path in Path("o").glob("*/*/DONE"))
+    assert finished == ["global/seed-3", "global/seed-4"]
     assert len(Path("o/global/seed-3/log.jsonl").read_text().splitlines()) == 1 + 2
 
 
@@ -179,7 +179,7 @@ def test_a_table_that_is_too_wide_is_cut_between_columns(
     assert tables_at(80) > 4
 
 
-def test_what_compares_an_arm_with_the_reference_reads_so_in_its_own_row(
+def test_comparisons_in_the_row_of_the_reference_arm_read_reference(
     summary: Summary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [line.split() for line in printed(summary, 140, monkeypatch) if line.startswith("global ")]
@@ -189,7 +189,7 @@ def test_what_compares_an_arm_with_the_reference_reads_so_in_its_own_row(
 # -- mistakes -----------------------------------------------------------------------------------------------
 
 
-def test_a_mistake_in_a_part_keeps_its_traceback_ends_with_3_and_the_run_goes_on(
+def test_a_mistake_in_a_part_prints_its_traceback_ends_with_3_and_the_run_can_be_resumed(
     driftscale: Driftscale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = write_small(tmp_path, checkpoint={"every_rounds": 1})
@@ -208,7 +208,7 @@ def test_a_mistake_in_a_part_keeps_its_traceback_ends_with_3_and_the_run_goes_on
     assert "in wrong" in ended.err
     last = ended.err.splitlines()[-1]
     assert last.startswith("error: ZeroDivisionError: a plug-in divides by 0: a mistake in driftscale")
-    assert "global" in ended.out  # what is finished is reported
+    assert "global" in ended.out  # finished runs are reported
     again = driftscale("run", config, "--out", "out")
     assert again.code == 0
     assert "fielding, seed 0: resuming from round 3" in again.err
@@ -217,7 +217,7 @@ def test_a_mistake_in_a_part_keeps_its_traceback_ends_with_3_and_the_run_goes_on
 # -- check --------------------------------------------------------------------------------------------------
 
 
-def test_a_check_says_what_the_configuration_comes_to_and_writes_nothing(
+def test_a_check_prints_the_facts_of_the_configuration_and_writes_nothing(
     driftscale: Driftscale, config: Path
 ) -> None:
     ended = driftscale("check", config, "--format", "json")
@@ -324,7 +324,7 @@ def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) ->
 
 
 @pytest.mark.parametrize(
-    ("command", "says"),
+    ("command", "fragments"),
     [
         (
             (),
@@ -342,15 +342,15 @@ def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) ->
         (("profiles", "import-fedscale"), ("--out", "client_device_capacity")),
     ],
 )
-def test_help_says_what_a_command_takes(
-    driftscale: Driftscale, command: tuple[str, ...], says: tuple[str, ...]
+def test_help_lists_arguments_and_options(
+    driftscale: Driftscale, command: tuple[str, ...], fragments: tuple[str, ...]
 ) -> None:
     ended = driftscale(*command, "--help")
     assert ended.code == 0
     text = " ".join(ended.out.split())
     assert text.startswith(" ".join(("Usage: driftscale", *command)))
-    for words in says:
-        assert words.strip() in text
+    for fragment in fragments:
+        assert fragment.strip() in text
     assert "..." not in text.replace("[ARGS]...", "")  # no description is cut off
 
 

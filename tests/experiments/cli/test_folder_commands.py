@@ -38,7 +38,7 @@ def test_a_folder_is_run_into_one_table_with_reports_beside_it(driftscale: Drift
     assert lines[-1] == "table: runs/drifts/table.html"
 
 
-def test_progress_names_the_experiment_and_says_how_much_is_left_of_all(
+def test_progress_names_the_experiment_and_the_share_of_all_that_is_done(
     driftscale: Driftscale, folder: Path
 ) -> None:
     lines = driftscale("run", folder, "--seeds", "0").err.splitlines()
@@ -149,17 +149,17 @@ def test_the_table_is_the_same_wherever_it_is_written(driftscale: Driftscale, fo
     assert lines[1].split() == ["arm", "beta"]
 
 
-def test_a_run_shorter_than_its_trace_says_how_many_data_steps_are_scored(
+def test_a_run_shorter_than_its_trace_states_how_many_data_steps_are_scored(
     driftscale: Driftscale, folder: Path
 ) -> None:
-    asked = ("run", folder / "beta.toml", "--seeds", "0", "--set", "trace.pattern=['000','010','010']")
-    short = driftscale(*asked, "--set", "round.rounds=2")
+    command = ("run", folder / "beta.toml", "--seeds", "0", "--set", "trace.pattern=['000','010','010']")
+    short = driftscale(*command, "--set", "round.rounds=2")
     assert "beta: scored are 1 of 2 data steps" in short.out
-    whole = driftscale(*asked, "--out", "whole")
+    whole = driftscale(*command, "--out", "whole")
     assert "scored are" not in whole.out
 
 
-def test_arms_that_have_not_run_are_no_rows_of_the_printed_table(
+def test_arms_that_have_not_run_have_no_row_in_the_printed_table(
     driftscale: Driftscale, folder: Path
 ) -> None:
     assert "oracle" not in driftscale("run", folder, "--arms", "oblivious", "--seeds", "0").out

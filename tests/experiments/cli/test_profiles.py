@@ -76,7 +76,7 @@ def test_show_of_an_unknown_name_lists_the_choices() -> None:
         out("show", "toasters")
 
 
-def test_check_says_ok_and_the_counts(phones: Path) -> None:
+def test_check_prints_ok_and_the_counts(phones: Path) -> None:
     assert out("check", phones) == f"ok: {phones}: 3 devices\n"
     assert json.loads(out("check", phones, "--format", "json")) == {
         "ok": True,
@@ -103,7 +103,7 @@ def test_an_imported_file_is_a_profile_that_can_be_shown(tmp_path: Path) -> None
     assert shown["quantiles"]["seconds_per_sample"]["p50"] == pytest.approx(0.15)
 
 
-def test_an_import_tells_how_many_empty_intervals_it_dropped(tmp_path: Path) -> None:
+def test_an_import_prints_how_many_empty_intervals_it_dropped(tmp_path: Path) -> None:
     behaviour, table = tmp_path / "client_behave_trace", tmp_path / "online.parquet"
     entry = {"active": [0, 5, 9], "inactive": [4, 5, 12], "finish_time": 86400}
     behaviour.write_bytes(pickle.dumps({1: entry}, protocol=3))

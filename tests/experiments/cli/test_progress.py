@@ -1,4 +1,4 @@
-"""How far a command has come: the bars of a terminal of a given size, and the lines elsewhere."""
+"""Progress of a command: bars on a terminal of a given size, and plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def a_console(width: int = 120, height: int = 25, screen: io.StringIO | None = N
 
 
 def shown(progress: BarProgress) -> list[str]:
-    """The lines that stand on the terminal now."""
+    """The lines shown on the terminal."""
     lines = progress._bars.console.render_lines(progress._bars.get_renderable())
     return ["".join(segment.text for segment in line).rstrip() for line in lines]
 
 
 def bars_of(lines: Sequence[str]) -> list[str]:
-    """The run of each bar but the first, which is of all."""
+    """The arm of each bar, without the first bar, which is that of all runs."""
     return [line.split(",")[0] for line in lines[1:]]
 
 
@@ -124,7 +124,7 @@ def test_a_bar_is_one_line_with_its_name_rounds_and_accuracy_at_any_usual_width(
     assert all("50/200" in line and "accuracy 50.0%" in line for line in lines[1:])
 
 
-def test_lines_show_a_few_rounds_of_each_run_however_long_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_show_a_few_rounds_of_each_run_of_any_length(capsys: pytest.CaptureFixture[str]) -> None:
     runs = [PlannedRun("x", "global", 0, 250), PlannedRun("x", "static", 0, 250)]
     with LineProgress(runs, {}, 1) as progress:
         progress.begun(runs[0])
@@ -144,7 +144,7 @@ def test_lines_show_a_few_rounds_of_each_run_however_long_it_is(capsys: pytest.C
     assert lines[5] == "[2/2] static, seed 0: FAILED: nobody was online"
 
 
-def test_lines_of_runs_at_work_at_once_are_as_few_where_rounds_are_left_out(
+def test_lines_of_parallel_runs_are_as_few_when_rounds_are_skipped(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     runs = [PlannedRun("x", arm, 0, 100) for arm in ("global", "static")]
@@ -165,13 +165,13 @@ def test_lines_of_runs_at_work_at_once_are_as_few_where_rounds_are_left_out(
         "[1/2] global, seed 0: done",
         "[2/2] static, seed 0: done",
     ]
-    found = [LEFT.search(line) for line in lines]
-    assert [match and match.group(1) for match in found] == [
+    matches = [LEFT.search(line) for line in lines]
+    assert [match and match.group(1) for match in matches] == [
         f"{share}% of all" for share in (42, 60, 82, 90, 95, 100)
     ]
 
 
-def test_lines_tell_of_a_run_that_was_lost_where_it_goes_on_and_when_it_is_done(
+def test_lines_report_where_a_lost_run_resumes_and_when_it_is_done(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with LineProgress([GLOBAL, STATIC], {}, 2) as progress:
@@ -190,13 +190,13 @@ def test_lines_tell_of_a_run_that_was_lost_where_it_goes_on_and_when_it_is_done(
 
 
 class Gone(io.StringIO):
-    """A terminal that was closed, or a pipe that nobody reads any more."""
+    """A terminal that was closed, or a pipe without a reader."""
 
     def write(self, text: str) -> int:
         raise OSError(errno.EIO, "Input/output error")
 
 
-def test_bars_on_a_terminal_that_is_gone_are_nobodys_reason_to_stop() -> None:
+def test_bars_on_a_terminal_that_is_gone_stop_no_run() -> None:
     with BarProgress([GLOBAL], {}, a_console(screen=Gone()), 1) as bars:
         bars.begun(GLOBAL)
         bars.going_on(GLOBAL, 1)
@@ -206,7 +206,7 @@ def test_bars_on_a_terminal_that_is_gone_are_nobodys_reason_to_stop() -> None:
         bars.done(GLOBAL)
 
 
-def test_lines_that_nobody_reads_are_nobodys_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_that_nobody_reads_stop_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as gone, LineProgress([GLOBAL], {}, 1) as progress:
         gone.setattr("sys.stderr", Gone())
         progress.begun(GLOBAL)

@@ -20,7 +20,7 @@ NAMES = ["SIGINT", "SIGTERM", "SIGHUP"]
 
 
 def signalled_twice(number: int) -> list[bool]:
-    """What `asked` was after each of two signals at work."""
+    """The value of `Stop.asked` after each of two signals during a step."""
     seen = []
     try:
         with stop_on_signals() as stop, stop.between_steps():
@@ -34,7 +34,9 @@ def signalled_twice(number: int) -> list[bool]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_signal_asks_and_the_second_one_interrupts(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_each_signal_requests_a_stop_and_the_second_one_interrupts(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     number = getattr(signal, name)
     before = signal.getsignal(number)
     assert signalled_twice(number) == [True, False]
@@ -53,7 +55,7 @@ def test_a_signal_that_is_ignored_stays_ignored_as_nohup_wants_it() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_thread_that_is_not_the_main_one_has_no_handlers_and_needs_none() -> None:
+def test_another_thread_than_the_main_one_installs_no_handlers() -> None:
     before = signal.getsignal(signal.SIGTERM)
     seen = []
 
@@ -67,7 +69,7 @@ def test_a_thread_that_is_not_the_main_one_has_no_handlers_and_needs_none() -> N
     assert seen == [(False, before)]
 
 
-# -- before a run is at work --------------------------------------------------------------------------------
+# -- before a run has started -------------------------------------------------------------------------------
 
 WHILE_IMPORTING = """
 import importlib.abc, os, signal, sys
@@ -111,20 +113,20 @@ def test_a_signal_to_a_command_that_stores_nothing_ends_it_with_a_line_and_130(
     assert signal.getsignal(number) is before
 
 
-def test_what_is_begun_is_let_go_of_before_a_command_ends() -> None:
-    let_go = []
+def test_resources_are_released_before_a_command_ends() -> None:
+    released = []
     try:
         with interrupted_by_signals():
             try:
                 os.kill(os.getpid(), signal.SIGTERM)
             finally:
-                let_go.append(True)
+                released.append(True)
     except KeyboardInterrupt:
-        let_go.append(True)
-    assert let_go == [True, True]
+        released.append(True)
+    assert released == [True, True]
 
 
-def test_a_stop_that_is_asked_for_within_an_import_waits_for_its_end(
+def test_a_stop_that_is_requested_within_an_import_waits_for_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "signalled.py").write_text(

@@ -1,4 +1,4 @@
-"""Standard output that nobody reads any more, or that is closed or full: said in a line, with a code."""
+"""Standard output that is no longer read, closed or full: one line, and an exit code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLOSED = "error: standard output was closed: not all of the output was printed; 
 
 
 def started(*arguments: str | Path, **streams: object) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
+    """Run the command in its own process."""
     command = [sys.executable, "-c", "from experiments.cli import main; main()", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, text=True, check=False, timeout=300, **streams)  # type: ignore[call-overload, no-any-return]
 
@@ -38,7 +38,7 @@ def a_pipe_without_a_reader() -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["profiles", "list", "--format", "json"]])
-def test_a_command_whose_reader_is_gone_says_so_and_ends_with_141(arguments: list[str]) -> None:
+def test_a_command_whose_reader_is_gone_reports_it_and_ends_with_141(arguments: list[str]) -> None:
     ended = started(*arguments, stdout=a_pipe_without_a_reader(), stderr=subprocess.PIPE)
     assert (ended.returncode, ended.stderr) == (141, CLOSED)
 
@@ -61,15 +61,15 @@ def full() -> Iterator[IO[str]]:
         yield full
 
 
-def test_output_for_which_there_is_no_room_ends_with_3(full: IO[str]) -> None:
+def test_output_to_a_full_device_ends_with_3(full: IO[str]) -> None:
     ended = started("--version", stdout=full, stderr=subprocess.PIPE)
     assert ended.returncode == 3
     assert ended.stderr.startswith("error: standard output cannot be written (No space left on device): ")
 
 
 @pytest.mark.slow
-def test_where_the_streams_are_closed_from_the_start_no_log_gets_their_numbers(tmp_path: Path) -> None:
-    """A log that is opened as number 2 would hold what is told on standard error."""
+def test_no_log_gets_the_descriptor_of_a_closed_standard_stream(tmp_path: Path) -> None:
+    """A log with descriptor 2 would contain what is printed on standard error."""
     config, out = write_small(tmp_path), tmp_path / "out"
 
     def close_all() -> None:
@@ -77,20 +77,20 @@ def test_where_the_streams_are_closed_from_the_start_no_log_gets_their_numbers(t
             os.close(number)
 
     ended = started("run", config, "--out", out, preexec_fn=close_all)
-    assert ended.returncode == 141  # what was printed is lost, and that is no success
+    assert ended.returncode == 141  # the output is lost, which is not a success
     directory = RunDirectory(out)
     assert len(directory.finished_runs()) == 2
     assert {path.name for path in out.iterdir()} >= {"summary.json", "report.html"}
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_nobody_at_standard_error_changes_no_exit_code(code: int, full: IO[str]) -> None:
+def test_standard_error_without_a_reader_changes_no_exit_code(code: int, full: IO[str]) -> None:
     stdout = subprocess.PIPE if code == 0 else full
     ended = started("--version", stdout=stdout, stderr=a_pipe_without_a_reader())
     assert ended.returncode == code
 
 
-def test_runs_that_fail_before_nobody_at_standard_error_end_with_3(
+def test_failed_runs_end_with_3_without_a_reader_of_standard_error(
     driftscale: Driftscale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}
@@ -111,7 +111,7 @@ class Gone(io.StringIO):
 
 
 @pytest.mark.parametrize("act", [lambda stream: stream.write("x"), lambda stream: stream.flush()])
-def test_what_is_printed_must_arrive_and_what_is_told_need_not(act: Callable[[object], object]) -> None:
+def test_output_must_arrive_and_notes_may_be_lost(act: Callable[[object], object]) -> None:
     with pytest.raises(LostOutputError, match="was closed"):
         act(Output(Gone(errno.EPIPE)))
     with pytest.raises(LostOutputError, match="cannot be written"):
@@ -119,7 +119,7 @@ def test_what_is_printed_must_arrive_and_what_is_told_need_not(act: Callable[[ob
     act(Notes(Gone(errno.EPIPE)))
 
 
-def test_how_the_runs_ended_counts_for_more_than_a_table_that_nobody_reads(
+def test_a_failed_run_takes_precedence_over_a_table_that_nobody_reads(
     driftscale: Driftscale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}

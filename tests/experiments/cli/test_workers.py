@@ -17,7 +17,7 @@ from tests.experiments.jobs.fakes import FakeCrew, a_plan
 KEYS = Path("keys")
 
 
-def test_one_run_at_a_time_is_what_nothing_asks_for() -> None:
+def test_one_run_at_a_time_is_the_default() -> None:
     assert parse_scale(None, None, None, False) == Scale(jobs=1)
     assert parse_scale("12", None, None, False) == Scale(jobs=12)
     assert parse_scale(f"{MOST_JOBS}", None, None, False) == Scale(jobs=MOST_JOBS)
@@ -35,7 +35,7 @@ def test_a_number_of_jobs_is_from_1_to_the_most_or_auto(jobs: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_jobs_do_not_go_with_a_cluster() -> None:
+def test_jobs_cannot_be_combined_with_a_cluster() -> None:
     message = r"^--jobs '2': cannot be combined with --cluster, which uses every worker that was started$"
     with pytest.raises(ConfigurationError, match=message):
         parse_scale("2", "tls://node1:8786", None, False)
@@ -44,20 +44,22 @@ def test_jobs_do_not_go_with_a_cluster() -> None:
 @pytest.mark.parametrize(
     ("keys", "is_insecure", "option"), [(KEYS, False, "--keys"), (None, True, "--insecure-cluster")]
 )
-def test_what_is_for_a_cluster_is_refused_without_one(
+def test_options_of_a_cluster_are_refused_without_one(
     keys: Path | None, is_insecure: bool, option: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=rf"^{option}: needs --cluster, which is not given$"):
         parse_scale("2", None, keys, is_insecure)
 
 
-# -- how many there are -------------------------------------------------------------------------------------
+# -- number of workers --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many local workers were started; on a machine with 8 cores and memory for anything. No process is,
-    and a cluster of 3 is there."""
+    """The numbers of local workers that were requested, by fakes that start no process.
+
+    The machine has 8 cores and 1000 bytes of memory; a cluster of 3 workers exists.
+    """
     from experiments.cluster import connection, crew
 
     numbers: list[int] = []
@@ -88,7 +90,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def number_of(scale: Scale, *plans: Plan) -> int | None:
-    """How many runs may be at work at once; None where this process plays them."""
+    """How many runs are played at once; None if this process plays them."""
     with scaled_out(scale, plans, None) as (crew, number):
         assert crew is not None or number == 1
         return None if crew is None else number
@@ -99,9 +101,9 @@ def finish(plan: Plan, arm: str, seed: int, peak_bytes: float = 1.0) -> None:
     plan.directory.mark_done(arm, seed, {"wall_s": 1.0, "peak_memory_bytes": peak_bytes})
 
 
-def test_as_many_are_started_as_were_asked_for_and_are_of_use(tmp_path: Path, started: list[int]) -> None:
-    one, two = a_plan(tmp_path, "ab", name="one"), a_plan(tmp_path, "a", name="two")
-    assert [number_of(Scale(jobs), one, two) for jobs in (1, 4, 40)] == [None, 4, 6]
+def test_no_more_workers_are_started_than_requested_or_useful(tmp_path: Path, started: list[int]) -> None:
+    first, second = a_plan(tmp_path, "ab", name="one"), a_plan(tmp_path, "a", name="two")
+    assert [number_of(Scale(jobs), first, second) for jobs in (1, 4, 40)] == [None, 4, 6]
     assert started == [4, 6]
 
 
@@ -118,7 +120,7 @@ def test_auto_counts_cores_threads_and_memory(tmp_path: Path, started: list[int]
     assert started == [8, 2, 5]
 
 
-def test_for_one_run_or_none_no_worker_is_started(tmp_path: Path, started: list[int]) -> None:
+def test_for_at_most_one_run_no_worker_is_started(tmp_path: Path, started: list[int]) -> None:
     plan = a_plan(tmp_path, "ab", [0])
     finish(plan, "a", 0)
     assert number_of(Scale(4), plan) is None
@@ -128,7 +130,7 @@ def test_for_one_run_or_none_no_worker_is_started(tmp_path: Path, started: list[
     assert started == []
 
 
-def test_a_cluster_has_the_workers_that_it_has(tmp_path: Path, started: list[int]) -> None:
+def test_a_cluster_plays_at_most_as_many_runs_as_it_has_workers(tmp_path: Path, started: list[int]) -> None:
     assert number_of(Scale(cluster="tls://node1:8786"), a_plan(tmp_path, "ab", name="one")) == 3
     assert number_of(Scale(cluster="tls://node1:8786"), a_plan(tmp_path, "a", [0], name="two")) == 1
     assert started == []

@@ -1,4 +1,4 @@
-"""The shipped configurations of FedDrift's table: their arms, what they share, and that they build."""
+"""The shipped configurations of FedDrift's table: their arms, their settings, and that they can be built."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ARMS = (
     "adaptive-fedavg, cfl, cfl-w, ifca-t, ifca, ifca-w, feddrift-eager, feddrift, feddrift-c, "
     "feddrift-eager-w, feddrift-w, oracle, oracle-w"
 )
-OF_THE_DATA = {  # hidden units, learning rate, delta, pattern
+SETTINGS_BY_DATA = {  # hidden units, learning rate, delta, pattern
     "sine-2": (4, 0.01, 0.20, "Y"),
     "circle-2": (4, 0.01, 0.10, "Y"),
     "sea-2": (6, 0.01, 0.04, "Y"),
@@ -45,7 +45,7 @@ def experiment(request: pytest.FixtureRequest) -> Experiment:
     return shipped(request.param)
 
 
-def test_all_eight_are_there_under_their_names() -> None:
+def test_all_eight_configurations_exist_under_their_names() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.toml")) == NAMES
     assert [shipped(name).name for name in NAMES] == NAMES
 
@@ -56,7 +56,7 @@ def test_each_has_all_methods_in_the_order_of_the_table_and_five_seeds(experimen
 
 
 def test_the_slowest_method_is_evaluated_before_the_horizon(tmp_path: Path) -> None:
-    """KUE trains and asks about ten models: without a first evaluation by then, nothing could be compared."""
+    """KUE trains and scores ten models: without an evaluation by then, it could not be compared."""
     experiment = parse_experiment(
         {
             **shipped("sine-2").resolved(),
@@ -78,7 +78,7 @@ def test_the_slowest_method_is_evaluated_before_the_horizon(tmp_path: Path) -> N
     assert run.records[-1].closed_s < experiment.report.horizon_s / 2
 
 
-def test_each_plays_ten_steps_of_a_hundred_rounds_with_everybody(experiment: Experiment) -> None:
+def test_each_plays_ten_steps_of_a_hundred_rounds_with_all_clients(experiment: Experiment) -> None:
     resolved = experiment.resolved()
     assert (resolved["trace"]["samples_per_step"], resolved["trace"]["rounds_per_step"]) == (500, 100)
     assert (experiment.round.rounds, experiment.round.evaluate_every) == (1000, 20)
@@ -86,8 +86,8 @@ def test_each_plays_ten_steps_of_a_hundred_rounds_with_everybody(experiment: Exp
     assert resolved["trace"]["data_seed"] == 0
 
 
-def test_each_has_the_numbers_of_its_data(experiment: Experiment) -> None:
-    hidden, learning_rate, delta, pattern = OF_THE_DATA[experiment.name]
+def test_each_has_the_settings_of_its_data(experiment: Experiment) -> None:
+    hidden, learning_rate, delta, pattern = SETTINGS_BY_DATA[experiment.name]
     resolved = experiment.resolved()
     assert resolved["trace"]["pattern"] == pattern
     arms = {arm["name"]: arm for arm in resolved["arm"]}
@@ -109,7 +109,7 @@ def test_each_has_the_numbers_of_its_data(experiment: Experiment) -> None:
     assert {arms[name]["clusterer"]["num_models"] for name in ("ifca", "ifca-t", "ifca-w")} == {concepts}
 
 
-def test_forms_named_w_use_the_newest_step_alone(experiment: Experiment) -> None:
+def test_forms_named_w_use_only_the_newest_step(experiment: Experiment) -> None:
     for arm in experiment.resolved()["arm"]:
         if re.fullmatch(r".*-w|window", arm["name"]):
             assert arm["memory"]["window"] == 1, arm["name"]
@@ -127,7 +127,7 @@ def test_published_values_are_those_of_the_paper() -> None:
     assert len(published["sea-2"]["accuracy_including_drift"]) == 18
 
 
-def test_every_arm_can_be_put_together(experiment: Experiment) -> None:
+def test_every_arm_can_be_built(experiment: Experiment) -> None:
     for arm in experiment.arm:
         parts = build_parts(experiment, arm)
         lane, none = np.array([10]), np.array([0])
