@@ -37,9 +37,9 @@ def measure_million(repeats: int, say: Say) -> list[Figure]:
 def exact_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Figure]:
     """Seconds of one exact re-clustering, and milliseconds to assign all clients to their nearest centres."""
     reports = label_histograms(clients, labels, mixes=min(6, labels // 2))
-    everybody = max(10, clients)
+    all_clients = max(10, clients)
     settings = PartitionSettings(
-        max_clusters=MAX_CLUSTERS, kmeans_clients=everybody, silhouette_clients=everybody
+        max_clusters=MAX_CLUSTERS, kmeans_clients=all_clients, silhouette_clients=all_clients
     )
     centers = reports[:MAX_CLUSTERS]  # the largest possible number; their position does not affect the cost
     naive: list[Naive] = []

@@ -19,7 +19,7 @@ class SlowlyComing(FakeCrew):
         return super().addresses()
 
 
-def test_workers_are_met_once_each_until_enough_have_answered() -> None:
+def test_each_worker_is_met_once_until_enough_are_ready() -> None:
     crew = SlowlyComing()
     meet(crew, 2)
     assert crew.log == ["meet worker-0", "meet worker-1", "meet worker-2"]
