@@ -1,4 +1,4 @@
-"""What torch makes of the CPU."""
+"""The CPU instruction set that torch uses."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import torch
 
 
 def cpu_capability() -> str:
-    """The instructions that torch's kernels use here, AVX2 say: with others, results differ by rounding."""
+    """The instruction set of torch's kernels here, e.g. AVX2; with another one results differ by rounding."""
     return str(torch.backends.cpu.get_cpu_capability())

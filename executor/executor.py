@@ -1,7 +1,7 @@
-"""The executor: `emulator.ports.Executor` in this process.
+"""`LocalExecutor`: implements `emulator.ports.Executor` within this process.
 
-Owns the choice of strategy and the threads. Knows no coordinator: what is trained or scored, from what and on
-which samples comes in a message.
+Owns the choice of the training strategy and the threads. Knows no coordinator: tasks, models and samples
+arrive in messages.
 """
 
 from __future__ import annotations
@@ -47,11 +47,7 @@ StrategyName = Literal["stacked", "dense", "loop"]
 
 
 class LocalExecutor:
-    """Trains and scores one model, by one chain of local rules, on the samples that `reader` gives.
-
-    ConfigurationError when the model cannot be trained on them, or not as the settings ask for, or the rules
-    are no chain. ResumableError where there is no memory for the model.
-    """
+    """Trains and scores models of one architecture, by one chain of local rules, on one reader's samples."""
 
     def __init__(
         self,
@@ -61,6 +57,20 @@ class LocalExecutor:
         streams: RandomStreams,
         settings: ExecutorSettings | None = None,
     ) -> None:
+        """Build the model and choose the strategy; P, the number of parameters, is known afterwards.
+
+        Args:
+            reader: The samples, by table row; it gives their shape and the number of labels.
+            model: The recipe of the model.
+            rules: The local rules in their order; the last one, and no other, is an optimiser.
+            streams: The random streams of initial models, batches and tampering.
+            settings: How training is carried out; None stands for the defaults.
+
+        Raises:
+            ConfigurationError: The model cannot be trained on these samples, or not with the configured
+                strategy, or `rules` are not a chain.
+            ResumableError: There is not enough memory for the model.
+        """
         settings = settings or ExecutorSettings()
         keep_freed_memory()
         self._reader = reader
@@ -77,61 +87,121 @@ class LocalExecutor:
 
     @property
     def layout(self) -> Mapping[str, Segment]:
-        """The tensors of the model by name, in the order of the vector of parameters."""
+        """The tensors of the model by name, in the order of the parameter vector."""
         return self._model.layout
 
     @property
     def state(self) -> Mapping[str, StateSpec]:
-        """What the rules remember of each (client, model) pair from task to task, as "rule.name"."""
+        """The rules' state of each (client, model) pair that lasts from task to task, as "rule.name"."""
         return self._chain.state
 
     @property
     def num_parameters(self) -> int:
+        """P: the length of the parameter vector."""
         return self._model.num_parameters
 
     @property
     def halved_groups(self) -> int:
-        """How many groups were trained in halves so far, for want of memory."""
+        """How many times so far a task group was split in halves because memory ran out."""
         return self._out_of_memory.halved
 
     @property
     def num_labels(self) -> int:
+        """The number of labels, and so of logits."""
         return self._model.num_labels
 
     def initial(self, number: int) -> Floats32:
-        """(P,) the number-th initialisation of this seed."""
+        """The initial parameters of one model.
+
+        Args:
+            number: Which initialisation of this seed, from 0 on.
+
+        Returns:
+            Array of shape (P,), drawn from the stream ("init", number).
+
+        Raises:
+            ConfigurationError: The model has a kind of layer without a known initialisation.
+        """
         return self._model.initial(self._streams, number)
 
     def cut(self, tasks: TrainTasks, models: Floats32, start: Ints) -> tuple[list[Ints], Ints]:
-        """The rows of `tasks` in each group, and (n,) the steps of each task."""
+        """The task groups of a wave, as `train` forms them.
+
+        Args:
+            tasks: The wave, n tasks.
+            models: Array of shape (M, P).
+            start: Array of shape (n,): the row of `models` that each task starts from.
+
+        Returns:
+            The rows of `tasks` in each group, and the local steps of each task, of shape (n,).
+        """
         wave = Wave(tasks, models, start, self._reader, self._streams)
         return wave.cut(self.chunk), wave.steps
 
     def cut_scores(self, num_models: int, counts: Ints) -> list[Ints]:
-        """Which requests, of `counts` (n,) samples, are scored together."""
+        """The requests that are scored together, as `score` cuts them.
+
+        Args:
+            num_models: How many models score each request.
+            counts: Array of shape (n,): the number of samples of each request.
+
+        Returns:
+            The requests of each slab, ascending.
+        """
         return scoring.cut(self._predictor, num_models, counts)
 
     def cut_evaluation(self, plan: InferencePlan, samples: SampleRanges) -> list[Ints]:
-        """Which clients are evaluated together."""
+        """The clients that are evaluated together, as `evaluate` cuts them.
+
+        Args:
+            plan: Which models serve each of N clients.
+            samples: The test samples of each client, N rows.
+
+        Returns:
+            The clients of each slab.
+        """
         return evaluation.cut(plan, samples, self.num_labels)
 
     def train(
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
     ) -> ArrayUpdates:
-        """The update of each task, trained from its row, `start` (n,), of `models` (M, P), as it arrives.
-        They are all here, so `weights` makes no difference.
+        """Train every task; the updates are as they arrive at the coordinator, after any tampering.
 
-        `metrics["loss"]` is the mean of the loss over the task's batches, each before its step. A task
-        without samples takes no step: its update is zero and its loss NaN. A task whose training diverges
-        has an update that is not finite; whoever uses it must look.
+        A task without samples takes no step: its update is zero and its loss NaN. A task whose training
+        diverges has an update that is not finite: the caller must check `finite`.
+
+        Args:
+            tasks: n tasks.
+            models: Array of shape (M, P).
+            start: Array of shape (n,): the row of `models` that each task starts from.
+            weights: Ignored, since all updates are in this process.
+
+        Returns:
+            The updates, a row for each task. `metrics["loss"]`, of shape (n,), is the mean of the loss over
+            the task's batches, each taken before its step.
+
+        Raises:
+            ResumableError: Memory ran out, and the group may not be split, or is a single task.
         """
         return self.train_groups(tasks, models, start, None)
 
     def train_groups(
         self, tasks: TrainTasks, models: Floats32, start: Ints, numbers: Sequence[int] | None
     ) -> ArrayUpdates:
-        """As `train`, of the groups that `cut` counts by these `numbers` alone (None: of all); the tasks of
-        the others are left as if they had no samples."""
+        """Train some of the task groups only.
+
+        Args:
+            tasks: n tasks.
+            models: Array of shape (M, P).
+            start: Array of shape (n,): the row of `models` that each task starts from.
+            numbers: The positions, in the list that `cut` returns, of the groups to train; None trains all.
+
+        Returns:
+            The updates, as those of `train`; the update of a task in another group is zero, its loss NaN.
+
+        Raises:
+            ResumableError: As `train`.
+        """
         wave = Wave(tasks, models, start, self._reader, self._streams)
         delta = np.zeros((len(tasks), self.num_parameters), dtype=np.float32)
         group_of = np.zeros(len(tasks), dtype=np.int64)
@@ -171,8 +241,21 @@ class LocalExecutor:
         metrics: frozenset[Metric],
         slabs: Sequence[Ints] | None = None,
     ) -> Scores:
-        """Score each of n requests for `samples` with every one of `models` (m, P); where `slabs` of
-        `cut_scores` are given, those in them alone, and zeros for the others."""
+        """Score n requests, each with every model.
+
+        Args:
+            models: Array of shape (m, P).
+            samples: The samples of each request, n rows.
+            metrics: The metrics to compute.
+            slabs: Some of the slabs of `cut_scores`: only their requests are scored, and the others' sums
+                are zero. None scores all requests.
+
+        Returns:
+            The sums of each metric over a request's samples, per request and model.
+
+        Raises:
+            ResumableError: Memory ran out.
+        """
         if slabs is None:
             slabs = self.cut_scores(len(models), samples.counts())
         with out_of_memory_named("scoring models"):
@@ -185,8 +268,21 @@ class LocalExecutor:
         samples: SampleRanges,
         slabs: Sequence[Ints] | None = None,
     ) -> Evaluation:
-        """Each client's accuracy and loss on its `samples`, with what `plan` says of `models` (M, P); where
-        `slabs` of `cut_evaluation` are given, of those in them alone, and NaN for the others."""
+        """Evaluate each of N clients with the models that serve it.
+
+        Args:
+            models: Array of shape (M, P).
+            plan: Which rows of `models` serve each client, and their weights.
+            samples: The test samples of each client, N rows.
+            slabs: Some of the slabs of `cut_evaluation`: only their clients are evaluated, and the others'
+                results are NaN. None evaluates all clients.
+
+        Returns:
+            Each client's mean accuracy and loss; NaN for a client without samples or without a model.
+
+        Raises:
+            ResumableError: Memory ran out.
+        """
         if slabs is None:
             slabs = self.cut_evaluation(plan, samples)
         with out_of_memory_named("evaluating models"):
@@ -194,7 +290,7 @@ class LocalExecutor:
 
 
 def _strategy(settings: ExecutorSettings, model: ModelSpec) -> StrategyName:
-    """The strategy that was asked for, or suits the model."""
+    """The configured strategy; for `auto`, the one that suits the model."""
     if settings.strategy == "dense" and not model.dense:
         raise ConfigurationError(
             f'executor.strategy = "dense": the model {type(model).__name__} is not fully connected; use '
@@ -208,7 +304,7 @@ def _strategy(settings: ExecutorSettings, model: ModelSpec) -> StrategyName:
 
 
 def _chunk(num_parameters: int) -> int:
-    """How many models of that size train fastest side by side, measured from 2,400 to 160,000 parameters."""
+    """The group size that trains models of that size fastest, measured from 2,400 to 160,000 parameters."""
     return min(MOST_STACKED, max(LEAST_STACKED, STACKED_PARAMETERS // num_parameters))
 
 

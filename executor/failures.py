@@ -1,4 +1,4 @@
-"""Errors that cross from one process to another: as what they are, where they are of a known kind."""
+"""Errors sent from one process to another; one of a known kind keeps its type."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ KNOWN: dict[str, type[BaseException]] = {
 
 
 class PeerFaultError(Exception):
-    """A defect that showed in another process; its traceback is a note."""
+    """An unexpected error in another process; its traceback is attached as a note."""
 
 
 def packed_error(error: BaseException) -> Tree:
-    """`error` as a tree."""
+    """`error` as a tree of plain values; the inverse is `unpacked_error`."""
     if isinstance(error, OSError) and error.errno is not None:
         name = None if error.filename is None else str(error.filename)
         return {"system error": [error.errno, error.strerror or "", name]}
@@ -42,7 +42,10 @@ def packed_error(error: BaseException) -> Tree:
 
 
 def unpacked_error(tree: Tree, where: str) -> BaseException:
-    """The error that `packed_error` made `tree` of; a defect names `where` it showed."""
+    """Inverse of `packed_error`; an unexpected error becomes a PeerFaultError that names `where` it occurred.
+
+    A tree that is not a packed error becomes a PeerFaultError too, which quotes it.
+    """
     match tree:
         case {"system error": [int(number), str(text), name]}:
             return OSError(number, text, name) if name else OSError(number, text)

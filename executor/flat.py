@@ -1,7 +1,7 @@
-"""A model as everybody else sees it: one flat vector of parameters.
+"""A model as one flat parameter vector, which is how all other code sees it.
 
 Owns the order of the parameters in the vector, their initial values and the check that a module can be
-trained this way at all. Knows nothing of clients, tasks or local rules.
+trained in this form. Knows nothing of clients, tasks or local rules.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 class FlatModel:
-    """A model whose parameters are handed in as a vector (P,), in the order of `named_parameters()`.
+    """A model whose parameters are passed in as a vector (P,), in the order of `named_parameters()`.
 
-    ConfigurationError for a module with buffers, which no update would carry, with dropout, which would draw
-    from torch's global generator, or with more than `MOST_PARAMETERS`.
+    Raises ConfigurationError for a module with buffers, which an update does not carry; with dropout, which
+    would draw from torch's global generator; or with more than `MOST_PARAMETERS` parameters.
     """
 
     def __init__(self, spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> None:
@@ -64,23 +64,24 @@ class FlatModel:
         }
 
     def logits(self, named: dict[str, Tensor], features: Tensor, serving: bool = False) -> Tensor:
-        """(n, num_labels) for `features` (n, *sample_shape), with these parameters.
+        """(n, num_labels) the logits for `features` (n, *sample_shape), with the parameters `named`.
 
-        `serving`: as the model answers once it is trained (torch's evaluation mode).
+        `serving`: in torch's evaluation mode, as when the trained model serves clients.
         """
         module = self._modules.serving if serving else self._modules.training
         answer: Tensor = functional_call(module, named, (features,))
         return answer
 
     def module(self) -> nn.Module:
-        """An ordinary module of the caller's own, its parameters not yet set."""
+        """A new ordinary module on the CPU, with uninitialised parameters."""
         return copy.deepcopy(self._skeleton).to_empty(device="cpu")
 
     def initial(self, streams: RandomStreams, number: int) -> Floats32:
         """(P,) the number-th initialisation: torch's default rule, drawn from the stream ("init", number).
 
         Weights and biases of linear and convolutional layers are uniform on +-1 / sqrt(fan-in); a
-        normalisation or a feature mask starts as the identity. ConfigurationError for another kind of layer.
+        normalisation or a feature mask starts as the identity. Raises ConfigurationError for a parameter in
+        any other kind of layer.
         """
         rng = streams.generator("init", number)
         values = {}
@@ -91,7 +92,7 @@ class FlatModel:
 
 
 class _Modules(threading.local):
-    """Modules of each thread's own: a call with other parameters puts these into the module meanwhile."""
+    """One copy of the modules per thread: `functional_call` swaps a module's parameters while it runs."""
 
     def __init__(self, skeleton: nn.Module) -> None:
         self.training = copy.deepcopy(skeleton)

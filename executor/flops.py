@@ -1,4 +1,4 @@
-"""How heavy a model is, for the latency model's `model_factor`."""
+"""The compute cost of a model, for the latency model's `model_factor`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from executor.models.base import ModelSpec
 def forward_flops(spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> float:
     """Floating-point operations of one sample's forward pass, a multiply-add counted as two.
 
-    Matrix products and convolutions only, by the formulas of torch's own counter.
+    Counts matrix products and convolutions only, by the formulas of torch's own counter.
 
-    NOTE: one sample is computed by a module of unset parameters. On the meta device nothing would be, but
-    torch then imports its compiler for the shapes, which takes longer than most checks of a configuration.
+    NOTE: a module with uninitialised parameters processes one sample. The meta device would need no
+    computation, but there torch imports its compiler for the shapes, which takes longer than most checks of
+    a configuration.
     """
     module = FlatModel(spec, sample_shape, num_labels).module()
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), _FlopCounter() as counter:
@@ -29,7 +30,7 @@ def forward_flops(spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: in
 
 
 class _FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """What torch's `FlopCounterMode` counts in all, without its compiler."""
+    """The total that torch's `FlopCounterMode` counts, without importing torch's compiler."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -1,6 +1,6 @@
-"""The job that torchrun started: how its ranks find one another, and gather arrays by gloo.
+"""Connects the ranks of a job that torchrun started, and gathers arrays between them by gloo.
 
-What they gather, and in which order, is `executor.ranks`'.
+What they gather, and in which order, is the business of `executor.ranks`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEAST_NAP_S, MOST_NAP_S, NAPS = 20e-6, 1e-3, 16  # of the wait so far, a nap is 
 
 @dataclass(frozen=True)
 class Job:
-    """The ranks that torchrun started, as one of them sees them."""
+    """A job that torchrun started, as seen by its rank `rank` of `size`."""
 
     rank: int
     size: int
@@ -38,7 +38,10 @@ class Job:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Job | None:
-        """What torchrun says in the environment; None without torchrun, or with one rank."""
+        """The job that torchrun's environment variables describe; None without torchrun, or with one rank.
+
+        Raises ConfigurationError for values of RANK and WORLD_SIZE that torchrun would not set.
+        """
         size = environment.get("WORLD_SIZE", "1")
         if "RANK" not in environment or size == "1":
             return None
@@ -54,9 +57,10 @@ class Job:
         return cls(rank, ranks, _is_loopback(environment.get("MASTER_ADDR", "")), attempt)
 
     def store(self) -> Store:
-        """Where torchrun lets the ranks find one another.
+        """The key-value store through which the ranks find one another.
 
-        ConfigurationError where what it sets is not all there, ResumableError where nobody answers.
+        Raises ConfigurationError if a variable that torchrun sets is missing, ResumableError if the store
+        cannot be reached.
         """
         from torch.distributed.rendezvous import rendezvous
 
@@ -72,7 +76,7 @@ class Job:
         return store
 
     def alone(self, error: RuntimeError) -> ResumableError:
-        """The others were not found: `error` says why."""
+        """The error to raise when the other ranks were not found, because of `error`."""
         return ResumableError(
             f"rank {self.rank} of {self.size}: the others do not come up in {CONNECT_S:g} s "
             f"({_first_line(error)})"
@@ -80,7 +84,7 @@ class Job:
 
 
 def file_store(path: str, size: int) -> Store:
-    """Where `size` ranks on one machine find one another, by a file at `path`: nothing listens for it."""
+    """A store for `size` ranks on one machine, in the file `path`: it needs no listening socket."""
     from torch._C._distributed_c10d import FileStore
 
     return FileStore(path, size)
@@ -97,10 +101,10 @@ def join(
     asks: Callable[[], bool] = lambda: False,
     spent: Callable[[], tuple[float, float]] = lambda: (0.0, 0.0),
 ) -> Ranks:
-    """The ranks of `job`, once all are there; ResumableError where one never comes.
+    """The ranks of `job`, once all have connected; raises ResumableError if one does not.
 
-    On loopback they listen on the loopback interface alone, else on the one that torch.distributed takes,
-    which GLOO_SOCKET_IFNAME names.
+    A job on loopback listens on the loopback interface alone; any other listens on the interface that
+    torch.distributed chooses, which GLOO_SOCKET_IFNAME sets. `asks` and `spent`: see `Ranks`.
     """
     try:
         gather = GlooGather(job, store)
@@ -147,7 +151,7 @@ class GlooGather:
 
 
 def _nap_until(is_completed: Callable[[], bool]) -> None:
-    """Wait in Python, not within torch: a signal is handled at once."""
+    """Wait in Python rather than within torch, so that a signal is handled at once."""
     start_s = time.perf_counter()
     while not is_completed():
         waited_s = time.perf_counter() - start_s
@@ -156,7 +160,7 @@ def _nap_until(is_completed: Callable[[], bool]) -> None:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Within it a signal ends the process: before the ranks are joined there is nothing to store."""
+    """Within it a signal ends the process: before the ranks have connected there is nothing to store."""
     numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
     if threading.current_thread() is not threading.main_thread():
         numbers = []  # only the main thread may have handlers

@@ -1,4 +1,4 @@
-"""Sums over the groups of a wave: what is sent of a group's updates, and how the sums are put together."""
+"""Weighted sums of a wave's updates: what a rank sends of each task group, and the total over groups."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from emulator.arrays import Floats, Floats32, Ints, weighted_sums
 
 @dataclass(frozen=True)
 class GroupWeights:
-    """What the updates of a wave are weighed by in their sums.
+    """The weights of k sums over the n updates of a wave, cut by task group.
 
-    `weights` (k, n); of each group the rows of these that count in it, `models`, and where there are any,
-    its part of them, `of_group`.
+    `weights` (k, n). For each group, `models` has the rows of `weights` that are not all zero in it, and
+    `of_group` the weights of its updates in these rows; a group without such rows is not in `of_group`.
     """
 
     weights: Floats
@@ -30,11 +30,11 @@ class GroupWeights:
         return cls(weights, models, of_group)
 
     def among(self, groups: Sequence[int]) -> list[int]:
-        """Those of `groups` that count, in their order."""
+        """Those of `groups` that have any weight, in their order."""
         return [number for number in groups if number in self.of_group]
 
     def total(self, found: Mapping[int, Floats | Floats32], num_parameters: int) -> Floats:
-        """(k, P), summed over the groups in their order, of what `summed` made of each."""
+        """(k, P) the sums over all groups, added in their order; `packed` has the `summed` of each group."""
         sums = np.zeros((len(self.weights), num_parameters))
         for number, weights in self.of_group.items():
             sums[self.models[number]] += unfolded(found[number], weights)
@@ -42,23 +42,25 @@ class GroupWeights:
 
 
 def sends_rows(weights: Floats) -> bool:
-    """Whether the rows that count are fewer bytes than their sums by `weights` (k, n)."""
+    """Whether the rows of non-zero weight take at most as many bytes as their sums by `weights` (k, n)."""
     return 4 * int(weights.any(axis=0).sum()) <= 8 * len(weights)
 
 
 def sent_rows(weights: Floats) -> int:
-    """How many rows `summed` has."""
+    """The number of rows that `summed` returns."""
     return int(weights.any(axis=0).sum()) if sends_rows(weights) else len(weights)
 
 
 def summed(weights: Floats, rows: Floats32) -> Floats | Floats32:
-    """What stands for `weights` (k, n) times `rows` (n, P): the sums (k, P), or the rows that count, where
-    these are fewer bytes; `unfolded` makes the sums of either."""
+    """`weights` (k, n) times `rows` (n, P), as `unfolded` expects it.
+
+    Either the sums (k, P), or the rows of non-zero weight, where these take no more bytes.
+    """
     return rows[np.flatnonzero(weights.any(axis=0))] if sends_rows(weights) else weighted_sums(weights, rows)
 
 
 def unfolded(found: Floats | Floats32, weights: Floats) -> Floats:
-    """(k, P) the sums, whichever way `summed` put them."""
+    """(k, P) the sums by `weights` (k, n), given what `summed` returned for them."""
     if not sends_rows(weights):
         return found.astype(np.float64, copy=False)
     return weighted_sums(weights[:, weights.any(axis=0)], found.astype(np.float32, copy=False))

@@ -1,4 +1,4 @@
-"""What glibc does with memory that was freed: keep it for training, or hand it back once a world is built."""
+"""Tunes glibc's malloc: keep freed memory during training, return it to the system once a world is built."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep some memory that is freed for what is allocated next.
+    """Make glibc keep up to 64 MiB of freed memory for the next allocations.
 
-    Training frees some ten megabytes after every group. glibc hands a large block back to the system at
-    once, and smaller ones when much lies free, and then every page comes anew and is zeroed first. Here
-    blocks of up to 32 MiB are kept, and 64 MiB in all: what glibc comes to by itself once it has seen such a
-    block, unless the environment forbids it, as that of Dask's workers does by `MALLOC_TRIM_THRESHOLD_`.
-    Other libraries have rules of their own, and this changes nothing.
+    Training frees some ten megabytes after every group. glibc returns a large block to the system at once,
+    and smaller ones when much is free; the next group then gets new pages, which the system zeroes first.
+    Here blocks of up to 32 MiB are kept, and 64 MiB in all. glibc adopts these values by itself once it has
+    freed such a block, unless the environment forbids it, as `MALLOC_TRIM_THRESHOLD_` does in Dask's workers.
+    No effect with any other C library.
 
-    NOTE: without, groups of small models train a fifth slower, as soon as anything else runs in between.
+    NOTE: without it, groups of small models train a fifth slower as soon as anything else runs in between.
     """
     if sys.platform == "linux":
         library = ctypes.CDLL(None)
@@ -30,11 +30,10 @@ def keep_freed_memory() -> None:
 
 
 def give_back_freed_memory() -> None:
-    """Have the C library hand all memory that is free back to the system.
+    """Make glibc return all free memory to the system.
 
-    To draw a fleet of a hundred thousand phones takes a hundred megabytes in passing, which glibc would keep
-    for what comes next, and a run needs nothing like it again. Other libraries have rules of their own, and
-    this changes nothing.
+    Drawing a fleet of a hundred thousand phones temporarily takes a hundred megabytes, which glibc would keep
+    although the run never needs as much again. No effect with a C library without `malloc_trim`.
     """
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -1,7 +1,7 @@
-"""Jobs side by side, each in one thread of Python's.
+"""Runs jobs in parallel, each in one Python thread.
 
-torch computes with one thread in each: its operations let others run meanwhile, and which thread does a job
-changes no bit of it.
+torch computes with a single thread in each of them; its operations release the interpreter's lock. Which
+thread runs a job does not change a bit of its result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """torch computes with one thread meanwhile."""
+    """Within it torch computes with one thread; afterwards with as many as before."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -29,7 +29,10 @@ def one_thread() -> Iterator[None]:
 
 
 class Threads:
-    """Does up to `threads` jobs at once: one in the caller's thread, the others in threads of its own."""
+    """Runs up to `threads` jobs at once: one in the caller's thread, the others in a pool of threads.
+
+    Building it sets torch, for the whole process, to compute with one thread.
+    """
 
     def __init__(self, threads: int) -> None:
         torch.set_num_threads(1)
@@ -37,10 +40,10 @@ class Threads:
         self._pool = ThreadPoolExecutor(self._others) if self._others else None
 
     def run(self, job: Callable[[Item], None], items: Iterable[Item]) -> None:
-        """Do the `job` for each of `items`, which must not depend on one another.
+        """Run `job` for each of `items`, which must be independent of one another.
 
-        When one fails, those that have not begun are left out, and the error of the first in order is raised
-        once all that have begun are done.
+        When a job fails, the jobs not yet started are skipped; once all running ones have ended, the error
+        of the first failed item in order is raised.
         """
         waiting = deque(enumerate(items))
         errors: dict[int, Exception] = {}

@@ -1,4 +1,4 @@
-"""Table rows of many requests at once, without a Python loop over clients."""
+"""The table rows of many requests at once, without a Python loop over clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emulator.messages import SampleRanges
 
 
 def rows_of(samples: SampleRanges, requests: Ints) -> tuple[Ints, Ints]:
-    """The table rows that `requests` (k,) name, one request after the other, and how many each names (k,).
+    """The table rows of `requests` (k,), one request after the other, and the number of each one's rows (k,).
 
     >>> samples = SampleRanges(np.array([0, 1, 3]), np.array([4, 0, 8]), np.array([6, 2, 9]), np.ones(3))
     >>> rows, counts = rows_of(samples, np.array([1, 0]))
@@ -28,9 +28,9 @@ def rows_of(samples: SampleRanges, requests: Ints) -> tuple[Ints, Ints]:
 
 
 def slabs(counts: Ints, limit: int) -> Iterator[Ints]:
-    """All requests in ascending order, cut where their samples, `counts` (n,), would be more than `limit`.
+    """All requests in ascending order, in slabs of at most `limit` samples; `counts` (n,) has each one's.
 
-    A request is never cut: one with more samples than that is alone.
+    A request is never split: one with more than `limit` samples is a slab of its own.
 
     >>> [slab.tolist() for slab in slabs(np.array([2, 3, 9, 0, 1]), 5)]
     [[0, 1], [2], [3, 4]]

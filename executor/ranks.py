@@ -1,9 +1,9 @@
-"""The ranks of one job, and the one kind of exchange that they make.
+"""The ranks of one job, and the exchange that is their only communication: an all-gather of state trees.
 
-How they find one another, here or on several machines, is `executor.gloo`'s. Every rank plays the same
-deterministic run, so that all of them make the same exchanges in the same order: each hands in a tree, and
-each gets those of all. A rank that fails makes one exchange in which it says so instead, and all raise its
-error: their count stays in step.
+`executor.gloo` connects the ranks, on one machine or several. Every rank plays the same deterministic run,
+so all ranks make the same exchanges in the same order: each contributes a tree and receives the trees of
+all. A rank that fails makes one more exchange, which reports its error, and all ranks raise that error; so
+their counts of exchanges stay equal.
 """
 
 from __future__ import annotations
@@ -47,32 +47,33 @@ HEADER = np.dtype(
 
 
 class LostError(Exception):
-    """Another rank is gone, or silent for too long."""
+    """Another rank has exited, or was silent for too long."""
 
 
 class Gather(Protocol):
-    """Hands in an array, of the same length in every rank, and returns those of all ranks, in their order;
-    LostError after `timeout_s`, or when a rank is gone."""
+    """All-gather: contributes `array`, of the same length in every rank, and returns those of all ranks.
+
+    The arrays are in the order of ranks. Raises LostError after `timeout_s`, or when a rank has exited.
+    """
 
     def __call__(self, own: Bytes, timeout_s: float) -> Sequence[Bytes]: ...
 
 
 @dataclass
 class Spent:
-    """What the other ranks have spent, as of the last exchange: CPU seconds, and the sum of their peaks of
-    memory."""
+    """CPU seconds and the sum of peak memory, in bytes, of the other ranks, as of the last exchange."""
 
     cpu_s: float = 0.0
     memory_bytes: float = 0.0
 
 
 class Ranks:
-    """A joined job, as the rank `rank` of `size` has it.
+    """A job of connected ranks, as seen by its rank `rank` of `size`.
 
-    `asks` says whether this rank was asked to stop, and `spent` the CPU seconds and the peak of memory of
-    this process so far. `asked` is what all ranks agree on: that one of them was asked to stop before its
-    last exchange. `ends` says of an error that all have met whether it ends the job or only the run at hand,
-    and `is_alone` that another rank is lost, which ends it too.
+    `asks()` returns whether this rank was asked to stop, `spent()` the CPU seconds and the peak memory of
+    this process so far. The attribute `asked` is the same in all ranks: whether one of them had been asked
+    to stop before the last exchange. After an error that all ranks raise, `ends` tells whether it ends the
+    job or only the current run. `is_alone`: another rank is lost, which ends the job too.
     """
 
     def __init__(
@@ -98,11 +99,11 @@ class Ranks:
         self._met: BaseException | None = None
 
     def exchange(self, content: Tree, digest: bytes = NO_DIGEST, doing: str = "") -> list[Tree]:
-        """What each rank hands in, in their order.
+        """The contents of all ranks, in the order of ranks.
 
-        Raises the error of the lowest rank that has one to tell, in all ranks. ResumableError when a rank
-        computes something else than rank 0, as its `digest` of what it is `doing` shows, or is gone, or
-        silent for `timeout_s`.
+        `digest` is a hash of the inputs of what the rank is `doing`. In all ranks, raises the error of the
+        lowest rank that reports one; ResumableError when a rank's digest differs from that of rank 0, or
+        when a rank has exited or was silent for `timeout_s`.
         """
         try:
             headers, bodies = self._exchange(content, True, digest)
@@ -124,10 +125,10 @@ class Ranks:
 
     @contextmanager
     def telling(self, *, ends: bool) -> Iterator[None]:
-        """Within it, an error that this rank alone has met is told to the others, by an exchange that raises
-        it in all, or that of a lower rank. What they have met together, or agreed on, is raised as it is.
+        """Within it, an error of this rank alone is reported to the others, and all ranks raise it.
 
-        `ends` says whether it ends the job, or only the run at hand.
+        If a lower rank reports an error in the same exchange, all raise that one. An error that all ranks
+        raise already is raised as it is. `ends`: whether the error ends the job, or only the current run.
         """
         try:
             yield
@@ -152,8 +153,7 @@ class Ranks:
         return error is not None
 
     def agreed(self, error: EmulatorError) -> EmulatorError:
-        """`error`, which every rank raises of what all were told: nobody needs to tell it, and it ends the
-        job."""
+        """`error`, which every rank raises for the same reason: it is not reported and ends the job."""
         self._met, self.ends = error, True
         return error
 
@@ -165,7 +165,7 @@ class Ranks:
         return unpacked_error(body, f"in rank {rank} of {self.size}")
 
     def _exchange(self, content: Tree, well: bool, digest: bytes) -> tuple[npt.NDArray[np.void], list[Tree]]:
-        """The headers and the bodies of all ranks, whatever is in them."""
+        """The headers and the bodies of all ranks, errors included."""
         body = b"" if content is None else to_bytes(content)
         cpu_s, memory_bytes = self._spent()
         header = np.array(
@@ -186,7 +186,7 @@ class Ranks:
     def _bodies(
         self, content: Tree, body: bytes, headers: npt.NDArray[np.void], firsts: Sequence[Bytes]
     ) -> list[Tree]:
-        """What all have handed in, once the rest of long bodies is here; `body` is that of this rank."""
+        """The contents of all ranks, after a second gather if a body is long; `body` is that of this rank."""
         parts = [[one[HEADER.itemsize :]] for one in firsts]
         more = int(headers["length"].max()) - self._inline_bytes
         if more > 0:

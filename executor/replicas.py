@@ -1,8 +1,8 @@
-"""`emulator.ports.Executor` by ranks that play the same run: the same numbers as in one process, to the bit.
+"""`emulator.ports.Executor` over ranks that play the same run, with the results of one process to the bit.
 
-Groups and slabs are those of `LocalExecutor`. Each rank does its share of them, and all exchange what came
-of it. Updates stay with the ranks that trained them; the verbs of `Updates` that ask for more than came
-with the training are exchanges too, which all ranks make.
+Groups and slabs are those of `LocalExecutor`. Each rank computes its share of them, and all ranks exchange
+the results. Updates stay in the rank that trained them; the methods of `Updates` that need more than was
+exchanged after training are exchanges themselves, so all ranks must call them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from executor.sharing import share
 
 
 class ReplicatedExecutor:
-    """Trains and scores what `local` would, its share of it here and the rest in the other `ranks`."""
+    """Trains and scores as `local` does: a share of the work in this rank, the rest in the other `ranks`."""
 
     def __init__(self, local: LocalExecutor, ranks: Ranks) -> None:
         self._local = local
@@ -68,8 +68,10 @@ class ReplicatedExecutor:
     def train(
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
     ) -> ReplicatedUpdates:
-        """The update of each task, as `LocalExecutor.train` has it. Where `weights` are known, their sums by
-        these come with the same exchange."""
+        """The update of each task, as `LocalExecutor.train` returns it.
+
+        Where `weights` are known, the sums of updates by these are part of the same exchange.
+        """
         groups, steps = self._local.cut(tasks, models, start)
         owner = share(np.array([steps[members].sum() for members in groups]), self._ranks.size)
         halved = self._local.halved_groups
@@ -154,9 +156,9 @@ class _Shared:
 
 @dataclass(frozen=True)
 class TrainedWave:
-    """Where the updates of a wave are: group j, of the rows `groups[j]`, is with the rank `owner[j]`.
+    """Which rank has which updates of a wave: group j, of the wave's rows `groups[j]`, is in rank `owner[j]`.
 
-    `trained` has the updates of this rank's own groups.
+    `trained` has a row for each task of the wave; the updates of other ranks' groups are zeros in it.
     """
 
     ranks: Ranks
@@ -168,7 +170,7 @@ class TrainedWave:
         return np.flatnonzero(self.owner == rank).tolist()
 
     def rows_of(self, rank: int) -> Ints:
-        """The rows of a rank's groups, group after group."""
+        """The wave's rows in a rank's groups, group after group."""
         return _joined([self.groups[number] for number in self.groups_of(rank)])
 
     def own_sums(self, group_weights: GroupWeights) -> Tree:
@@ -182,7 +184,7 @@ class TrainedWave:
         return {name: np.concatenate(parts) for name, parts in (("rows", rows), ("sums", sums)) if parts}
 
     def sums_of(self, rank: int, group_weights: GroupWeights, sent: Tree) -> dict[int, Floats | Floats32]:
-        """What `own_sums` sent, by group."""
+        """By group, the part of `sent`, which `local_sums` returned in `rank`, that belongs to it."""
         found: dict[int, Floats | Floats32] = {}
         filled = {"rows": 0, "sums": 0}
         for number in group_weights.among(self.groups_of(rank)):
@@ -194,7 +196,7 @@ class TrainedWave:
         return found
 
     def total(self, group_weights: GroupWeights) -> Floats:
-        """(k, P) the sums by `group_weights`; an exchange."""
+        """(k, P) the sums by `group_weights` over the whole wave; an exchange."""
         answers = self.ranks.exchange(
             self.own_sums(group_weights), _digest(group_weights.weights), "summing updates"
         )
@@ -204,7 +206,7 @@ class TrainedWave:
         return group_weights.total(found, self.trained.delta.shape[1])
 
     def column(self, own: Callable[[Ints], np.ndarray], doing: str) -> np.ndarray:
-        """(n, ...) of each row what `own` says of some, in the rank that has them; an exchange."""
+        """(n, ...) `of_rows` of all rows of the wave, each called in the rank that has it; an exchange."""
         answers = self.ranks.exchange(own(self.rows_of(self.ranks.rank)), _digest(doing), doing)
         first = answers[0]
         found = np.zeros((len(self.trained), *first.shape[1:]), dtype=first.dtype)
@@ -215,10 +217,10 @@ class TrainedWave:
 
 @dataclass(frozen=True)
 class ReplicatedUpdates(OldUpdates):
-    """Updates whose rows are with the ranks that trained them; `emulator.messages.Updates`.
+    """Implements `emulator.messages.Updates`; the rows are in the ranks that trained them.
 
-    Row i of these is row `kept[i]` of the wave. `known` are the weights that were known beforehand, over the
-    whole wave, and the sums by them.
+    Row i is row `wave_rows[i]` of the wave. `known`: the weights that were known before training, over the
+    whole wave, and the sums by them; None if there are none.
     """
 
     client: Ints
@@ -271,7 +273,7 @@ class ReplicatedUpdates(OldUpdates):
         return self._here().rows(columns)
 
     def _here(self) -> ArrayUpdates:
-        """All of these, in memory; exchanged once, also for what was taken of them."""
+        """All of these updates in memory; the exchange happens once, also for the results of `take`."""
         if not self._rows:
             self._rows.append(self.wave.column(lambda rows: self.wave.trained.delta[rows], "reading updates"))
         group_of = self.wave.trained.group
@@ -293,7 +295,7 @@ def _joined(parts: Sequence[Ints]) -> Ints:
 
 
 def _digest(*contents: object) -> bytes:
-    """sha256 over columns, and over dataclasses and mappings of them."""
+    """sha256 over arrays, messages and mappings of arrays; over the repr of anything else."""
     state = hashlib.sha256()
     for content in contents:
         _add(state, content)

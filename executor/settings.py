@@ -1,4 +1,4 @@
-"""How local training is carried out; a module of its own, so that a configuration is read without torch."""
+"""Settings of local training; a module of its own, so that a configuration can be read without torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_THREADS = 1024
 
 
 class ExecutorSettings(Settings):
-    """It changes the speed, and results by rounding only."""
+    """How local training is carried out: affects the speed, and results by rounding only."""
 
     strategy: Literal["auto", "stacked", "dense", "loop"] = Field(
         "auto",
@@ -48,8 +48,10 @@ class ExecutorSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _refuse_retired(cls, values: Any) -> Any:
-        """`workers` and `backend` were settings of a pool of processes that there is no more; `workers = 0`,
-        which asked for none, is left out."""
+        """Refuse `workers` and `backend`, settings of a process pool that was removed.
+
+        `workers = 0`, which meant no pool, is ignored.
+        """
         if not isinstance(values, Mapping):
             return values
         if "backend" in values or values.get("workers", 0) != 0:

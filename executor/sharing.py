@@ -1,4 +1,4 @@
-"""Which rank does which piece of a wave: a pure function of the pieces, the same in every rank."""
+"""Assigns the pieces of a wave to ranks: a pure function of the pieces, so that all ranks agree."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from emulator.arrays import Floats, Ints
 
 
 def share(weights: Floats | Ints, size: int) -> Ints:
-    """(k,) the rank, of `size`, that does each of k pieces of `weights` (k,): the heaviest first, each to the
-    rank that has least so far, the lowest of equals.
+    """(k,) the rank, of `size` ranks, that gets each of k pieces of the given `weights` (k,).
+
+    Longest processing time first: the heaviest piece goes first, each to the rank with the least load so
+    far; among equals, to the lowest.
 
     >>> share(np.array([3, 5, 4, 4]), 2).tolist()
     [0, 0, 1, 1]

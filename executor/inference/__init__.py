@@ -1,1 +1,1 @@
-"""What models make of samples: predictions, scores, and the evaluation of every client."""
+"""Inference: predictions of models, scores, and the evaluation of every client."""

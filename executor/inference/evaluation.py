@@ -1,4 +1,4 @@
-"""How clients are served: accuracy and loss of each with the models that answer for it."""
+"""The accuracy and loss of each client with the models that serve it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def evaluate(
     samples: SampleRanges,
     wanted: Sequence[Ints],
 ) -> Evaluation:
-    """Each client's mean accuracy and loss on its `samples`, with what `plan` says of `models` (M, P): of
-    those in `wanted`, slabs that `cut` makes.
+    """Each client's mean accuracy and loss on its `samples`, served by `models` (M, P) according to `plan`.
 
-    NaN for a client without samples, or without a model.
+    Only the clients in the slabs `wanted`, which `cut` makes, are evaluated. NaN for the others, and for a
+    client without samples or without a model.
     """
     accuracy, loss = np.full(len(plan.models), np.nan), np.full(len(plan.models), np.nan)
 
@@ -45,10 +45,10 @@ def evaluate(
 
 
 def cut(plan: InferencePlan, samples: SampleRanges, num_labels: int) -> list[Ints]:
-    """The clients of each slab: those that are evaluated together, and by themselves come to the same.
+    """The clients of each slab; slabs are evaluated independently of one another.
 
-    Where one model serves each client a slab is of one model. Clients that none serves are in no slab, or
-    make no difference to it.
+    Where every client is served by at most one model, a slab has the clients of one model. Clients without a
+    model are then in no slab; otherwise they are in one, but do not count towards its size.
     """
     counts = samples.counts()
     if not _served_by_one(plan):
@@ -70,7 +70,7 @@ def _of_slab(
 
 
 def _by_one(predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
-    """Each client with the one model that serves it, if any."""
+    """Each client with the only model that serves it, if any."""
     serves = _serves(plan)
     accuracy, loss = np.full(len(serves), np.nan), np.full(len(serves), np.nan)
     for model in np.unique(serves[serves >= 0]):
@@ -86,7 +86,7 @@ def _by_one(predictor: Predictor, models: Floats32, plan: InferencePlan, samples
 def _by_many(
     predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges
 ) -> Evaluation:
-    """Each client with a mean of its models' probabilities, or a count of their votes."""
+    """Each client with the weighted mean of its models' probabilities, or the weighted count of votes."""
     accuracy, loss = np.full(len(plan.models), np.nan), np.full(len(plan.models), np.nan)
     served = _used(plan)
     counts = np.where(served.any(axis=1), samples.counts(), 0)
@@ -108,7 +108,7 @@ def _by_many(
 
 
 def _used(plan: InferencePlan) -> Bools:
-    """(N, width) which of the models that a client is served by count at all."""
+    """(N, width) where `plan.models` is a model, not padding, of weight above 0."""
     used: Bools = (plan.models >= 0) & (plan.weights > 0)
     return used
 
@@ -118,7 +118,7 @@ def _served_by_one(plan: InferencePlan) -> bool:
 
 
 def _serves(plan: InferencePlan) -> Ints:
-    """(N,) the one model that serves each client, -1 for none."""
+    """(N,) the only model that serves each client; -1 for a client without one."""
     used = _used(plan)
     column = used.argmax(axis=1) if used.shape[1] else np.zeros(len(used), dtype=np.int64)
     serves: Ints = np.where(used.any(axis=1), plan.models[np.arange(len(used)), column], -1)
@@ -138,7 +138,7 @@ class _Seen:
 
 
 class _Tally:
-    """What the models asked so far say, sample by sample."""
+    """The combined predictions of the models added so far, sample by sample."""
 
     def __init__(self, num_samples: int, num_labels: int, votes: bool) -> None:
         self._votes = votes
@@ -148,7 +148,10 @@ class _Tally:
         self._log_probability = np.full(num_samples, -np.inf)  # of probabilities: that of the true label
 
     def add(self, places: Ints, weights: Floats, part: slice, logits: Tensor, labels: Tensor) -> None:
-        """What one model says of a `part` of the samples at `places`, each once, counted `weights` times."""
+        """Add one model's predictions for a batch: the `part` of the samples at `positions`.
+
+        `weights`: the model's weight for each of the samples at `positions`, which are all different.
+        """
         places, weights = places[part], weights[part]
         log_probabilities = torch.log_softmax(logits.double(), 1).numpy()
         of_true = log_probabilities[np.arange(len(places)), labels.numpy()]
@@ -164,13 +167,13 @@ class _Tally:
             )
 
     def outcome(self) -> tuple[Floats, Floats]:
-        """Of each sample: 1.0 where the label of largest share, the lowest of equals, is right; its loss."""
+        """For each sample, 1.0 where the label of largest share (ties: the lowest) is right, and its loss."""
         correct = (self._shares.argmax(axis=1) == self._labels).astype(np.float64)
         return correct, self._loss if self._votes else -self._log_probability
 
 
 def _means(values: Floats, counts: Ints) -> Floats:
-    """(k,) the mean of each client's run of `values`; `counts` (k,) gives their lengths, 0 makes NaN."""
+    """(k,) the mean of each client's consecutive `values`, of which it has `counts` (k,); NaN where 0."""
     owner = np.repeat(np.arange(len(counts)), counts)
     sums = np.bincount(owner, weights=values, minlength=len(counts))
     means = np.full(len(counts), np.nan)

@@ -1,7 +1,6 @@
-"""What models say of samples: logits, batch after batch.
+"""The logits of models on samples, batch after batch.
 
-How samples are cut into batches follows from the request and the model alone, since the borders decide the
-last bits of a result.
+Batch borders depend on the request and the model alone, since they decide the last bits of a result.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ Use = Callable[[slice, Tensor, Tensor], None]
 
 @dataclass(frozen=True)
 class Predictor:
-    """One kind of model, on the samples of one reader; `dense`: it is a `dense` one (see `ModelSpec`)."""
+    """Computes logits of one kind of model on the samples of one reader; `dense`: see `ModelSpec`."""
 
     reader: SampleReader
     model: FlatModel
     dense: bool
 
     def of_one(self, parameters: Floats32, rows: Ints, serving: bool, use: Use) -> None:
-        """Batches of `rows` with logits (b, num_labels).
+        """Call `use` for each batch of `rows`, with logits (b, num_labels).
 
-        `serving`: as the model answers once it is trained.
+        `serving`: in torch's evaluation mode, as when the trained model serves clients.
         """
         named = self.model.named(torch.tensor(parameters))
         self._batches(rows, EVALUATION_BATCH, lambda x: self.model.logits(named, x, serving), use)
 
     def of_many(self, models: Floats32, rows: Ints, use: Use) -> None:
-        """Batches of `rows` with logits (m, num_labels, b) of `models` (m, P)."""
+        """Call `use` for each batch of `rows`, with logits (m, num_labels, b) of `models` (m, P)."""
         flat = torch.tensor(models)
         if self.dense:
             layers = Layers.of(self.model, flat)
@@ -65,7 +64,7 @@ class Predictor:
 
     @cached_property
     def _widest(self) -> int:
-        """Of all layers, the most numbers that come out of one."""
+        """The number of outputs of the widest layer."""
         layers = Layers.of(self.model, torch.empty(1, self.model.num_parameters))
         return max(weight.shape[1] for weight in layers.weights)
 

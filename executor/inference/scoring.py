@@ -1,4 +1,4 @@
-"""How every one of some models does on each request: sums over its samples."""
+"""The scores of several models on each request: sums of metrics over its samples."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ def score(
     metrics: frozenset[Metric],
     wanted: Sequence[Ints],
 ) -> Scores:
-    """Scores of each of n requests for `samples` with every one of `models` (m, P): of those in `wanted`,
-    slabs that `cut` makes; zeros for the others."""
+    """The scores of every one of `models` (m, P) on each of n requests for `samples`.
+
+    Only the requests in the slabs `wanted`, which `cut` makes, are scored; the others' sums are zero.
+    """
     counts, labels = samples.counts(), predictor.model.num_labels
     sums: dict[Metric, Floats] = {name: np.zeros((len(counts), len(models))) for name in metrics}
     if "confusion" in metrics:
@@ -49,9 +51,9 @@ def score(
 
 
 def cut(predictor: Predictor, num_models: int, counts: Ints) -> list[Ints]:
-    """The requests of each slab: those that are scored together, and by themselves come to the same.
+    """The requests of each slab; slabs are scored independently of one another.
 
-    `counts` (n,): their samples.
+    `counts` (n,): the number of samples of each request.
     """
     if num_models == 0:
         return []
@@ -61,7 +63,10 @@ def cut(predictor: Predictor, num_models: int, counts: Ints) -> list[Ints]:
 def _of_samples(
     predictor: Predictor, models: Floats32, rows: Ints, metrics: frozenset[Metric]
 ) -> dict[Metric, Floats]:
-    """(m, rows) what each metric sums; for the confusion, the cell of each sample in the flattened matrix."""
+    """(m, rows) the terms of each metric's sums.
+
+    For the confusion matrix, the index of each sample's cell in the flattened matrix.
+    """
     found: dict[Metric, Floats] = {name: np.empty((len(models), len(rows))) for name in metrics}
 
     def look(part: slice, logits: Tensor, labels: Tensor) -> None:
@@ -85,8 +90,10 @@ def _of_samples(
 
 
 def _summed(values: Floats, lengths: Ints, cells: tuple[int, ...]) -> Floats:
-    """(n, m, *cells) sums of `values` (m, samples) over each request's `lengths` (n,); with cells, `values`
-    names them, and they are counted."""
+    """(n, m, *cells) the sums of `values` (m, samples) over each request's samples, `lengths` (n,) of them.
+
+    With `cells`, `values` are indices of flattened cells, and the result counts the samples in each.
+    """
     models = len(values)
     owner = np.repeat(np.arange(len(lengths)), lengths)
     bins = owner * models + np.arange(models)[:, None]

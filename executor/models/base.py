@@ -1,6 +1,6 @@
-"""What a model is to the rest of the executor: a recipe that builds a module for a shape of samples.
+"""`ModelSpec`: the base of all models, a recipe that builds a torch module for samples of a given shape.
 
-A recipe knows nothing of training, flat vectors or initial values; those are `executor.flat`'s.
+A recipe knows nothing of training, flat vectors or initial values: `executor.flat` owns those.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from emulator import plugins
 
 
 class ModelSpec(plugins.Configured, ABC):
-    """A model by its parameters; the samples' shape and the number of labels come from the trace.
+    """Base of the models; the shape of samples and the number of labels come from the trace.
 
-    `stacks` and `dense` say which strategy `auto` takes on a CPU. A fully connected model gains from training
-    many clients in one batched step, a convolutional one does not. A `dense` one is nothing but affine maps
-    of the flattened sample with ReLU between them, their weights and biases in this order in the vector of
-    parameters; a vector named `mask` may come before them, by which the features are multiplied.
+    `stacks` and `dense` decide which training strategy `auto` chooses on a CPU.
+
+    Attributes:
+        stacks: Whether training many clients in one batched step is faster than one after the other, as for
+            fully connected models, unlike convolutional ones.
+        dense: Whether the model is a sequence of affine maps of the flattened sample with ReLU between them,
+            and nothing else. The parameter vector has each layer's weights and then its biases, layer by
+            layer; a vector named `mask`, by which the features are multiplied, may come first.
     """
 
     stacks: bool
@@ -26,7 +30,15 @@ class ModelSpec(plugins.Configured, ABC):
 
     @abstractmethod
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        """A module that maps samples (n, *sample_shape) to logits (n, num_labels).
+        """A module that maps samples of shape (n, *sample_shape) to logits of shape (n, num_labels).
 
-        ConfigurationError when the model cannot take samples of that shape.
+        Args:
+            sample_shape: The shape of one sample's features.
+            num_labels: The number of labels.
+
+        Returns:
+            A module without buffers and dropout, and with layers that `executor.flat` can initialise.
+
+        Raises:
+            ConfigurationError: The model cannot take samples of that shape.
         """

@@ -19,8 +19,18 @@ POOL = 2
 class Cnn(ModelSpec):
     """Blocks of (3x3 convolution, ReLU, 2x2 max pooling), then one affine map to the logits.
 
-    Takes grey images (height, width) and images with channels (channels, height, width). With the defaults
-    on 28 x 28 it is the two-block network with 800 inputs to its last layer.
+    Takes grey images (height, width) and images with channels (channels, height, width). With the default
+    settings, images of 28 x 28 pixels make a two-block network whose last layer has 800 inputs.
+
+    One block of four filters on images of 6 x 6 pixels: the convolution leaves 4 x 4, the pooling 2 x 2. It
+    has 4 x 9 + 4 parameters, the affine map 10 x 16 + 10.
+
+    >>> import torch
+    >>> model = Cnn(Cnn.Settings(channels=(4,), padding=0)).build((6, 6), num_labels=10)
+    >>> sum(parameter.numel() for parameter in model.parameters())
+    210
+    >>> model(torch.zeros(5, 6, 6)).shape
+    torch.Size([5, 10])
     """
 
     class Settings(plugins.Settings):
@@ -69,10 +79,10 @@ class Cnn(ModelSpec):
 
 
 class ChannelsLast(nn.Module):
-    """Grey images (n, height, width), or such with channels, as (n, channels, height, width).
+    """Maps images of shape (n, height, width) or (n, channels, height, width) to the latter.
 
-    NOTE: in memory the channels of a pixel lie side by side, where torch pools ten times faster on a CPU;
-    convolutions keep to the order they are given.
+    NOTE: in memory the channels of a pixel are adjacent (channels last), as torch then pools ten times faster
+    on a CPU; convolutions keep the memory layout of their input.
     """
 
     def forward(self, images: Tensor) -> Tensor:
@@ -81,5 +91,5 @@ class ChannelsLast(nn.Module):
 
 
 def _after_block(side: int, padding: int) -> int:
-    """Pixels of a side that are left after one block; 0 when there are none."""
+    """The pixels of a side that are left after one block, at least 0."""
     return max(side + 2 * padding - KERNEL + 1, 0) // POOL

@@ -10,7 +10,17 @@ from executor.models.base import ModelSpec
 
 
 class Linear(ModelSpec):
-    """One affine map from the flattened sample to the logits."""
+    """One affine map from the flattened sample to the logits.
+
+    Six features and three labels make 3 x 6 weights and 3 biases.
+
+    >>> import torch
+    >>> model = Linear(Linear.Settings()).build((2, 3), num_labels=3)
+    >>> sum(parameter.numel() for parameter in model.parameters())
+    21
+    >>> model(torch.zeros(5, 2, 3)).shape
+    torch.Size([5, 3])
+    """
 
     stacks = True
     dense = True

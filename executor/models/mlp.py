@@ -1,4 +1,4 @@
-"""The fully connected network."""
+"""The fully connected network with hidden layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ from executor.models.base import ModelSpec
 
 
 class Mlp(ModelSpec):
-    """Hidden layers with ReLU between the flattened sample and the logits."""
+    """Hidden layers with ReLU between the flattened sample and the logits.
+
+    Six features, five hidden units and three labels make 5 x 6 + 5 and 3 x 5 + 3 parameters.
+
+    >>> import torch
+    >>> model = Mlp(Mlp.Settings(hidden=(5,))).build((2, 3), num_labels=3)
+    >>> sum(parameter.numel() for parameter in model.parameters())
+    53
+    >>> model(torch.zeros(4, 2, 3)).shape
+    torch.Size([4, 3])
+    """
 
     class Settings(plugins.Settings):
         hidden: tuple[Units, ...] = Field(

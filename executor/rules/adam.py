@@ -30,8 +30,18 @@ class Adam(LocalRule):
     With `amsgrad`, the largest `v` so far takes the place of `v` in the last line. The learning rate is a
     setting of the task.
 
-    `keep` says how long `m`, `v` and `t` live: as a rule from task to task of a (client, model) pair until
-    the client's data changes, as in FedDrift's code, though the parameters are replaced in between.
+    `keep` determines how long `m`, `v` and `t` live. By default they last from task to task of a
+    (client, model) pair until the client's data changes, as in FedDrift's code, although the parameters are
+    replaced in between.
+
+    The first step has the size of the learning rate, whatever the gradient: `m / (1 - beta1) = g` and
+    `sqrt(v / (1 - beta2)) = |g|`.
+
+    >>> rule = Adam(Adam.Settings())
+    >>> run = LocalRun(torch.zeros(1, 2), torch.zeros(1, 2), {"learning_rate": torch.tensor([[0.1]])})
+    >>> rule.begin(run)
+    >>> rule.correct(run, torch.tensor([[4.0, -0.5]]))
+    tensor([[ 0.1000, -0.1000]])
     """
 
     class Settings(plugins.Settings):
@@ -82,5 +92,5 @@ class Adam(LocalRule):
 
 
 def _one_minus_power(base: float, exponent: Tensor) -> Tensor:
-    """1 - base^exponent, exact to rounding also where base is nearly 1."""
+    """1 - base^exponent, accurate to rounding even where base is nearly 1."""
     return torch.expm1(exponent * (log(base) if base > 0 else -inf)).neg_()

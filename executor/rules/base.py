@@ -1,7 +1,7 @@
-"""What one local step does: a chain of rules, stacked over the n tasks that train side by side.
+"""Local rules: a chain of them turns the gradients of n tasks, trained side by side, into one local step.
 
-A rule sees tensors of shape (n, P) and must treat their rows independently; it never knows whether n is 1
-or 50, which client a row is, or where the gradient came from.
+A rule sees tensors of shape (n, P) and must treat their rows independently; it does not know whether n is 1
+or 50, which client a row belongs to, or how the gradient was computed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from emulator.messages import StateSpec
 
 @dataclass
 class LocalRun:
-    """The tasks under way.
+    """The n tasks in training, as rules see them.
 
-    `received` and `present` (n, P): the parameters each task started from and has now. `settings`: columns
-    (n, 1) such as `learning_rate`. `state`: what rules remember from step to step, (n, ...) each, under keys
-    of the form "rule.name"; rules write into these tensors and never replace them, since the rows of tasks
-    that have done their steps stay behind in them. `frozen` (P,), if any: parameters that no step moves.
-    `step` counts the steps done.
+    Attributes:
+        received: Tensor of shape (n, P): the parameters that each task started from.
+        present: Tensor of shape (n, P): the parameters that each task has now.
+        settings: The tasks' settings, such as `learning_rate`; tensors of shape (n, 1).
+        state: What rules remember from step to step, under keys of the form "rule.name"; tensors of shape
+            (n, ...). Rules must write into these tensors in place: the rows of finished tasks stay in them.
+        frozen: Boolean tensor of shape (P,), True for parameters that no step moves; None if there are none.
+        step: The number of steps done.
     """
 
     received: Tensor
@@ -38,7 +41,11 @@ class LocalRun:
     step: int = 0
 
     def keep_first(self, active: int) -> None:
-        """Go on with the first `active` tasks only; the others have done their steps."""
+        """Continue with the first tasks only; the others have done all their steps.
+
+        Args:
+            active: How many tasks continue, at most n.
+        """
         if active == len(self.present):
             return
         self.received = self.received[:active]
@@ -48,40 +55,54 @@ class LocalRun:
 
 
 class LocalRule(plugins.Configured, ABC):
-    """One link of the chain. The last one is the optimiser: what it answers is subtracted."""
+    """Base of the local rules: one link of the chain, which corrects the gradient before each step.
+
+    The last rule of a chain, and no other, is an optimiser (`is_optimiser`): what its `correct` returns is
+    subtracted from the parameters.
+    """
 
     is_optimiser: ClassVar[bool] = False
 
     @property
     def state(self) -> Mapping[str, StateSpec]:
-        """What it remembers of each (client, model) pair from task to task, by the keys of `run.state`."""
+        """The keys of `run.state` that last from task to task of a (client, model) pair; as a rule none."""
         return {}
 
     @property
     def is_plain_descent(self) -> bool:
-        """Whether all it ever answers is the gradient times the task's learning rate."""
+        """Whether `correct` always returns the gradient times the task's learning rate, and nothing else."""
         return False
 
     def begin(self, run: LocalRun) -> None:
-        """Called once before the first step; puts what the rule remembers into `run.state`.
+        """Called once, before the first step, to put the rule's initial state into `run.state`.
 
-        What it remembers from task to task is there already.
+        Args:
+            run: The n tasks; the state that lasts from task to task is in `run.state` already.
         """
 
     @abstractmethod
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
-        """(n, P) what the next rule gets in place of `gradient` (n, P), which may be overwritten."""
+        """The corrected gradient; for an optimiser, the amount to subtract from the parameters.
+
+        Args:
+            run: The n tasks that take this step.
+            gradient: Tensor of shape (n, P): the output of the rule before, or the loss's gradient. It may
+                be overwritten.
+
+        Returns:
+            Tensor of shape (n, P).
+        """
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Rules in their order, the optimiser last; made by `build_chain`."""
+    """Rules in their order, the optimiser last; `build_chain` makes one."""
 
     rules: tuple[LocalRule, ...]
 
     @property
     def state(self) -> Mapping[str, StateSpec]:
-        """What its rules remember of each (client, model) pair from task to task."""
+        """The state of all rules that lasts from task to task of a (client, model) pair, by key."""
         return {name: slot for rule in self.rules for name, slot in rule.state.items()}
 
     @property
@@ -90,9 +111,14 @@ class Chain:
         return len(self.rules) == 1 and self.rules[0].is_plain_descent
 
     def remembered(self, start: Tensor, brought: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """(n, P) or (n, 1) for each slot of `state`: a copy of what was `brought`, else zeros.
+        """The state that n tasks begin with.
 
-        `start` (n, P) gives number and kind.
+        Args:
+            start: Tensor of shape (n, P): the parameters that each task starts from; gives n and the dtype.
+            earlier: The state that earlier tasks of the same pairs left; some of the slots of `state`.
+
+        Returns:
+            For each slot of `state` a tensor of shape (n, P) or (n, 1): a copy of `earlier`, else zeros.
         """
         assert brought.keys() <= self.state.keys()
         return {
@@ -103,11 +129,21 @@ class Chain:
         }
 
     def begin(self, run: LocalRun) -> None:
+        """Let every rule put its initial state into `run.state`.
+
+        Args:
+            run: The n tasks, before their first step.
+        """
         for rule in self.rules:
             rule.begin(run)
 
     def step(self, run: LocalRun, gradient: Tensor) -> None:
-        """Move `run.present`, in place, by what the rules make of `gradient` (n, P)."""
+        """Do one local step: pass the gradient through all rules and subtract the result from the parameters.
+
+        Args:
+            run: The n tasks that take this step; `run.present` changes in place.
+            gradient: Tensor of shape (n, P): the gradient of each task's loss. It is overwritten.
+        """
         if run.frozen is not None:
             gradient.masked_fill_(run.frozen, 0)
         for rule in self.rules:
@@ -119,7 +155,17 @@ class Chain:
 
 
 def build_chain(rules: Sequence[LocalRule]) -> Chain:
-    """The chain of `rules`; ConfigurationError unless the last one, and no other, is an optimiser."""
+    """The chain of these rules.
+
+    Args:
+        rules: The rules in their order.
+
+    Returns:
+        The chain.
+
+    Raises:
+        ConfigurationError: The last rule is not an optimiser, or another one is.
+    """
     if [rule.is_optimiser for rule in rules] != [False] * (len(rules) - 1) + [True]:
         names = ", ".join(type(rule).__name__ for rule in rules)
         raise ConfigurationError(

@@ -15,9 +15,17 @@ class FedProx(LocalRule):
 
     `g <- g + mu (w - w_received)`: the gradient of `mu / 2 |w - w_received|^2` added to the loss's.
 
-    FedScale's hook has the sign the other way round and so pushes the client away from the received model;
-    `fedscale_sign` reproduces that for parity. (It also acts there after the optimiser's step, outside
-    momentum; here it is part of the gradient either way.)
+    FedScale's hook has the opposite sign and so pushes the client away from the received model;
+    `fedscale_sign` reproduces that for parity. (In FedScale the hook also acts after the optimiser's step,
+    outside momentum; here it is part of the gradient in either case.)
+
+    Received at 1, now at 3: the pull adds `mu (3 - 1)` to the gradient.
+
+    >>> import torch
+    >>> rule = FedProx(FedProx.Settings(mu=0.25))
+    >>> run = LocalRun(received=torch.tensor([[1.0]]), present=torch.tensor([[3.0]]), settings={})
+    >>> rule.correct(run, torch.tensor([[2.0]]))
+    tensor([[2.5000]])
     """
 
     class Settings(plugins.Settings):

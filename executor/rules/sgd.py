@@ -20,6 +20,14 @@ class Sgd(LocalRule):
 
     `v` starts at zero in each task: momentum is not carried from round to round. The learning rate is a
     setting of the task.
+
+    Two steps of gradient 1, with learning rate 0.5 and momentum 0.5: `v` is 1, then 1.5.
+
+    >>> rule, gradient = Sgd(Sgd.Settings(momentum=0.5)), torch.ones(1, 1)
+    >>> run = LocalRun(torch.zeros(1, 1), torch.zeros(1, 1), {"learning_rate": torch.tensor([[0.5]])})
+    >>> rule.begin(run)
+    >>> [rule.correct(run, gradient.clone()).item() for _ in range(2)]
+    [0.5, 0.75]
     """
 
     class Settings(plugins.Settings):

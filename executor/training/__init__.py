@@ -1,1 +1,1 @@
-"""Local training: batches, groups of tasks, and the three strategies that train them."""
+"""Local training: batches, task groups, and the three strategies that train them."""

@@ -1,6 +1,6 @@
-"""Which samples a task trains on, step by step.
+"""The samples that a task trains on, step by step.
 
-A pure function of the task and the seed: who else is in the wave, and in which order, changes nothing.
+A pure function of the task and the seed: the other tasks of the wave and their order change nothing.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from emulator.seeding import RandomStreams, generators
 
 
 def step_counts(tasks: TrainTasks) -> Ints:
-    """(n,) local steps of each task; a task without samples takes none."""
+    """(n,) the number of local steps of each task; 0 for a task without samples."""
     return np.where(tasks.samples.counts() > 0, tasks.settings["local_steps"], 0).astype(np.int64)
 
 
 def task_batches(tasks: TrainTasks, chosen: Ints, steps: Ints, streams: RandomStreams) -> Ints:
     """(max steps, n, batch_size) table rows of the batches of the `chosen` tasks (n,), all of one batch size.
 
-    `steps` (n,): what each of them takes; 0 stands where it takes no more.
+    `steps` (n,): how many steps each of them takes; the rows of later steps are 0.
 
-    A range's rows, permuted afresh for each pass, are strung together and cut into batches: every sample
-    comes once before any comes twice, and a batch is always full. A batch may reach into the next pass, so
-    a range with fewer samples than a batch sees each about equally often in it. With several ranges, each
-    step first draws one of them, with a probability proportional to its weight times its size, and takes
-    the next batch of its string.
+    The rows of a range, permuted anew for each pass over it, are joined into one sequence and cut into
+    batches: every sample comes once before any comes twice, and a batch is always full. A batch may extend
+    into the next pass, so a batch larger than its range has each sample about equally often. With several
+    ranges, each step first draws one of them, with a probability proportional to its weight times its size,
+    and takes the next batch of that range's sequence.
 
     The streams are ("batches", round, client, model).
     """
@@ -62,10 +62,10 @@ def _of_one(
 
 
 def _rows(tasks: TrainTasks, task: int, sizes: Ints, streams: RandomStreams) -> Ints:
-    """The task's table rows, range after range; for a bootstrap, as many drawn from each with replacement.
+    """The task's table rows, range after range; for a bootstrap, each range resampled with replacement.
 
-    The counts of a resample of fixed size are those of Poisson(1) weights, given their sum. The stream is
-    ("bootstrap", step, client, model): all rounds of a data step see the same resample.
+    A resample has the size of its range; its counts are distributed as Poisson(1) weights given their sum.
+    The stream is ("bootstrap", step, client, model): all rounds of a data step see the same resample.
     """
     rows = tasks.samples.rows(task)
     if not tasks.samples.bootstrap:
@@ -79,7 +79,7 @@ def _rows(tasks: TrainTasks, task: int, sizes: Ints, streams: RandomStreams) -> 
 
 
 def _mixed(sizes: Ints, weights: Floats, steps: int, batch: int, rng: np.random.Generator) -> Ints:
-    """(steps, batch) positions in the rows of several ranges, range after range."""
+    """(steps, batch) the positions of one task's batches in its rows, which are in order of its ranges."""
     starts = np.cumsum(sizes) - sizes
     chance = np.cumsum(weights * sizes)
     if not chance[-1] > 0:

@@ -1,7 +1,7 @@
 """Local training of a whole group in one batched step, for fully connected models: gradients by hand.
 
-Does what `executor.training.stacked` does without autograd, whose bookkeeping takes most of the time where
-models are small.
+Computes what `executor.training.stacked` computes, without autograd, whose bookkeeping takes most of the time
+of small models.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ one apart takes memory that is fresh in every step."""
 class DenseStrategy:
     """Trains all tasks of a group side by side; the model must be `dense` (see `ModelSpec`).
 
-    There are two ways. A chain of rules sees the gradients of all parameters in one array (n, P), as in the
-    other strategies. Plain gradient descent needs no gradient for itself: each layer's product of slopes and
-    inputs is added straight to the weights. That saves the array and the passes over it, which take a quarter
-    of the time of a small model and more of a large one's.
+    A chain of rules sees the gradients of all parameters in one array (n, P), as in the other strategies.
+    Plain gradient descent does not need that array: each layer's product of slopes and inputs is added
+    directly to the weights. This saves the array and the passes over it, which take a quarter of the time of
+    a small model, and more of a large one.
     """
 
     def __init__(self, model: FlatModel, chain: Chain) -> None:
@@ -88,7 +88,7 @@ class DenseStrategy:
 
 
 def _write(gradients: Layers, inputs: list[Tensor], slopes: list[Tensor]) -> None:
-    """Write the gradients, given what went into each layer (n, B, in) and its slope (n, out, B)."""
+    """Write the `gradients`, given each layer's input (n, B, in) and slope (n, out, B)."""
     for weight, bias, entered, slope in zip(gradients.weights, gradients.biases, inputs, slopes, strict=True):
         torch.sum(slope, 2, keepdim=True, out=bias)
         if weight.numel() < COPIED_BELOW:
@@ -98,10 +98,9 @@ def _write(gradients: Layers, inputs: list[Tensor], slopes: list[Tensor]) -> Non
 
 
 class _CrossEntropy:
-    """The loss of a group, whose batches come one step after the other; its slope is multiplied by each
-    task's `scale` (n, 1).
+    """The cross-entropy of a group, step by step, its slope multiplied by each task's `scale` (n, 1).
 
-    The losses themselves are read off at the end, for all steps at once.
+    The losses themselves are computed at the end, for all steps at once.
     """
 
     def __init__(self, group: TaskGroup, num_labels: int, scale: Tensor) -> None:
@@ -125,13 +124,16 @@ class _CrossEntropy:
         )
 
     def slope(self, step: int, logits: Tensor) -> Tensor:
-        """(n, num_labels, B) the derivative of each task's mean loss by its `logits`, times its scale."""
+        """(n, num_labels, B) the derivative of each task's mean loss by its `logits`, times its scale.
+
+        `logits` (n, num_labels, B): those of the n tasks that take this step.
+        """
         log_probabilities, targets, share = self._of_step[step]
         torch.log_softmax(logits, 1, out=log_probabilities)
         return torch.addcmul(targets, torch.exp(log_probabilities), share)
 
     def means(self) -> Floats:
-        """(n,) each task's loss, the mean over its steps; NaN without any."""
+        """(n,) each task's mean loss over its steps; NaN for a task without steps."""
         losses = -self._log_probabilities.gather(1, self._labels).mean(dim=(1, 2))
         sums = torch.zeros(len(self._group), dtype=torch.float64).index_add_(0, self._owner, losses.double())
         means: Floats = (sums / torch.from_numpy(self._group.steps)).numpy()

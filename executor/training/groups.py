@@ -1,6 +1,6 @@
-"""From a wave of tasks to groups: tasks that train side by side, with their batches gathered.
+"""Task groups: the tasks of a wave that train side by side, with their batches gathered.
 
-All strategies train groups; how they do it is theirs. What a group holds depends on the tasks and on the
+All strategies train groups, each in its own way. The tasks of a group depend on the wave and on the
 configured chunk, never on ranks or memory.
 """
 
@@ -24,12 +24,12 @@ from executor.training.batches import step_counts, task_batches
 
 @dataclass(frozen=True)
 class TaskGroup:
-    """n tasks of one batch size B, those with most steps first, so that the active ones are always a prefix.
+    """n tasks of one batch size B, sorted by falling steps, so that the active ones are always a prefix.
 
-    `tasks` (n,): their positions in the wave. `start` (n, P). `settings`: columns (n, 1). `state`: what the
-    rules remember of earlier tasks, (n, P) or (n, 1) each, as far as there is any. `steps` (n,).
-    `active` (max steps,): how many tasks take each step. `features` (sum(active) * B, *sample_shape) and
-    `labels` (sum(active) * B,): the batches, step by step and task by task within a step.
+    `tasks` (n,): their positions in the wave. `start` (n, P): initial parameters. `settings`: columns (n, 1).
+    `state`: the rules' state that earlier tasks of the same pairs left, if any, (n, P) or (n, 1) each.
+    `steps` (n,). `active` (max steps,): how many tasks take each step. `features` (sum(active) * B,
+    *sample_shape) and `labels` (sum(active) * B,): the batches, step by step and task by task within a step.
     """
 
     tasks: Ints
@@ -46,17 +46,17 @@ class TaskGroup:
         return len(self.tasks)
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Of each step, the batches of the tasks that take it: (active, B, *sample_shape), (active, B)."""
+        """For each step, the batches of the tasks that take it: (active, B, *sample_shape), (active, B)."""
         return zip(
             self._by_step(self.features, self.features.shape[1:]), self._by_step(self.labels), strict=True
         )
 
     def vectors(self) -> Sequence[Tensor]:
-        """Of each step, the features alone, as vectors: (active, B, features)."""
+        """For each step, the features alone, flattened: (active, B, features)."""
         return self._by_step(self.features, (prod(self.features.shape[1:]),))
 
     def _by_step(self, rows: Tensor, shape: tuple[int, ...] = ()) -> Sequence[Tensor]:
-        """Views (active, B, *shape) of `rows`."""
+        """For each step, a view (active, B, *shape) of `rows`."""
         active = self.active.tolist()
         whole = rows.view(sum(active), self.batch_size, *shape)
         steps: Sequence[Tensor] = torch.split_with_sizes(whole, active)
@@ -65,9 +65,9 @@ class TaskGroup:
 
 @dataclass(frozen=True)
 class Trained:
-    """What became of a group: `parameters` (n, P); `loss` (n,), the mean over the steps, NaN without any.
+    """A trained group: `parameters` (n, P); `loss` (n,), the mean over the steps, NaN without steps.
 
-    `state`: what the rules remember from now on, (n, P) or (n, 1) each.
+    `state`: the rules' state that lasts to the next task, (n, P) or (n, 1) each.
     """
 
     parameters: Tensor
@@ -76,7 +76,7 @@ class Trained:
 
 
 class Strategy(Protocol):
-    """A way to train a group. All ways give the same numbers, but for rounding."""
+    """A way to train a group. All strategies give the same numbers up to rounding."""
 
     def train(self, group: TaskGroup) -> Trained: ...
 
@@ -102,10 +102,10 @@ class Wave:
         self._dtype = dtype
 
     def cut(self, chunk: int) -> list[Ints]:
-        """The tasks of each group, by their positions in the wave; at most `chunk` in one.
+        """The tasks of each group, as positions in the wave; at most `chunk` per group.
 
-        Tasks are sorted by batch size and, within one, by falling steps, then cut into equal parts: of one
-        group all have the same batch size and nearly the same number of steps.
+        Tasks are sorted by batch size and then by falling steps, and cut into parts of nearly equal size: all
+        tasks of a group have the same batch size and similar numbers of steps.
         """
         sizes = self._tasks.settings["batch_size"].astype(np.int64)
         order = np.lexsort((-self.steps, sizes))
@@ -114,7 +114,7 @@ class Wave:
         return [members for part in parts for members in part]
 
     def group(self, members: Ints) -> TaskGroup:
-        """The group of `members`, which `cut` put together."""
+        """The group of the tasks `members`, positions in the wave: one of `cut`, or a part of one."""
         tasks, steps = self._tasks, self.steps[members]
         takes: Bools = np.arange(steps[0])[:, None] < steps  # (steps, n)
         rows = task_batches(tasks, members, steps, self._streams)

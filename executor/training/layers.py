@@ -1,8 +1,7 @@
-"""Fully connected models side by side: the layers of n of them, forwards and backwards.
+"""The layers of n fully connected models side by side: forward and backward passes.
 
-What a hidden layer puts out lies samples before units, (n, B, units), which torch multiplies fastest; logits
-lie labels before samples, (n, labels, B), since torch normalises them several times faster over an axis that
-is not the last.
+The outputs of a hidden layer have shape (n, B, units), which torch multiplies fastest; logits have shape
+(n, labels, B), since torch normalises several times faster over an axis that is not the last.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ MASK = "mask"
 
 @dataclass(frozen=True)
 class Layers:
-    """n models: by layer, `weights` (n, out, in) and `biases` (n, out, 1); `mask` (n, 1, features), if any.
+    """The tensors of n models: `weights` (n, out, in) and `biases` (n, out, 1) by layer; `mask`, if any.
 
-    The model they are of must be `dense` (see `ModelSpec`).
+    `mask` (n, 1, features). The model must be `dense` (see `ModelSpec`).
     """
 
     mask: Tensor | None
@@ -41,7 +40,7 @@ class Layers:
 
     @cached_property
     def _hidden(self) -> list[tuple[Tensor, Tensor]]:
-        """Of each hidden layer, weights (n, in, out) and biases (n, 1, out)."""
+        """For each hidden layer, transposed views: weights (n, in, out) and biases (n, 1, out)."""
         # NOTE: once for all steps. Every look at a tensor from another side takes the interpreter's lock, for
         # which the threads wait in turn.
         return [
@@ -49,7 +48,7 @@ class Layers:
         ]
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Layers:
-        """The layers with `change` made to every tensor."""
+        """The layers with `change` applied to every tensor."""
         mask = None if self.mask is None else change(self.mask)
         return Layers(
             mask, [change(weight) for weight in self.weights], [change(bias) for bias in self.biases]
@@ -64,9 +63,9 @@ class Layers:
         return [*([] if self.mask is None else [self.mask]), *self.weights, *self.biases]
 
     def activations(self, features: Tensor) -> list[Tensor]:
-        """What goes into each layer (n, B, in), and the logits (n, labels, B).
+        """The inputs of each layer (n, B, in), and last the logits (n, labels, B).
 
-        Of `features` (n, B, features), or (1, B, features), which all models share.
+        `features`: (n, B, features), or (1, B, features) where all models have the same.
         """
         inputs = features if self.mask is None else features * self.mask
         models = self.weights[0].shape[0]
@@ -77,9 +76,9 @@ class Layers:
         return found
 
     def slopes(self, inputs: list[Tensor], slope: Tensor) -> list[Tensor]:
-        """(n, out, B) the derivative of the loss by what each layer puts out, before ReLU.
+        """For each layer, (n, out, B) the derivative of the loss by its outputs before ReLU.
 
-        `inputs`: what went into each (n, B, in). `slope` (n, labels, B): the derivative by the logits.
+        `inputs`: the input of each layer (n, B, in). `slope` (n, labels, B): the derivative by the logits.
         """
         found = [slope]
         for weight, entered in zip(self.weights[:0:-1], inputs[:0:-1], strict=True):

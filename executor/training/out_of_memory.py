@@ -1,4 +1,4 @@
-"""What happens when the memory is too small for what was put together: a clear error, or two halves."""
+"""Running out of memory: recognised, and turned into a clear error or a second attempt in two halves."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ Policy = Literal["stop", "halve"]
 
 
 class OutOfMemory:
-    """Does jobs on the members of a group. One for which there is no memory ends as a ResumableError, or is
-    done on two halves, as `policy` says; `halved` counts these."""
+    """The out-of-memory policy of a run: a job on a group's members that does not fit raises or is halved.
+
+    `policy` "stop" raises ResumableError; "halve" runs the job on each half of the members instead. `halved`
+    counts the splits.
+    """
 
     def __init__(self, policy: Policy, chunk: int) -> None:
         self.halved = 0
@@ -28,7 +31,10 @@ class OutOfMemory:
         self._counting = threading.Lock()
 
     def run(self, job: Callable[[Ints], None], members: Ints) -> None:
-        """Do the `job`, which must not mind that it was begun before."""
+        """Run `job` on `members`; it may be started again on parts of them after a failed attempt.
+
+        Raises ResumableError if it does not fit and `policy` is "stop", or on a single member.
+        """
         problem = _attempt(job, members)
         if problem is None:
             return
@@ -44,7 +50,7 @@ class OutOfMemory:
 
 @contextmanager
 def out_of_memory_named(doing: str) -> Iterator[None]:
-    """Within it, running out of memory is a ResumableError that says so."""
+    """Within it, running out of memory raises a ResumableError that names what was being done."""
     problem = None
     try:
         yield
@@ -57,14 +63,14 @@ def out_of_memory_named(doing: str) -> Iterator[None]:
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Whether `error` is numpy's, torch's or Python's way to say so."""
+    """Whether `error` is how numpy, torch or Python reports that memory ran out."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and CPU_ALLOCATOR in str(error)
 
 
 def _attempt(job: Callable[[Ints], None], members: Ints) -> str | None:
-    """None when the job is done; else what was said when memory ran out."""
+    """None if the job is done; the error's first line if memory ran out."""
     try:
         job(members)
     except (MemoryError, RuntimeError) as error:

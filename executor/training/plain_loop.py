@@ -1,8 +1,8 @@
-"""Local training as anybody would write it, for the bench to measure us against.
+"""Local training as usually written in torch: the baseline of the bench.
 
-One client after the other: an ordinary module, `torch.optim.SGD`, `loss.backward()`. No run uses it, and
-nothing of ours is in it but the recipe of the model and the choice of each batch's samples, so that it trains
-the same.
+One client after the other: an ordinary module, `torch.optim.SGD`, `loss.backward()`. No run uses it. From
+this package it takes only the model's recipe and the choice of each batch's samples, so that it trains the
+same models on the same batches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from executor.training.batches import step_counts, task_batches
 
 @dataclass(frozen=True)
 class _Client:
-    """What one client trains on: its samples, and for each step the positions of its batch among them."""
+    """One client's samples, and for each step the positions of its batch among them."""
 
     features: Tensor
     labels: Tensor
@@ -37,8 +37,8 @@ class _Client:
 class PlainLoop:
     """Trains tasks one by one, on one thread.
 
-    `load` puts the samples of a wave of tasks into memory and draws its batches; what `train` then takes is
-    training alone.
+    `load` reads the samples of a wave of tasks into memory and draws its batches, so that the time of `train`
+    is that of training alone.
     """
 
     def __init__(self, reader: SampleReader, model: ModelSpec, streams: RandomStreams) -> None:
@@ -51,7 +51,7 @@ class PlainLoop:
         self._clients: list[_Client] = []
 
     def load(self, tasks: TrainTasks) -> None:
-        """Make every task ready, with the batches that the executor draws for it."""
+        """Read the samples of every task and draw its batches, which are those of the executor."""
         steps = step_counts(tasks)
         self._clients = [self._ready(tasks, task, steps[[task]]) for task in range(len(tasks))]
 
@@ -105,7 +105,7 @@ def _as_usual(module: nn.Module, sample_shape: tuple[int, ...]) -> nn.Module:
 
 
 def _train_one(module: nn.Module, client: _Client) -> float:
-    """Train `module` in place; the mean loss over the batches, each before its step."""
+    """Train `module` in place; returns the mean loss over the batches, each taken before its step."""
     module.train()
     optimiser = torch.optim.SGD(module.parameters(), lr=client.learning_rate)
     cross_entropy = nn.CrossEntropyLoss()

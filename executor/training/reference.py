@@ -1,7 +1,7 @@
-"""Local training, plainly: one client after the other, an ordinary module, autograd, one step at a time.
+"""The reference loop of local training: one client after the other, with an ordinary module and autograd.
 
-The definition of what local training is; the other strategies are tested against it. It is also the fastest
-where a single client fills the machine, as with convolutions on a CPU.
+It defines what local training computes; the other strategies are tested against it. It is also the fastest
+where a single client keeps the machine busy, as with convolutions on a CPU.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ class ReferenceLoop:
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state)
 
     def _train_one(self, group: TaskGroup, client: int, trained: Tensor, state: dict[str, Tensor]) -> Tensor:
-        """Train task `client` in place on `trained` (P,), which is its start, and `state`; the sum of its
-        losses."""
+        """Train task `client` in place, in `trained` (P,), which has its start, and `state`.
+
+        Returns the sum of its losses over the steps.
+        """
         settings = {name: column[client, None] for name, column in group.settings.items()}
         run = LocalRun(group.start[client, None], trained[None], settings, state, self._model.frozen)
         # The parameters become views of `trained`: when the chain moves one, the module has moved.
@@ -59,10 +61,10 @@ class ReferenceLoop:
         return total
 
     def _descent(self, run: LocalRun, trained: Tensor) -> Step:
-        """Plain gradient descent.
+        """A step of plain gradient descent.
 
-        NOTE: the chain would come to the same; for models of millions of parameters its passes over all of
-        them, two more, take a fifth of a step.
+        NOTE: the chain gives the same result; for models of millions of parameters its two additional passes
+        over them take a fifth of a step.
         """
         parts, rate = self._trainable(trained), run.settings["learning_rate"].item()
 
@@ -84,13 +86,13 @@ class ReferenceLoop:
         return step
 
     def _trainable(self, flat: Tensor) -> list[Tensor]:
-        """Views of `flat` (P,), one for each parameter that is trained."""
+        """Views of `flat` (P,), one for each trainable parameter."""
         named = self._model.named(flat)
         return [named[name] for name, segment in self._model.layout.items() if segment.trainable]
 
 
 class _Module(threading.local):
-    """An ordinary module of each thread's own."""
+    """An ordinary module per thread."""
 
     def __init__(self, model: FlatModel) -> None:
         self.module = model.module()

@@ -1,7 +1,7 @@
 """Local training of a whole group in one batched step: the parameters of all its tasks are one (n, P) array.
 
-Equal to the reference loop but for rounding. A task that has done its steps leaves the batch; since tasks
-are sorted by steps, that only shortens the arrays.
+Equals the reference loop up to rounding. A task that has done its steps leaves the batch; since tasks are
+sorted by steps, the arrays just get shorter.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from executor.training.groups import TaskGroup, Trained
 class StackedStrategy:
     """Trains all tasks of a group side by side: the forward pass is `torch.func.vmap` over their parameters.
 
-    A task's parameters only enter its own loss, so one backward pass through the sum of the losses gives
-    every task its own gradient; it costs less than vmap over the gradient does.
+    A task's parameters affect its own loss alone, so one backward pass through the sum of the losses gives
+    the gradient of every task; it costs less than vmap over the gradient.
     """
 
     def __init__(self, model: FlatModel, chain: Chain) -> None:

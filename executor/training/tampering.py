@@ -1,6 +1,6 @@
-"""What becomes of an update between training and arrival: false clients change theirs, bad links spoil them.
+"""Tampering: changes to an update between training and arrival, by a byzantine client or a bad link.
 
-A pure function of the task and the seed: who trains it, and beside whom, changes nothing.
+A pure function of the task and the seed: the rank that trains it and the rest of its group change nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ WORD_BITS = 32
 
 
 def tamper(delta: Floats32, tasks: TrainTasks, members: Ints, streams: RandomStreams) -> None:
-    """Change the rows `members` of `delta` (n, P), updates as they were trained, as `tasks.tampering` says.
+    """Apply `tasks.tampering`, in place, to the rows `members` of `delta` (n, P), the updates as trained.
 
-    A false client acts first, then its link. The streams are ("noise", round, client, model) and
+    A byzantine client acts first, then the link. The streams are ("noise", round, client, model) and
     ("corruption", round, client, model).
     """
     columns = tasks.tampering
@@ -42,19 +42,19 @@ def tamper(delta: Floats32, tasks: TrainTasks, members: Ints, streams: RandomStr
 
 
 def _add_noise(update: Floats32, scale: float, rng: np.random.Generator) -> None:
-    """Gaussian noise whose norm is about `scale` times that of `update` (P,)."""
+    """Add to `update` (P,) Gaussian noise whose norm is about `scale` times the update's norm."""
     norm = math.sqrt(np.square(update, dtype=np.float64).sum())
     deviation = scale * norm / math.sqrt(len(update))
     update += np.float32(deviation) * rng.standard_normal(len(update), dtype=np.float32)
 
 
 def _flip_bits(update: Floats32, rng: np.random.Generator) -> None:
-    """One bit, drawn from all of them, of each word that is hit."""
+    """Flip one uniformly drawn bit of each number of `update` (P,) that is hit."""
     places = _hit(update, rng)
     bits = rng.integers(0, WORD_BITS, len(places), dtype=np.uint32)
     update.view(np.uint32)[places] ^= np.uint32(1) << bits
 
 
 def _hit(update: Floats32, rng: np.random.Generator) -> Ints:
-    """Which numbers of `update` (P,) are hit, each once."""
+    """The positions in `update` (P,) that are hit, all different."""
     return rng.choice(len(update), max(1, round(SPOILT_SHARE * len(update))), replace=False)
