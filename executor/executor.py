@@ -40,7 +40,7 @@ from executor.training.reference import ReferenceLoop
 from executor.training.stacked import StackedStrategy
 from executor.training.tampering import tamper
 
-STACKED_PARAMETERS = 250_000  # of all models together: with what else a step touches, near a core's cache
+STACKED_PARAMETERS = 250_000  # over all models of a group: a step's whole working set is near a core's cache
 LEAST_STACKED, MOST_STACKED = 8, 25
 
 StrategyName = Literal["stacked", "dense", "loop"]
@@ -80,7 +80,7 @@ class LocalExecutor:
         self._threads = Threads(settings.threads)
         self._predictor = Predictor(reader, self._model, model.dense)
         self._chain = build_chain(rules)
-        self.strategy = _strategy(settings, model)  # what `auto` came to, for the log
+        self.strategy = _strategy(settings, model)  # `auto` resolved, for the log
         self._strategy = _build(self.strategy, self._model, self._chain)
         self.chunk = 1 if self.strategy == "loop" else settings.chunk or _chunk(self.num_parameters)
         self._out_of_memory = OutOfMemory(settings.on_out_of_memory, self.chunk)
@@ -213,7 +213,7 @@ class LocalExecutor:
         }
 
         def train_group(members: Ints) -> None:
-            # Gathered here, so that no more groups than threads are in memory.
+            # Gathered here, so that there are never more groups in memory than threads.
             group = wave.group(members)
             trained = self._strategy.train(group)
             moved = trained.parameters.numpy()

@@ -20,7 +20,7 @@ KNOWN: dict[str, type[BaseException]] = {
         KeyboardInterrupt,
     )
 }
-"""Kinds that are made of their one line; others of ours arrive as their closest base."""
+"""Error types that are built from their text alone; a subclass arrives as its closest base among them."""
 
 
 class PeerFaultError(Exception):
@@ -55,4 +55,4 @@ def unpacked_error(tree: Tree, where: str) -> BaseException:
             fault = PeerFaultError(f"{where}: {text}")
             fault.add_note(lines)
             return fault
-    return PeerFaultError(f"{where}: no error, but {str(tree)[:200]}")
+    return PeerFaultError(f"{where}: not a packed error: {str(tree)[:200]}")

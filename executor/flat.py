@@ -25,7 +25,7 @@ from executor.models.base import ModelSpec
 from executor.models.masked import FeatureMask
 
 MOST_PARAMETERS = 2**30
-"""Of a model: four gibibytes, of which a run holds several times as much."""
+"""The largest model: 4 GiB of parameters, several copies of which a run holds."""
 
 NORMALISATIONS = (nn.GroupNorm, nn.LayerNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -39,10 +39,10 @@ class FlatModel:
     """
 
     def __init__(self, spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> None:
-        # Shapes only: nothing is drawn, so that no global generator is read.
+        # On the meta device nothing is drawn, so torch's global generator is not read.
         with torch.device("meta"):
             self._skeleton = spec.build(sample_shape, num_labels)
-        _refuse_what_cannot_be_flat(self._skeleton)
+        _refuse_buffers_and_dropout(self._skeleton)
         self.num_labels = num_labels
         self._modules = _Modules(self._skeleton)
         self.layout = _layout(self._skeleton)
@@ -52,7 +52,7 @@ class FlatModel:
             raise ConfigurationError(
                 f"the model has {self.num_parameters:,} parameters; a model has at most {MOST_PARAMETERS:,}"
             )
-        self.frozen = _frozen(self.layout)  # (P,) True where no training changes a parameter, if any
+        self.frozen = _frozen(self.layout)  # (P,) True where training never moves a parameter; None: nowhere
 
     def named(self, flat: Tensor) -> dict[str, Tensor]:
         """Views of `flat` (..., P), one per parameter: (..., *shape)."""
@@ -69,8 +69,8 @@ class FlatModel:
         `serving`: in torch's evaluation mode, as when the trained model serves clients.
         """
         module = self._modules.serving if serving else self._modules.training
-        answer: Tensor = functional_call(module, named, (features,))
-        return answer
+        logits: Tensor = functional_call(module, named, (features,))
+        return logits
 
     def module(self) -> nn.Module:
         """A new ordinary module on the CPU, with uninitialised parameters."""
@@ -128,16 +128,16 @@ def _initial(layer: nn.Module, name: str, parameter: Tensor, rng: np.random.Gene
         return np.ones(shape)
     raise ConfigurationError(
         f"the model's parameter {name!r} is in a {type(layer).__name__}, which has no initialisation here; "
-        f"known are {', '.join(kind.__name__ for kind in (*AFFINE, *NORMALISATIONS, FeatureMask))}"
+        f"choices: {', '.join(kind.__name__ for kind in (*AFFINE, *NORMALISATIONS, FeatureMask))}"
     )
 
 
-def _refuse_what_cannot_be_flat(module: nn.Module) -> None:
+def _refuse_buffers_and_dropout(module: nn.Module) -> None:
     buffers = [name for name, _ in module.named_buffers()]
     if buffers:
         raise ConfigurationError(
-            f"the model has the buffer {buffers[0]!r}, which is no parameter and would not travel with an "
-            "update; instead of BatchNorm use GroupNorm"
+            f"the model has the buffer {buffers[0]!r}, which is not a parameter, so an update would not "
+            "carry it; instead of BatchNorm use GroupNorm"
         )
     for name, layer in module.named_modules():
         if isinstance(layer, _DropoutNd) and layer.p > 0:

@@ -38,7 +38,7 @@ class _FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # to skip it, torch imports it
+        return False  # with True, torch imports dynamo in order to skip it
 
     def __torch_dispatch__(
         self,

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from emulator.errors import ConfigurationError, ResumableError
 from executor.ranks import FAR_BYTES, NEAR_BYTES, Bytes, LostError, Ranks
 
-if TYPE_CHECKING:  # not every torch has it, and a run in one process needs none
+if TYPE_CHECKING:  # not every build of torch has it, and a run in one process does not need it
     from torch._C._distributed_c10d import Store
 
-CONNECT_S = 300.0  # for all ranks to have found one another; rank 0 may look at its run directory before
+CONNECT_S = 300.0  # limit for all ranks to connect; rank 0 may inspect its run directory first
 
-LEAST_NAP_S, MOST_NAP_S, NAPS = 20e-6, 1e-3, 16  # of the wait so far, a nap is a sixteenth
+LEAST_NAP_S, MOST_NAP_S, NAPS = 20e-6, 1e-3, 16  # a nap lasts a sixteenth of the wait so far
 
 
 @dataclass(frozen=True)
@@ -128,26 +128,26 @@ class GlooGather:
             else ProcessGroupGloo.create_default_device()
         )
         options._devices = [device]
-        own = PrefixStore(f"driftscale/{job.attempt}", store)
+        prefixed = PrefixStore(f"driftscale/{job.attempt}", store)
         self._size = job.size
-        self._store = store  # a rank may still look there while it connects
-        self._group = ProcessGroupGloo(own, job.rank, job.size, options)
+        self._store = store  # kept alive: another rank may still read it while it connects
+        self._group = ProcessGroupGloo(prefixed, job.rank, job.size, options)
 
-    def __call__(self, own: Bytes, timeout_s: float) -> Sequence[Bytes]:
+    def __call__(self, array: Bytes, timeout_s: float) -> Sequence[Bytes]:
         import torch
         from torch._C._distributed_c10d import AllgatherOptions
 
-        handed = torch.from_numpy(own)
-        found = [torch.empty_like(handed) for _ in range(self._size)]
+        local = torch.from_numpy(array)
+        gathered = [torch.empty_like(local) for _ in range(self._size)]
         options = AllgatherOptions()
         options.timeout = timedelta(seconds=timeout_s)
         try:
-            work = self._group.allgather([found], [handed], options)  # type: ignore[attr-defined]
+            work = self._group.allgather([gathered], [local], options)  # type: ignore[attr-defined]
             _nap_until(work.is_completed)
             work.wait()
         except RuntimeError as error:
             raise LostError(_first_line(error)) from error
-        return [one.numpy() for one in found]
+        return [tensor.numpy() for tensor in gathered]
 
 
 def _nap_until(is_completed: Callable[[], bool]) -> None:
@@ -167,7 +167,7 @@ def ended_by_signals() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in numbers}
     try:
         for number, handler in before.items():
-            if handler is not signal.SIG_IGN:  # as nohup wants it
+            if handler is not signal.SIG_IGN:  # nohup ignores SIGHUP on purpose
                 signal.signal(number, signal.SIG_DFL)
         yield
     finally:

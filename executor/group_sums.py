@@ -33,11 +33,11 @@ class GroupWeights:
         """Those of `groups` that have any weight, in their order."""
         return [number for number in groups if number in self.of_group]
 
-    def total(self, found: Mapping[int, Floats | Floats32], num_parameters: int) -> Floats:
+    def total(self, packed: Mapping[int, Floats | Floats32], num_parameters: int) -> Floats:
         """(k, P) the sums over all groups, added in their order; `packed` has the `summed` of each group."""
         sums = np.zeros((len(self.weights), num_parameters))
         for number, weights in self.of_group.items():
-            sums[self.models[number]] += unfolded(found[number], weights)
+            sums[self.models[number]] += unfolded(packed[number], weights)
         return sums
 
 
@@ -59,8 +59,8 @@ def summed(weights: Floats, rows: Floats32) -> Floats | Floats32:
     return rows[np.flatnonzero(weights.any(axis=0))] if sends_rows(weights) else weighted_sums(weights, rows)
 
 
-def unfolded(found: Floats | Floats32, weights: Floats) -> Floats:
+def unfolded(packed: Floats | Floats32, weights: Floats) -> Floats:
     """(k, P) the sums by `weights` (k, n), given what `summed` returned for them."""
     if not sends_rows(weights):
-        return found.astype(np.float64, copy=False)
-    return weighted_sums(weights[:, weights.any(axis=0)], found.astype(np.float32, copy=False))
+        return packed.astype(np.float64, copy=False)
+    return weighted_sums(weights[:, weights.any(axis=0)], packed.astype(np.float32, copy=False))

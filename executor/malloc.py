@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import sys
 
-LARGEST_KEPT_BYTES = 32 * 2**20  # glibc takes no more
+LARGEST_KEPT_BYTES = 32 * 2**20  # the largest value that glibc accepts
 MOST_KEPT_BYTES = 2 * LARGEST_KEPT_BYTES
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 
 
 def keep_freed_memory() -> None:

@@ -36,8 +36,8 @@ class Threads:
 
     def __init__(self, threads: int) -> None:
         torch.set_num_threads(1)
-        self._others = threads - 1
-        self._pool = ThreadPoolExecutor(self._others) if self._others else None
+        self._num_helpers = threads - 1  # besides the caller's thread
+        self._pool = ThreadPoolExecutor(self._num_helpers) if self._num_helpers else None
 
     def run(self, job: Callable[[Item], None], items: Iterable[Item]) -> None:
         """Run `job` for each of `items`, which must be independent of one another.
@@ -51,23 +51,23 @@ class Threads:
         def work() -> None:
             while True:
                 try:
-                    place, item = waiting.popleft()
+                    index, item = waiting.popleft()
                 except IndexError:
                     return
                 try:
                     job(item)
                 except Exception as error:
-                    errors[place] = error
+                    errors[index] = error
                     waiting.clear()
 
-        others = min(self._others, len(waiting) - 1)
-        begun = [self._pool.submit(work) for _ in range(others)] if self._pool else []
+        helpers = min(self._num_helpers, len(waiting) - 1)
+        futures = [self._pool.submit(work) for _ in range(helpers)] if self._pool else []
         try:
             work()
         finally:
             waiting.clear()  # after an interrupt too
-            wait(begun)
-        for one in begun:
-            one.result()  # what is no Exception, such as an exit
+            wait(futures)
+        for future in futures:
+            future.result()  # raises a BaseException that `work` does not catch, such as SystemExit
         if errors:
             raise errors[min(errors)]

@@ -22,14 +22,17 @@ from executor.failures import packed_error, unpacked_error
 
 Bytes = npt.NDArray[np.uint8]
 
-FIRST_TIMEOUT_S = 600.0  # until rank 0 has told the others its executor.worker_timeout_s
+FIRST_TIMEOUT_S = 600.0  # until rank 0 has sent the others its executor.worker_timeout_s
 
 NEAR_BYTES, FAR_BYTES = 2**17, 2**12
-"""Of a body that goes with its header, on one machine and between several. A second gathering costs a tenth
-of a millisecond on one machine, where bytes cost next to nothing."""
+"""The bytes of a body that are sent along with its header, on one machine and between several.
+
+The rest needs a second gather, which takes a tenth of a millisecond on one machine, where bytes cost next to
+nothing.
+"""
 
 MOST_BYTES = 2**33
-"""Of one body. What a length claims is looked at before memory for it is allocated."""
+"""The largest body. A header's length is checked against it before memory is allocated."""
 
 NO_DIGEST = bytes(32)
 
@@ -56,7 +59,7 @@ class Gather(Protocol):
     The arrays are in the order of ranks. Raises LostError after `timeout_s`, or when a rank has exited.
     """
 
-    def __call__(self, own: Bytes, timeout_s: float) -> Sequence[Bytes]: ...
+    def __call__(self, array: Bytes, timeout_s: float) -> Sequence[Bytes]: ...
 
 
 @dataclass
@@ -96,7 +99,7 @@ class Ranks:
         self._asks = asks
         self._spent = spent
         self._inline_bytes = inline_bytes
-        self._met: BaseException | None = None
+        self._shared_error: BaseException | None = None  # that every rank raises
 
     def exchange(self, content: Tree, digest: bytes = NO_DIGEST, doing: str = "") -> list[Tree]:
         """The contents of all ranks, in the order of ranks.
@@ -108,17 +111,18 @@ class Ranks:
         try:
             headers, bodies = self._exchange(content, True, digest)
         except LostError as error:
-            self._met, self.is_alone = ResumableError(str(error)), True
-            raise self._met from error
+            self._shared_error, self.is_alone = ResumableError(str(error)), True
+            raise self._shared_error from error
         if (headers["well"] == 0).any():
-            self._met = self._told(headers, bodies)
-            raise self._met
-        others = np.flatnonzero(headers["digest"] != headers["digest"][0])
-        if len(others):
+            self._shared_error = self._reported_error(headers, bodies)
+            raise self._shared_error
+        deviating = np.flatnonzero(headers["digest"] != headers["digest"][0])
+        if len(deviating):
             raise self.agreed(
                 ResumableError(
-                    f"rank {others[0]} computes something else than rank 0{f', {doing}' if doing else ''}: "
-                    f"another CPU or another version of a library rounds differently"
+                    f"rank {deviating[0]} computes something else than rank 0"
+                    f"{f', {doing}' if doing else ''}: another CPU or another version of a library rounds "
+                    f"differently"
                 )
             )
         return bodies
@@ -133,32 +137,32 @@ class Ranks:
         try:
             yield
         except BaseException as error:
-            if self._is_met(error) or (isinstance(error, KeyboardInterrupt) and self.asked):
+            if self._is_shared(error) or (isinstance(error, KeyboardInterrupt) and self.asked):
                 raise
             try:
                 headers, bodies = self._exchange({"ends": ends, **packed_error(error)}, False, NO_DIGEST)
             except LostError:
                 self.is_alone = True
                 raise error from None
-            told = self._told(headers, bodies)
-            self._met = error if headers["well"][: self.rank].all() else told
-            if self._met is error:
+            reported = self._reported_error(headers, bodies)
+            self._shared_error = error if headers["well"][: self.rank].all() else reported
+            if self._shared_error is error:
                 raise
-            raise told from error
+            raise reported from error
 
-    def _is_met(self, error: BaseException | None) -> bool:
-        """Whether `error`, or what it was made of, is what all have met."""
-        while error is not None and error is not self._met:
+    def _is_shared(self, error: BaseException | None) -> bool:
+        """Whether all ranks raise `error`, or the error that caused it."""
+        while error is not None and error is not self._shared_error:
             error = error.__cause__
         return error is not None
 
     def agreed(self, error: EmulatorError) -> EmulatorError:
         """`error`, which every rank raises for the same reason: it is not reported and ends the job."""
-        self._met, self.ends = error, True
+        self._shared_error, self.ends = error, True
         return error
 
-    def _told(self, headers: npt.NDArray[np.void], bodies: Sequence[Tree]) -> BaseException:
-        """The error of the lowest rank that is not well."""
+    def _reported_error(self, headers: npt.NDArray[np.void], bodies: Sequence[Tree]) -> BaseException:
+        """The error of the lowest rank that reports one."""
         rank = int(np.flatnonzero(headers["well"] == 0)[0])
         body = dict(bodies[rank])
         self.ends = bool(body.pop("ends"))
@@ -176,24 +180,24 @@ class Ranks:
         first[: HEADER.itemsize] = header.view(np.uint8)
         _put(first[HEADER.itemsize :], body[: self._inline_bytes])
         firsts = self._gathered(first)
-        headers = np.concatenate([one[: HEADER.itemsize] for one in firsts]).view(HEADER)
-        self._look_at(headers)
+        headers = np.concatenate([message[: HEADER.itemsize] for message in firsts]).view(HEADER)
+        self._read_headers(headers)
         try:
             return headers, self._bodies(content, body, headers, firsts)
-        except MemoryError as error:  # others wait for what this rank cannot send: it can tell them nothing
+        except MemoryError as error:  # cannot be reported: the other ranks wait for this one's body
             raise LostError(f"no memory for a message of {headers['length'].max()} bytes") from error
 
     def _bodies(
         self, content: Tree, body: bytes, headers: npt.NDArray[np.void], firsts: Sequence[Bytes]
     ) -> list[Tree]:
         """The contents of all ranks, after a second gather if a body is long; `body` is that of this rank."""
-        parts = [[one[HEADER.itemsize :]] for one in firsts]
+        parts = [[message[HEADER.itemsize :]] for message in firsts]
         more = int(headers["length"].max()) - self._inline_bytes
         if more > 0:
             second = np.empty(more, dtype=np.uint8)
             _put(second, memoryview(body)[self._inline_bytes :])
-            for part, one in zip(parts, self._gathered(second), strict=True):
-                part.append(one)
+            for part, rest in zip(parts, self._gathered(second), strict=True):
+                part.append(rest)
         bodies = []
         for rank, (part, length) in enumerate(zip(parts, headers["length"].tolist(), strict=True)):
             if rank == self.rank:
@@ -204,21 +208,20 @@ class Ranks:
                 bodies.append(self._tree(np.concatenate(part)[:length].tobytes()))
         return bodies
 
-    def _gathered(self, own: Bytes) -> Sequence[Bytes]:
+    def _gathered(self, array: Bytes) -> Sequence[Bytes]:
         try:
-            return self._gather(own, self.timeout_s)
+            return self._gather(array, self.timeout_s)
         except LostError as error:
-            who = f"rank {1 - self.rank}" if self.size == 2 else f"another of the {self.size} ranks"
+            lost = f"rank {1 - self.rank}" if self.size == 2 else f"another of the {self.size} ranks"
             raise LostError(
-                f"{who} is gone, or silent for executor.worker_timeout_s = {self.timeout_s:g} ({error})"
+                f"{lost} is gone, or silent for executor.worker_timeout_s = {self.timeout_s:g} ({error})"
             ) from error
 
-    def _look_at(self, headers: npt.NDArray[np.void]) -> None:
-        """Take what they say of stops and of what was spent; LostError where they are no headers of the same
-        exchange."""
+    def _read_headers(self, headers: npt.NDArray[np.void]) -> None:
+        """Update `asked` and `others` from the headers; LostError unless all belong to this exchange."""
         if (headers["sequence"] != self.exchanges - 1).any():
-            told = ", ".join(str(number) for number in headers["sequence"])
-            raise LostError(f"ranks are out of step, in exchanges {told}: a mistake in driftscale")
+            sequence = ", ".join(str(number) for number in headers["sequence"])
+            raise LostError(f"ranks are out of step, in exchanges {sequence}: a mistake in driftscale")
         if headers["length"].min() < 0 or headers["length"].max() > MOST_BYTES:
             raise LostError(f"a message of {headers['length'].max()} bytes: must be at most {MOST_BYTES}")
         self.asked = self.asked or bool(headers["asked"].any())
@@ -233,7 +236,7 @@ class Ranks:
         try:
             return from_bytes(content)
         except ValueError as error:
-            raise LostError(f"a message that is none ({error})") from error
+            raise LostError(f"a message that is not a state tree ({error})") from error
 
 
 def _put(target: Bytes, content: bytes | memoryview) -> None:

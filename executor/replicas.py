@@ -40,7 +40,7 @@ class ReplicatedExecutor:
         self._local = local
         self._ranks = ranks
         self.halved_groups = 0
-        """Over all ranks."""
+        """As `LocalExecutor.halved_groups`, summed over all ranks."""
 
     @property
     def strategy(self) -> str:
@@ -75,8 +75,8 @@ class ReplicatedExecutor:
         groups, steps = self._local.cut(tasks, models, start)
         owner = share(np.array([steps[members].sum() for members in groups]), self._ranks.size)
         halved = self._local.halved_groups
-        own = np.flatnonzero(owner == self._ranks.rank).tolist()
-        trained = self._local.train_groups(tasks, models, start, own)
+        local_groups = np.flatnonzero(owner == self._ranks.rank).tolist()
+        trained = self._local.train_groups(tasks, models, start, local_groups)
         wave = TrainedWave(self._ranks, groups, owner, trained)
         expected = None if weights is None else GroupWeights.over(weights, groups)
         rows = wave.rows_of(self._ranks.rank)
@@ -85,20 +85,20 @@ class ReplicatedExecutor:
             "finite": trained.take(rows).finite,
             "state": {name: column[rows] for name, column in trained.state.items()},
             "halved": self._local.halved_groups - halved,
-            "sums": None if expected is None else wave.own_sums(expected),
+            "sums": None if expected is None else wave.local_sums(expected),
         }
         loss, finite = trained.metrics["loss"], np.ones(len(tasks), dtype=np.bool_)
         sums: dict[int, Floats | Floats32] = {}
         doing = f"training in round {tasks.round}"
-        answers = self._ranks.exchange(content, _digest(models, start, weights, tasks), doing)
-        for rank, answer in enumerate(answers):
+        contents = self._ranks.exchange(content, _digest(models, start, weights, tasks), doing)
+        for rank, results in enumerate(contents):
             members = wave.rows_of(rank)
-            loss[members], finite[members] = answer["loss"], answer["finite"]
-            for name, column in answer["state"].items():
+            loss[members], finite[members] = results["loss"], results["finite"]
+            for name, column in results["state"].items():
                 trained.state[name][members] = column
-            self.halved_groups += answer["halved"]
+            self.halved_groups += results["halved"]
             if expected is not None:
-                sums |= wave.sums_of(rank, expected, answer["sums"])
+                sums |= wave.sums_of(rank, expected, results["sums"])
         known = None if expected is None else (expected.weights, expected.total(sums, self.num_parameters))
         return ReplicatedUpdates(
             tasks.client,
@@ -117,8 +117,8 @@ class ReplicatedExecutor:
         """As `LocalExecutor.score`."""
         counts, names = samples.counts(), sorted(metrics)
         slabs = self._local.cut_scores(len(models), counts)
-        shared = _Shared(slabs, counts, self._ranks)
-        scores = self._local.score(models, samples, metrics, shared.own)
+        shared = _SharedSlabs(slabs, counts, self._ranks)
+        scores = self._local.score(models, samples, metrics, shared.local)
         columns: dict[str, Floats] = {name: getattr(scores, name) for name in names}
         shared.exchange(columns, _digest(models, samples, names), "scoring models")
         return scores
@@ -126,32 +126,35 @@ class ReplicatedExecutor:
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
         """As `LocalExecutor.evaluate`."""
         slabs = self._local.cut_evaluation(plan, samples)
-        shared = _Shared(slabs, samples.counts(), self._ranks)
-        found = self._local.evaluate(models, plan, samples, shared.own)
-        columns = {"accuracy": found.accuracy, "loss": found.loss}
+        shared = _SharedSlabs(slabs, samples.counts(), self._ranks)
+        evaluation = self._local.evaluate(models, plan, samples, shared.local)
+        columns = {"accuracy": evaluation.accuracy, "loss": evaluation.loss}
         shared.exchange(columns, _digest(models, plan, samples), "evaluating models")
-        return found
+        return evaluation
 
 
-class _Shared:
-    """Slabs of requests of `counts` (n,) samples, shared among the ranks; `own` are this one's."""
+class _SharedSlabs:
+    """Slabs of requests, divided among the ranks by their samples; `local` has those of this rank.
+
+    `counts` (n,): the number of samples of each request.
+    """
 
     def __init__(self, slabs: Sequence[Ints], counts: Ints, ranks: Ranks) -> None:
         self._slabs = slabs
         self._ranks = ranks
         self._owner = share(np.array([counts[slab].sum() for slab in slabs]), ranks.size)
-        self.own = self._of(ranks.rank)
+        self.local = self._of(ranks.rank)
 
     def exchange(self, columns: Mapping[str, Floats], digest: bytes, doing: str) -> None:
-        """Fill in the rows of `columns` that the other ranks have."""
+        """Fill in, in place, the rows of `columns` that the other ranks have computed; an exchange."""
         rows = [_joined(self._of(rank)) for rank in range(self._ranks.size)]
-        own = {name: column[rows[self._ranks.rank]] for name, column in columns.items()}
-        for members, answer in zip(rows, self._ranks.exchange(own, digest, doing), strict=True):
+        local = {name: column[rows[self._ranks.rank]] for name, column in columns.items()}
+        for members, results in zip(rows, self._ranks.exchange(local, digest, doing), strict=True):
             for name, column in columns.items():
-                column[members] = answer[name]
+                column[members] = results[name]
 
     def _of(self, rank: int) -> list[Ints]:
-        return [self._slabs[place] for place in np.flatnonzero(self._owner == rank).tolist()]
+        return [self._slabs[slab] for slab in np.flatnonzero(self._owner == rank).tolist()]
 
 
 @dataclass(frozen=True)
@@ -173,8 +176,8 @@ class TrainedWave:
         """The wave's rows in a rank's groups, group after group."""
         return _joined([self.groups[number] for number in self.groups_of(rank)])
 
-    def own_sums(self, group_weights: GroupWeights) -> Tree:
-        """What this rank sends of the sums by `group_weights`: rows and sums, each in one array."""
+    def local_sums(self, group_weights: GroupWeights) -> Tree:
+        """This rank's contribution to the sums by `group_weights`: rows and sums, each in one array."""
         rows: list[Floats | Floats32] = []
         sums: list[Floats | Floats32] = []
         for number in group_weights.among(self.groups_of(self.ranks.rank)):
@@ -185,34 +188,33 @@ class TrainedWave:
 
     def sums_of(self, rank: int, group_weights: GroupWeights, sent: Tree) -> dict[int, Floats | Floats32]:
         """By group, the part of `sent`, which `local_sums` returned in `rank`, that belongs to it."""
-        found: dict[int, Floats | Floats32] = {}
+        by_group: dict[int, Floats | Floats32] = {}
         filled = {"rows": 0, "sums": 0}
         for number in group_weights.among(self.groups_of(rank)):
             weights = group_weights.of_group[number]
             name = "rows" if sends_rows(weights) else "sums"
             first = filled[name]
             filled[name] += sent_rows(weights)
-            found[number] = sent[name][first : filled[name]]
-        return found
+            by_group[number] = sent[name][first : filled[name]]
+        return by_group
 
     def total(self, group_weights: GroupWeights) -> Floats:
         """(k, P) the sums by `group_weights` over the whole wave; an exchange."""
-        answers = self.ranks.exchange(
-            self.own_sums(group_weights), _digest(group_weights.weights), "summing updates"
+        contents = self.ranks.exchange(
+            self.local_sums(group_weights), _digest(group_weights.weights), "summing updates"
         )
-        found: dict[int, Floats | Floats32] = {}
-        for rank, sent in enumerate(answers):
-            found |= self.sums_of(rank, group_weights, sent)
-        return group_weights.total(found, self.trained.delta.shape[1])
+        by_group: dict[int, Floats | Floats32] = {}
+        for rank, sent in enumerate(contents):
+            by_group |= self.sums_of(rank, group_weights, sent)
+        return group_weights.total(by_group, self.trained.delta.shape[1])
 
-    def column(self, own: Callable[[Ints], np.ndarray], doing: str) -> np.ndarray:
+    def column(self, of_rows: Callable[[Ints], np.ndarray], doing: str) -> np.ndarray:
         """(n, ...) `of_rows` of all rows of the wave, each called in the rank that has it; an exchange."""
-        answers = self.ranks.exchange(own(self.rows_of(self.ranks.rank)), _digest(doing), doing)
-        first = answers[0]
-        found = np.zeros((len(self.trained), *first.shape[1:]), dtype=first.dtype)
-        for rank, rows in enumerate(answers):
-            found[self.rows_of(rank)] = rows
-        return found
+        parts = self.ranks.exchange(of_rows(self.rows_of(self.ranks.rank)), _digest(doing), doing)
+        column = np.zeros((len(self.trained), *parts[0].shape[1:]), dtype=parts[0].dtype)
+        for rank, part in enumerate(parts):
+            column[self.rows_of(rank)] = part
+        return column
 
 
 @dataclass(frozen=True)
@@ -231,9 +233,9 @@ class ReplicatedUpdates(OldUpdates):
     state: Mapping[str, Floats32]
     finite: Bools
     wave: TrainedWave
-    kept: Ints
+    wave_rows: Ints
     known: tuple[Floats, Floats] | None = None
-    _rows: list[Floats32] = field(default_factory=list, repr=False)  # of the whole wave, once asked for
+    _rows: list[Floats32] = field(default_factory=list, repr=False)  # of the whole wave, once exchanged
 
     def __len__(self) -> int:
         return len(self.client)
@@ -248,12 +250,12 @@ class ReplicatedUpdates(OldUpdates):
             metrics={name: column[rows] for name, column in self.metrics.items()},
             state={name: column[rows] for name, column in self.state.items()},
             finite=self.finite[rows],
-            kept=self.kept[rows],
+            wave_rows=self.wave_rows[rows],
         )
 
     def weighted_sum(self, weights: Floats) -> Floats:
         spread = np.zeros((len(weights), len(self.wave.trained)))
-        spread[:, self.kept] = weights
+        spread[:, self.wave_rows] = weights
         if self.known is not None and np.array_equal(spread, self.known[0]):
             return self.known[1].copy()
         if self._rows:
@@ -267,7 +269,7 @@ class ReplicatedUpdates(OldUpdates):
         if self._rows:
             return self._here().norms()
         norms: Floats = self.wave.column(lambda rows: self.wave.trained.take(rows).norms(), "taking norms")
-        return norms[self.kept]
+        return norms[self.wave_rows]
 
     def rows(self, columns: slice) -> Floats32:
         return self._here().rows(columns)
@@ -283,10 +285,10 @@ class ReplicatedUpdates(OldUpdates):
             self.model,
             self.num_samples,
             self.num_steps,
-            self._rows[0][self.kept],
+            self._rows[0][self.wave_rows],
             self.metrics,
             self.state,
-            group_of[self.kept],
+            group_of[self.wave_rows],
         )
 
 

@@ -57,8 +57,8 @@ class ExecutorSettings(Settings):
         if "backend" in values or values.get("workers", 0) != 0:
             name = "backend" if "backend" in values else "workers"
             raise ValueError(
-                f"{name} = {values[name]!r} is a setting of worker processes, which are no more: --jobs N "
-                f"makes runs side by side, executor.threads trains task groups in parallel, torchrun shares "
-                f"out one run among processes"
+                f"{name} = {values[name]!r} is a setting of worker processes, which were removed: use "
+                f"executor.threads to train task groups in parallel, --jobs N to make several runs at once, "
+                f"or torchrun to divide one run among processes"
             )
         return {key: value for key, value in values.items() if key != "workers"}

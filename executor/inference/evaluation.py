@@ -17,8 +17,10 @@ from executor.inference.prediction import EVALUATION_BATCH, Predictor
 from executor.parallel import Threads
 from executor.ranges import rows_of, slabs
 
-SLAB = 4 * EVALUATION_BATCH  # samples of one model; fewer cost time, more are too few for many to share
-AT_ONCE = 200_000  # samples times labels, where a client is served by several models
+SLAB = (
+    4 * EVALUATION_BATCH
+)  # samples of one model; smaller slabs are slower, larger ones too few to share out
+AT_ONCE = 200_000  # samples times labels in a slab, where clients are served by several models
 
 
 def evaluate(
@@ -37,8 +39,8 @@ def evaluate(
     accuracy, loss = np.full(len(plan.models), np.nan), np.full(len(plan.models), np.nan)
 
     def evaluate_slab(clients: Ints) -> None:
-        found = _of_slab(predictor, models, plan.take(clients), samples.take(clients))
-        accuracy[clients], loss[clients] = found.accuracy, found.loss
+        evaluation = _of_slab(predictor, models, plan.take(clients), samples.take(clients))
+        accuracy[clients], loss[clients] = evaluation.accuracy, evaluation.loss
 
     threads.run(evaluate_slab, wanted)
     return Evaluation(accuracy, loss)
@@ -55,11 +57,11 @@ def cut(plan: InferencePlan, samples: SampleRanges, num_labels: int) -> list[Int
         weighed = np.where(_used(plan).any(axis=1), counts, 0)
         return list(slabs(weighed, AT_ONCE // num_labels))
     serves = _serves(plan)
-    found = []
+    cut_slabs = []
     for model in np.unique(serves[serves >= 0]):
         clients = np.flatnonzero(serves == model)
-        found += [clients[slab] for slab in slabs(counts[clients], SLAB)]
-    return found
+        cut_slabs += [clients[slab] for slab in slabs(counts[clients], SLAB)]
+    return cut_slabs
 
 
 def _of_slab(
@@ -76,10 +78,10 @@ def _by_one(predictor: Predictor, models: Floats32, plan: InferencePlan, samples
     for model in np.unique(serves[serves >= 0]):
         clients = np.flatnonzero(serves == model)
         rows, counts = rows_of(samples, clients)
-        seen = _Seen(np.zeros(len(rows)), np.zeros(len(rows)))
-        predictor.of_one(models[model], rows, True, seen.add)
-        accuracy[clients] = _means(seen.correct, counts)
-        loss[clients] = _means(seen.loss, counts)
+        results = _OfSamples(np.zeros(len(rows)), np.zeros(len(rows)))
+        predictor.of_one(models[model], rows, True, results.add)
+        accuracy[clients] = _means(results.correct, counts)
+        loss[clients] = _means(results.loss, counts)
     return Evaluation(accuracy, loss)
 
 
@@ -95,12 +97,13 @@ def _by_many(
     begins = np.cumsum(counts[clients]) - counts[clients]
     for model in np.unique(plan.models[clients][served[clients]]):
         for column in range(plan.models.shape[1]):
-            asked = (plan.models[clients, column] == model) & served[clients, column]
-            rows, lengths = rows_of(samples, clients[asked])
-            # Where these samples are among those of the slab.
-            places = np.arange(len(rows)) + np.repeat(begins[asked] - (np.cumsum(lengths) - lengths), lengths)
-            weights = np.repeat(plan.weights[clients[asked], column], lengths)
-            predictor.of_one(models[model], rows, True, partial(tally.add, places, weights))
+            uses = (plan.models[clients, column] == model) & served[clients, column]
+            rows, lengths = rows_of(samples, clients[uses])
+            # The positions of these samples among those of the slab.
+            positions = np.arange(len(rows))
+            positions += np.repeat(begins[uses] - (np.cumsum(lengths) - lengths), lengths)
+            weights = np.repeat(plan.weights[clients[uses], column], lengths)
+            predictor.of_one(models[model], rows, True, partial(tally.add, positions, weights))
     correct, losses = tally.outcome()
     accuracy[clients] = _means(correct, counts[clients])
     loss[clients] = _means(losses, counts[clients])
@@ -126,8 +129,8 @@ def _serves(plan: InferencePlan) -> Ints:
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """What one model says: of each sample, 1.0 where it is right, and the loss."""
+class _OfSamples:
+    """The results of one model on each sample: `correct` is 1.0 or 0.0; `loss` is the cross-entropy."""
 
     correct: Floats
     loss: Floats
@@ -144,26 +147,26 @@ class _Tally:
         self._votes = votes
         self._shares = np.zeros((num_samples, num_labels))
         self._labels = np.zeros(num_samples, dtype=np.int64)
-        self._loss = np.zeros(num_samples)  # of votes: the weighted mean of the models' own
-        self._log_probability = np.full(num_samples, -np.inf)  # of probabilities: that of the true label
+        self._loss = np.zeros(num_samples)  # used for votes: the weighted mean of the models' losses
+        self._log_probability = np.full(num_samples, -np.inf)  # used for probabilities: of the true label
 
-    def add(self, places: Ints, weights: Floats, part: slice, logits: Tensor, labels: Tensor) -> None:
+    def add(self, positions: Ints, weights: Floats, part: slice, logits: Tensor, labels: Tensor) -> None:
         """Add one model's predictions for a batch: the `part` of the samples at `positions`.
 
         `weights`: the model's weight for each of the samples at `positions`, which are all different.
         """
-        places, weights = places[part], weights[part]
+        positions, weights = positions[part], weights[part]
         log_probabilities = torch.log_softmax(logits.double(), 1).numpy()
-        of_true = log_probabilities[np.arange(len(places)), labels.numpy()]
-        self._labels[places] = labels.numpy()
+        of_true = log_probabilities[np.arange(len(positions)), labels.numpy()]
+        self._labels[positions] = labels.numpy()
         if self._votes:
-            self._shares[places, logits.argmax(dim=1).numpy()] += weights
-            self._loss[places] -= weights * of_true
+            self._shares[positions, logits.argmax(dim=1).numpy()] += weights
+            self._loss[positions] -= weights * of_true
         else:
-            self._shares[places] += weights[:, None] * np.exp(log_probabilities)
+            self._shares[positions] += weights[:, None] * np.exp(log_probabilities)
             # In logarithms, so that a probability too small for a float still has a finite loss.
-            self._log_probability[places] = np.logaddexp(
-                self._log_probability[places], np.log(weights) + of_true
+            self._log_probability[positions] = np.logaddexp(
+                self._log_probability[positions], np.log(weights) + of_true
             )
 
     def outcome(self) -> tuple[Floats, Floats]:

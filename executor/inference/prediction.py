@@ -18,11 +18,11 @@ from executor.flat import FlatModel
 from executor.training.layers import Layers
 
 EVALUATION_BATCH = 512  # samples
-ACTIVATIONS = 4_000_000  # numbers of the widest layer, over all models, in a batch of models side by side
+ACTIVATIONS = 4_000_000  # outputs of the widest layer, over all models, in a batch of several models
 
 
 Use = Callable[[slice, Tensor, Tensor], None]
-"""What is done with a batch: which of the rows it is, their logits, their labels (b,)."""
+"""Consumes a batch of b rows: their slice of all rows, their logits and their labels (b,)."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Predictor:
             size = self.batch_of_many(len(models))
             self._batches(rows, size, lambda x: layers.activations(x.flatten(1)[None])[-1], use)
         else:
-            named = [self.model.named(row) for row in flat]
+            models_named = [self.model.named(row) for row in flat]
 
-            def of_each(features: Tensor) -> Tensor:
-                return torch.stack([self.model.logits(each, features) for each in named]).mT
+            def stacked_logits(features: Tensor) -> Tensor:
+                return torch.stack([self.model.logits(named, features) for named in models_named]).mT
 
-            self._batches(rows, EVALUATION_BATCH, of_each, use)
+            self._batches(rows, EVALUATION_BATCH, stacked_logits, use)
 
     def batch_of_many(self, num_models: int) -> int:
         """Samples in a batch of `of_many`."""

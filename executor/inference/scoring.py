@@ -15,7 +15,7 @@ from executor.inference.prediction import EVALUATION_BATCH, Predictor
 from executor.parallel import Threads
 from executor.ranges import rows_of, slabs
 
-SLAB = 4 * EVALUATION_BATCH  # samples, or more where a batch of many models holds more
+SLAB = 4 * EVALUATION_BATCH  # samples in a slab; more where a batch of many models holds more
 
 
 def score(
@@ -67,26 +67,26 @@ def _of_samples(
 
     For the confusion matrix, the index of each sample's cell in the flattened matrix.
     """
-    found: dict[Metric, Floats] = {name: np.empty((len(models), len(rows))) for name in metrics}
+    terms: dict[Metric, Floats] = {name: np.empty((len(models), len(rows))) for name in metrics}
 
-    def look(part: slice, logits: Tensor, labels: Tensor) -> None:
+    def add_batch(part: slice, logits: Tensor, labels: Tensor) -> None:
         if not metrics.isdisjoint(("correct", "confusion")):
-            # NOTE: also the first of equals, as argmax, which takes ten times as long over a middle axis.
+            # NOTE: `max` also picks the first of equals; argmax takes ten times as long over a middle axis.
             likeliest = logits.max(dim=1).indices
             if "correct" in metrics:
-                found["correct"][:, part] = (likeliest == labels).numpy()
+                terms["correct"][:, part] = (likeliest == labels).numpy()
             if "confusion" in metrics:
-                found["confusion"][:, part] = (labels * logits.shape[1] + likeliest).numpy()
+                terms["confusion"][:, part] = (labels * logits.shape[1] + likeliest).numpy()
         if not metrics.isdisjoint(("loss", "true_class_error")):
-            wanted = labels.expand(len(models), 1, -1)
-            log_probability = torch.log_softmax(logits, 1).gather(1, wanted)[:, 0]
+            true_labels = labels.expand(len(models), 1, -1)
+            log_probability = torch.log_softmax(logits, 1).gather(1, true_labels)[:, 0]
             if "loss" in metrics:
-                found["loss"][:, part] = -log_probability.numpy()
+                terms["loss"][:, part] = -log_probability.numpy()
             if "true_class_error" in metrics:
-                found["true_class_error"][:, part] = (1 - log_probability.exp()).square_().numpy()
+                terms["true_class_error"][:, part] = (1 - log_probability.exp()).square_().numpy()
 
-    predictor.of_many(models, rows, look)
-    return found
+    predictor.of_many(models, rows, add_batch)
+    return terms
 
 
 def _summed(values: Floats, lengths: Ints, cells: tuple[int, ...]) -> Floats:

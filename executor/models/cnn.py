@@ -56,25 +56,25 @@ class Cnn(ModelSpec):
         padding = self._padding(min(height, width))
         blocks: list[nn.Module] = [ChannelsLast()]
         for outputs in self.settings.channels:
-            # NOTE: pooled before ReLU, which gives the same numbers and gradients with a quarter of the work.
+            # NOTE: pooling before ReLU gives the same numbers and gradients for a quarter of the work.
             blocks += [nn.Conv2d(inputs, outputs, KERNEL, padding=padding), nn.MaxPool2d(POOL), nn.ReLU()]
             height, width, inputs = _after_block(height, padding), _after_block(width, padding), outputs
         return nn.Sequential(*blocks, nn.Flatten(), nn.Linear(inputs * height * width, num_labels))
 
     def _padding(self, side: int) -> int:
         """The padding to use for images whose shorter side has `side` pixels."""
-        wanted = self.settings.padding
-        for padding in (0, 1) if wanted is None else (wanted,):
+        configured = self.settings.padding
+        for padding in (0, 1) if configured is None else (configured,):
             left = side
             for _ in self.settings.channels:
                 left = _after_block(left, padding)
             if left > 0:
                 return padding
         blocks = len(self.settings.channels)
-        rule = "" if wanted is None else f" with padding = {wanted}"
+        rule = "" if configured is None else f" with padding = {configured}"
         raise ConfigurationError(
             f"model cnn: nothing is left of {side} pixels after {blocks} blocks of a 3x3 convolution and a "
-            f"2x2 pooling{rule}; name fewer channels or use mlp"
+            f"2x2 pooling{rule}; configure fewer channels or use mlp"
         )
 
 

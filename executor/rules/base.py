@@ -110,7 +110,7 @@ class Chain:
         """Whether a step is nothing but `w <- w - learning_rate g`."""
         return len(self.rules) == 1 and self.rules[0].is_plain_descent
 
-    def remembered(self, start: Tensor, brought: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def remembered(self, start: Tensor, earlier: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The state that n tasks begin with.
 
         Args:
@@ -120,10 +120,10 @@ class Chain:
         Returns:
             For each slot of `state` a tensor of shape (n, P) or (n, 1): a copy of `earlier`, else zeros.
         """
-        assert brought.keys() <= self.state.keys()
+        assert earlier.keys() <= self.state.keys()
         return {
-            name: brought[name].clone()
-            if name in brought
+            name: earlier[name].clone()
+            if name in earlier
             else torch.zeros_like(start if slot.shape == "parameters" else start[:, :1])
             for name, slot in self.state.items()
         }
@@ -148,7 +148,7 @@ class Chain:
             gradient.masked_fill_(run.frozen, 0)
         for rule in self.rules:
             gradient = rule.correct(run, gradient)
-        if run.frozen is not None:  # a rule moves them too, as by weight decay
+        if run.frozen is not None:  # again, since a rule may move them too, for example by weight decay
             gradient.masked_fill_(run.frozen, 0)
         run.present.sub_(gradient)
         run.step += 1

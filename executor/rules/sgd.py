@@ -38,7 +38,7 @@ class Sgd(LocalRule):
 
     @property
     def is_plain_descent(self) -> bool:
-        # A rule that is derived from this one may do more.
+        # A subclass may do more.
         return type(self) is Sgd and self.settings.momentum == 0 and self.settings.weight_decay == 0
 
     def begin(self, run: LocalRun) -> None:

@@ -33,11 +33,11 @@ def task_batches(tasks: TrainTasks, chosen: Ints, steps: Ints, streams: RandomSt
     size = int(tasks.settings["batch_size"][chosen[0]])
     batches = np.zeros((int(steps.max()), len(chosen), size), dtype=np.int64)
     keys = streams.keys("batches", tasks.round, tasks.client[chosen], tasks.model[chosen])
-    for column, (task, own, rng) in enumerate(
+    for column, (task, taken, rng) in enumerate(
         zip(chosen.tolist(), steps.tolist(), generators(keys), strict=True)
     ):
-        if own > 0:
-            batches[:own, column] = _of_one(tasks, task, own, size, streams, rng)
+        if taken > 0:
+            batches[:taken, column] = _of_one(tasks, task, taken, size, streams, rng)
     return batches
 
 
@@ -84,14 +84,15 @@ def _mixed(sizes: Ints, weights: Floats, steps: int, batch: int, rng: np.random.
     chance = np.cumsum(weights * sizes)
     if not chance[-1] > 0:
         raise ValueError(
-            f"the weights of a task's ranges are {weights.tolist()}: one at least must be above 0"
+            f"the weights of a task's ranges are {weights.tolist()}: must be above 0 for at least one range "
+            f"with samples"
         )
-    # The largest number below 1 times the sum may round up to the sum: the last range that has a chance.
+    # The largest number below 1, times the sum, may round up to the sum: then take the last possible range.
     last = int(np.searchsorted(chance, chance[-1]))
     drawn = np.minimum(np.searchsorted(chance, rng.random(steps) * chance[-1], side="right"), last)
     uses = np.bincount(drawn, minlength=len(sizes))
     passes = -(-uses * batch // np.maximum(sizes, 1))
-    # NOTE: one call for all ranges of a size; a call for each takes twice as long with ten ranges.
+    # NOTE: one call for all ranges of the same size; a call per range takes twice as long with ten ranges.
     strings, begins, filled = [], np.zeros(len(sizes), dtype=np.int64), 0
     for size in np.unique(sizes[uses > 0]):
         members = np.flatnonzero((sizes == size) & (uses > 0))
@@ -99,7 +100,7 @@ def _mixed(sizes: Ints, weights: Floats, steps: int, batch: int, rng: np.random.
         strings.append(rng.permuted(table, axis=1).ravel())
         begins[members] = filled + (np.cumsum(passes[members]) - passes[members]) * size
         filled += len(strings[-1])
-    # The how-manieth batch of its range each step takes.
+    # The index, within its range's sequence, of the batch that each step takes.
     order = np.argsort(drawn, kind="stable")
     turn = np.empty(steps, dtype=np.int64)
     turn[order] = np.arange(steps) - np.repeat(np.cumsum(uses) - uses, uses)

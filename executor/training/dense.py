@@ -16,10 +16,11 @@ from executor.training.groups import TaskGroup, Trained
 from executor.training.layers import MASK, Layers
 
 COPIED_BELOW = 1_000_000
-"""Elements of a layer's gradient, over all tasks, below which it is computed apart and then copied.
+"""Elements of a layer's gradient, over all tasks, below which it is computed separately and then copied.
 
-Written straight into its place, torch multiplies the matrices one by one, which costs time for each; a large
-one apart takes memory that is fresh in every step."""
+When torch writes the product into a given output, it multiplies the matrices one by one, which costs time for
+each; a large product computed separately takes newly allocated memory in every step.
+"""
 
 
 class DenseStrategy:
@@ -34,7 +35,7 @@ class DenseStrategy:
     def __init__(self, model: FlatModel, chain: Chain) -> None:
         self._model = model
         self._chain = chain
-        # Descent moves all layers; a mask is none.
+        # `_descend` moves the weights and biases of all layers; the mask is not a layer.
         every_layer_moves = all(part.trainable for name, part in model.layout.items() if name != MASK)
         self._descends = chain.is_plain_descent and every_layer_moves
 
@@ -43,27 +44,27 @@ class DenseStrategy:
         return self._descend(group) if self._descends else self._follow_rules(group)
 
     def _descend(self, group: TaskGroup) -> Trained:
-        # NOTE: each layer's weights apart, as the product is added to one array fastest.
-        every = Layers.of(self._model, group.start).map(
+        # NOTE: each layer's weights in a contiguous array of their own, to which a product is added fastest.
+        all_layers = Layers.of(self._model, group.start).map(
             lambda part: part.clone(memory_format=torch.contiguous_format)
         )
-        # So scaled, its slope is what moves the parameters: downhill, by the task's learning rate.
+        # With this scale the slope is the step itself: downhill, times the task's learning rate.
         loss = _CrossEntropy(group, self._model.num_labels, -group.settings["learning_rate"])
-        layers, active = every, len(group)
+        layers, active = all_layers, len(group)
         for step, features in enumerate(group.vectors()):
             if features.shape[0] != active:
                 active = features.shape[0]
-                layers = every.first(active)
+                layers = all_layers.first(active)
             inputs = layers.activations(features)
             slopes = layers.slopes(inputs, loss.slope(step, inputs.pop()))
-            for weight, bias, entered, slope in zip(
+            for weight, bias, layer_input, slope in zip(
                 layers.weights, layers.biases, inputs, slopes, strict=True
             ):
-                weight.baddbmm_(slope, entered)
+                weight.baddbmm_(slope, layer_input)
                 bias.add_(slope.sum(2, keepdim=True))
         trained = torch.empty_like(group.start)
-        for place, part in zip(Layers.of(self._model, trained).parts(), every.parts(), strict=True):
-            place.copy_(part)
+        for view, part in zip(Layers.of(self._model, trained).parts(), all_layers.parts(), strict=True):
+            view.copy_(part)
         return Trained(trained, loss.means(), {})
 
     def _follow_rules(self, group: TaskGroup) -> Trained:
@@ -89,12 +90,13 @@ class DenseStrategy:
 
 def _write(gradients: Layers, inputs: list[Tensor], slopes: list[Tensor]) -> None:
     """Write the `gradients`, given each layer's input (n, B, in) and slope (n, out, B)."""
-    for weight, bias, entered, slope in zip(gradients.weights, gradients.biases, inputs, slopes, strict=True):
+    layers = zip(gradients.weights, gradients.biases, inputs, slopes, strict=True)
+    for weight, bias, layer_input, slope in layers:
         torch.sum(slope, 2, keepdim=True, out=bias)
         if weight.numel() < COPIED_BELOW:
-            weight.copy_(torch.bmm(slope, entered))
+            weight.copy_(torch.bmm(slope, layer_input))
         else:
-            torch.bmm(slope, entered, out=weight)
+            torch.bmm(slope, layer_input, out=weight)
 
 
 class _CrossEntropy:
@@ -107,7 +109,7 @@ class _CrossEntropy:
         self._group = group
         self._labels = group.labels.view(-1, 1, group.batch_size)  # a row per step and task
         self._owner = torch.cat([torch.arange(active) for active in group.active] or [torch.arange(0)])
-        share = scale[:, :, None] / group.batch_size  # of a sample in the slope
+        share = scale[:, :, None] / group.batch_size  # of one sample in the slope
         shape = (len(self._labels), num_labels, group.batch_size)
         self._log_probabilities = group.start.new_empty(shape)
         targets = group.start.new_zeros(shape).scatter_(

@@ -41,8 +41,7 @@ class Layers:
     @cached_property
     def _hidden(self) -> list[tuple[Tensor, Tensor]]:
         """For each hidden layer, transposed views: weights (n, in, out) and biases (n, 1, out)."""
-        # NOTE: once for all steps. Every look at a tensor from another side takes the interpreter's lock, for
-        # which the threads wait in turn.
+        # NOTE: made once for all steps: making a view takes the interpreter's lock, for which threads wait.
         return [
             (weight.mT, bias.mT) for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True)
         ]
@@ -69,20 +68,20 @@ class Layers:
         """
         inputs = features if self.mask is None else features * self.mask
         models = self.weights[0].shape[0]
-        found = [inputs if inputs.shape[0] == models else inputs.expand(models, -1, -1)]
+        activations = [inputs if inputs.shape[0] == models else inputs.expand(models, -1, -1)]
         for weight, bias in self._hidden:
-            found.append(torch.baddbmm(bias, found[-1], weight).relu_())
-        found.append(torch.baddbmm(self.biases[-1], self.weights[-1], found[-1].mT))
-        return found
+            activations.append(torch.baddbmm(bias, activations[-1], weight).relu_())
+        activations.append(torch.baddbmm(self.biases[-1], self.weights[-1], activations[-1].mT))
+        return activations
 
     def slopes(self, inputs: list[Tensor], slope: Tensor) -> list[Tensor]:
         """For each layer, (n, out, B) the derivative of the loss by its outputs before ReLU.
 
         `inputs`: the input of each layer (n, B, in). `slope` (n, labels, B): the derivative by the logits.
         """
-        found = [slope]
-        for weight, entered in zip(self.weights[:0:-1], inputs[:0:-1], strict=True):
-            below = torch.bmm(found[-1].mT, weight)  # (n, B, in)
-            torch.ops.aten.threshold_backward.grad_input(below, entered, 0, grad_input=below)
-            found.append(below.mT)
-        return found[::-1]
+        slopes = [slope]
+        for weight, layer_input in zip(self.weights[:0:-1], inputs[:0:-1], strict=True):
+            below = torch.bmm(slopes[-1].mT, weight)  # (n, B, in)
+            torch.ops.aten.threshold_backward.grad_input(below, layer_input, 0, grad_input=below)
+            slopes.append(below.mT)
+        return slopes[::-1]

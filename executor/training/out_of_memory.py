@@ -12,7 +12,8 @@ import torch
 from emulator.arrays import Ints
 from emulator.errors import ResumableError
 
-CPU_ALLOCATOR = "can't allocate memory"  # torch has a kind of its own only for the memory of accelerators
+CPU_ALLOCATOR = "can't allocate memory"  # torch has an error type of its own only for accelerators
+RESUME_ADVICE = "provide more memory and resume the run"
 
 Policy = Literal["stop", "halve"]
 
@@ -38,7 +39,7 @@ class OutOfMemory:
         problem = _attempt(job, members)
         if problem is None:
             return
-        # What was attempted is freed by now.
+        # The memory of the attempt is freed by now.
         if self._policy == "stop" or len(members) == 1:
             raise ResumableError(_advice(problem, len(members), self._chunk, self._policy))
         with self._counting:
@@ -59,7 +60,7 @@ def out_of_memory_named(doing: str) -> Iterator[None]:
             raise
         problem = _first_line(error)
     if problem is not None:
-        raise ResumableError(f"out of memory while {doing} ({problem}); give it more, and it goes on")
+        raise ResumableError(f"out of memory while {doing} ({problem}); {RESUME_ADVICE}")
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
@@ -86,10 +87,10 @@ def _first_line(error: BaseException) -> str:
 
 def _advice(problem: str, clients: int, chunk: int, policy: Policy) -> str:
     if clients == 1:
-        return f"out of memory while training a client alone ({problem}); give it more, and it goes on"
+        return f"out of memory while training a single client ({problem}); {RESUME_ADVICE}"
     assert policy == "stop"
     return (
         f"out of memory while training {clients} clients side by side, executor.chunk = {chunk} ({problem}); "
-        f'give it more, or set executor.on_out_of_memory = "halve", and it goes on; a smaller '
-        f"executor.chunk begins anew"
+        f'provide more memory, or set executor.on_out_of_memory = "halve", and resume the run; with a '
+        f"smaller executor.chunk it starts from the beginning"
     )

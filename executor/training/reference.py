@@ -19,7 +19,7 @@ from executor.rules.base import Chain, LocalRun
 from executor.training.groups import TaskGroup, Trained
 
 Step = Callable[[Sequence[Tensor]], None]
-"""What is done with the gradients of one batch, one for each parameter that is trained."""
+"""Applies the gradients of one batch: one tensor for each trainable parameter."""
 
 
 class ReferenceLoop:
@@ -27,7 +27,7 @@ class ReferenceLoop:
 
     def __init__(self, model: FlatModel, chain: Chain) -> None:
         self._model = model
-        self._own = _Module(model)
+        self._local = _Module(model)
         self._chain = chain
 
     def train(self, group: TaskGroup) -> Trained:
@@ -35,8 +35,8 @@ class ReferenceLoop:
         state = self._chain.remembered(group.start, group.state)
         loss = torch.zeros(len(group), dtype=torch.float64)
         for client in range(len(group)):
-            own = {name: rows[client, None] for name, rows in state.items()}
-            loss[client] = self._train_one(group, client, trained[client], own)
+            client_state = {name: rows[client, None] for name, rows in state.items()}
+            loss[client] = self._train_one(group, client, trained[client], client_state)
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state)
 
     def _train_one(self, group: TaskGroup, client: int, trained: Tensor, state: dict[str, Tensor]) -> Tensor:
@@ -47,15 +47,15 @@ class ReferenceLoop:
         settings = {name: column[client, None] for name, column in group.settings.items()}
         run = LocalRun(group.start[client, None], trained[None], settings, state, self._model.frozen)
         # The parameters become views of `trained`: when the chain moves one, the module has moved.
-        vector_to_parameters(trained, self._own.module.parameters())
+        vector_to_parameters(trained, self._local.module.parameters())
         step = self._descent(run, trained) if self._chain.is_plain_descent else self._by_rules(run)
         total = torch.zeros((), dtype=torch.float64)
         self._chain.begin(run)
         for features, labels in group.batches():
             if client >= len(labels):
                 break
-            loss = functional.cross_entropy(self._own.module(features[client]), labels[client])
-            gradients = torch.autograd.grad(loss, self._own.trainable)
+            loss = functional.cross_entropy(self._local.module(features[client]), labels[client])
+            gradients = torch.autograd.grad(loss, self._local.trainable)
             step(gradients)
             total += loss.detach()
         return total

@@ -43,10 +43,10 @@ class StackedStrategy:
             wanted = [named[name].requires_grad_() for name in trainable]
             losses = self._losses(named, features, labels)
             gradients = torch.autograd.grad(losses.sum(), wanted)
-            # NOTE: into one buffer for all steps; to concatenate anew took a quarter of a step's time.
+            # NOTE: copied into one buffer for all steps; concatenation took a quarter of a step's time.
             parts = self._model.named(gradient[:active])
-            for name, own in zip(trainable, gradients, strict=True):
-                parts[name].copy_(own)
+            for name, of_parameter in zip(trainable, gradients, strict=True):
+                parts[name].copy_(of_parameter)
             self._chain.step(run, gradient[:active])
             loss[:active] += losses.detach()
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state)
@@ -54,5 +54,5 @@ class StackedStrategy:
     def _losses(self, named: dict[str, Tensor], features: Tensor, labels: Tensor) -> Tensor:
         """(n,) each task's mean cross-entropy over its batch."""
         logits = self._logits(named, features)
-        each = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-        return each.view_as(labels).mean(dim=1)
+        losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        return losses.view_as(labels).mean(dim=1)

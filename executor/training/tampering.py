@@ -14,7 +14,7 @@ from emulator.messages import TrainTasks
 from emulator.seeding import RandomStreams
 
 SPOILT_SHARE = 0.01
-"""The share of an update's numbers that corruption hits; one is always hit."""
+"""The share of an update's numbers that corruption hits; at least one is hit."""
 
 WORD_BITS = 32
 
@@ -27,17 +27,17 @@ def tamper(delta: Floats32, tasks: TrainTasks, members: Ints, streams: RandomStr
     """
     columns = tasks.tampering
     for task in members.tolist() if columns else ():
-        own = {name: float(column[task]) for name, column in columns.items()}
+        faults = {name: float(column[task]) for name, column in columns.items()}
         key = (tasks.round, int(tasks.client[task]), int(tasks.model[task]))
         update = delta[task]
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found where it arrives
-            if own.get("scale", 1.0) != 1:
-                update *= np.float32(own["scale"])
-            if own.get("noise", 0.0) > 0:
-                _add_noise(update, own["noise"], streams.generator("noise", *key))
-        if own.get("nan", 0.0) > 0:
+        with np.errstate(over="ignore", invalid="ignore"):  # the coordinator leaves out what is not finite
+            if faults.get("scale", 1.0) != 1:
+                update *= np.float32(faults["scale"])
+            if faults.get("noise", 0.0) > 0:
+                _add_noise(update, faults["noise"], streams.generator("noise", *key))
+        if faults.get("nan", 0.0) > 0:
             update[_hit(update, streams.generator("corruption", *key))] = np.nan
-        if own.get("bits", 0.0) > 0:
+        if faults.get("bits", 0.0) > 0:
             _flip_bits(update, streams.generator("corruption", *key))
 
 
@@ -50,9 +50,9 @@ def _add_noise(update: Floats32, scale: float, rng: np.random.Generator) -> None
 
 def _flip_bits(update: Floats32, rng: np.random.Generator) -> None:
     """Flip one uniformly drawn bit of each number of `update` (P,) that is hit."""
-    places = _hit(update, rng)
-    bits = rng.integers(0, WORD_BITS, len(places), dtype=np.uint32)
-    update.view(np.uint32)[places] ^= np.uint32(1) << bits
+    positions = _hit(update, rng)
+    bits = rng.integers(0, WORD_BITS, len(positions), dtype=np.uint32)
+    update.view(np.uint32)[positions] ^= np.uint32(1) << bits
 
 
 def _hit(update: Floats32, rng: np.random.Generator) -> Ints:

@@ -174,7 +174,7 @@ def test_what_the_others_have_spent_is_summed() -> None:
     [
         ("sequence", 5, "out of step, in exchanges 0, 5"),
         ("length", 2**40, r"a message of 1099511627776 bytes: must be at most"),
-        ("length", 9, "a message that is none"),
+        ("length", 9, "a message that is not a state tree"),
     ],
 )
 def test_a_message_that_cannot_be_is_refused_before_it_is_used(name: str, value: int, text: str) -> None:

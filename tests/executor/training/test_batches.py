@@ -106,7 +106,7 @@ def test_an_empty_range_is_never_drawn() -> None:
 
 
 def test_ranges_that_all_weigh_nothing_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"\[0\.0, 0\.0\]: one at least must be above 0"):
+    with pytest.raises(ValueError, match=r"\[0\.0, 0\.0\]: must be above 0 for at least one"):
         batches_of(ranged(5, 5, weights=(0.0, 0.0)), 0, 1)
 
 

@@ -53,7 +53,7 @@ def test_without_leave_it_stops_and_says_what_may_help(error: Exception) -> None
 
 
 def test_a_client_that_does_not_fit_alone_stops() -> None:
-    with pytest.raises(ResumableError, match="training a client alone"):
+    with pytest.raises(ResumableError, match="training a single client"):
         OutOfMemory("halve", chunk=4).run(Job(0, CPU), np.arange(4))
 
 
