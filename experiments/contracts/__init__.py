@@ -1,5 +1,6 @@
-"""What every part must keep to, as plain functions that assert it: ours are run through them, and so can be
-a third party's, from its own tests:
+"""Contract checks for parts: plain functions that raise AssertionError when a part breaks a rule of its kind.
+
+All parts of driftscale pass them; third parties can call them from their own tests:
 
     from experiments.contracts import check_part, check_selector
 
@@ -7,11 +8,12 @@ a third party's, from its own tests:
         check_part(MySelector, MySettings())
         check_selector(lambda: MySelector(MySettings()))
 
-Parts have state, so a check takes a function that makes a fresh one, and plays it in the real federation over
-fake ports, among simple parts. Where two are played side by side, one is stored and put back before whatever
-is asked of it, as in a run that was interrupted. No part draws from a global generator, or seeds one.
+Parts have state, so most checks take a function that makes a fresh part; they run it in the real federation
+over fake ports, among simple parts. Where a check runs two parts side by side, it stores one of them and
+restores it before every call, as in a run that was interrupted. All checks of parts also fail when a global
+random generator is drawn from or seeded.
 
-`check_model` and `check_rule` need torch, which is imported with the first of them that is used.
+`check_model` and `check_rule` need torch, which is imported when one of them is first used.
 """
 
 from typing import TYPE_CHECKING

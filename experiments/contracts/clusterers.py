@@ -1,4 +1,4 @@
-"""What clusterers must keep to: their assignments, their plans, and what they may do at which moment."""
+"""Contract of clusterers: their assignments, their inference plans, and what they may do at each moment."""
 
 from __future__ import annotations
 
@@ -26,11 +26,21 @@ SILENT_STEPS = (None, 1, 2)
 
 @and_no_global_generator
 def check_clusterer(make: Callable[[], Clusterer]) -> None:
-    """Its first answer is an assignment, later ones may be; equal views get equal answers, and stay as they
-    are; everybody is served by models that exist, and serving changes nothing. Only one that declares itself
-    an oracle looks at the true concepts, here as in the other checks.
+    """Check a clusterer in federations of several data steps, with and without clients that do not respond.
 
-    It is played over several data steps, with everybody online and with clients that do not answer.
+    * The first call of `on_data` returns an assignment, a later moment may; all pass `check_assignment`.
+    * Two fresh clusterers behave the same on equal views, one of them stored and restored all the time.
+    * It does not write to the views.
+    * Its plans pass `check_plan`; `serve` sends no client requests, logs no trigger and changes nothing.
+    * Its client requests and triggers are such that a run can execute and log them.
+    * It reads the true concepts only if it declares `oracle = True`.
+
+    Args:
+        make: Makes a fresh clusterer.
+
+    Raises:
+        AssertionError: The clusterer breaks a rule, which the message names.
+        RunError: The clusterer's state cannot be stored, or changes in an attribute that is not declared.
     """
     for labels in _stories():
         for silent_step in SILENT_STEPS:
@@ -38,7 +48,20 @@ def check_clusterer(make: Callable[[], Clusterer]) -> None:
 
 
 def check_assignment(assignment: Assignment, num_clients: int, num_old: int) -> None:
-    """Rows of `mixing` sum to 1; members, lanes and successors are existing models; shapes are declared."""
+    """Check an assignment: the mixing matrix, members, lanes and successors.
+
+    Rows of `mixing` are finite and sum to 1; `members`, lanes and `successor` name existing models; all
+    arrays have the declared shapes and dtypes; at least one client has a lane. Successors of an assignment
+    that leaves all models as they are must be the models themselves.
+
+    Args:
+        assignment: The assignment.
+        num_clients: The number of clients.
+        num_old: The number of models that existed before.
+
+    Raises:
+        AssertionError: The assignment breaks a rule, which the message names.
+    """
     num_models = assignment.num_models
     assert num_models >= 1, "an assignment without models"
     num_extra = len(assignment.extra)
@@ -87,7 +110,16 @@ def _check_successors(assignment: Assignment, num_old: int) -> None:
 
 
 def check_plan(plan: InferencePlan, num_clients: int, num_models: int) -> None:
-    """Models that exist, weighted for each client that has any, and combined in a way there is."""
+    """Check an inference plan: models that exist, weights that sum to 1, and a known way to combine them.
+
+    Args:
+        plan: The plan.
+        num_clients: The number of clients.
+        num_models: The number of models in the bank.
+
+    Raises:
+        AssertionError: The plan breaks a rule, which the message names.
+    """
     models, weights = plan.models, plan.weights
     assert models.ndim == 2, "a plan's models must have shape (num_clients, width)"
     assert len(models) == num_clients, "a plan must have a row for each client"
@@ -103,8 +135,11 @@ def check_plan(plan: InferencePlan, num_clients: int, num_models: int) -> None:
 
 
 def _stories() -> list[Floats]:
-    """Label shares by data step, (S, N, L): two groups that drift and return, one client that leaves all
-    others, two clients, groups that cannot be seen, one client alone."""
+    """Label shares by data step, (S, N, L), of several scenarios.
+
+    Two groups that drift and return; one client that leaves all others; two clients; no visible groups; a
+    single client.
+    """
     eye = np.eye(NUM_LABELS)
     spread = np.random.default_rng(0).dirichlet(np.ones(NUM_LABELS), size=12)
     before, after = [0, 0, 0, 1, 1, 1, 1, 0], [0, 2, 0, 1, 1, 2, 1, 0]
@@ -118,8 +153,10 @@ def _stories() -> list[Floats]:
 
 
 def _play(make: Callable[[], Clusterer], labels: Floats, silent_step: int | None) -> None:
-    """Two fresh clusterers side by side, in equal federations; one of them serves twice as often, and is
-    stored and put back all the time."""
+    """Run two fresh clusterers side by side in equal federations and compare them.
+
+    The second serves twice as often, and is stored and restored before every call.
+    """
     rounds = len(labels) * ROUNDS_PER_STEP
     twins = []
     for clusterer, times in ((make(), 1), (resumed(make), 2)):
@@ -140,9 +177,12 @@ def _play(make: Callable[[], Clusterer], labels: Floats, silent_step: int | None
 
 
 def _online(stream: LabelStream, silent_step: int | None) -> Bools | None:
-    """(slots, N) who is there. Where there is a silent step, every third client is away when a step begins,
-    client 1 when visits begin and afterwards, and in the silent step everybody is: when visits begin in its
-    first round, and when updates were aggregated."""
+    """(slots, N) whether each client is online; None, where there is no silent step: all clients always are.
+
+    Otherwise every third client is offline when a data step begins, except before the first round, and
+    client 1 is offline when visits begin and afterwards. In the silent step all clients are offline when
+    updates have been aggregated, and also when visits begin in its first round.
+    """
     if silent_step is None:
         return None
     clients = np.arange(stream.num_clients)
@@ -159,7 +199,7 @@ def _online(stream: LabelStream, silent_step: int | None) -> Bools | None:
 
 
 class _Watched(Clusterer):
-    """A clusterer whose answers are checked before they hold; it serves `times` as often."""
+    """Wraps a clusterer: checks and records what it returns; every `serve` calls it `times` times."""
 
     oracle = True  # as far as the federation is concerned: the watch looks at whether it is
 
@@ -170,7 +210,7 @@ class _Watched(Clusterer):
         self.answers: list[Assignment | InferencePlan | None] = []
 
     def forget(self) -> None:
-        """A round is over, and was looked at."""
+        """Clear the records of a round."""
         for noted in (self.answers, self.watch.requests, self.watch.logged):
             noted.clear()
 

@@ -1,4 +1,4 @@
-"""What models and local rules must keep to. Imports torch, which the other checks do without."""
+"""Contracts of models and of local rules; imports torch, unlike the other checks."""
 
 from __future__ import annotations
 
@@ -52,11 +52,26 @@ precision, as in a run; rules in double, since a rule may divide one rounding er
 @and_no_global_generator
 @one_thread()
 def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num_labels: int = 7) -> None:
-    """It maps samples of `sample_shape` to logits; other shapes too, unless it refuses them with a
-    ConfigurationError. Each sample counts on its own, gets the same logits whenever it is asked about, and
-    stays as it is. Initial parameters follow from seed and number, every tensor that is trained has a
-    gradient, `stacks` and `dense` are true to their words, and all strategies train the model to the same
-    parameters, but for rounding.
+    """Check a model on its own samples and on samples of other shapes.
+
+    * It maps samples to finite float32 logits; it may refuse other shapes than its own, with a
+      ConfigurationError of one line when it is built.
+    * A sample's logits do not depend on the other samples of the batch; equal calls return equal logits; it
+      writes neither to samples nor to parameters.
+    * Initial parameters are a function of seed and number, and differ between seeds and between numbers.
+    * Every trainable tensor has a finite gradient; a forward pass has matrix products or convolutions.
+    * `stacks` and `dense` are bool; a dense model has `stacks = True` and is what `ModelSpec` defines as
+      dense.
+    * All strategies train it to the same parameters up to rounding.
+
+    Args:
+        make: Makes a fresh model.
+        sample_shape: The shape of the samples that it is meant for.
+        num_labels: The number of labels.
+
+    Raises:
+        AssertionError: The model breaks a rule, which the message names.
+        ConfigurationError: The model refuses samples of `sample_shape`.
     """
     for shape in dict.fromkeys((sample_shape, *SHAPES)):
         try:
@@ -88,10 +103,20 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
 @and_no_global_generator
 @one_thread()
 def check_rule(make: Callable[[], LocalRule]) -> None:
-    """It answers with a finite number for each parameter, for each task as if it were alone, and writes to
-    the gradient and to its own state only. That state is named "rule.name", made when a task begins and
-    written in place; what it declares starts at zero and is all that a later task depends on. Plain descent
-    is what it says, and all strategies train by it to the same parameters, but for rounding.
+    """Check a local rule on several tasks, together and alone, and on tasks that follow one another.
+
+    * `correct` returns a finite number for each parameter, independently for each task, and writes only to
+      the gradient and to the rule's own state.
+    * That state has keys of the form "rule.name", is created in `begin` and written in place.
+    * The state that `state` declares starts at zero, and later tasks depend on nothing else.
+    * If `is_plain_descent`, the rule is an optimiser and returns the gradient times the learning rate.
+    * All strategies train to the same parameters by it, up to rounding.
+
+    Args:
+        make: Makes a fresh rule.
+
+    Raises:
+        AssertionError: The rule breaks a rule of the contract, which the message names.
     """
     rule = make()
     assert isinstance(rule.is_optimiser, bool), f"is_optimiser = {rule.is_optimiser!r}: True or False"
@@ -125,7 +150,7 @@ def check_rule(make: Callable[[], LocalRule]) -> None:
 
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Any error but a ConfigurationError is one of the part, which `what` led to."""
+    """Within it, any error but a ConfigurationError becomes an AssertionError that starts with `what`."""
     try:
         yield
     except (ConfigurationError, AssertionError):
@@ -186,7 +211,7 @@ def _check_gradients(model: FlatModel, shape: Shape) -> None:
 
 
 def _check_layers(model: FlatModel, shape: Shape) -> None:
-    """A dense model is affine maps with ReLU between them, behind a mask if it has one."""
+    """Check that a dense model is affine maps with ReLU between them, behind a mask if it has one."""
     flat = torch.tensor(np.stack([model.initial(STREAMS, number) for number in range(2)]))
     if "mask" in model.layout:
         flat[:, : prod(shape) : 3] = 0
@@ -237,7 +262,7 @@ def _answers(rule: LocalRule, rows: Sequence[int], state: dict[str, Tensor]) -> 
 
 
 def _check_begun(rule: LocalRule, run: LocalRun, state: Mapping[str, Tensor]) -> None:
-    """Of what a rule put into the state, and of what it declares there."""
+    """Check the state that a rule created in `begin`, and the state that it declares."""
     assert all(run.state[key] is slot for key, slot in state.items()), (
         "what was remembered is replaced in begin"
     )
@@ -258,7 +283,7 @@ def _check_begun(rule: LocalRule, run: LocalRun, state: Mapping[str, Tensor]) ->
 
 
 def _check_remembered(make: Callable[[], LocalRule], first: Tensor) -> None:
-    """What is declared starts at zero, and tells a fresh rule all that the one before it knew."""
+    """Check that the declared state starts at zero, and is all that a fresh rule needs to continue."""
     everyone = range(len(STEPS))
     rule = make()
     declared = rule.state
@@ -275,7 +300,7 @@ def _check_remembered(make: Callable[[], LocalRule], first: Tensor) -> None:
 
 
 def _settings(rows: Sequence[int]) -> dict[str, Tensor]:
-    """The columns (n, 1) of these tasks."""
+    """The settings of these tasks, columns (n, 1)."""
     columns = {"learning_rate": [0.5, 0.25, 0.125], "local_steps": STEPS, "batch_size": [4, 4, 4]}
     return {name: torch.tensor(column)[list(rows), None].float() for name, column in columns.items()}
 
@@ -285,7 +310,7 @@ def _gradient(step: int) -> Tensor:
 
 
 def _numbers(seed: int) -> Tensor:
-    """(tasks, WIDTH) normal numbers from a generator of their own."""
+    """(tasks, WIDTH) normal numbers, from a local generator."""
     return torch.randn(len(STEPS), WIDTH, generator=torch.Generator().manual_seed(seed))
 
 
@@ -297,7 +322,7 @@ def _sgd(momentum: float = 0.0) -> Sgd:
 
 
 class _Samples:
-    """Normal features and random labels: `emulator.ports.SampleReader`."""
+    """Implements `emulator.ports.SampleReader`: normal features and random labels."""
 
     def __init__(self, sample_shape: Shape, num_labels: int) -> None:
         generator = np.random.default_rng(5)
@@ -329,7 +354,7 @@ def _check_strategies(
 
 
 def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: torch.dtype) -> list[Floats]:
-    """The updates, losses and solver state of a few unequal tasks, each from a start of its own."""
+    """The updates, losses and rule state of a few tasks, all from different initial parameters."""
     counts, steps = np.array([9, 3, 12, 7, 1]), np.array([4.0, 1.0, 6.0, 4.0, 2.0])
     last = np.cumsum(counts)
     everyone = np.arange(len(counts))

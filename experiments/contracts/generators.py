@@ -1,4 +1,4 @@
-"""The global random generators of Python, numpy and torch, which no part draws from or seeds."""
+"""Guards the global random generators of Python, numpy and torch: parts must not draw from or seed them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Generator(NamedTuple):
 
 
 def and_no_global_generator(check: Callable[Asked, None]) -> Callable[Asked, None]:
-    """`check`, which then fails too when a global generator was drawn from, or seeded, meanwhile."""
+    """Decorates a check: it fails too if a global generator was drawn from or seeded during the check."""
 
     @wraps(check)
     def checked(*args: Asked.args, **kwargs: Asked.kwargs) -> None:
@@ -40,7 +40,7 @@ def and_no_global_generator(check: Callable[Asked, None]) -> Callable[Asked, Non
 
 
 def _moved_by(play: Callable[[], None]) -> list[str]:
-    """The global generators that `play` drew from or seeded; all others are left as they were."""
+    """The global generators that `play` drew from or seeded; the state of all others is restored."""
     generators = _generators()
     first = {name: generator.state() for name, generator in generators.items()}
     for generator in generators.values():
@@ -54,7 +54,7 @@ def _moved_by(play: Callable[[], None]) -> list[str]:
 
 
 def _generators() -> dict[str, _Generator]:
-    """By name; torch's where torch is imported already: without it nobody draws."""
+    """The global generators by name; torch's only if torch is imported, or else nothing draws from it."""
     generators = {
         "random": _Generator(random.random, random.getstate, random.setstate),
         "numpy": _Generator(np.random.random, np.random.get_state, np.random.set_state),

@@ -1,4 +1,4 @@
-"""What memories must keep to: who trains which model, on samples that are there."""
+"""Contract of memories: which clients train which models, on samples that they hold."""
 
 from __future__ import annotations
 
@@ -24,11 +24,21 @@ NUM_CLIENTS = 5
 
 @and_no_global_generator
 def check_memory(make: Callable[[], Memory]) -> None:
-    """Pairs of a participant and a model of the bank, sorted and distinct, each with samples that its client
-    holds, the same that it names when it is asked for them; it says who has a pair; equal histories get equal
-    answers.
+    """Check a memory over data steps in which models are merged, dropped and added, and samples expire.
 
-    Models are merged, dropped and added meanwhile, and samples expire.
+    * `rows` returns pairs of a participant and a model of the bank, sorted and distinct, each with samples
+      that its client holds; `samples` returns the same samples for the pair.
+    * `trains` names exactly the clients that have a pair.
+    * Two fresh memories return the same on equal histories, one of them stored and restored all the time.
+    * It does not write to its arguments.
+    * It reads the true concepts only if it declares `oracle = True`.
+
+    Args:
+        make: Makes a fresh memory.
+
+    Raises:
+        AssertionError: The memory breaks a rule, which the message names.
+        RunError: The memory's state cannot be stored, or changes in an attribute that is not declared.
     """
     shares = np.full((len(_history()), NUM_CLIENTS, NUM_LABELS), 1 / NUM_LABELS)
     script = dict(enumerate(_history()))
@@ -46,7 +56,16 @@ def check_memory(make: Callable[[], Memory]) -> None:
 
 
 def check_ranges(samples: SampleRanges, clients: Ints, view: View) -> None:
-    """A row for each of `clients`, well-formed, its weights above zero, nothing that the client has not."""
+    """Check sample ranges: a well-formed row for each client, of samples that it holds, with weights above 0.
+
+    Args:
+        samples: The ranges.
+        clients: The client of each row, of shape (n,).
+        view: The view at the same instant; it tells what clients hold.
+
+    Raises:
+        AssertionError: The ranges break a rule, which the message names.
+    """
     offsets, first, last = samples.offsets, samples.first, samples.last
     assert len(samples) == len(clients), f"ranges of {len(samples)} rows, and {len(clients)} were asked for"
     assert offsets[0] == 0, "offsets must begin at 0"
@@ -60,8 +79,11 @@ def check_ranges(samples: SampleRanges, clients: Ints, view: View) -> None:
 
 
 def _history() -> list[Assignment]:
-    """Clients on three models; then model 1 merges into 0, 2 is dropped, and one is added; then clients move,
-    and nobody is left on that one; then two more steps, until all that was there first has expired."""
+    """Assignments of five data steps.
+
+    Clients are members of three models; then model 1 merges into 0, 2 is dropped, and one is added; then
+    clients move away from the new model; then two more steps, until the first samples have expired.
+    """
     first = np.array([[0, -1], [2, 1], [-1, -1], [1, -1], [0, 2]])
     second = np.array([[0, -1], [1, 0], [1, -1], [0, -1], [-1, -1]])
     third = np.array([0, 0, 0, 0, -1])
@@ -80,7 +102,7 @@ def _history() -> list[Assignment]:
 
 
 class _Watched(Memory):
-    """A memory whose answers are checked before they are used; `view` is what it was shown last."""
+    """Wraps a memory: checks what it returns; `view` is the last view that `claim` received."""
 
     oracle = True  # as far as the federation is concerned: the watch looks at whether it is
 
@@ -145,7 +167,7 @@ def _rows(memory: _Watched, clients: Ints, view: View) -> tuple[Ints, Ints, Samp
 
 
 def _samples(memory: _Watched, view: View) -> list[SampleRanges]:
-    """What everybody holds for each model."""
+    """The samples of all clients for each model."""
     answers, clients = [], np.arange(view.num_clients)
     for model in range(len(view.model_ids)):
         samples = memory.samples(clients, model, view)

@@ -1,7 +1,7 @@
-"""What the numbers of a part, or of a table of a configuration, must keep to: bounds, and only numbers.
+"""Contract of the numbers in a part's settings, or in a table of a configuration: bounds, and only numbers.
 
-They are found in the JSON schema of the settings, wherever they stand: in lists, in tables within tables
-and in the choices of a union.
+The numbers are found through the JSON schema of the settings, at any depth: in lists, in nested tables and in
+the choices of a union.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ NO_NUMBERS: tuple[object, ...] = (True, False, "40", "1.5", "nan", [], {})
 
 @dataclass(frozen=True)
 class ConfiguredNumber:
-    """A number within a table of settings: how to get there, and its lowest and highest value.
+    """A number in a table of settings: its path, whether it is an integer, its lowest and highest value.
 
-    `laid(value)` is the whole table, with `value` in the number's place.
+    `table_with(value)` is the whole table with `value` in place of the number.
     """
 
     path: str
@@ -32,11 +32,18 @@ class ConfiguredNumber:
 
 
 def check_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> None:
-    """Every number has a lower and an upper bound, takes values within and refuses all others, and whatever
-    is no number: `emulator.numbers` has kinds that do.
+    """Check that every number in `settings` has two bounds and refuses all that is outside or not a number.
 
-    `example` is a table that `settings` takes. Where the keys of a table are free, but not any will do, it
-    has one.
+    The annotations in `emulator.numbers` comply. Every number must also take at least one value within its
+    bounds.
+
+    Args:
+        settings: The class of the settings.
+        example: A table that `settings` accepts. Where a table has free keys, but not every key is valid, it
+            must have a valid one.
+
+    Raises:
+        AssertionError: A number breaks a rule; the message names the number.
     """
     settings.model_validate(example)
     for number in configured_numbers(settings, example):
@@ -53,7 +60,15 @@ def check_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> None
 def extreme_tables(
     settings: type[BaseModel], example: Mapping[str, Any]
 ) -> Iterator[tuple[str, float, dict[str, Any]]]:
-    """(path, value, table) for the lowest and the highest value of every number that the settings take."""
+    """(path, value, table) for the lowest and the highest value of every number, where it is valid.
+
+    Args:
+        settings: The class of the settings.
+        example: A table that `settings` accepts.
+
+    Yields:
+        The path of the number, its value, and the whole table with that value.
+    """
     for number in configured_numbers(settings, example):
         for value in (number.lowest, number.highest):
             if _takes(settings, number, value):
@@ -61,7 +76,15 @@ def extreme_tables(
 
 
 def configured_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> Iterator[ConfiguredNumber]:
-    """All numbers of `settings`, each laid into `example`."""
+    """All numbers of `settings`.
+
+    Args:
+        settings: The class of the settings.
+        example: A table that `settings` accepts.
+
+    Yields:
+        Each number, with its bounds and its place in `example`.
+    """
     schema = settings.model_json_schema()
     for steps, node, laid in _Schema(schema.get("$defs", {})).numbers(schema, example):
         whole = node["type"] == "integer"
@@ -77,13 +100,13 @@ Found = tuple[tuple[str | int, ...], Mapping[str, Any], Lay]
 
 
 class _Schema:
-    """A walk over a JSON schema."""
+    """Walks a JSON schema and finds the numbers in it."""
 
     def __init__(self, definitions: Mapping[str, Any]) -> None:
         self._definitions = definitions
 
     def numbers(self, node: Mapping[str, Any], example: Any) -> Iterator[Found]:
-        """The numbers below `node`. What stands around them is that of `example`, else the least there is."""
+        """The numbers below `node`; the values around them are those of `example`, else minimal ones."""
         node = self._resolved(node)
         kind = node.get("type")
         choices = node.get("anyOf") or node.get("oneOf")
@@ -135,7 +158,7 @@ class _Schema:
         return self._least(choices[0]) if choices else "x"
 
     def _fits(self, node: Mapping[str, Any], example: Any) -> bool:
-        """Whether `example` looks like what `node` describes."""
+        """Whether `example` has the type that `node` describes; an object shares at least one key."""
         node = self._resolved(node)
         if isinstance(example, Mapping):
             known = node.get("properties", {})
@@ -162,7 +185,7 @@ def _laid_in_list(items: list[Any], place: int, laid: Lay, value: Any) -> list[A
 def _bound(
     node: Mapping[str, Any], inclusive: str, exclusive: str, whole: bool, none: float, towards: float
 ) -> float:
-    """The extreme value that a node allows at one end; `none` where there is no bound."""
+    """The extreme value that a node allows at one end; `none` if it has no bound there."""
     if "enum" in node:
         choices: list[int] = node["enum"]
         return min(choices) if towards > 0 else max(choices)
@@ -184,7 +207,7 @@ def _above(number: ConfiguredNumber) -> float:
 
 
 def _takes(settings: type[BaseModel], number: ConfiguredNumber, value: Any) -> bool:
-    """Whether the settings take `value` there; any other error than pydantic's is the caller's."""
+    """Whether the settings accept `value` for the number; raises any error but a ValidationError."""
     try:
         settings.model_validate(number.laid(value))
     except ValidationError:

@@ -1,4 +1,4 @@
-"""What pacings must keep to: pure rules over counts, by which every round comes to its server step."""
+"""Contract of pacings: pure rules over counts by which every round reaches its server step."""
 
 from __future__ import annotations
 
@@ -21,9 +21,22 @@ START_S = 1000.0
 
 @and_no_global_generator
 def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
-    """Counts per lane, none negative, none for a lane without clients; a pure function of what it is told,
-    each instant a question of its own; one dispatch and one server step in every round, whichever visits
-    arrive, drop out or are late.
+    """Check a pacing in rounds whose visits arrive, drop out or are late in random order.
+
+    * Quotas and visits to open are counts per lane, not negative, and 0 for a lane without clients.
+    * All rules are pure functions of their arguments; each row of counts is evaluated independently.
+    * It does not write to its arguments.
+    * `deadline_s` is None, or finite and above 0.
+    * Every round has one dispatch and one server step, and ends the same whether the ends of visits are
+      handed over together or one by one.
+
+    Args:
+        make: Makes a fresh pacing for a cohort size.
+
+    Raises:
+        AssertionError: The pacing breaks a rule, which the message names.
+        RunError: The pacing breaks a rule that `coordinator.visits` enforces, such as opening more visits
+            after the round's dispatch.
     """
     for sizes in (np.array(lanes) for lanes in LANES):
         pacing = make(COHORT)
@@ -40,7 +53,7 @@ def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
 
 
 def _opening(pacing: Pacing, sizes: Ints) -> tuple[Ints, Ints]:
-    """Its quota for lanes of `sizes` clients, and the visits it opens."""
+    """The quota for lanes of `sizes` clients, and the visits to open in each."""
     given, none = sizes.copy(), np.zeros_like(sizes)
     quota = pacing.quota(sizes)
     wanted = pacing.opens(quota, sizes, none, none)
@@ -56,7 +69,7 @@ def _opening(pacing: Pacing, sizes: Ints) -> tuple[Ints, Ints]:
 
 
 def _check_rows(pacing: Pacing, quota: Ints, wanted: Ints) -> None:
-    """Asked about several instants at once, it answers each as if it were alone."""
+    """Check that the rules, given several rows of counts at once, evaluate each as if it were alone."""
     back = np.stack([np.zeros_like(wanted), wanted // 2, wanted, wanted])
     out = np.stack([wanted, wanted - wanted // 2, np.zeros_like(wanted), np.zeros_like(wanted)])
     elapsed_s = np.array([[0.0], [1.0], [1e6], [1e12]])
@@ -73,7 +86,7 @@ def _check_rows(pacing: Pacing, quota: Ints, wanted: Ints) -> None:
 def _play_round(
     make: Callable[[CohortSize], Pacing], sizes: Ints, quota: Ints, wanted: Ints, rng: np.random.Generator
 ) -> None:
-    """A round in which visits return or drop out in a drawn order, told at once and one by one."""
+    """Play a round whose visits end in random order; compare handing ends over together and one by one."""
     lanes = np.repeat(np.arange(len(sizes)), np.minimum(wanted, sizes))
     lasts_s = rng.choice([1.0, 10.0, 1000.0]) * rng.integers(1, 9, size=len(lanes))
     ends = VisitEnds(
@@ -86,9 +99,10 @@ def _play_round(
 def _played(
     pacing: Pacing, sizes: Ints, quota: Ints, lanes: Ints, ends: VisitEnds, most: int
 ) -> tuple[float, Ints, Floats]:
-    """When the round made its step, and how and when its visits ended; `most` ends are told at once.
+    """The time of the round's server step, and how and when its visits ended.
 
-    RunError if the pacing asks for another dispatch or step than the round's one.
+    At most `most` ends of visits are handed over together. Raises RunError if the pacing asks for another
+    dispatch or server step.
     """
     visits = Visits(pacing)
     visits.plan(sizes, quota)

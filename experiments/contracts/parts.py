@@ -1,4 +1,4 @@
-"""What any part must keep to, and what those parts must that are asked one thing at one moment."""
+"""Contract of every part, and those of detectors, selectors, aggregators and schedules."""
 
 from __future__ import annotations
 
@@ -55,9 +55,21 @@ TASK_SETTINGS = {"learning_rate": 0.1, "local_steps": 20.0, "batch_size": 10.0}
 
 
 def check_part(part: type, settings: Settings) -> None:
-    """It says what it is, and so does each of its settings; they are frozen, survive being written out, and
-    refuse unknown keys and what else they cannot take with an error that pydantic words; and every number
-    among them keeps to `check_numbers`."""
+    """Check the class of a part and its settings.
+
+    * The class has a docstring, and every one of its settings a description.
+    * Its `Settings` are a frozen subclass of `emulator.plugins.Settings`, and equal themselves after being
+      written as JSON and read back.
+    * They refuse unknown keys and invalid values with a pydantic ValidationError.
+    * Every number among them passes `check_numbers`.
+
+    Args:
+        part: The class of the part.
+        settings: Valid settings of the part.
+
+    Raises:
+        AssertionError: The part breaks a rule, which the message names.
+    """
     assert (part.__doc__ or "").strip().splitlines(), f"{part.__name__} has no docstring"
     declared = getattr(part, "Settings", None)
     assert isinstance(declared, type), f"{part.__name__} has no class Parameters"
@@ -79,7 +91,7 @@ def check_part(part: type, settings: Settings) -> None:
 
 
 def _refusal(settings: type[Settings], table: Mapping[str, Any]) -> str:
-    """Why `settings` do not take the table; empty if they do."""
+    """Why `settings` refuse the table; empty if they accept it."""
     try:
         settings.model_validate(table)
     except ValidationError as error:
@@ -94,7 +106,19 @@ def _refusal(settings: type[Settings], table: Mapping[str, Any]) -> str:
 
 @and_no_global_generator
 def check_detector(make: Callable[[], Detector]) -> None:
-    """A flag for each client, none for nobody; equal signals get equal answers, and stay as they are."""
+    """Check a detector on several pairs of representations.
+
+    * It returns a flag for each client; none for no clients.
+    * Two fresh detectors return the same flags for equal representations, one of them stored and restored.
+    * It does not write to its arguments.
+
+    Args:
+        make: Makes a fresh detector.
+
+    Raises:
+        AssertionError: The detector breaks a rule.
+        RunError: The detector's state cannot be stored, or changes in an attribute that is not declared.
+    """
     one_each, spread = np.eye(NUM_LABELS), np.random.default_rng(0).dirichlet(np.ones(NUM_LABELS), size=12)
     pairs = [
         (one_each[[0, 0, 0, 1, 1, 1, 1, 0]], one_each[[0, 2, 0, 1, 1, 2, 1, 0]]),
@@ -116,8 +140,22 @@ def check_detector(make: Callable[[], Detector]) -> None:
 
 @and_no_global_generator
 def check_selector(make: Callable[[], Selector]) -> None:
-    """Ascending, distinct, of each lane those it has, and not more than are wanted; equal views get equal
-    answers, and the candidates stay as they are."""
+    """Check a selector in a round of several lanes with one client offline.
+
+    * Participants are ascending, distinct and among the candidates online, in each lane at most as many as
+      wanted.
+    * Two fresh selectors choose the same participants on equal views, one of them stored and restored.
+    * It does not write to its arguments.
+    * It reads the true concepts only if it declares `oracle = True`.
+
+    Args:
+        make: Makes a fresh selector.
+
+    Raises:
+        AssertionError: The selector breaks a rule, which the message names.
+        RunError: The selector chooses nobody where participants are wanted, or its state cannot be stored, or
+            changes in an attribute that is not declared.
+    """
     lane = np.full(13, -1)
     for number, ids in enumerate(LANES):
         lane[ids] = number
@@ -140,7 +178,7 @@ def check_selector(make: Callable[[], Selector]) -> None:
 
 
 class _WatchedSelector(Selector):
-    """A selector whose answer is checked before it is used; `chosen` is the last."""
+    """Wraps a selector: checks what it returns; `chosen` has the last participants."""
 
     oracle = True  # as far as the federation is concerned: the watch looks at whether it is
 
@@ -164,8 +202,21 @@ class _WatchedSelector(Selector):
 
 @and_no_global_generator
 def check_aggregator(make: Callable[[], Aggregator]) -> None:
-    """Models without updates stay as they are; nothing handed in is changed; equal updates give equal
-    models; if it says beforehand which weights it will use, it uses them."""
+    """Check an aggregator over several rounds, and on updates of some of the models.
+
+    * Models without updates stay as they are.
+    * It does not write to its arguments.
+    * Two fresh aggregators make the same models of equal updates, one of them stored and restored.
+    * If `weights` returns weights, `aggregate` calls `weighted_sum` once, with these.
+    * It reads the true concepts only if it declares `oracle = True`.
+
+    Args:
+        make: Makes a fresh aggregator.
+
+    Raises:
+        AssertionError: The aggregator breaks a rule, which the message names.
+        RunError: The aggregator's state cannot be stored, or changes in an attribute that is not declared.
+    """
     twins = [_aggregating(aggregator, [2, 0, 2, 0], 3, rounds=3) for aggregator in (make(), resumed(make))]
     assert same(*(watched.made for watched in twins)), "equal updates get different models"
     view = twins[0].view
@@ -188,8 +239,7 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
 
 
 class _WatchedAggregator(Aggregator):
-    """An aggregator whose models are checked before they are published, and `made`; `view` is what it was
-    shown last."""
+    """Wraps an aggregator: checks the models it returns and keeps them in `made`; `view` is the last one."""
 
     oracle = True  # as far as the federation is concerned: the watch looks at whether it is
 
@@ -234,8 +284,10 @@ class _WatchedAggregator(Aggregator):
 def _aggregating(
     aggregator: Aggregator, members: Sequence[int], num_models: int, rounds: int
 ) -> _WatchedAggregator:
-    """The aggregator, after it has made models of so many rounds' updates of clients that belong to
-    `members` of different models."""
+    """The aggregator after `rounds` rounds, in which all clients participate.
+
+    `members`: the model that each client is a member of.
+    """
     watched = _WatchedAggregator(aggregator)
     start = Assignment.fresh(np.array(members), num_models, _starts(num_models))
     everybody = Sync(SyncSettings(), CohortSize(len(members)))
@@ -248,9 +300,20 @@ def _aggregating(
 
 @and_no_global_generator
 def check_robust_aggregator(make: Callable[[], Aggregator]) -> None:
-    """What `check_aggregator` does, and: one update of ten, however large, moves its model no further than a
-    small multiple of what the others say, and never another model; neither the order of the rows nor the
-    updates of clients without samples change anything but rounding."""
+    """Check a robust aggregator: the contract of all aggregators, and bounded influence of single updates.
+
+    * It passes `check_aggregator`.
+    * One update of ten, however large, moves its model by at most twice the largest norm of the honest
+      updates, and no other model at all.
+    * The order of the rows and the updates of clients without samples change the models by rounding only.
+
+    Args:
+        make: Makes a fresh aggregator.
+
+    Raises:
+        AssertionError: The aggregator breaks a rule, which the message names.
+        RunError: As `check_aggregator`.
+    """
     check_aggregator(make)
     view = _aggregating(make(), [0] * 10 + [1] * 3, 2, rounds=1).view
     honest = np.random.default_rng(2).normal(size=(12, NUM_PARAMETERS)).astype(np.float32)
@@ -284,10 +347,19 @@ def check_robust_aggregator(make: Callable[[], Aggregator]) -> None:
 
 @and_no_global_generator
 def check_schedule(make: Callable[[], Schedule]) -> None:
-    """It gives what it says it sets, a number above zero for each task, and changes nothing that it is shown;
-    equal views get equal answers.
+    """Check a schedule over rounds in which models change, and one is replaced by a new one.
 
-    It is watched over rounds in which models move on, and one is replaced by a new one.
+    * `task_settings` returns exactly the settings in `sets`, each a finite number above 0 for every task.
+    * It does not write to its arguments.
+    * Two fresh schedules return the same on equal views, one of them stored and restored.
+    * It reads the true concepts only if it declares `oracle = True`.
+
+    Args:
+        make: Makes a fresh schedule.
+
+    Raises:
+        AssertionError: The schedule breaks a rule, which the message names.
+        RunError: The schedule's state cannot be stored, or changes in an attribute that is not declared.
     """
     members = np.zeros((4, 1), dtype=np.int64)
     mixing = np.eye(3, 4)
@@ -310,7 +382,7 @@ def check_schedule(make: Callable[[], Schedule]) -> None:
 
 
 class _WatchedSchedule(Schedule):
-    """A schedule whose numbers are checked before they are used, for the tasks of a round and for `TASKS`."""
+    """Wraps a schedule: checks the settings it returns for a round's tasks, for `TASKS` and for no tasks."""
 
     oracle = True  # as far as the federation is concerned: the watch looks at whether it is
 
@@ -350,10 +422,10 @@ class _WatchedSchedule(Schedule):
 
 
 def _even_stream(num_clients: int) -> LabelStream:
-    """One data step, in which all labels are as frequent."""
+    """One data step, in which all labels are equally frequent."""
     return LabelStream(np.full((1, num_clients, NUM_LABELS), 1 / NUM_LABELS))
 
 
 def _starts(num_models: int) -> Floats32:
-    """(num_models, P) models that are all different."""
+    """(num_models, P) initial models, all different."""
     return np.random.default_rng(4).normal(size=(num_models, NUM_PARAMETERS)).astype(np.float32)

@@ -1,6 +1,7 @@
-"""The ports of a federation of a few clients: samples that arrive and expire, presence by the table, and toy
-models. Nothing here is drawn: what a client holds, trains or answers is a fixed function of who it is, of
-model parameters and of samples.
+"""Fake ports of a federation of a few clients: a sample stream, availability by table, and toy models.
+
+Samples arrive and expire. Nothing is random: what a client holds, trains or responds is a fixed function of
+its id, of model parameters and of samples.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ SLOT_S = 100.0
 
 
 class LabelStream:
-    """`emulator.ports.SampleStream` of clients whose label shares in each of S data steps are `labels`
-    (S, N, L); the largest is the concept of what arrives.
+    """Implements `emulator.ports.SampleStream` for given label shares `labels` (S, N, L) of S data steps.
 
-    Clients start out with samples of `HELD_STEPS` steps. The last of several clients receives nothing in odd
-    steps, and nobody anything in `silent_step`; samples expire all the same.
+    The label of largest share is the concept of the samples that arrive. Clients start with samples of
+    `HELD_STEPS` steps. The last of several clients receives nothing in odd steps, and no client receives
+    anything in `silent_step`; samples expire all the same.
     """
 
     def __init__(self, labels: Floats, rounds_per_step: int = 1, silent_step: int | None = None) -> None:
@@ -93,13 +94,15 @@ class LabelStream:
         return histograms
 
     def _column(self, step: int) -> int:
-        """Where what arrives at `step` stands among all that arrives."""
+        """The column of `_arrives` and `_borders` for the samples that arrive at `step`."""
         return step + HELD_STEPS - 1
 
 
 class Presence:
-    """`emulator.ports.Availability` by the table: `online` (slots, N), one every `SLOT_S`; as in the last one
-    from then on."""
+    """Implements `emulator.ports.Availability` by a table `online` (slots, N), a row per `SLOT_S` seconds.
+
+    After the last slot availability stays as it is in it.
+    """
 
     def __init__(self, online: Bools) -> None:
         self._online = online
@@ -132,9 +135,10 @@ class Presence:
 
 
 class ToyModels:
-    """`emulator.ports.Executor` of models of three weights behind a mask, on the samples of `stream`.
+    """Implements `emulator.ports.Executor` for models of three weights behind a mask, on `stream`'s samples.
 
-    A task moves its weights halfway to the mean target of its samples' concepts, and a little by its client.
+    A task moves its weights halfway to the mean target of its samples' concepts, plus a small offset that
+    depends on its client.
     """
 
     layout: Mapping[str, Segment] = LAYOUT
@@ -172,7 +176,10 @@ class ToyModels:
         return scores_of(models, rows, self._stream.row_concept, NUM_LABELS, metrics)
 
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
-        """By how far a client's models, weighed, are from the target of its last sample's concept."""
+        """The loss is the weighted distance of a client's models to the target of its last sample's concept.
+
+        The accuracy is exp(-loss).
+        """
         target = target_of(self._stream.row_concept[samples.last - 1])
         distance = np.abs(models[plan.models, :3].mean(axis=2) - target[:, None])
         loss = np.where(samples.counts() > 0, (plan.weights * distance).sum(axis=1), np.nan)
@@ -180,12 +187,12 @@ class ToyModels:
 
 
 def initial(number: int) -> Floats32:
-    """(P,) the number-th initialisation: its weights are `number`, and it sees everything."""
+    """(P,) the number-th initialisation: all weights are `number`, and the mask hides nothing."""
     return np.array([number] * 3 + [1] * 3, dtype=np.float32)
 
 
 def quick_fleet(num_clients: int) -> Fleet:
-    """Devices with which a visit takes a small part of a slot."""
+    """Devices fast enough that a visit takes a small part of a slot."""
     return Fleet(
         seconds_per_sample=np.full(num_clients, 0.01),
         download_bytes_per_s=np.full(num_clients, 1e6),

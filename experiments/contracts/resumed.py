@@ -1,4 +1,4 @@
-"""A part that is stored and put back into a fresh one before anything is asked of it: it must not show."""
+"""Runs every call of a part on a fresh instance, restored from the state of the last one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Part = TypeVar("Part", bound=Stateful)
 
 
 def resumed(make: Callable[[], Part]) -> Part:
-    """Stands in for a part that `make` makes: every call goes to a fresh one in the state of the last."""
+    """A stand-in for a part of `make`: every call goes to a fresh part, restored from the last state.
+
+    It must return what a part that is never stored returns.
+    """
     return cast(Part, _Resumed(make))
 
 

@@ -1,4 +1,4 @@
-"""Rounds of the real federation over fake ports, with a part under test among simple ones."""
+"""Plays rounds of the real federation over fake ports, with a part under test among simple parts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ are aggregated and clients are served."""
 
 
 class Scripted(Clusterer):
-    """Answers when data arrive, by the round; what is not in the script stays as it was."""
+    """A clusterer whose assignments are given by round; in other rounds nothing changes."""
 
     Settings = NoSettings
 
@@ -44,10 +44,10 @@ class Scripted(Clusterer):
 
 
 class Rounds:
-    """A federation that plays round after round, at instants that a coordinator could hand to it.
+    """A federation that plays round after round, at instants that a coordinator could give it.
 
-    `parts` take the place of simple ones. `online` (slots, N) is who is there in each slot of presence; left
-    out, everybody always.
+    `parts` replace the simple parts, by their names in `Parts`. `online` (slots, N): whether each client is
+    online in each slot; None: all clients always are.
     """
 
     def __init__(self, stream: LabelStream, online: Bools | None = None, **parts: Any) -> None:
@@ -66,19 +66,21 @@ class Rounds:
         self._visits = 0
 
     def play(self) -> None:
-        """The next round, from its opening to its record."""
+        """Play the next round, from its opening to its record."""
         self.open()
         self.dispatch()
 
     def open(self) -> None:
-        """The next round opens: the clusterer is asked, and the memory claims."""
+        """Open the next round: the clusterer's `on_data` and the memory's `claim` are called."""
         self.round += 1
         self._opened_s = self._at(SLOTS * SLOT_S * self.round)
         self.federation.open_round(self.round, self._opened_s)
 
     def dispatch(self) -> None:
-        """Participants are picked and sent out; when all visits have ended their updates are aggregated, and
-        clients are served. A round in which nobody has anything to train ends as it began."""
+        """Select participants, dispatch their visits, and close the round when all have ended.
+
+        The round is skipped if no client has anything to train.
+        """
         federation, start_s = self.federation, SLOTS * SLOT_S * self.round
         if not federation.lane_sizes(self.round).any():
             return
@@ -93,7 +95,7 @@ class Rounds:
         federation.close_round(self.round, self._opened_s, now_s)
 
     def select(self) -> None:
-        """Participants are picked; if nobody is online then, after the round was opened again."""
+        """Select participants; if too few clients are online, open the round again later and retry once."""
         federation, pacing = self.federation, self.federation.parts.pacing
         for _ in range(2):
             sizes = federation.lane_sizes(self.round)
@@ -108,13 +110,13 @@ class Rounds:
         raise AssertionError("nobody is online when somebody comes online")
 
     def _at(self, time_s: float) -> float:
-        """This instant, or the present one if that is later."""
+        """Advance to `time_s`, or stay at the present instant if that is later; returns the new instant."""
         self._now_s = max(self._now_s, time_s)
         return self._now_s
 
 
 def _simple_parts(num_clients: int) -> Parts:
-    """One model for everybody, which two of three clients train on what they hold."""
+    """One model for all clients, which two of three clients train in each round."""
     return Parts(
         clusterer=Scripted({0: Assignment.fresh(np.zeros(num_clients, dtype=np.int64), 1, initial(0))}),
         detectors={"changed": Changed(NoSettings())},

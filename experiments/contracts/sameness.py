@@ -1,4 +1,4 @@
-"""Whether two answers are the same to the bit, and whether what a part was shown is still what it was."""
+"""Compares nested results to the bit, and checks that arguments were not written to."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 @contextmanager
 def left_alone(*seen: Any) -> Iterator[None]:
-    """AssertionError when an array that is `seen` was written to meanwhile."""
+    """Within it, `arguments` must not change; AssertionError if an array or plain value in them did."""
     kept = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in _leaves(seen)]
     yield
     assert _same_leaves(kept, _leaves(seen)), "it writes to what it is shown"
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two answers hold the same arrays and plain values, to the bit."""
+    """Whether two results hold the same arrays and plain values, to the bit."""
     return _same_leaves(_leaves(one), _leaves(other))
 
 

@@ -1,4 +1,4 @@
-"""How models do on samples in the little world: four sums, a fixed function of parameters and table rows."""
+"""Scores of the toy models: four sums, a fixed function of parameters and table rows."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ METRICS: frozenset[Metric] = frozenset(get_args(Metric))
 
 
 def target_of(concepts: Ints) -> Floats:
-    """The number that models of each concept are drawn to; no initialisation below 4 lies on it."""
+    """The number towards which each concept moves weights; never equal to initial weights below 4."""
     return 1.3 * concepts.astype(np.float64) + 1.1
 
 
 def scores_of(
     models: Floats32, rows: Sequence[Ints], row_concept: Ints, num_labels: int, metrics: frozenset[Metric]
 ) -> Scores:
-    """Of n requests for `rows` of the table, each with all `models` (m, P).
+    """The scores of all `models` (m, P) on each of n requests for `rows` of the table.
 
     A model gives the true label a probability that falls with the distance between its mean weight and the
-    target of the row's concept; a hundredth of its mask tells models of equal weights apart. It is right
-    where that exceeds a number of the row's own. Row r has label r modulo L, and is else taken for the next.
+    target of the row's concept; a hundredth of its mask is added, to distinguish models of equal weights. It
+    is right where the probability exceeds a fixed number of the row. Row r has label r modulo L; a wrong
+    model predicts the next label.
     """
     shape = (len(rows), len(models))
     correct, loss, error = np.zeros(shape), np.zeros(shape), np.zeros(shape)

@@ -1,4 +1,4 @@
-"""What surrounds a federation must keep to: who is online, how data drift, which devices there are."""
+"""Contracts of availability, drift and device profiles."""
 
 from __future__ import annotations
 
@@ -16,8 +16,19 @@ from traces.drift import Drift
 
 @and_no_global_generator
 def check_availability(availability: Availability, num_clients: int, times_s: Sequence[float]) -> None:
-    """Answers are pure, row by row those of each client alone; the next change is strictly later, is one,
-    and the first."""
+    """Check the three queries of availability at the given instants.
+
+    * Each is a pure function of time and client: neither the order of queries nor the other clients matter.
+    * The next change is strictly later; availability changes then, and (checked at the midpoint) not before.
+
+    Args:
+        availability: The availability of all clients.
+        num_clients: The number of clients.
+        times_s: The instants of the queries, in virtual seconds.
+
+    Raises:
+        AssertionError: A query breaks a rule.
+    """
     ids = np.arange(num_clients)
     queries = (availability.online, availability.next_offline_s, availability.next_online_s)
     told = [[query(ids, time_s) for query in queries] for time_s in times_s]
@@ -40,7 +51,18 @@ def check_availability(availability: Availability, num_clients: int, times_s: Se
 
 @and_no_global_generator
 def check_drift(make: Callable[[], Drift]) -> None:
-    """Label shares, each of a client's windows summing to 1; equal generators give equal shares."""
+    """Check a drift on 30 clients, 12 windows and 10 labels.
+
+    * It yields for every window an array of label shares of shape (num_clients, num_labels).
+    * Shares are not negative and sum to 1; an array is not changed after it was yielded.
+    * Equal generators give equal shares.
+
+    Args:
+        make: Makes a fresh drift.
+
+    Raises:
+        AssertionError: The drift breaks a rule.
+    """
 
     def shares() -> Floats:
         windows = make().shares(
@@ -62,7 +84,17 @@ def check_drift(make: Callable[[], Drift]) -> None:
 
 @and_no_global_generator
 def check_device_profile(profile: DeviceProfile) -> None:
-    """It says where it comes from, and draws a device for each client; equal generators draw equal fleets."""
+    """Check a device profile: its name and source, and the fleets that it draws.
+
+    It draws a device for each client; equal generators draw equal fleets. `reference_flops` is None or above
+    0.
+
+    Args:
+        profile: The device profile.
+
+    Raises:
+        AssertionError: The profile breaks a rule.
+    """
     assert profile.name
     assert profile.source
     assert profile.reference_flops is None or profile.reference_flops > 0

@@ -1,4 +1,4 @@
-"""What trace sources and concept sets must keep to: the samples they draw, and when these arrive."""
+"""Contracts of trace sources and concept sets: the samples that they draw, and when these arrive."""
 
 from __future__ import annotations
 
@@ -28,11 +28,22 @@ SEED = 7
 
 @and_no_global_generator
 def check_trace_source(make: Callable[[], TraceSource], rounds: int = 20, locate: Locate = Path) -> None:
-    """Its trace of `rounds` rounds is a function of its settings and the seed, lies in the folder for large
-    ones only while it is used, and has samples to train and to test on in every round, whose features and
-    labels are the same whenever they are read. No image is for both splits, unless the trace knows its
-    concepts: then the test samples of a step are the training arrivals of the next. Files are looked for by
-    `locate` alone; one that is not there ends in an error of one line.
+    """Check a trace source by the trace that it builds.
+
+    * The trace is a function of settings and seed; no file remains in the folder for large traces.
+    * Every round has samples to train and to test on; features are finite float32 and do not depend on what
+      else is read; labels are in range; label histograms match the samples that clients hold.
+    * No image is in both splits. In a trace that knows its concepts, the test samples of a step are instead
+      the training arrivals of the next.
+    * Files are found by `locate` alone; a missing file raises an EmulatorError of one line.
+
+    Args:
+        make: Makes a fresh trace source.
+        rounds: The number of rounds that the trace must cover.
+        locate: Maps a path in the settings to the file.
+
+    Raises:
+        AssertionError: The source or its trace breaks a rule, which the message names.
     """
     asked: list[str] = []
 
@@ -58,9 +69,21 @@ def check_trace_source(make: Callable[[], TraceSource], rounds: int = 20, locate
 
 @and_no_global_generator
 def check_concepts(make: Callable[[], ConceptSet], samples: int = 5, locate: Locate = Path) -> None:
-    """It draws `samples` samples for every cell of a pattern, each an image of its pool with one of the
-    pool's labels; equal streams draw the same, and what a batch holds depends on no later one. Files are
-    looked for by `locate` alone; one that is not there ends in an error of one line.
+    """Check a concept set by the samples that it draws.
+
+    * It draws `samples` samples for every cell of a pattern, each an image of its pool with a label that the
+      pool has; pixels are uint8 or finite float32.
+    * Equal streams draw the same; a batch does not depend on later ones.
+    * It does not write to its arguments.
+    * Files are found by `locate` alone; a missing file raises an EmulatorError of one line.
+
+    Args:
+        make: Makes a fresh concept set.
+        samples: The number of samples to draw for each cell.
+        locate: Maps a path in the settings to the file.
+
+    Raises:
+        AssertionError: The concept set breaks a rule, which the message names.
     """
     asked: list[str] = []
 
@@ -93,7 +116,7 @@ def check_concepts(make: Callable[[], ConceptSet], samples: int = 5, locate: Loc
 
 
 def _check_missing_files(read: Callable[[Locate], object]) -> None:
-    """`read` finds no file where it is told to look."""
+    """Check that `read`, with a `locate` that leads to missing files, raises an EmulatorError of one line."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             read(lambda path: Path(folder) / path)
@@ -153,14 +176,14 @@ def _check_concepts_of(trace: Trace, concepts: Ints) -> None:
 
 
 def _samples(trace: Trace, ranges: SampleRanges, client: int) -> list[tuple[bytes, int]]:
-    """Features and label of each of the client's rows, in no order of theirs."""
+    """Features and label of each of the client's rows, sorted: the order of rows does not matter."""
     rows = ranges.rows(client)
     features, labels = trace.features(rows), trace.labels(rows)
     return sorted((one.tobytes(), int(label)) for one, label in zip(features, labels, strict=True))
 
 
 def _check_stream(trace: Trace, rounds: int) -> None:
-    """In every round there is something to train and to test on, and histograms are of what is held."""
+    """Check that every data step has samples of both splits, and that histograms match the samples held."""
     stream, everyone = TraceStream(trace), np.arange(trace.num_clients)
     for round_ in range(0, rounds, trace.rounds_per_step):
         stream.advance_to_round(round_)

@@ -1,4 +1,4 @@
-"""A part under test in a federation: what it asks and logs is noted, what no run could take refused."""
+"""Watches a part under test: records its client requests and triggers, and refuses invalid ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Request = tuple[Ints, Ints, str, str, int | None]
 
 
 class Watch:
-    """Looks over the shoulder of `part`: what it asked clients, and what it logged."""
+    """Records the client requests (`requests`) and triggers (`logged`) of `part`."""
 
     def __init__(self, part: Part) -> None:
         self.part = part
@@ -26,7 +26,7 @@ class Watch:
         self.logged: list[Trigger] = []
 
     def over(self, view: View) -> View:
-        """`view`, which refuses what no run could answer."""
+        """`view` with its calls recorded and checked; AssertionError for one that no run could serve."""
         return replace(
             view,
             truth=lambda: self._truth(view),
@@ -48,7 +48,7 @@ class Watch:
         metrics: frozenset[Metric] = frozenset({"correct"}),
         limit: int | None = None,
     ) -> ScoreResponse:
-        """As `coordinator.view.ScoreRequest` says."""
+        """Check the arguments by the rules of `coordinator.view.ScoreRequest`, and send the request."""
         num_models = len(view.model_ids)
         for name, ids, most in (("clients", clients, view.num_clients), ("models", models, num_models)):
             assert ids.dtype == np.int64, f"a request names {name} by {ids.dtype} numbers, not int64"
@@ -69,7 +69,7 @@ class Watch:
         return view.score(clients, models, samples, metrics, limit)
 
     def _log(self, view: View, trigger: Trigger) -> None:
-        """As in a run; refuses what a log cannot hold."""
+        """Check that the log can hold the trigger, and log it."""
         kinds = type(trigger.shift), type(trigger.clusters), type(trigger.fired)
         assert kinds == (float, int, bool), f"{trigger}: not a float, an int and a bool of Python's"
         for number in (trigger.shift, trigger.mean_distance, trigger.threshold):

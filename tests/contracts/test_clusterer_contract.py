@@ -1,4 +1,4 @@
-"""The contract of clusterers notices what it is there to notice."""
+"""The contract of clusterers refuses clusterers that break a rule."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_triggers_that_are_logged_at_a_whim_or_while_serving_are_refused():
 
 
 class Spoilt(Single):
-    """Single, whose first answer `spoil` turns into something else."""
+    """Single, whose first assignment is replaced by `spoil` of it."""
 
     watches_data = True
 
@@ -185,9 +185,7 @@ def test_clusterers_that_ask_for_reports_of_another_kind_are_refused():
 
 
 class Requesting(Single):
-    """Single that sends clients the request of `score` whenever data arrive, and hands the response to
-    `then`.
-    """
+    """Single that sends the request `score` when data arrive, and passes the response to `then`."""
 
     watches_data = True
 
@@ -289,7 +287,7 @@ def test_clusterers_that_count_on_every_response_do_not_get_through():
 
 
 class Serving(Single):
-    """Single that serves as `plan` says."""
+    """Single whose inference plans `plan` makes."""
 
     state_fields = ("_served",)
 
@@ -374,7 +372,7 @@ def test_clusterers_that_serve_against_a_rule_are_refused(plan, complaint):
 
 def test_clusterers_that_forget_when_they_are_stored_are_refused():
     class Forgetful(Single):
-        """Moves everybody to another model in the second round, and counts rounds where nobody looks."""
+        """Moves all clients to another model in round 2; counts rounds in an undeclared attribute."""
 
         def __init__(self, settings):
             super().__init__(settings)

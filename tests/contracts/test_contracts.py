@@ -1,4 +1,4 @@
-"""The contracts notice what they are there to notice."""
+"""The contracts refuse parts that break a rule."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_parameters_that_can_be_changed_are_refused():
 
 
 class Undescribed(Settings):
-    """Parameters of which one says nothing."""
+    """Settings without a description of one of them."""
 
     weight: Share = 0.5
 
 
 class Careless(Settings):
-    """Parameters whose validator counts on a text."""
+    """Settings whose validator fails for values other than strings."""
 
     name: str = Field("a", description="a name")
 
@@ -66,7 +66,7 @@ class Careless(Settings):
 
 
 class Broken(Settings):
-    """Parameters that are written out as something else."""
+    """Settings that read back as other settings."""
 
     name: str = Field("a", description="a name")
 
@@ -76,7 +76,7 @@ class Broken(Settings):
 
 
 class Lax(Settings, extra="ignore"):
-    """Parameters that say nothing of unknown keys."""
+    """Settings that accept unknown keys."""
 
     @model_validator(mode="before")
     @classmethod
@@ -156,7 +156,7 @@ def test_detectors_that_write_to_the_last_report_are_refused():
 
 
 class Rates(Schedule):
-    """The settings that `decide` gives; it says it sets the learning rate, or what `sets` says."""
+    """A schedule of the settings that `decide` returns; it declares `sets`."""
 
     def __init__(self, decide, sets=frozenset({"learning_rate"})) -> None:
         self.decide = decide
@@ -204,7 +204,7 @@ def test_schedules_that_break_a_rule_are_refused(decide, sets, complaint):
 
 
 class Peeking(Random):
-    """Looks at the truth."""
+    """Reads the true concepts in `select`."""
 
     def select(self, candidates, wanted, view):
         assert view.concepts is not None
@@ -212,14 +212,14 @@ class Peeking(Random):
 
 
 class PeekingSingle(Single):
-    """Looks at the truth when updates came back."""
+    """Reads the true concepts in `on_updates`."""
 
     def on_updates(self, view):
         assert view.concepts is not None
 
 
 class PeekingHeld(Held):
-    """Looks at the truth when it is asked who trains."""
+    """Reads the true concepts in `rows`."""
 
     def rows(self, clients, view):
         assert view.concepts is not None
@@ -227,7 +227,7 @@ class PeekingHeld(Held):
 
 
 class PeekingFedAvg(FedAvg):
-    """Looks at the truth when it aggregates."""
+    """Reads the true concepts in `aggregate`."""
 
     def aggregate(self, updates, view):
         assert view.concepts is not None
@@ -235,7 +235,7 @@ class PeekingFedAvg(FedAvg):
 
 
 class PeekingRates(Rates):
-    """Looks at the truth in each round."""
+    """Reads the true concepts in `observe`."""
 
     def observe(self, view):
         assert view.concepts is not None
@@ -265,7 +265,7 @@ def test_parts_that_look_at_the_truth_must_say_so(check, part, settings):
 
 
 class OneSpeed:
-    """Devices that are all alike."""
+    """A profile of equal devices."""
 
     name, source = "one speed", "made up"
     reference_model = reference_flops = None
@@ -279,7 +279,7 @@ def test_a_device_profile_of_ones_own_keeps_to_the_contract():
 
 
 def drawing(part, method):
-    """`part`, which draws from numpy's global generator in `method`, and makes no use of it."""
+    """A subclass of `part` that draws from numpy's global generator in `method`, to no effect."""
 
     def drawn(self, *args, **kwargs):
         np.random.random()  # noqa: NPY002
@@ -440,7 +440,7 @@ def test_availability_that_answers_now_instead_of_later_is_refused():
 
 def test_availability_with_a_cursor_is_refused():
     class Cursor(FakeAvailability):
-        """As emulators had it: asking moves on."""
+        """A query moves a cursor, as in some emulators."""
 
         asked = 0
 

@@ -1,4 +1,4 @@
-"""The contract of memories notices what it is there to notice."""
+"""The contract of memories refuses memories that break a rule."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_memories_that_keep_samples_by_who_else_is_asked_are_refused():
 
 def test_memories_that_keep_expired_samples_are_refused():
     class Hoard(Held):
-        """Goes on training on what each client held first."""
+        """Keeps training on the samples that each client held first."""
 
         state_fields = ("_first",)
 

@@ -1,4 +1,4 @@
-"""Every registered model and local rule keeps to its contract, and the contracts notice what does not."""
+"""Every registered model and local rule passes its contract, and the contracts refuse breaches."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_contracts_without_models_and_rules_need_no_torch() -> None:
 
 
 class Of(ModelSpec):
-    """A model around a module that `make` makes of (features, labels)."""
+    """A model whose module is `make(features, labels)`."""
 
     stacks = False
 
@@ -113,7 +113,7 @@ class Of(ModelSpec):
 
 
 class Flat(nn.Module):
-    """A linear model, whose logits `turn` turns into something else, given the samples."""
+    """A linear model whose logits `turn` changes, given the samples."""
 
     def __init__(self, features: int, labels: int, turn) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ def frozen(features: int, labels: int) -> nn.Module:
 
 
 class Twin(nn.Module):
-    """Starts as a normalisation does, which is alike for all seeds."""
+    """Starts as a normalisation, the same for all seeds."""
 
     def __init__(self, features: int, labels: int) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class Twin(nn.Module):
 
 
 class Idle(nn.Module):
-    """A layer that no logit depends on."""
+    """Has a layer that no logit depends on."""
 
     def __init__(self, features: int, labels: int) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class Idle(nn.Module):
 
 
 class Products(nn.Module):
-    """A linear model whose products are taken one by one."""
+    """A linear model without a matrix product."""
 
     def __init__(self, features: int, labels: int) -> None:
         super().__init__()
@@ -192,7 +192,7 @@ def moody():
 
 
 class Images(Linear):
-    """Takes images alone, and says so otherwise than in an error of ours."""
+    """Takes images only; refuses other samples with a ValueError."""
 
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
         height, width = sample_shape
@@ -207,7 +207,7 @@ class Wordy(Linear):
 
 
 class Growing(Linear):
-    """Another module whenever it is built."""
+    """Builds a different module every time."""
 
     built = count(1)
 
@@ -233,7 +233,7 @@ class Vague(Linear):
 
 
 class NoRelu(Mlp):
-    """Says it is dense, and has tanh between its layers."""
+    """Declares `dense`, but has tanh between its layers."""
 
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
         layers = list(super().build(sample_shape, num_labels))
@@ -241,7 +241,7 @@ class NoRelu(Mlp):
 
 
 class Alone(nn.Module):
-    """Another model where autograd does not look on, as in training side by side."""
+    """Another function within vmap, as in training side by side."""
 
     def __init__(self, features: int, labels: int) -> None:
         super().__init__()
@@ -308,7 +308,7 @@ def test_modules_that_no_vector_can_carry_are_refused_by_name(layer, complaint: 
 
 
 class Link(LocalRule):
-    """A link before the optimiser that answers what `correct` makes of (rule, run, gradient)."""
+    """A rule before the optimiser that returns `correct(rule, run, gradient)`."""
 
     def __init__(self, correct, begin=lambda run: None, state=None) -> None:
         self.turn = correct
@@ -327,7 +327,7 @@ class Link(LocalRule):
 
 
 class Plain(Sgd):
-    """Says that it is plain descent, and cuts gradients off."""
+    """Declares plain descent, but clips gradients."""
 
     @property
     def is_plain_descent(self) -> bool:
@@ -338,7 +338,7 @@ class Plain(Sgd):
 
 
 class PlainLink(FedProx):
-    """Says that it is plain descent, and is no optimiser."""
+    """Declares plain descent, but is not an optimiser."""
 
     @property
     def is_plain_descent(self) -> bool:
@@ -346,8 +346,10 @@ class PlainLink(FedProx):
 
 
 class OneOfASide(LocalRule):
-    """An optimiser that moves the parameters further where many tasks are trained side by side, in steps that
-    the contract's own three tasks do not reach."""
+    """An optimiser that takes larger steps where several tasks of larger models train side by side.
+
+    The contract checks rules alone on fewer parameters, so that only the strategies differ.
+    """
 
     is_optimiser = True
 
@@ -360,7 +362,7 @@ class OneOfASide(LocalRule):
 
 
 def slot(key: str, shape: str = "parameters", start: float = 0.0, width: int | None = None):
-    """What makes a slot of the state, unless it is there."""
+    """A `begin` that creates a slot of the state, unless it exists."""
 
     def begin(run) -> None:
         if key not in run.state:

@@ -1,5 +1,7 @@
-"""Every number of a configuration has bounds, and within them a run ends well or in one line of error: each
-number of each part and of each table is set to its extremes."""
+"""Every number of a configuration has bounds, and at these a run ends well or with an error of one line.
+
+Each number of each part and of each table is set to its lowest and to its highest value.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +132,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 
 def example_of(kind: str, name: str) -> dict[str, Any]:
-    """Parameters of that part with which `RUNS` ends well."""
+    """Settings of the part with which its run in `RUNS` ends well."""
     return {**LEAST.get((kind, name), {}), **EXAMPLES.get(name, {})}
 
 
@@ -203,7 +205,7 @@ def test_every_table_and_every_kind_of_distribution_is_looked_into() -> None:
 
 
 class Careless(Settings):
-    """What somebody might write."""
+    """Settings with mistakes that an author might make."""
 
     endless: float = Field(1.0, ge=0)
     bottomless: float = Field(1.0, le=1)
@@ -256,7 +258,7 @@ def test_a_number_without_both_bounds_cannot_be_declared(bounds: dict[str, float
 
 
 def play(run: Mapping[str, Any], files: Path, out: Path) -> None:
-    """Run and report, in a folder of its own."""
+    """Run the configuration and write its report, in the folder `out`."""
     plan = plan_run(parse_experiment(run, "extreme"), out, None, locator(files, None), fresh=False)
     run_plan(plan, Story())
     if "targets" in plan.experiment.report.model_fields_set:
@@ -279,12 +281,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TimeUp(BaseException):
-    """Not an Exception, which what runs might take for its own."""
+    """Not an Exception, so that the code that runs does not catch it."""
 
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """What is within it is left after that much CPU time: a busy machine cuts nothing shorter."""
+    """Leaves its body after that many seconds of CPU time, which a busy machine does not shorten."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise TimeUp

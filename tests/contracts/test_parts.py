@@ -1,4 +1,4 @@
-"""Every registered plug-in keeps to its kind's contract."""
+"""Every registered plug-in passes the contract of its kind."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def least(kind: str, name: str, part):
 
 
 def parts(kind: str):
-    """Of one kind, a function that makes each part of its least settings, and some of others."""
+    """Parametrises `make`: makes each part of a kind, of its required settings and of its variants."""
     registry = REGISTRIES[kind]
 
     def maker(part, settings, id_: str):

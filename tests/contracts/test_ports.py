@@ -1,4 +1,4 @@
-"""The ports over which parts are checked behave as those of a run."""
+"""The fake ports of the contracts behave like those of a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_presence_keeps_to_the_contract_of_availability() -> None:
 
 @pytest.mark.parametrize("silent_step", [None, 2])
 def test_samples_arrive_and_expire_as_in_a_trace(silent_step: int | None) -> None:
-    """A trace of as many training samples, each client of which tests on one sample that never expires."""
+    """Compares with a trace of equal training samples, and one test sample per client that never expires."""
     stream, everyone = LabelStream(SHARES, 2, silent_step), np.arange(CLIENTS)
     stream.advance_to_round(2 * STEPS)
     rows: list[Row] = [(client, 1, 0, 0) for client in range(CLIENTS)]

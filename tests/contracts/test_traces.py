@@ -1,4 +1,4 @@
-"""Every registered trace source and concept set keeps to its contract, and the contracts notice breaches."""
+"""Every registered trace source and concept set passes its contract, and the contracts refuse breaches."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ ROWS: list[Row] = [
 
 
 class Ready(TraceSource):
-    """A source whose trace is what `make` makes of the context."""
+    """A source whose trace is `make(context)`."""
 
     Settings = NoSettings
 
@@ -153,7 +153,7 @@ class Narrow(Trace):
 
 
 class Silent(SortedTable):
-    """Does not say whom training samples reach."""
+    """Returns no arrivals of training samples."""
 
     def trained_at(self, step):
         return iter(())
@@ -257,7 +257,7 @@ def test_a_trace_that_is_over_before_its_run_is_refused() -> None:
 
 
 class Turned(Sine):
-    """Sine, whose samples `turn` turns into others, given the pattern."""
+    """Sine, whose samples `turn` changes, given the pattern."""
 
     def __init__(self, turn) -> None:
         self.turn = turn
