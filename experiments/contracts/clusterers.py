@@ -63,16 +63,17 @@ def check_assignment(assignment: Assignment, num_clients: int, num_old: int) -> 
         AssertionError: The assignment breaks a rule, which the message names.
     """
     num_models = assignment.num_models
-    assert num_models >= 1, "an assignment without models"
+    assert num_models >= 1, "an assignment must have at least one model"
     num_extra = len(assignment.extra)
     assert assignment.mixing.shape == (num_models, num_old + num_extra), (
-        f"mixing has shape {assignment.mixing.shape}; there are {num_old} old models and {num_extra} extra"
+        f"mixing has shape {assignment.mixing.shape}; must be ({num_models}, {num_old} old models + "
+        f"{num_extra} extra)"
     )
     assert np.isfinite(assignment.mixing).all(), "mixing must be finite"
     assert np.allclose(assignment.mixing.sum(axis=1), 1.0, rtol=0, atol=1e-9), "rows of mixing must sum to 1"
     if num_extra:
         assert assignment.extra.shape == (num_extra, NUM_PARAMETERS), (
-            f"extra has shape {assignment.extra.shape}, and models have {NUM_PARAMETERS} parameters"
+            f"extra has shape {assignment.extra.shape}, but models have {NUM_PARAMETERS} parameters"
         )
     assert assignment.extra.dtype == np.float32, f"extra is {assignment.extra.dtype}, not float32"
     members = assignment.members
@@ -80,10 +81,10 @@ def check_assignment(assignment: Assignment, num_clients: int, num_old: int) -> 
     assert len(members) == num_clients, "members must have a row for each client"
     assert members.dtype == np.int64, f"members are {members.dtype}, not int64"
     assert ((members >= -1) & (members < num_models)).all(), "members must be rows of the new models, or -1"
-    assert not ((members[:, :-1] < 0) & (members[:, 1:] >= 0)).any(), "-1 pads members behind, not in between"
+    assert not ((members[:, :-1] < 0) & (members[:, 1:] >= 0)).any(), "-1 must pad rows of members at the end"
     ordered = np.sort(members, axis=1)
     twice = (ordered[:, :-1] == ordered[:, 1:]) & (ordered[:, 1:] >= 0)
-    assert not twice.any(), "a client is a member of a model once, not twice"
+    assert not twice.any(), "a client must not be a member of the same model twice"
     _check_lanes(assignment, num_clients)
     _check_successors(assignment, num_old)
 
@@ -93,7 +94,7 @@ def _check_lanes(assignment: Assignment, num_clients: int) -> None:
     assert lanes.shape == (num_clients,), "lanes must have a row for each client"
     assert lanes.dtype == np.int64, f"lanes are {lanes.dtype}, not int64"
     assert ((lanes >= -1) & (lanes < assignment.num_models)).all(), "lanes must be rows of the models, or -1"
-    assert (lanes >= 0).any(), "nobody can be selected: every client's lane is -1"
+    assert (lanes >= 0).any(), "no client can be selected: every client's lane is -1"
 
 
 def _check_successors(assignment: Assignment, num_old: int) -> None:
@@ -105,7 +106,7 @@ def _check_successors(assignment: Assignment, num_old: int) -> None:
     )
     if not assignment.changes_models:
         assert (successor == np.arange(num_old)).all(), (
-            "models that all stay as they are are their own successors"
+            "when all models stay as they are, each must be its own successor"
         )
 
 
@@ -128,7 +129,7 @@ def check_plan(plan: InferencePlan, num_clients: int, num_models: int) -> None:
     assert weights.shape == models.shape, "a plan must have a weight for each of its models"
     assert np.isfinite(weights).all(), "a plan's weights must be finite"
     assert (weights >= 0).all(), "a plan's weights must not be negative"
-    assert not weights[models < 0].any(), "a plan must give no weight to padding"
+    assert not weights[models < 0].any(), "a plan's weights must be 0 where models are padded"
     served = (models >= 0).any(axis=1)
     assert np.allclose(weights[served].sum(axis=1), 1.0, rtol=0, atol=1e-9), "rows of weights must sum to 1"
     assert plan.combine in get_args(Combine), f"combine = {plan.combine!r}; choices: {get_args(Combine)}"
@@ -163,16 +164,16 @@ def _play(make: Callable[[], Clusterer], labels: Floats, silent_step: int | None
         watched = _Watched(clusterer, times)
         stream = LabelStream(labels, ROUNDS_PER_STEP, silent_step)
         twins.append((watched, Rounds(stream, _online(stream, silent_step), clusterer=watched)))
-    one, other = (watched for watched, _ in twins)
+    left, right = (watched for watched, _ in twins)
     for _ in range(rounds):
         for _, played in twins:
             played.play()
-        assert same(one.answers, other.answers), "two fresh clusterers answer equal views differently"
-        assert same(one.watch.requests, other.watch.requests), (
-            "two fresh clusterers ask equal clients differently"
+        assert same(left.outputs, right.outputs), "two fresh clusterers behave differently on equal views"
+        assert same(left.watch.requests, right.watch.requests), (
+            "two fresh clusterers send different requests to equal clients"
         )
-        assert same(one.watch.logged, other.watch.logged), "two fresh clusterers log different triggers"
-        for watched in (one, other):
+        assert same(left.watch.logged, right.watch.logged), "two fresh clusterers log different triggers"
+        for watched in (left, right):
             watched.forget()
 
 
@@ -201,18 +202,18 @@ def _online(stream: LabelStream, silent_step: int | None) -> Bools | None:
 class _Watched(Clusterer):
     """Wraps a clusterer: checks and records what it returns; every `serve` calls it `times` times."""
 
-    oracle = True  # as far as the federation is concerned: the watch looks at whether it is
+    oracle = True  # for the federation; the watch checks whether the wrapped part declares it
 
     def __init__(self, clusterer: Clusterer, times: int) -> None:
         self.clusterer = clusterer
         self.times = times
         self.watch = Watch(clusterer)
-        self.answers: list[Assignment | InferencePlan | None] = []
+        self.outputs: list[Assignment | InferencePlan | None] = []
 
     def forget(self) -> None:
         """Clear the records of a round."""
-        for noted in (self.answers, self.watch.requests, self.watch.logged):
-            noted.clear()
+        for records in (self.outputs, self.watch.requests, self.watch.logged):
+            records.clear()
 
     @property
     def representation(self) -> Representation | None:
@@ -226,11 +227,11 @@ class _Watched(Clusterer):
         return self.clusterer.watches_data
 
     def on_data(self, view: View) -> Assignment | None:
-        answer = self._moment(self.clusterer.on_data, view)
-        assert answer is not None or view.assignment is not None, (
-            "the first call of on_data must answer with an assignment"
+        assignment = self._moment(self.clusterer.on_data, view)
+        assert assignment is not None or view.assignment is not None, (
+            "the first call of on_data must return an assignment"
         )
-        return answer
+        return assignment
 
     def on_participants(self, view: View) -> Assignment | None:
         return self._moment(self.clusterer.on_participants, view)
@@ -240,25 +241,25 @@ class _Watched(Clusterer):
 
     def serve(self, view: View) -> InferencePlan:
         plans = [self._served(view) for _ in range(self.times)]
-        assert all(same(plan, plans[0]) for plan in plans), "asked twice, it serves differently"
-        self.answers.append(plans[0])
+        assert all(same(plan, plans[0]) for plan in plans), "two equal calls of serve return different plans"
+        self.outputs.append(plans[0])
         return plans[0]
 
-    def _moment(self, ask: Callable[[View], Assignment | None], view: View) -> Assignment | None:
+    def _moment(self, moment: Callable[[View], Assignment | None], view: View) -> Assignment | None:
         with left_alone(view):
-            answer = ask(self.watch.over(view))
-        if answer is not None:
-            check_assignment(answer, view.num_clients, num_old=len(view.model_ids))
-        self.answers.append(answer)
-        return answer
+            assignment = moment(self.watch.over(view))
+        if assignment is not None:
+            check_assignment(assignment, view.num_clients, num_old=len(view.model_ids))
+        self.outputs.append(assignment)
+        return assignment
 
     def _served(self, view: View) -> InferencePlan:
         requests, logged = len(self.watch.requests), len(self.watch.logged)
         with left_alone(view):
             plan = self.clusterer.serve(self.watch.over(view))
         assert len(self.watch.requests) == requests, (
-            "serve must ask clients nothing: whoever measures is not charged"
+            "serve must not send requests to clients: measuring is not charged"
         )
-        assert len(self.watch.logged) == logged, "serve must log no trigger"
+        assert len(self.watch.logged) == logged, "serve must not log triggers"
         check_plan(plan, view.num_clients, len(view.model_ids))
         return plan

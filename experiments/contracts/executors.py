@@ -37,16 +37,19 @@ Shape = tuple[int, ...]
 Kind = type[ReferenceLoop] | type[StackedStrategy] | type[DenseStrategy]
 
 SHAPES: tuple[Shape, ...] = ((1,), (6,), (3, 3), (8, 8), (3, 12, 10), (2, 3, 4, 5))
-"""What a model is tried on besides the samples it is meant for: it takes them or refuses them."""
+"""The shapes of samples that a model is tried on besides its own: it must accept or refuse them."""
 
 STREAMS = RandomStreams(9)
 WIDTH = 5
 STEPS = (3, 2, 1)
-"""Local steps of each task that a rule is watched over."""
+"""The local steps of each task on which a rule is checked."""
 
 MODELS_AGREE, RULES_AGREE = 1e-4, 1e-9
-"""How far two strategies may lie apart, in units of the largest number. Models are trained in single
-precision, as in a run; rules in double, since a rule may divide one rounding error by another."""
+"""How much two strategies may differ, relative to the largest number.
+
+Models are trained in single precision, as in a run; rules in double, since a rule may divide one rounding
+error by another.
+"""
 
 
 @and_no_global_generator
@@ -86,15 +89,19 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
         assert "\n" not in refused, f"samples of shape {shape} are refused in more than one line: {refused}"
     spec = make()
     model = FlatModel(spec, sample_shape, num_labels)
-    assert model.layout == FlatModel(make(), sample_shape, num_labels).layout, "it is built in two ways"
+    assert model.layout == FlatModel(make(), sample_shape, num_labels).layout, (
+        "two fresh models of the same settings have different tensors"
+    )
     _check_initial(model)
     _check_gradients(model, sample_shape)
     flops = forward_flops(spec, sample_shape, num_labels)
-    assert flops > 0, "a forward pass without a matrix product or convolution: no time can be told from it"
+    assert flops > 0, (
+        "a forward pass without a matrix product or convolution: its duration cannot be estimated"
+    )
     for name in ("stacks", "dense"):
-        assert isinstance(getattr(spec, name), bool), f"{name} = {getattr(spec, name)!r}: True or False"
+        assert isinstance(getattr(spec, name), bool), f"{name} = {getattr(spec, name)!r}: must be bool"
     if spec.dense:
-        assert spec.stacks, "a dense model is trained fastest side by side: stacks must be True"
+        assert spec.stacks, "a dense model trains fastest in one batched step: stacks must be True"
         _check_layers(model, sample_shape)
     for rules in ([_sgd()], [FedProx(FedProx.Settings()), _sgd(momentum=0.9)]):
         _check_strategies(model, sample_shape, spec.dense, build_chain(rules), torch.float32, MODELS_AGREE)
@@ -119,22 +126,22 @@ def check_rule(make: Callable[[], LocalRule]) -> None:
         AssertionError: The rule breaks a rule of the contract, which the message names.
     """
     rule = make()
-    assert isinstance(rule.is_optimiser, bool), f"is_optimiser = {rule.is_optimiser!r}: True or False"
+    assert isinstance(rule.is_optimiser, bool), f"is_optimiser = {rule.is_optimiser!r}: must be bool"
     everyone = range(len(STEPS))
-    together = _answers(rule, everyone, {})
-    assert torch.equal(_answers(make(), everyone, {}), together), "equal tasks get different answers"
+    together = _corrections(rule, everyone, {})
+    assert torch.equal(_corrections(make(), everyone, {}), together), "equal tasks get different corrections"
     for row in everyone:
-        alone = _answers(make(), [row], {})
-        assert torch.equal(alone[0], together[row]), "a task is treated otherwise than if it were alone"
+        alone = _corrections(make(), [row], {})
+        assert torch.equal(alone[0], together[row]), "a task's corrections depend on the other tasks"
     _check_remembered(make, together)
     if rule.is_plain_descent:
-        assert rule.is_optimiser, "plain descent moves the parameters, which an optimiser alone does"
+        assert rule.is_optimiser, "is_plain_descent = True: must be an optimiser"
         plain = torch.zeros_like(together)
         for row in everyone:
             for step in range(STEPS[row]):
                 plain[row, step] = _gradient(step)[row] * _settings([row])["learning_rate"]
         assert torch.equal(together, plain), (
-            "it says it is plain descent, and does not answer with the gradient times the learning rate"
+            "it declares plain descent, but does not return the gradient times the learning rate"
         )
     chain = build_chain([rule] if rule.is_optimiser else [rule, _sgd()])
     inner = {"kind": "mlp", "hidden": [5]}
@@ -157,56 +164,58 @@ def _named(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise AssertionError(
-            f"{what}: {type(error).__name__}: {error}; what a model cannot take it refuses with a "
-            f"ConfigurationError when it is built"
+            f"{what}: {type(error).__name__}: {error}; a model must refuse samples that it cannot take with "
+            f"a ConfigurationError when it is built"
         ) from error
 
 
 def _check_logits(model: FlatModel, shape: Shape) -> None:
     features = torch.linspace(-1, 1, 4 * prod(shape)).reshape(4, *shape)
     flat = torch.tensor(model.initial(STREAMS, 0))
-    shown = [features.clone(), flat.clone()]
+    features_before, flat_before = features.clone(), flat.clone()
     for serving in (False, True):
         logits = model.logits(model.named(flat), features, serving)
-        wanted = (4, model.num_labels)
-        assert tuple(logits.shape) == wanted, f"logits of shape {tuple(logits.shape)}, not {wanted}"
+        expected = (4, model.num_labels)
+        assert tuple(logits.shape) == expected, f"logits of shape {tuple(logits.shape)}, not {expected}"
         assert logits.dtype == torch.float32, f"logits are {logits.dtype}, not torch.float32"
         assert torch.isfinite(logits).all(), "logits must be finite"
-        assert torch.equal(features, shown[0]), "it writes to the samples"
-        assert torch.equal(flat, shown[1]), "it writes to its parameters"
+        assert torch.equal(features, features_before), "it writes to the samples"
+        assert torch.equal(flat, flat_before), "it writes to its parameters"
         again = model.logits(model.named(flat), features, serving)
-        assert torch.equal(logits, again), "asked twice, it answers with other logits"
+        assert torch.equal(logits, again), "two equal calls return different logits"
         alone = model.logits(model.named(flat), features[2:3], serving)
         assert _same_but_for_rounding(logits[2:3], alone), (
             "a sample's logits depend on the other samples of its batch"
         )
 
 
-def _same_but_for_rounding(one: Tensor, other: Tensor) -> bool:
-    return torch.allclose(one, other, rtol=1.3e-6, atol=1e-5)
+def _same_but_for_rounding(left: Tensor, right: Tensor) -> bool:
+    return torch.allclose(left, right, rtol=1.3e-6, atol=1e-5)
 
 
 def _check_initial(model: FlatModel) -> None:
     first = model.initial(RandomStreams(1), 0)
     assert first.shape == (model.num_parameters,)
     assert first.dtype == np.float32
-    assert first.tobytes() == model.initial(RandomStreams(1), 0).tobytes(), "one seed, two initialisations"
-    for other in (model.initial(RandomStreams(1), 1), model.initial(RandomStreams(2), 0)):
-        assert first.tobytes() != other.tobytes(), "it starts alike whatever the seed and the number"
+    assert first.tobytes() == model.initial(RandomStreams(1), 0).tobytes(), (
+        "two initialisations of the same seed and number differ"
+    )
+    for second in (model.initial(RandomStreams(1), 1), model.initial(RandomStreams(2), 0)):
+        assert first.tobytes() != second.tobytes(), "initial parameters do not depend on seed and number"
 
 
 def _check_gradients(model: FlatModel, shape: Shape) -> None:
     named = model.named(torch.tensor(model.initial(STREAMS, 0)))
     trained = [name for name, segment in model.layout.items() if segment.trainable]
-    assert trained, "no tensor of it is trained: all have requires_grad = False"
-    wanted = [named[name].requires_grad_() for name in trained]
+    assert trained, "no tensor is trainable: all have requires_grad = False"
+    tensors = [named[name].requires_grad_() for name in trained]
     reader = _Samples(shape, model.num_labels)
     rows = np.arange(8)
     with _named("a batch of 8 samples"):
         logits = model.logits(named, torch.from_numpy(reader.features(rows)))
     loss = functional.cross_entropy(logits, torch.from_numpy(reader.labels(rows)))
-    for name, gradient in zip(trained, torch.autograd.grad(loss, wanted, allow_unused=True), strict=True):
-        assert gradient is not None, f"no logit depends on {name}, which cannot be trained then"
+    for name, gradient in zip(trained, torch.autograd.grad(loss, tensors, allow_unused=True), strict=True):
+        assert gradient is not None, f"no logit depends on {name}, so it cannot be trained"
         assert torch.isfinite(gradient).all(), f"the gradient of {name} must be finite"
 
 
@@ -221,65 +230,74 @@ def _check_layers(model: FlatModel, shape: Shape) -> None:
         for row in range(len(flat)):
             logits = model.logits(model.named(flat[row]), features)
             assert _same_but_for_rounding(by_hand[row].T, logits), (
-                "dense = True, and it is something else than affine maps with ReLU between them"
+                "dense = True, but it is not a sequence of affine maps with ReLU between them"
             )
 
 
 # -- rules ---------------------------------------------------------------------------------------------------
 
 
-def _answers(rule: LocalRule, rows: Sequence[int], state: dict[str, Tensor]) -> Tensor:
-    """(n, steps, WIDTH) what the rule makes of the gradients of these tasks, as a strategy asks it; 0 where a
-    task takes no more steps. `state`, from earlier tasks, is carried on in place."""
+def _corrections(rule: LocalRule, rows: Sequence[int], state: dict[str, Tensor]) -> Tensor:
+    """(n, steps, WIDTH) what `correct` returns in each step of these tasks; 0 after a task's last step.
+
+    The rule is called as a strategy calls it. `state`, from earlier tasks, is updated in place.
+    """
     received = _numbers(seed=0)[list(rows)]
     run = LocalRun(received.clone(), received.clone(), _settings(rows), dict(state))
     rule.begin(run)
     _check_begun(rule, run, state)
-    made = torch.zeros(len(rows), max(STEPS), WIDTH)
+    corrections = torch.zeros(len(rows), max(STEPS), WIDTH)
     for step in range(max(STEPS[row] for row in rows)):
         active = [row for row in rows if STEPS[row] > step]
         run.keep_first(len(active))
         slots, present = dict(run.state), run.present.clone()
-        answer = rule.correct(run, _gradient(step)[active])
-        assert answer.shape == present.shape, (
-            f"answers with shape {tuple(answer.shape)} to {tuple(present.shape)}"
+        corrected = rule.correct(run, _gradient(step)[active])
+        assert corrected.shape == present.shape, (
+            f"correct returns shape {tuple(corrected.shape)} for {tuple(present.shape)}"
         )
-        assert answer.dtype == present.dtype, f"answers with {answer.dtype} to {present.dtype}"
-        assert torch.isfinite(answer).all(), "answers must be finite where gradients are"
-        assert torch.equal(run.received, received[: len(active)]), (
-            "the received parameters are not its to change"
-        )
-        assert torch.equal(run.present, present), "the present parameters are not its to change: it answers"
-        for name, column in _settings(active).items():
-            assert torch.equal(run.settings[name], column), f"the setting {name} is not its to change"
-        assert run.step == step, "steps are not its to count: run.step"
-        assert run.state.keys() == slots.keys(), "state is made in begin, and never dropped"
-        assert all(run.state[key] is slot for key, slot in slots.items()), "state is written in place"
-        made[: len(active), step] = answer
-        run.present.sub_(made[: len(active), step])
+        assert corrected.dtype == present.dtype, f"correct returns {corrected.dtype} for {present.dtype}"
+        assert torch.isfinite(corrected).all(), "what correct returns must be finite where gradients are"
+        _check_untouched(run, rows=active, step=step, received=received, present=present)
+        assert run.state.keys() == slots.keys(), "state must be created in begin, and never dropped"
+        assert all(run.state[key] is slot for key, slot in slots.items()), "state must be written in place"
+        corrections[: len(active), step] = corrected
+        run.present.sub_(corrections[: len(active), step])
         run.step += 1
-    return made
+    return corrections
+
+
+def _check_untouched(
+    run: LocalRun, *, rows: Sequence[int], step: int, received: Tensor, present: Tensor
+) -> None:
+    """Check that `correct` changed nothing in `run` but the state."""
+    assert torch.equal(run.received, received[: len(rows)]), "it must not change the received parameters"
+    assert torch.equal(run.present, present), "it must not change the present parameters, but return a step"
+    for name, column in _settings(rows).items():
+        assert torch.equal(run.settings[name], column), f"it must not change the setting {name}"
+    assert run.step == step, "it must not change run.step"
 
 
 def _check_begun(rule: LocalRule, run: LocalRun, state: Mapping[str, Tensor]) -> None:
     """Check the state that a rule created in `begin`, and the state that it declares."""
     assert all(run.state[key] is slot for key, slot in state.items()), (
-        "what was remembered is replaced in begin"
+        "state from an earlier task is replaced in begin"
     )
     shapes = get_args(get_type_hints(StateSpec)["shape"])
     prefixes = set()
     for key in {*run.state, *rule.state}:
         assert re.fullmatch(r"\w+\.\w+", key), (
-            f"state {key!r} is not named by the rule and a dot: 'rule.name'"
+            f"state {key!r} is not named after the rule: must have the form 'rule.name'"
         )
         prefixes.add(key.partition(".")[0])
-    assert len(prefixes) <= 1, f"its state is named after several rules: {sorted(prefixes)}"
+    assert len(prefixes) <= 1, f"keys of its state name several rules: {sorted(prefixes)}"
     for key, slot in rule.state.items():
         assert slot.shape in shapes, f"state {key} is of shape {slot.shape!r}; choices: {shapes}"
-        assert key in run.state, f"state {key} is declared, and not there when a task begins"
+        assert key in run.state, f"state {key} is declared, but missing after begin"
         width = WIDTH if slot.shape == "parameters" else 1
-        found, wanted = tuple(run.state[key].shape), (len(run.present), width)
-        assert found == wanted, f"state {key} has shape {found}, and was declared as {slot.shape}: {wanted}"
+        shape, declared = tuple(run.state[key].shape), (len(run.present), width)
+        assert shape == declared, (
+            f"state {key} has shape {shape}, but was declared as {slot.shape}: {declared}"
+        )
 
 
 def _check_remembered(make: Callable[[], LocalRule], first: Tensor) -> None:
@@ -287,16 +305,15 @@ def _check_remembered(make: Callable[[], LocalRule], first: Tensor) -> None:
     everyone = range(len(STEPS))
     rule = make()
     declared = rule.state
-    kept = build_chain([rule] if rule.is_optimiser else [rule, _sgd()]).remembered(_numbers(seed=0), {})
-    assert torch.equal(_answers(rule, everyone, kept), first), "what it remembers does not start at zero"
-    copies = {key: rows.clone() for key, rows in kept.items()}
-    later = _answers(rule, everyone, kept)
-    afresh = _answers(make(), everyone, copies)
-    assert torch.equal(later, afresh), "it remembers an earlier task otherwise than in the state it declares"
+    state = build_chain([rule] if rule.is_optimiser else [rule, _sgd()]).remembered(_numbers(seed=0), {})
+    from_zero = _corrections(rule, everyone, state)
+    assert torch.equal(from_zero, first), "its declared state does not start at zero"
+    copies = {key: rows.clone() for key, rows in state.items()}
+    later = _corrections(rule, everyone, state)
+    afresh = _corrections(make(), everyone, copies)
+    assert torch.equal(later, afresh), "it remembers earlier tasks outside the state that it declares"
     if declared:
-        assert not torch.equal(later, first), (
-            f"what it declares to remember, {sorted(declared)}, changes nothing"
-        )
+        assert not torch.equal(later, first), f"the declared state {sorted(declared)} changes nothing"
 
 
 def _settings(rows: Sequence[int]) -> dict[str, Tensor]:
@@ -344,12 +361,12 @@ def _check_strategies(
     kinds: list[Kind] = [StackedStrategy, *([DenseStrategy] if dense else [])]
     by_loop = _trained(ReferenceLoop, model, shape, chain, dtype)
     for kind in kinds:
-        for ours, theirs in zip(_trained(kind, model, shape, chain, dtype), by_loop, strict=True):
-            assert np.isfinite(theirs).all(), "training diverges"
-            apart, largest = np.abs(ours - theirs).max(), np.abs(theirs).max()
-            assert apart <= tolerance * largest, (
-                f"{kind.__name__} trains otherwise than {ReferenceLoop.__name__}: {apart:.3g} apart, where "
-                f"{largest:.3g} is the largest number"
+        for column, reference in zip(_trained(kind, model, shape, chain, dtype), by_loop, strict=True):
+            assert np.isfinite(reference).all(), "training diverges"
+            difference, largest = np.abs(column - reference).max(), np.abs(reference).max()
+            assert difference <= tolerance * largest, (
+                f"{kind.__name__} and {ReferenceLoop.__name__} differ by {difference:.3g}; must be at most "
+                f"{tolerance:g} of the largest number, {largest:.3g}"
             )
 
 
@@ -375,14 +392,15 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
         starts[:, : prod(shape) : 3] = 0
     strategy: Strategy = kind(model, chain)
     wave = Wave(tasks, starts, everyone, _Samples(shape, model.num_labels), STREAMS, dtype)
-    found: list[list[Floats]] = []
+    columns: list[list[Floats]] = []
     position: list[Ints] = []
     with _named(f"training by {kind.__name__}"):
         for members in wave.cut(1 if kind is ReferenceLoop else 3):
             group = wave.group(members)
             trained = strategy.train(group)
-            moved = (trained.parameters - group.start).numpy()
-            found.append([moved, trained.loss, *(rows.numpy() for _, rows in sorted(trained.state.items()))])
+            update = (trained.parameters - group.start).numpy()
+            state = [rows.numpy() for _, rows in sorted(trained.state.items())]
+            columns.append([update, trained.loss, *state])
             position.append(group.tasks)
     order = np.argsort(np.concatenate(position))
-    return [np.concatenate(parts)[order] for parts in zip(*found, strict=True)]
+    return [np.concatenate(parts)[order] for parts in zip(*columns, strict=True)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.contracts.sameness import same
 
-Asked = ParamSpec("Asked")
+Arguments = ParamSpec("Arguments")
 
 
 class _Generator(NamedTuple):
@@ -21,19 +21,19 @@ class _Generator(NamedTuple):
     restore: Callable[..., object]
 
 
-def and_no_global_generator(check: Callable[Asked, None]) -> Callable[Asked, None]:
+def and_no_global_generator(check: Callable[Arguments, None]) -> Callable[Arguments, None]:
     """Decorates a check: it fails too if a global generator was drawn from or seeded during the check."""
 
     @wraps(check)
-    def checked(*args: Asked.args, **kwargs: Asked.kwargs) -> None:
-        # Twice at most: a library that is imported on the way may draw, which it does once.
+    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        # Up to twice: a library may draw once, when the first run of the check imports it.
         for _ in range(2):
             moved = _moved_by(lambda: check(*args, **kwargs))
             if not moved:
                 return
         raise AssertionError(
-            f"the global generator of {', '.join(moved)} was drawn from or seeded; parts draw from the keyed "
-            f"streams that they are handed"
+            f"the global generator of {', '.join(moved)} was drawn from or seeded; parts must draw from the "
+            f"keyed streams that they receive"
         )
 
     return checked
@@ -44,7 +44,7 @@ def _moved_by(play: Callable[[], None]) -> list[str]:
     generators = _generators()
     first = {name: generator.state() for name, generator in generators.items()}
     for generator in generators.values():
-        generator.draw()  # else one that is seeded as it was before would not have moved
+        generator.draw()  # otherwise one that is seeded again with its last seed would not have moved
     before = {name: generator.state() for name, generator in generators.items()}
     play()
     moved = [name for name in generators if not same(generators[name].state(), before[name])]

@@ -47,12 +47,12 @@ def check_memory(make: Callable[[], Memory]) -> None:
         watched = _Watched(memory)
         twins.append((watched, Rounds(LabelStream(shares), clusterer=Scripted(script), memory=watched)))
     for _ in script:
-        answers = []
+        outputs = []
         for watched, rounds in twins:
             rounds.open()
-            answers.append(_answers(watched, watched.view))
+            outputs.append(_outputs(watched, watched.view))
             rounds.dispatch()
-        assert same(*answers), "two fresh memories answer equal histories differently"
+        assert same(*outputs), "two fresh memories behave differently on equal histories"
 
 
 def check_ranges(samples: SampleRanges, clients: Ints, view: View) -> None:
@@ -67,7 +67,7 @@ def check_ranges(samples: SampleRanges, clients: Ints, view: View) -> None:
         AssertionError: The ranges break a rule, which the message names.
     """
     offsets, first, last = samples.offsets, samples.first, samples.last
-    assert len(samples) == len(clients), f"ranges of {len(samples)} rows, and {len(clients)} were asked for"
+    assert len(samples) == len(clients), f"ranges have {len(samples)} rows; must be {len(clients)}"
     assert offsets[0] == 0, "offsets must begin at 0"
     assert (np.diff(offsets) >= 0).all(), "offsets must not descend"
     assert offsets[-1] == len(first) == len(last) == len(samples.weight), "offsets must end with the ranges"
@@ -75,7 +75,7 @@ def check_ranges(samples: SampleRanges, clients: Ints, view: View) -> None:
     assert (np.isfinite(samples.weight) & (samples.weight > 0)).all(), "weights of ranges must be above zero"
     held = view.held(np.repeat(clients, np.diff(offsets)))
     inside = (held.first <= first) & (last <= held.last)
-    assert (inside | (first == last)).all(), "a range of samples that its client does not hold"
+    assert (inside | (first == last)).all(), "a range has samples that its client does not hold"
 
 
 def _history() -> list[Assignment]:
@@ -104,7 +104,7 @@ def _history() -> list[Assignment]:
 class _Watched(Memory):
     """Wraps a memory: checks what it returns; `view` is the last view that `claim` received."""
 
-    oracle = True  # as far as the federation is concerned: the watch looks at whether it is
+    oracle = True  # for the federation; the watch checks whether the wrapped part declares it
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -129,12 +129,12 @@ class _Watched(Memory):
     def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
         with left_alone(clients, view):
             client, model, samples = self.memory.rows(clients, self.watch.over(view))
-        assert len(client) == len(model) == len(samples), "a client, a model and samples for each pair"
+        assert len(client) == len(model) == len(samples), "rows: must have samples for each pair"
         pairs = list(zip(client.tolist(), model.tolist(), strict=True))
         assert pairs == sorted(set(pairs)), f"{pairs}: not sorted by client and model, or not distinct"
         assert client.dtype == model.dtype == np.int64, "clients and models must be int64"
         assert np.isin(client, clients).all(), f"{pairs}: pairs of clients that do not participate"
-        assert ((model >= 0) & (model < len(view.model_ids))).all(), f"{pairs}: no such models"
+        assert ((model >= 0) & (model < len(view.model_ids))).all(), f"{pairs}: models must be in the bank"
         check_ranges(samples, client, view)
         return client, model, samples
 
@@ -145,21 +145,23 @@ class _Watched(Memory):
         return trains
 
 
-def _answers(memory: _Watched, view: View) -> list[Any]:
-    """What the memory answers at one data step."""
+def _outputs(memory: _Watched, view: View) -> list[Any]:
+    """What the memory returns at one data step: `rows` of several sets of clients, and all `samples`."""
     everyone = np.arange(NUM_CLIENTS)
-    asked = (everyone, np.array([0, 1, 4]), everyone[:0])
-    return [[_rows(memory, clients, view) for clients in asked], _samples(memory, view)]
+    client_sets = (everyone, np.array([0, 1, 4]), everyone[:0])
+    return [[_rows(memory, clients, view) for clients in client_sets], _samples(memory, view)]
 
 
 def _rows(memory: _Watched, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
     client, model, samples = memory.rows(clients, view)
-    for row, (one, of) in enumerate(zip(client.tolist(), model.tolist(), strict=True)):
-        alone = memory.samples(np.array([one]), of, view)
+    for row, (client_id, model_row) in enumerate(zip(client.tolist(), model.tolist(), strict=True)):
+        alone = memory.samples(np.array([client_id]), model_row, view)
         assert same(alone, samples.take(np.array([row]))), (
-            f"samples of client {one} for model {of} are not those that it trains the model on"
+            f"samples of client {client_id} for model {model_row} are not those that it trains the model on"
         )
-    assert same((client, model, samples), memory.rows(clients, view)), "asked twice, it answers differently"
+    assert same((client, model, samples), memory.rows(clients, view)), (
+        "two equal calls of rows return different pairs or samples"
+    )
     shuffled = clients[::-1]
     trains = memory.trains(shuffled, view)
     assert same(trains, np.isin(shuffled, client)), "trains does not name the clients that rows has pairs of"
@@ -168,10 +170,12 @@ def _rows(memory: _Watched, clients: Ints, view: View) -> tuple[Ints, Ints, Samp
 
 def _samples(memory: _Watched, view: View) -> list[SampleRanges]:
     """The samples of all clients for each model."""
-    answers, clients = [], np.arange(view.num_clients)
+    by_model, clients = [], np.arange(view.num_clients)
     for model in range(len(view.model_ids)):
         samples = memory.samples(clients, model, view)
-        some = np.array([1, 3])
-        assert same(samples.take(some), memory.samples(some, model, view)), "it depends on who else is asked"
-        answers.append(samples)
-    return answers
+        subset = np.array([1, 3])
+        assert same(samples.take(subset), memory.samples(subset, model, view)), (
+            "samples of a client depend on the other clients of the call"
+        )
+        by_model.append(samples)
+    return by_model

@@ -28,7 +28,7 @@ class ConfiguredNumber:
     whole: bool
     lowest: float
     highest: float
-    laid: Callable[[Any], Any]
+    table_with: Callable[[Any], Any]
 
 
 def check_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> None:
@@ -72,7 +72,7 @@ def extreme_tables(
     for number in configured_numbers(settings, example):
         for value in (number.lowest, number.highest):
             if _takes(settings, number, value):
-                yield number.path, value, number.laid(value)
+                yield number.path, value, number.table_with(value)
 
 
 def configured_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> Iterator[ConfiguredNumber]:
@@ -86,17 +86,17 @@ def configured_numbers(settings: type[BaseModel], example: Mapping[str, Any]) ->
         Each number, with its bounds and its place in `example`.
     """
     schema = settings.model_json_schema()
-    for steps, node, laid in _Schema(schema.get("$defs", {})).numbers(schema, example):
+    for steps, node, replacing in _Schema(schema.get("$defs", {})).numbers(schema, example):
         whole = node["type"] == "integer"
         lowest = _bound(node, "minimum", "exclusiveMinimum", whole, -math.inf, math.inf)
         highest = _bound(node, "maximum", "exclusiveMaximum", whole, math.inf, -math.inf)
-        yield ConfiguredNumber(".".join(map(str, steps)), whole, lowest, highest, laid)
+        yield ConfiguredNumber(".".join(map(str, steps)), whole, lowest, highest, replacing)
 
 
-Lay = Callable[[Any], Any]
+Replace = Callable[[Any], Any]
 
-Found = tuple[tuple[str | int, ...], Mapping[str, Any], Lay]
-"""Where a number stands below a node of a schema, its own node, and what lays a value into that place."""
+NumberNode = tuple[tuple[str | int, ...], Mapping[str, Any], Replace]
+"""A number's path below a node of the schema, its own node, and what builds the value with it replaced."""
 
 
 class _Schema:
@@ -105,7 +105,7 @@ class _Schema:
     def __init__(self, definitions: Mapping[str, Any]) -> None:
         self._definitions = definitions
 
-    def numbers(self, node: Mapping[str, Any], example: Any) -> Iterator[Found]:
+    def numbers(self, node: Mapping[str, Any], example: Any) -> Iterator[NumberNode]:
         """The numbers below `node`; the values around them are those of `example`, else minimal ones."""
         node = self._resolved(node)
         kind = node.get("type")
@@ -117,29 +117,29 @@ class _Schema:
         elif kind in ("integer", "number"):
             yield (), node, lambda value: value
         elif kind == "object":
-            yield from self._of_object(node, example if isinstance(example, Mapping) else self._least(node))
+            yield from self._of_object(node, example if isinstance(example, Mapping) else self._minimal(node))
         elif kind == "array":
-            yield from self._of_array(node, example if isinstance(example, list) else self._least(node))
+            yield from self._of_array(node, example if isinstance(example, list) else self._minimal(node))
 
-    def _of_object(self, node: Mapping[str, Any], example: Mapping[str, Any]) -> Iterator[Found]:
+    def _of_object(self, node: Mapping[str, Any], example: Mapping[str, Any]) -> Iterator[NumberNode]:
         named = node.get("properties", {})
-        others = node.get("additionalProperties")
+        free = node.get("additionalProperties")
         inner = dict(named)
-        if isinstance(others, Mapping):
-            inner |= dict.fromkeys([key for key in example if key not in named] or ["x"], others)
+        if isinstance(free, Mapping):
+            inner |= dict.fromkeys([key for key in example if key not in named] or ["x"], free)
         for key, schema in inner.items():
-            for steps, number, laid in self.numbers(schema, example.get(key)):
-                yield (key, *steps), number, partial(_laid_in_table, example, key, laid)
+            for steps, number, replacing in self.numbers(schema, example.get(key)):
+                yield (key, *steps), number, partial(_replaced_in_table, example, key, replacing)
 
-    def _of_array(self, node: Mapping[str, Any], example: list[Any]) -> Iterator[Found]:
-        places = node.get("prefixItems") or [node.get("items", {})]
-        for place, schema in enumerate(places):
-            own = example[place] if place < len(example) else None
-            for steps, number, laid in self.numbers(schema, own):
-                yield (place, *steps), number, partial(_laid_in_list, example, place, laid)
+    def _of_array(self, node: Mapping[str, Any], example: list[Any]) -> Iterator[NumberNode]:
+        schemas = node.get("prefixItems") or [node.get("items", {})]
+        for index, schema in enumerate(schemas):
+            item = example[index] if index < len(example) else None
+            for steps, number, replacing in self.numbers(schema, item):
+                yield (index, *steps), number, partial(_replaced_in_list, example, index, replacing)
 
-    def _least(self, node: Mapping[str, Any]) -> Any:
-        """Some value that `node` takes: the default, else the first or lowest there is."""
+    def _minimal(self, node: Mapping[str, Any]) -> Any:
+        """A value that `node` accepts: the default, else the first choice or the lowest number."""
         node = self._resolved(node)
         kind = node.get("type")
         for key in ("default", "const"):
@@ -150,12 +150,12 @@ class _Schema:
         if kind in ("integer", "number"):
             return node.get("minimum", node.get("maximum", 1))
         if kind == "object":
-            return {key: self._least(node["properties"][key]) for key in node.get("required", ())}
+            return {key: self._minimal(node["properties"][key]) for key in node.get("required", ())}
         if kind == "array":
-            fixed = [self._least(item) for item in node.get("prefixItems", ())]
-            return fixed or [self._least(node["items"]) for _ in range(node.get("minItems", 0))]
+            fixed = [self._minimal(item) for item in node.get("prefixItems", ())]
+            return fixed or [self._minimal(node["items"]) for _ in range(node.get("minItems", 0))]
         choices = node.get("anyOf") or node.get("oneOf")
-        return self._least(choices[0]) if choices else "x"
+        return self._minimal(choices[0]) if choices else "x"
 
     def _fits(self, node: Mapping[str, Any], example: Any) -> bool:
         """Whether `example` has the type that `node` describes; an object shares at least one key."""
@@ -174,12 +174,12 @@ class _Schema:
         return node
 
 
-def _laid_in_table(table: Mapping[str, Any], key: str, laid: Lay, value: Any) -> dict[str, Any]:
-    return {**table, key: laid(value)}
+def _replaced_in_table(table: Mapping[str, Any], key: str, replacing: Replace, value: Any) -> dict[str, Any]:
+    return {**table, key: replacing(value)}
 
 
-def _laid_in_list(items: list[Any], place: int, laid: Lay, value: Any) -> list[Any]:
-    return [*items[:place], laid(value), *items[place + 1 :]]
+def _replaced_in_list(items: list[Any], index: int, replacing: Replace, value: Any) -> list[Any]:
+    return [*items[:index], replacing(value), *items[index + 1 :]]
 
 
 def _bound(
@@ -209,7 +209,7 @@ def _above(number: ConfiguredNumber) -> float:
 def _takes(settings: type[BaseModel], number: ConfiguredNumber, value: Any) -> bool:
     """Whether the settings accept `value` for the number; raises any error but a ValidationError."""
     try:
-        settings.model_validate(number.laid(value))
+        settings.model_validate(number.table_with(value))
     except ValidationError:
         return False
     return True

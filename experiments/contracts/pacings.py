@@ -42,11 +42,11 @@ def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
         pacing = make(COHORT)
         deadline_s = pacing.deadline_s
         assert deadline_s is None or (np.isfinite(deadline_s) and deadline_s > 0), (
-            f"deadline_s = {deadline_s}"
+            f"deadline_s = {deadline_s}: must be finite and above 0, or None"
         )
         quota, wanted = _opening(pacing, sizes)
         again = _opening(make(COHORT), sizes)
-        assert same((quota, wanted), again), "two fresh pacings answer equal counts differently"
+        assert same((quota, wanted), again), "two fresh pacings behave differently on equal counts"
         _check_rows(pacing, quota, wanted)
         for seed in range(20):
             _play_round(make, sizes, quota, wanted, np.random.default_rng(seed))
@@ -54,17 +54,17 @@ def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
 
 def _opening(pacing: Pacing, sizes: Ints) -> tuple[Ints, Ints]:
     """The quota for lanes of `sizes` clients, and the visits to open in each."""
-    given, none = sizes.copy(), np.zeros_like(sizes)
+    sizes_before, none = sizes.copy(), np.zeros_like(sizes)
     quota = pacing.quota(sizes)
     wanted = pacing.opens(quota, sizes, none, none)
-    for answer in (quota, wanted):
-        assert answer.shape == sizes.shape, f"{answer}: a count for each of {len(sizes)} lanes"
-        assert answer.dtype == np.int64, f"counts are {answer.dtype}, not int64"
-        assert (answer >= 0).all(), f"{answer}: counts must not be negative"
-        assert not answer[sizes == 0].any(), "a lane without clients can give none"
-    assert wanted.any(), "a round in which no visit is opened"
-    assert same(sizes, given), "it writes to what it is shown"
-    assert not none.any(), "it writes to what it is shown"
+    for counts in (quota, wanted):
+        assert counts.shape == sizes.shape, f"{counts}: must have a count for each of {len(sizes)} lanes"
+        assert counts.dtype == np.int64, f"counts are {counts.dtype}, not int64"
+        assert (counts >= 0).all(), f"{counts}: counts must not be negative"
+        assert not counts[sizes == 0].any(), f"{counts}: must be 0 for a lane without clients"
+    assert wanted.any(), "a round must open at least one visit"
+    assert same(sizes, sizes_before), "it writes to its arguments"
+    assert not none.any(), "it writes to its arguments"
     return quota, wanted
 
 
@@ -74,13 +74,13 @@ def _check_rows(pacing: Pacing, quota: Ints, wanted: Ints) -> None:
     out = np.stack([wanted, wanted - wanted // 2, np.zeros_like(wanted), np.zeros_like(wanted)])
     elapsed_s = np.array([[0.0], [1.0], [1e6], [1e12]])
     for rule in (pacing.full, pacing.absorbs):
-        answers = rule(quota, out, back, elapsed_s)
-        assert answers.dtype == np.bool_, f"{rule.__name__} answers {answers.dtype}, not bool"
-        together = np.broadcast_to(answers, out.shape)
+        flags = rule(quota, out, back, elapsed_s)
+        assert flags.dtype == np.bool_, f"{rule.__name__} returns {flags.dtype}, not bool"
+        together = np.broadcast_to(flags, out.shape)
         for row in range(len(out)):
-            one = slice(row, row + 1)
-            alone = np.broadcast_to(rule(quota, out[one], back[one], elapsed_s[one]), (1, len(quota)))
-            assert same(alone, together[one]), f"{rule.__name__}: each row of counts is a question of its own"
+            only = slice(row, row + 1)
+            alone = np.broadcast_to(rule(quota, out[only], back[only], elapsed_s[only]), (1, len(quota)))
+            assert same(alone, together[only]), f"{rule.__name__}: rows of counts must be independent"
 
 
 def _play_round(
@@ -92,8 +92,12 @@ def _play_round(
     ends = VisitEnds(
         START_S + lasts_s, np.arange(len(lanes)), np.arange(len(lanes)), rng.random(len(lanes)) < 0.2
     ).in_order()
-    at_once, *others = (_played(make(COHORT), sizes, quota, lanes, ends, most) for most in (len(ends), 3, 1))
-    assert all(same(at_once, other) for other in others), "visits that end count otherwise one by one"
+    together, *in_parts = (
+        _played(make(COHORT), sizes, quota, lanes, ends, most) for most in (len(ends), 3, 1)
+    )
+    assert all(same(together, parts) for parts in in_parts), (
+        "a round ends differently when the ends of visits are handed over one by one"
+    )
 
 
 def _played(

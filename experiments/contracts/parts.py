@@ -43,13 +43,13 @@ STRANGE: tuple[Any, ...] = (
     {"kind": 1},
     {"no_such_key": {}},
 )
-"""What a file may hold where a parameter is expected."""
+"""Values that a configuration file may have in place of a setting."""
 
 LANES = (np.array([1, 4, 5, 9, 12]), np.array([0, 2]), np.zeros(0, dtype=np.int64), np.array([7]))
-"""The clients of each lane, of which 5 is offline."""
+"""The clients of each lane; client 5 is offline."""
 
 TASKS = (np.array([0, 0, 1, 3]), np.array([0, 2, 1, 2]))
-"""Clients and models of tasks that a schedule is asked about."""
+"""Clients and models of the tasks that every schedule gets in addition to those of a round."""
 
 TASK_SETTINGS = {"learning_rate": 0.1, "local_steps": 20.0, "batch_size": 10.0}
 
@@ -72,21 +72,23 @@ def check_part(part: type, settings: Settings) -> None:
     """
     assert (part.__doc__ or "").strip().splitlines(), f"{part.__name__} has no docstring"
     declared = getattr(part, "Settings", None)
-    assert isinstance(declared, type), f"{part.__name__} has no class Parameters"
-    assert issubclass(declared, Settings), f"{part.__name__}.Settings is no emulator.plugins.Parameters"
+    assert isinstance(declared, type), f"{part.__name__} has no class Settings"
+    assert issubclass(declared, Settings), (
+        f"{part.__name__}.Settings is not a subclass of emulator.plugins.Settings"
+    )
     assert isinstance(settings, declared)
     assert settings.model_config.get("frozen"), f"{declared.__name__} is not frozen"
     written = settings.model_dump(mode="json", by_alias=True)
     assert declared.model_validate(written) == settings, f"{written} reads back as something else"
     for name, field in declared.model_fields.items():
         assert (field.description or "").strip(), (
-            f"{declared.__name__}: {name} has no description, which `driftscale parts` shows; a docstring "
-            f"below the field is one"
+            f"{declared.__name__}: {name} has no description, which `driftscale parts` shows; write a "
+            f"docstring below the field"
         )
         for value in STRANGE:
             _refusal(declared, {**written, field.alias or name: value})
     complaint = _refusal(declared, {**written, "no_such_key": 1})
-    assert "no_such_key" in complaint, f"{declared.__name__} takes an unknown key, or does not name it"
+    assert "no_such_key" in complaint, f"{declared.__name__} accepts an unknown key, or does not name it"
     check_numbers(declared, written)
 
 
@@ -98,8 +100,8 @@ def _refusal(settings: type[Settings], table: Mapping[str, Any]) -> str:
         return str(error)
     except Exception as error:
         raise AssertionError(
-            f"{settings.__name__} meets {dict(table)} with a {type(error).__name__} ({error}); a validator "
-            f"raises a ValueError that says what is wrong"
+            f"{settings.__name__} refuses {dict(table)} with a {type(error).__name__} ({error}); a validator "
+            f"must raise a ValueError that states what is wrong"
         ) from error
     return ""
 
@@ -126,16 +128,16 @@ def check_detector(make: Callable[[], Detector]) -> None:
         (spread, spread[::-1].copy()),
     ]
     for first, second in pairs:
-        answers = []
+        outputs = []
         for detector in (make(), resumed(make)):
             with left_alone(first, second):
-                found = detector.detect(second, first)
-            assert found.shape == (len(first),)
-            assert found.dtype == np.bool_
-            answers.append(found)
-        assert same(*answers)
+                flags = detector.detect(second, first)
+            assert flags.shape == (len(first),), f"flags have shape {flags.shape}, not ({len(first)},)"
+            assert flags.dtype == np.bool_, f"flags are {flags.dtype}, not bool"
+            outputs.append(flags)
+        assert same(*outputs), "two fresh detectors behave differently on equal representations"
     nobody = np.zeros((0, NUM_LABELS))
-    assert make().detect(nobody, nobody).shape == (0,)
+    assert make().detect(nobody, nobody).shape == (0,), "for no clients there must be no flags"
 
 
 @and_no_global_generator
@@ -162,7 +164,7 @@ def check_selector(make: Callable[[], Selector]) -> None:
     start = Assignment.fresh(np.maximum(lane, 0), len(LANES), _starts(len(LANES)), lanes=lane)
     everybody_but_5 = np.arange(13)[None] != 5
     for wanted in ([2, 2, 2, 1], [9, 0, 1, 1], [0, 0, 0, 0]):
-        answers = []
+        outputs = []
         for selector in (make(), resumed(make)):
             watched = _WatchedSelector(selector)
             rounds = Rounds(
@@ -170,17 +172,17 @@ def check_selector(make: Callable[[], Selector]) -> None:
             )
             rounds.open()
             sizes = rounds.federation.lane_sizes(0)
-            # A round with nobody in it is an error, of the pacing.
+            # A round without participants is a RunError; where none are wanted, that is not the selector's.
             with nullcontext() if any(wanted) else suppress(RunError):
                 rounds.federation.select(0, sizes, np.array(wanted), 0.0)
-            answers.append(watched.chosen)
-        assert same(*answers), "two fresh selectors answer equal views differently"
+            outputs.append(watched.chosen)
+        assert same(*outputs), "two fresh selectors behave differently on equal views"
 
 
 class _WatchedSelector(Selector):
     """Wraps a selector: checks what it returns; `chosen` has the last participants."""
 
-    oracle = True  # as far as the federation is concerned: the watch looks at whether it is
+    oracle = True  # for the federation; the watch checks whether the wrapped part declares it
 
     def __init__(self, selector: Selector) -> None:
         self.selector = selector
@@ -191,12 +193,14 @@ class _WatchedSelector(Selector):
         lanes = [candidates.ids(lane) for lane in range(len(candidates))]
         with left_alone(lanes, wanted, view):
             self.chosen = chosen = self.selector.select(candidates, wanted, self.watch.over(view))
-        assert 5 not in chosen, "client 5 is not available"
+        assert 5 not in chosen, "client 5 is offline and must not be chosen"
         assert chosen.tolist() == sorted(set(chosen.tolist())), f"{chosen}: not ascending and distinct"
         taken = [int(np.isin(chosen, ids).sum()) for ids in lanes]
         assert sum(taken) == len(chosen), f"{chosen}: not all of these are candidates"
         most = [min(count, len(ids)) for count, ids in zip(wanted.tolist(), LANES, strict=True)]
-        assert all(got <= limit for got, limit in zip(taken, most, strict=True)), f"{taken} of {most}"
+        assert all(got <= limit for got, limit in zip(taken, most, strict=True)), (
+            f"{taken} participants by lane; must be at most {most}"
+        )
         return chosen
 
 
@@ -235,13 +239,15 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
         watched.aggregate(updates, view)
     assert same(*(watched.made for watched in twins)), "equal updates get different models"
     nothing = updates.take(np.zeros(0, dtype=np.int64))
-    assert np.array_equal(make().aggregate(nothing, view), view.models), "nothing came back: nothing changes"
+    assert np.array_equal(make().aggregate(nothing, view), view.models), (
+        "without updates all models must stay as they are"
+    )
 
 
 class _WatchedAggregator(Aggregator):
     """Wraps an aggregator: checks the models it returns and keeps them in `made`; `view` is the last one."""
 
-    oracle = True  # as far as the federation is concerned: the watch looks at whether it is
+    oracle = True  # for the federation; the watch checks whether the wrapped part declares it
 
     def __init__(self, aggregator: Aggregator) -> None:
         self.aggregator = aggregator
@@ -274,9 +280,9 @@ class _WatchedAggregator(Aggregator):
         )
         if declared is not None:
             assert len(used) == 1, (
-                f"it declares its weights, and calls weighted_sum {len(used)} times, not once"
+                f"it declares its weights, but calls weighted_sum {len(used)} times, not once"
             )
-            assert same(used[0], declared), f"it weighs by {used[0]}, having declared {declared}"
+            assert same(used[0], declared), f"it uses the weights {used[0]}, having declared {declared}"
         self.made.append(models)
         return models
 
@@ -333,7 +339,7 @@ def check_robust_aggregator(make: Callable[[], Aggregator]) -> None:
         models = make().aggregate(wild, view)
         moved = np.linalg.norm(models[0].astype(np.float64) - view.models[0])
         assert moved <= most, f"one update of ten, of size {size:g}, moves its model by {moved:.3g}"
-        assert np.array_equal(models[1], before[1]), "a wild update moves a model that is not its own"
+        assert np.array_equal(models[1], before[1]), "a large update of one model moves another model"
     order = np.random.default_rng(3).permutation(12)
     turned = make().aggregate(updates.take(order), view)
     assert np.allclose(turned, before, rtol=1e-5, atol=1e-6), "the order of the rows changes the models"
@@ -376,20 +382,20 @@ def check_schedule(make: Callable[[], Schedule]) -> None:
     for _ in range(4):
         for _, rounds in twins:
             rounds.play()
-        assert same(*(watched.answers for watched, _ in twins)), (
-            "two fresh schedules answer equal views differently"
+        assert same(*(watched.outputs for watched, _ in twins)), (
+            "two fresh schedules behave differently on equal views"
         )
 
 
 class _WatchedSchedule(Schedule):
     """Wraps a schedule: checks the settings it returns for a round's tasks, for `TASKS` and for no tasks."""
 
-    oracle = True  # as far as the federation is concerned: the watch looks at whether it is
+    oracle = True  # for the federation; the watch checks whether the wrapped part declares it
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.watch = Watch(schedule)
-        self.answers: list[Mapping[str, Floats]] = []
+        self.outputs: list[Mapping[str, Floats]] = []
 
     def observe(self, view: View) -> None:
         with left_alone(view):
@@ -398,8 +404,8 @@ class _WatchedSchedule(Schedule):
     def task_settings(
         self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
     ) -> Mapping[str, Floats]:
-        some = {name: np.full(len(TASKS[0]), value) for name, value in TASK_SETTINGS.items()}
-        self.answers.append(self._settings(*TASKS, some, view))
+        of_tasks = {name: np.full(len(TASKS[0]), value) for name, value in TASK_SETTINGS.items()}
+        self.outputs.append(self._settings(*TASKS, of_tasks, view))
         none = {name: values[:0] for name, values in base.items()}
         self._settings(client[:0], model[:0], none, view)
         return self._settings(client, model, base, view)
@@ -408,15 +414,15 @@ class _WatchedSchedule(Schedule):
         self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
     ) -> Mapping[str, Floats]:
         sets = sorted(self.schedule.sets)
-        assert sets, "a schedule that sets nothing"
+        assert sets, "a schedule must set at least one setting"
         assert self.schedule.sets <= set(base), f"{sets}: tasks have only {sorted(base)}"
         with left_alone(client, model, base, view):
             settings = self.schedule.task_settings(client, model, base, self.watch.over(view))
-        assert sorted(settings) == sets, f"{sorted(settings)}: it says it sets {sets}"
+        assert sorted(settings) == sets, f"it returns {sorted(settings)}, but declares sets = {sets}"
         for name, values in settings.items():
             if len(client) == 0:
-                assert len(values) == 0, "numbers for tasks there are not"
-            assert values.shape == client.shape, f"{name}: a number for each task"
+                assert len(values) == 0, f"{name}: {len(values)} numbers for no tasks"
+            assert values.shape == client.shape, f"{name}: must have a number for each task"
             assert (np.isfinite(values) & (values > 0)).all(), f"{name} = {values}: must be above zero"
         return settings
 

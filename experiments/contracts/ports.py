@@ -32,7 +32,7 @@ HELD_STEPS = 3
 """Data steps after which samples expire."""
 
 SLOT_S = 100.0
-"""Virtual seconds for which presence stays as it is."""
+"""Virtual seconds between possible changes of availability."""
 
 
 class LabelStream:
@@ -54,7 +54,7 @@ class LabelStream:
             sizes[-1, (step[-1] > 0) & (step[-1] % 2 == 1)] = 0
         sizes[step == silent_step] = 0
         self._arrives = sizes > 0
-        # The table is sorted by client and step: these are its borders, (N, steps + 1).
+        # The table is sorted by client and step; the first row of each, and the end: (N, steps + 1).
         ends = np.cumsum(sizes.ravel()).reshape(sizes.shape)
         self._borders: Ints = np.hstack([ends[:, :1] - sizes[:, :1], ends]).astype(np.int64)
         concept = np.concatenate([labels[:1]] * (HELD_STEPS - 1) + [labels]).argmax(axis=2)
@@ -160,8 +160,8 @@ class ToyModels:
         weight = LAYOUT["weight"]
         for task in np.flatnonzero(counts).tolist():
             target = target_of(self._stream.row_concept[tasks.samples.rows(task)]).mean()
-            own = 0.01 * np.sin(tasks.client[task] + np.arange(weight.first, weight.last))
-            delta[task, : weight.last] = 0.5 * (target - starts[task, : weight.last]) + own
+            offset = 0.01 * np.sin(tasks.client[task] + np.arange(weight.first, weight.last))
+            delta[task, : weight.last] = 0.5 * (target - starts[task, : weight.last]) + offset
         return ArrayUpdates(
             client=tasks.client,
             model=tasks.model,

@@ -29,13 +29,13 @@ class _Resumed:
         part = self._make()
         stored = StoredParts({"part": part})
         part.restore(from_bytes(self._stored))
-        found = getattr(part, name)
-        if not callable(found):
-            return found
+        attribute = getattr(part, name)
+        if not callable(attribute):
+            return attribute
 
-        def call(*asked: Any, **named: Any) -> Any:
-            answer = found(*asked, **named)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = attribute(*args, **kwargs)
             self._stored = to_bytes(stored.state()["part"])
-            return answer
+            return result
 
         return call

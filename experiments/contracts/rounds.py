@@ -27,8 +27,11 @@ from emulator.seeding import RandomStreams
 from experiments.contracts.ports import SLOT_S, LabelStream, Presence, ToyModels, initial, quick_fleet
 
 SLOTS = 3
-"""Slots of presence in a round: it opens in the first, its visits are in the second, and in the third updates
-are aggregated and clients are served."""
+"""Availability slots in a round.
+
+The round opens in the first, its visits are in the second, and in the third updates are aggregated and
+clients are served.
+"""
 
 
 class Scripted(Clusterer):
@@ -107,7 +110,7 @@ class Rounds:
                 return
             self._at(federation.enough_online_s(self.round, quota, self._opened_s, self._now_s))
             federation.open_round(self.round, self._now_s)
-        raise AssertionError("nobody is online when somebody comes online")
+        raise AssertionError("too few clients are online at the instant at which enough could be online")
 
     def _at(self, time_s: float) -> float:
         """Advance to `time_s`, or stay at the present instant if that is later; returns the new instant."""

@@ -11,32 +11,32 @@ import numpy.typing as npt
 
 
 @contextmanager
-def left_alone(*seen: Any) -> Iterator[None]:
+def left_alone(*arguments: Any) -> Iterator[None]:
     """Within it, `arguments` must not change; AssertionError if an array or plain value in them did."""
-    kept = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in _leaves(seen)]
+    before = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in _leaves(arguments)]
     yield
-    assert _same_leaves(kept, _leaves(seen)), "it writes to what it is shown"
+    assert _same_leaves(before, _leaves(arguments)), "it writes to its arguments"
 
 
-def same(one: Any, other: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
     """Whether two results hold the same arrays and plain values, to the bit."""
-    return _same_leaves(_leaves(one), _leaves(other))
+    return _same_leaves(_leaves(left), _leaves(right))
 
 
 PLAIN = {type(None), bool, int, float, str}
 
 Leaf = npt.NDArray[Any] | str
-"""An array, or a plain value as Python writes it."""
+"""An array, or the repr of a plain value."""
 
 
 def _same_leaves(left: Sequence[Leaf], right: Sequence[Leaf]) -> bool:
     return len(left) == len(right) and all(map(_same_leaf, left, right))
 
 
-def _same_leaf(one: Leaf, other: Leaf) -> bool:
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
-    return isinstance(one, str) and isinstance(other, str) and one == other
+def _same_leaf(left: Leaf, right: Leaf) -> bool:
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+    return isinstance(left, str) and isinstance(right, str) and left == right
 
 
 def _leaves(value: Any) -> list[Leaf]:
@@ -47,8 +47,8 @@ def _leaves(value: Any) -> list[Leaf]:
 
 
 def _collect(value: Any, leaves: list[Leaf]) -> None:
-    # NOTE: by type where that will do. Views are looked through before and after every moment, which takes a
-    # quarter of a check.
+    # NOTE: compares the exact type first: views are collected before and after every call of a part, which
+    # takes a quarter of a check.
     kind = type(value)
     if kind is np.ndarray:
         leaves.append(value)
@@ -63,7 +63,13 @@ def _collect(value: Any, leaves: list[Leaf]) -> None:
     elif fields := getattr(kind, "__dataclass_fields__", None):
         for name in fields:
             _collect(getattr(value, name), leaves)
-    elif isinstance(value, np.ndarray):
+    else:
+        _collect_derived(value, leaves)
+
+
+def _collect_derived(value: Any, leaves: list[Leaf]) -> None:
+    """As `_collect`, for instances of subclasses of arrays, plain values and containers."""
+    if isinstance(value, np.ndarray):
         leaves.append(value)
     elif isinstance(value, tuple(PLAIN)):
         leaves.append(repr(value))

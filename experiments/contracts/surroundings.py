@@ -31,14 +31,14 @@ def check_availability(availability: Availability, num_clients: int, times_s: Se
     """
     ids = np.arange(num_clients)
     queries = (availability.online, availability.next_offline_s, availability.next_online_s)
-    told = [[query(ids, time_s) for query in queries] for time_s in times_s]
-    for time_s, answers in reversed(list(zip(times_s, told, strict=True))):
-        for query, answer in zip(queries, answers, strict=True):
-            assert answer.shape == (num_clients,)
-            assert same(query(ids[::-1], time_s)[::-1], answer), f"{query} depends on who was asked before"
-            assert same(query(ids[:1], time_s), answer[:1])
+    results = [[query(ids, time_s) for query in queries] for time_s in times_s]
+    for time_s, at_time in reversed(list(zip(times_s, results, strict=True))):
+        for query, of_clients in zip(queries, at_time, strict=True):
+            assert of_clients.shape == (num_clients,)
+            assert same(query(ids[::-1], time_s)[::-1], of_clients), f"{query} depends on earlier queries"
+            assert same(query(ids[:1], time_s), of_clients[:1])
             assert len(query(ids[:0], time_s)) == 0
-        online, offline_s, online_s = answers
+        online, offline_s, online_s = at_time
         assert (offline_s > time_s).all(), "next_offline_s must be strictly later"
         assert (online_s > time_s).all(), "next_online_s must be strictly later"
         change_s = np.where(online, offline_s, online_s)
@@ -46,7 +46,7 @@ def check_availability(availability: Availability, num_clients: int, times_s: Se
             row, next_s = ids[client : client + 1], float(change_s[client])
             assert availability.online(row, next_s)[0] != online[client], "nothing changes at that instant"
             between = time_s + 0.5 * (next_s - time_s)
-            assert availability.online(row, between)[0] == online[client], "it changed before"
+            assert availability.online(row, between)[0] == online[client], "it changes before that instant"
 
 
 @and_no_global_generator
@@ -73,7 +73,7 @@ def check_drift(make: Callable[[], Drift]) -> None:
             rounds_per_step=5,
             generator=np.random.default_rng(2),
         )
-        return np.stack(list(windows), axis=1)  # kept whole, so none may be changed once it was yielded
+        return np.stack(list(windows), axis=1)  # the list notices an array that changes after it was yielded
 
     first = shares()
     assert first.shape == (30, 12, 10)

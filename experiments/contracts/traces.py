@@ -45,10 +45,10 @@ def check_trace_source(make: Callable[[], TraceSource], rounds: int = 20, locate
     Raises:
         AssertionError: The source or its trace breaks a rule, which the message names.
     """
-    asked: list[str] = []
+    requested: list[str] = []
 
     def located(path: str) -> Path:
-        asked.append(path)
+        requested.append(path)
         return locate(path)
 
     source = make()
@@ -58,12 +58,12 @@ def check_trace_source(make: Callable[[], TraceSource], rounds: int = 20, locate
     with tempfile.TemporaryDirectory() as folder:
         for again in (source, make()):
             built = again.build(TraceContext(rounds, RandomStreams(SEED), locate, Path(folder)))
-            assert built.digest() == digest, "one seed, two traces"
+            assert built.digest() == digest, "two traces of the same seed differ"
             left = sorted(path.name for path in Path(folder).iterdir())
             assert not left, f"leaves {left} in the folder for large traces"
     _check_trace(trace)
     _check_stream(trace, rounds)
-    if asked:
+    if requested:
         _check_missing_files(lambda nowhere: make().build(TraceContext(rounds, RandomStreams(SEED), nowhere)))
 
 
@@ -85,33 +85,33 @@ def check_concepts(make: Callable[[], ConceptSet], samples: int = 5, locate: Loc
     Raises:
         AssertionError: The concept set breaks a rule, which the message names.
     """
-    asked: list[str] = []
+    requested: list[str] = []
 
     def located(path: str) -> Path:
-        asked.append(path)
+        requested.append(path)
         return locate(path)
 
     concepts = make()
     count = concepts.num_concepts
-    assert isinstance(count, int), f"num_concepts = {count!r}: a whole number"
-    assert count >= 1, "a concept set without concepts"
+    assert isinstance(count, int), f"num_concepts = {count!r}: must be an int"
+    assert count >= 1, f"num_concepts = {count}: must be at least 1"
     pattern = (np.arange(12).reshape(4, 3) // 2) % count
     with left_alone(pattern):
         drawn = concepts.draw(pattern, samples, RandomStreams(SEED), located)
     _check_drawn(drawn, (*pattern.shape, samples))
     for again in (concepts, make()):
-        other = again.draw(pattern, samples, RandomStreams(SEED), locate)
-        assert same(_shown(other), _shown(drawn)), "one seed, two draws"
+        redrawn = again.draw(pattern, samples, RandomStreams(SEED), locate)
+        assert same(_contents(redrawn), _contents(drawn)), "two draws of the same seed differ"
     for concept in range(count):
         _check_drawn(
             make().draw(np.array([[concept]]), samples, RandomStreams(SEED), locate), (1, 1, samples)
         )
     later = pattern.copy()
     later[2:] = (later[2:] + 1) % count
-    for other_pattern in (pattern[:2], later):
-        shorter = make().draw(other_pattern, samples, RandomStreams(SEED), locate)
-        assert same(_shown(shorter, 2), _shown(drawn, 2)), "what a batch holds depends on later ones"
-    if asked:
+    for same_beginning in (pattern[:2], later):
+        redrawn = make().draw(same_beginning, samples, RandomStreams(SEED), locate)
+        assert same(_contents(redrawn, 2), _contents(drawn, 2)), "a batch depends on later ones"
+    if requested:
         _check_missing_files(lambda nowhere: make().draw(pattern, samples, RandomStreams(SEED), nowhere))
 
 
@@ -124,22 +124,22 @@ def _check_missing_files(read: Callable[[Locate], object]) -> None:
             complaint = str(error)
         except Exception as error:
             raise AssertionError(
-                f"a file that is not there: {type(error).__name__}: {error}; a DataFileError names it, as "
-                f"those of the readers in emulator.storage do"
+                f"a missing file raises {type(error).__name__}: {error}; must be a DataFileError that names "
+                f"the file, as the readers in emulator.storage raise"
             ) from error
         else:
-            raise AssertionError("it finds its files elsewhere than where `locate` says")
-    assert "\n" not in complaint, f"a file that is not there: more than one line: {complaint}"
+            raise AssertionError("it finds its files without `locate`")
+    assert "\n" not in complaint, f"the error of a missing file has more than one line: {complaint}"
 
 
 # -- a trace -----------------------------------------------------------------------------------------------
 
 
 def _check_trace(trace: Trace) -> None:
-    assert len(trace.label_names) <= trace.num_labels, "more names of labels than labels"
+    assert len(trace.label_names) <= trace.num_labels, "more label names than labels"
     assert trace.sample_shape, "samples must be arrays: sample_shape = ()"
     for name in ("rounds_per_step", "retain_steps", "test_retain_steps"):
-        assert getattr(trace, name) >= 1, f"{name} = {getattr(trace, name)}: must be 1 at least"
+        assert getattr(trace, name) >= 1, f"{name} = {getattr(trace, name)}: must be at least 1"
     rows = np.linspace(0, len(trace) - 1, num=min(len(trace), 500)).astype(np.int64)
     features = trace.features(rows)
     assert features.shape == (len(rows), *trace.sample_shape), f"features have shape {features.shape}"
@@ -152,26 +152,26 @@ def _check_trace(trace: Trace) -> None:
     if trace.concepts is None:
         train, test = (np.unique(columns.image[columns.split == split]) for split in range(len(SPLITS)))
         both = np.intersect1d(train, test)
-        assert len(both) == 0, f"{len(both)} images are drawn both for training and for testing"
+        assert len(both) == 0, f"{len(both)} images are in both the training and the test split"
     else:
         _check_concepts_of(trace, trace.concepts)
 
 
 def _check_concepts_of(trace: Trace, concepts: Ints) -> None:
-    wanted = (trace.last_step + 2, trace.num_clients)
-    assert concepts.shape == wanted, (
-        f"concepts have shape {concepts.shape}, not (steps + 1, clients) {wanted}"
+    expected = (trace.last_step + 2, trace.num_clients)
+    assert concepts.shape == expected, (
+        f"concepts have shape {concepts.shape}, not (steps + 1, clients) {expected}"
     )
     assert concepts.dtype == np.int64, f"concepts are {concepts.dtype}, not int64"
-    assert (concepts >= 0).all(), "concepts are numbered from 0"
+    assert (concepts >= 0).all(), "concepts must be numbered from 0"
     everyone = np.arange(trace.num_clients)
     for step in range(trace.last_step):
         tested = trace.held(everyone, "test", step)
         trained = trace.arrived(everyone, step + 1, step + 1, step + 1)
         for client in range(trace.num_clients):
             assert _samples(trace, tested, client) == _samples(trace, trained, client), (
-                f"client {client} is tested at step {step} on other samples than those that reach it for "
-                f"training at the next, as they do in a trace that knows its concepts"
+                f"in a trace that knows its concepts, the test samples of a step must be the training "
+                f"samples that arrive in the next; those of client {client} at step {step} are not"
             )
 
 
@@ -179,7 +179,7 @@ def _samples(trace: Trace, ranges: SampleRanges, client: int) -> list[tuple[byte
     """Features and label of each of the client's rows, sorted: the order of rows does not matter."""
     rows = ranges.rows(client)
     features, labels = trace.features(rows), trace.labels(rows)
-    return sorted((one.tobytes(), int(label)) for one, label in zip(features, labels, strict=True))
+    return sorted((sample.tobytes(), int(label)) for sample, label in zip(features, labels, strict=True))
 
 
 def _check_stream(trace: Trace, rounds: int) -> None:
@@ -191,7 +191,7 @@ def _check_stream(trace: Trace, rounds: int) -> None:
         for split in splits:
             held = stream.held(everyone, split).counts()
             assert held.any(), (
-                f"in round {round_} nobody has a {split} sample: the trace is over before the run"
+                f"in round {round_} no client has a {split} sample: the trace ends before the run"
             )
     last = stream.held(everyone, "train")
     for client in range(min(trace.num_clients, 5)):
@@ -199,7 +199,7 @@ def _check_stream(trace: Trace, rounds: int) -> None:
         counts = np.bincount(labels, minlength=trace.num_labels)
         shares = counts / max(counts.sum(), 1)
         assert np.allclose(stream.label_histograms(everyone[[client]])[0], shares, rtol=0, atol=1e-12), (
-            f"the label histogram of client {client} is not that of the samples it holds"
+            f"the label histogram of client {client} does not match the samples that it holds"
         )
 
 
@@ -209,7 +209,7 @@ def _check_stream(trace: Trace, rounds: int) -> None:
 def _check_drawn(drawn: ConceptSamples, shape: tuple[int, ...]) -> None:
     pool = drawn.pool
     _check_pool(pool)
-    for name, values, most in (
+    for name, values, limit in (
         ("image", drawn.image, len(pool.pixels)),
         ("label", drawn.label, pool.num_labels),
     ):
@@ -217,19 +217,21 @@ def _check_drawn(drawn: ConceptSamples, shape: tuple[int, ...]) -> None:
             f"{name} has shape {values.shape}, not (batches, clients, samples) {shape}"
         )
         assert values.dtype == np.int64, f"{name} is {values.dtype}, not int64"
-        assert ((values >= 0) & (values < most)).all(), f"{name} must be 0 to {most - 1}"
+        assert ((values >= 0) & (values < limit)).all(), f"{name} must be 0 to {limit - 1}"
 
 
 def _check_pool(pool: ImageSet) -> None:
     assert isinstance(pool, ImageSet), f"the pool is a {type(pool).__name__}, not an ImageSet"
-    assert pool.pixels.dtype in (np.uint8, np.float32), f"pixels are {pool.pixels.dtype}: uint8 or float32"
-    assert pool.shape, "samples must be arrays: pixels have no axis but their own"
+    assert pool.pixels.dtype in (np.uint8, np.float32), (
+        f"pixels are {pool.pixels.dtype}: must be uint8 or float32"
+    )
+    assert pool.shape, "samples must be arrays: pixels have only the axis of images"
     assert pool.labels.shape == (len(pool.pixels),), "the pool must have a label for each of its images"
     assert ((pool.labels >= 0) & (pool.labels < pool.num_labels)).all(), "labels must be 0 to num_labels - 1"
-    assert len(pool.label_names) <= pool.num_labels, "more names of labels than labels"
+    assert len(pool.label_names) <= pool.num_labels, "more label names than labels"
     assert np.isfinite(pool.features(np.arange(len(pool.pixels)))).all(), "features must be finite"
 
 
-def _shown(drawn: ConceptSamples, batches: int | None = None) -> list[object]:
-    """Features and labels of the first `batches`, wherever their samples lie in the pool."""
+def _contents(drawn: ConceptSamples, batches: int | None = None) -> list[object]:
+    """Features and labels of the first `batches`, regardless of the positions of samples in the pool."""
     return [drawn.pool.features(drawn.image[:batches].ravel()), drawn.label[:batches]]

@@ -36,7 +36,7 @@ class Watch:
 
     def _truth(self, view: View) -> Ints | None:
         part = self.part
-        assert part.oracle, f"{part.name} looks at the true concepts, and does not declare `oracle = True`"
+        assert part.oracle, f"{part.name} reads the true concepts, but does not declare `oracle = True`"
         return view.truth()
 
     def _score(
@@ -50,28 +50,30 @@ class Watch:
     ) -> ScoreResponse:
         """Check the arguments by the rules of `coordinator.view.ScoreRequest`, and send the request."""
         num_models = len(view.model_ids)
-        for name, ids, most in (("clients", clients, view.num_clients), ("models", models, num_models)):
-            assert ids.dtype == np.int64, f"a request names {name} by {ids.dtype} numbers, not int64"
-            assert ((ids >= 0) & (ids < most)).all(), f"a request to {name} {ids}, and there are {most}"
-        assert (np.diff(clients) > 0).all(), f"a request to clients {clients}: not ascending and distinct"
-        assert len(models), "a request about no model"
-        assert metrics, "a request that asks for no metric"
-        assert metrics <= METRICS, f"a request for {sorted(metrics)}; there are {sorted(METRICS)}"
-        assert limit is None or limit >= 1, f"a request about at most {limit} samples"
+        for name, ids, count in (("clients", clients, view.num_clients), ("models", models, num_models)):
+            assert ids.dtype == np.int64, f"a request: {name} are {ids.dtype}, not int64"
+            assert ((ids >= 0) & (ids < count)).all(), f"a request: {name} {ids} must be 0 to {count - 1}"
+        assert (np.diff(clients) > 0).all(), f"a request: clients {clients} are not ascending and distinct"
+        assert len(models), "a request without models"
+        assert metrics, "a request without metrics"
+        assert metrics <= METRICS, f"a request: metrics {sorted(metrics)}; choices: {sorted(METRICS)}"
+        assert limit is None or limit >= 1, f"a request: limit = {limit} samples; must be at least 1"
         if isinstance(samples, ClaimedBy):
             model = samples.model
             assert 0 <= model < num_models, (
-                f"a request about samples of model {model}, and there are {num_models}"
+                f"a request: samples claimed for model {model}; must be 0 to {num_models - 1}"
             )
         else:
-            assert samples == "arrived", f"a request about samples {samples!r}"
+            assert samples == "arrived", f"a request: samples = {samples!r}; choices: 'arrived', ClaimedBy"
         self.requests.append((clients.copy(), models.copy(), repr(samples), repr(sorted(metrics)), limit))
         return view.score(clients, models, samples, metrics, limit)
 
     def _log(self, view: View, trigger: Trigger) -> None:
         """Check that the log can hold the trigger, and log it."""
         kinds = type(trigger.shift), type(trigger.clusters), type(trigger.fired)
-        assert kinds == (float, int, bool), f"{trigger}: not a float, an int and a bool of Python's"
+        assert kinds == (float, int, bool), (
+            f"{trigger}: shift, clusters and fired must be a float, an int and a bool of Python"
+        )
         for number in (trigger.shift, trigger.mean_distance, trigger.threshold):
             assert number is None or math.isfinite(number), f"{trigger}: its numbers must be finite"
         self.logged.append(trigger)

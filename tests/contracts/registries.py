@@ -35,7 +35,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "sources": SOURCES,
 }
 
-LEAST: dict[tuple[str, str], dict[str, Any]] = {
+REQUIRED: dict[tuple[str, str], dict[str, Any]] = {
     ("availabilities", "intervals"): {"windows": "windows.csv"},
     ("concept sets", "label_subsets"): {"folder": "mnist"},
     ("concept sets", "label_swaps"): {"folder": "mnist"},
@@ -51,4 +51,4 @@ LEAST: dict[tuple[str, str], dict[str, Any]] = {
         "label": "variant",
     },
 }
-"""What parts without defaults are told; all others are made of their defaults."""
+"""The required settings of parts that have some; all others are made of their defaults."""

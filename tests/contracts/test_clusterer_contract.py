@@ -25,8 +25,8 @@ def called(value) -> str:
 @pytest.mark.parametrize(
     ("trigger", "complaint"),
     [
-        (Trigger(np.float64(1), None, None, 1, False), "not a float, an int and a bool"),
-        (Trigger(1.0, None, None, 1, np.bool_(False)), "not a float, an int and a bool"),
+        (Trigger(np.float64(1), None, None, 1, False), "must be a float, an int and a bool"),
+        (Trigger(1.0, None, None, 1, np.bool_(False)), "must be a float, an int and a bool"),
         (Trigger(float("nan"), 1.0, 0.5, 2, False), "must be finite"),
         (Trigger(1.0, 1.0, float("inf"), 2, False), "must be finite"),
     ],
@@ -41,10 +41,10 @@ def test_triggers_that_a_log_cannot_hold_are_refused(trigger, complaint):
         contracts.check_clusterer(lambda: Logs(NOTHING))
 
 
-def test_triggers_that_are_logged_at_a_whim_or_while_serving_are_refused():
+def test_triggers_that_are_random_or_logged_while_serving_are_refused():
     rng = np.random.default_rng(0)
 
-    class AtAWhim(Single):
+    class Random(Single):
         def on_data(self, view):
             view.log_trigger(Trigger(float(rng.random()), None, None, 1, False))
             return super().on_data(view)
@@ -54,7 +54,7 @@ def test_triggers_that_are_logged_at_a_whim_or_while_serving_are_refused():
             view.log_trigger(Trigger(1.0, None, None, 1, False))
             return super().serve(view)
 
-    for part, complaint in ((AtAWhim, "log different triggers"), (Serving, "serve must log no trigger")):
+    for part, complaint in ((Random, "log different triggers"), (Serving, "serve must not log triggers")):
         with pytest.raises(AssertionError, match=complaint):
             contracts.check_clusterer(lambda part=part: part(NOTHING))
 
@@ -69,64 +69,35 @@ class Spoilt(Single):
         self.spoil = spoil
 
     def on_data(self, view):
-        answer = super().on_data(view)
-        return self.spoil(view, answer) if answer is not None else None
+        assignment = super().on_data(view)
+        return self.spoil(view, assignment) if assignment is not None else None
 
 
-def spoils():
-    def half(view, answer):
-        return replace(answer, mixing=answer.mixing / 2)
+def spoilt_models():
+    def half(view, assignment):
+        return replace(assignment, mixing=assignment.mixing / 2)
 
-    def endless(view, answer):
-        return replace(answer, mixing=answer.mixing * np.inf)
+    def endless(view, assignment):
+        return replace(assignment, mixing=assignment.mixing * np.inf)
 
-    def narrow(view, answer):
-        return replace(answer, mixing=np.ones((1, 2)) / 2)
+    def narrow(view, assignment):
+        return replace(assignment, mixing=np.ones((1, 2)) / 2)
 
-    def short(view, answer):
-        return replace(answer, extra=answer.extra[:, 1:])
+    def short(view, assignment):
+        return replace(assignment, extra=assignment.extra[:, 1:])
 
-    def double(view, answer):
-        return replace(answer, extra=answer.extra.astype(np.float64))
+    def double(view, assignment):
+        return replace(assignment, extra=assignment.extra.astype(np.float64))
 
-    def stranger(view, answer):
-        return replace(answer, members=answer.members + 1)
+    def successors(view, assignment):
+        return replace(assignment, successor=ints(0))
 
-    def missing(view, answer):
-        return replace(answer, members=answer.members[1:])
-
-    def flat(view, answer):
-        return replace(answer, members=answer.members[:, 0])
-
-    def gap(view, answer):
-        return replace(answer, members=np.hstack([answer.members - 1, answer.members]))
-
-    def twice(view, answer):
-        return replace(answer, members=np.hstack([answer.members, answer.members]))
-
-    def lane(view, answer):
-        return replace(answer, lanes=answer.members[:, 0] + 1)
-
-    def lanes(view, answer):
-        return replace(answer, lanes=answer.members)
-
-    def barred(view, answer):
-        return replace(answer, lanes=answer.members[:, 0] - 1)
-
-    def nothing(view, answer):
+    def nothing(view, assignment):
         return None
 
-    def vandal(view, answer):
+    def vandal(view, assignment):
         view.changed[0] += 1
-        return answer
-
-    def successors(view, answer):
-        return replace(answer, successor=ints(0))
-
-    rng = np.random.default_rng(0)
-
-    def whim(view, answer):
-        return Assignment.fresh(rng.integers(2, size=view.num_clients), 2, view.initial(0))
+        return assignment
 
     return [
         (half, "sum to 1"),
@@ -134,49 +105,83 @@ def spoils():
         (narrow, "mixing has shape"),
         (short, "models have 6 parameters"),
         (double, "not float32"),
-        (stranger, "rows of the new models"),
-        (missing, "a row for each client"),
-        (flat, "must have shape"),
-        (gap, "not in between"),
-        (twice, "once, not twice"),
-        (lane, "lanes must be rows of the models"),
-        (lanes, "lanes must have a row for each client"),
-        (barred, "nobody can be selected"),
-        (nothing, "must answer"),
-        (vandal, "writes to what it is shown"),
         (successors, "a row for each old model"),
-        (whim, "answer equal views differently"),
+        (nothing, "must return an assignment"),
+        (vandal, "writes to its arguments"),
     ]
 
 
-@pytest.mark.parametrize(("spoil", "complaint"), spoils(), ids=called)
+def spoilt_members():
+    rng = np.random.default_rng(0)
+
+    def stranger(view, assignment):
+        return replace(assignment, members=assignment.members + 1)
+
+    def missing(view, assignment):
+        return replace(assignment, members=assignment.members[1:])
+
+    def flat(view, assignment):
+        return replace(assignment, members=assignment.members[:, 0])
+
+    def gap(view, assignment):
+        return replace(assignment, members=np.hstack([assignment.members - 1, assignment.members]))
+
+    def twice(view, assignment):
+        return replace(assignment, members=np.hstack([assignment.members, assignment.members]))
+
+    def lane(view, assignment):
+        return replace(assignment, lanes=assignment.members[:, 0] + 1)
+
+    def lanes(view, assignment):
+        return replace(assignment, lanes=assignment.members)
+
+    def barred(view, assignment):
+        return replace(assignment, lanes=assignment.members[:, 0] - 1)
+
+    def whim(view, assignment):
+        return Assignment.fresh(rng.integers(2, size=view.num_clients), 2, view.initial(0))
+
+    return [
+        (stranger, "rows of the new models"),
+        (missing, "a row for each client"),
+        (flat, "must have shape"),
+        (gap, "pad rows of members at the end"),
+        (twice, "of the same model twice"),
+        (lane, "lanes must be rows of the models"),
+        (lanes, "lanes must have a row for each client"),
+        (barred, "no client can be selected"),
+        (whim, "behave differently on equal views"),
+    ]
+
+
+@pytest.mark.parametrize(("spoil", "complaint"), [*spoilt_models(), *spoilt_members()], ids=called)
 def test_clusterers_that_break_a_rule_are_refused(spoil, complaint):
     with pytest.raises(AssertionError, match=complaint):
         contracts.check_clusterer(lambda: Spoilt(spoil))
 
 
-def test_a_clusterer_that_says_nothing_is_refused():
+def test_a_clusterer_that_never_returns_an_assignment_is_refused():
     class Silent(Clusterer):
         Settings = NoSettings
 
-    with pytest.raises(AssertionError, match="must answer"):
+    with pytest.raises(AssertionError, match="must return an assignment"):
         contracts.check_clusterer(lambda: Silent(NOTHING))
 
 
 @pytest.mark.parametrize("moment", ["on_data", "on_participants", "on_updates"])
-def test_later_answers_are_held_to_the_same_rules(moment):
+def test_later_assignments_must_obey_the_same_rules(moment):
     class Late(Single):
         def again(self, view):
             first = Single.on_data(self, view)
-            # All models stay, and yet nobody carries on their names.
+            # All models stay, and yet none is its own successor.
             return first or replace(Assignment.moved(view.members, 1), successor=ints(-1))
 
     setattr(Late, moment, Late.again)
-    with pytest.raises(AssertionError, match="their own successors"):
+    with pytest.raises(AssertionError, match="its own successor"):
         contracts.check_clusterer(lambda: Late(NOTHING))
 
 
-def test_clusterers_that_ask_for_reports_of_another_kind_are_refused():
+def test_clusterers_with_an_unknown_representation_are_refused():
     class Curious(Single):
         representation = "gradient"
 
@@ -200,7 +205,7 @@ class Requesting(Single):
         return super().on_data(view)
 
 
-def requests():
+def requests_of_wrong_ids():
     def stranger(view):
         return view.score(ints(view.num_clients), ints(0), "arrived")
 
@@ -222,6 +227,18 @@ def requests():
     def floats(view):
         return view.score(np.zeros(1), ints(0), "arrived")
 
+    return [
+        (stranger, "clients .* must be 0 to"),
+        (backwards, "not ascending and distinct"),
+        (twice, "not ascending and distinct"),
+        (missing, "models .* must be 0 to 0"),
+        (last, "models .* must be 0 to 0"),
+        (none, "without models"),
+        (floats, "not int64"),
+    ]
+
+
+def requests_of_wrong_samples():
     def elsewhere(view):
         return view.score(ints(0), ints(0), ClaimedBy(1))
 
@@ -238,52 +255,47 @@ def requests():
         return view.score(ints(0), ints(0), "arrived", limit=0)
 
     return [
-        (stranger, "a request to clients"),
-        (backwards, "not ascending and distinct"),
-        (twice, "not ascending and distinct"),
-        (missing, "a request to models"),
-        (last, "a request to models"),
-        (none, "about no model"),
-        (floats, "not int64"),
-        (elsewhere, "samples of model 1, and there are 1"),
-        (tomorrow, "samples 'tomorrow'"),
-        (vague, "asks for no metric"),
-        (clever, "a request for \\['wit'\\]"),
-        (few, "at most 0 samples"),
+        (elsewhere, "claimed for model 1; must be 0 to 0"),
+        (tomorrow, "samples = 'tomorrow'"),
+        (vague, "without metrics"),
+        (clever, "metrics \\['wit'\\]; choices"),
+        (few, "limit = 0 samples"),
     ]
 
 
-@pytest.mark.parametrize(("score", "complaint"), requests(), ids=called)
+@pytest.mark.parametrize(
+    ("score", "complaint"), [*requests_of_wrong_ids(), *requests_of_wrong_samples()], ids=called
+)
 def test_requests_that_no_run_can_serve_are_refused(score, complaint):
     with pytest.raises(AssertionError, match=complaint):
         contracts.check_clusterer(lambda: Requesting(score))
 
 
-def test_clusterers_that_ask_at_a_whim_are_refused():
+def test_clusterers_with_random_requests_are_refused():
     rng = np.random.default_rng(3)
 
-    def one_of_us(view):
+    def one_at_random(view):
         return view.score(rng.choice(view.changed, size=1), ints(0), "arrived")
 
-    with pytest.raises(AssertionError, match="ask equal clients differently"):
-        contracts.check_clusterer(lambda: Requesting(one_of_us))
+    with pytest.raises(AssertionError, match="send different requests to equal clients"):
+        contracts.check_clusterer(lambda: Requesting(one_at_random))
 
 
-def test_clusterers_that_count_on_every_response_do_not_get_through():
+def test_clusterers_that_rely_on_every_response_are_refused():
     def everybody(view):
         return view.score(view.changed, ints(0), "arrived")
 
-    def one_response_each(view, response):
+    def every_client_responded(view, response):
         assert len(response.clients) == len(view.changed), "somebody did not respond"
 
     with pytest.raises(AssertionError, match="somebody did not respond"):
-        contracts.check_clusterer(lambda: Requesting(everybody, one_response_each))
+        contracts.check_clusterer(lambda: Requesting(everybody, every_client_responded))
 
-    def some_response(view, response):
+    def any_client_responded(view, response):
         assert len(response.clients) > 0, "nobody responded"
 
     with pytest.raises(AssertionError, match="nobody responded"):
-        contracts.check_clusterer(lambda: Requesting(everybody, some_response))
+        contracts.check_clusterer(lambda: Requesting(everybody, any_client_responded))
 
 
 class Serving(Single):
@@ -301,7 +313,7 @@ class Serving(Single):
         return self.plan(self, view)
 
 
-def plans():
+def plans_of_wrong_models():
     def stranger(part, view):
         return InferencePlan.alike(view.members + 1)
 
@@ -314,6 +326,25 @@ def plans():
     def narrow(part, view):
         return InferencePlan.alike(view.members.astype(np.int32))
 
+    def curious(part, view):
+        view.score(ints(0), ints(0), "arrived")
+        return InferencePlan.alike(view.members)
+
+    def vandal(part, view):
+        view.members[0] -= 1
+        return InferencePlan.alike(view.members)
+
+    return [
+        (stranger, "rows of the bank"),
+        (missing, "a row for each client"),
+        (flat, "must have shape"),
+        (narrow, "not int64"),
+        (curious, "serve must not send requests"),
+        (vandal, "writes to its arguments"),
+    ]
+
+
+def plans_of_wrong_weights():
     def weightless(part, view):
         return InferencePlan(view.members, np.ones((view.num_clients, 2)))
 
@@ -334,37 +365,25 @@ def plans():
     def medley(part, view):
         return replace(InferencePlan.alike(view.members), combine="medley")
 
-    def curious(part, view):
-        view.score(ints(0), ints(0), "arrived")
-        return InferencePlan.alike(view.members)
-
-    def vandal(part, view):
-        view.members[0] -= 1
-        return InferencePlan.alike(view.members)
-
     def moody(part, view):
         return replace(
             InferencePlan.alike(view.members), combine="votes" if part._served % 2 else "probabilities"
         )
 
     return [
-        (stranger, "rows of the bank"),
-        (missing, "a row for each client"),
-        (flat, "must have shape"),
-        (narrow, "not int64"),
         (weightless, "a weight for each of its models"),
         (half, "sum to 1"),
         (negative, "must not be negative"),
         (endless, "must be finite"),
-        (padded, "no weight to padding"),
+        (padded, "0 where models are padded"),
         (medley, "combine = 'medley'; choices"),
-        (curious, "serve must ask clients nothing"),
-        (vandal, "writes to what it is shown"),
-        (moody, "serves differently"),
+        (moody, "serve return different plans"),
     ]
 
 
-@pytest.mark.parametrize(("plan", "complaint"), plans(), ids=called)
+@pytest.mark.parametrize(
+    ("plan", "complaint"), [*plans_of_wrong_models(), *plans_of_wrong_weights()], ids=called
+)
 def test_clusterers_that_serve_against_a_rule_are_refused(plan, complaint):
     with pytest.raises(AssertionError, match=complaint):
         contracts.check_clusterer(lambda: Serving(plan))
@@ -411,7 +430,7 @@ def test_clients_without_a_model_need_not_be_served():
     contracts.check_clusterer(lambda: Some(NOTHING))
 
 
-def test_clusterers_whose_answers_depend_on_being_measured_are_refused():
+def test_clusterers_whose_assignments_depend_on_serve_are_refused():
     class Counting(Serving):
         def on_data(self, view):
             first = super().on_data(view)
@@ -419,5 +438,5 @@ def test_clusterers_whose_answers_depend_on_being_measured_are_refused():
                 return first
             return replace(Assignment.moved(view.members, 1), reclustered=self._served > 2)
 
-    with pytest.raises(AssertionError, match="answer equal views differently"):
+    with pytest.raises(AssertionError, match="behave differently on equal views"):
         contracts.check_clusterer(lambda: Counting(lambda part, view: InferencePlan.alike(view.members)))

@@ -35,7 +35,7 @@ def test_a_part_without_a_docstring_is_refused():
         contracts.check_part(Mute, NOTHING)
 
 
-def test_parameters_that_can_be_changed_are_refused():
+def test_settings_that_can_be_changed_are_refused():
     class Soft(NoSettings, frozen=False):
         pass
 
@@ -88,12 +88,12 @@ class Lax(Settings, extra="ignore"):
     ("declared", "complaint"),
     [
         (Undescribed, "Undescribed: weight has no description"),
-        (Careless, "Careless meets .* with a AttributeError"),
+        (Careless, "Careless refuses .* with a AttributeError"),
         (Broken, "reads back as something else"),
-        (Lax, "takes an unknown key"),
+        (Lax, "accepts an unknown key"),
     ],
 )
-def test_parameters_that_break_a_rule_are_refused(declared, complaint):
+def test_settings_that_break_a_rule_are_refused(declared, complaint):
     class Part(Single):
         """A part."""
 
@@ -105,7 +105,7 @@ def test_parameters_that_break_a_rule_are_refused(declared, complaint):
 
 @pytest.mark.parametrize(
     ("declared", "complaint"),
-    [(None, "has no class Parameters"), (dict, "is no emulator.plugins.Parameters")],
+    [(None, "has no class Settings"), (dict, "is not a subclass of emulator.plugins.Settings")],
 )
 def test_a_part_without_settings_of_the_right_kind_is_refused(declared, complaint):
     class Part(Single):
@@ -125,14 +125,14 @@ def _all_of(candidates: Candidates) -> Ints:
     ("pick", "complaint"),
     [
         (lambda candidates, wanted, rng: _all_of(candidates), "not ascending"),
-        (lambda candidates, wanted, rng: np.sort(_all_of(candidates)), "of"),
+        (lambda candidates, wanted, rng: np.sort(_all_of(candidates)), "participants by lane"),
         (lambda candidates, wanted, rng: np.arange(20, 20 + wanted.sum()), "not all of these"),
         (
             lambda candidates, wanted, rng: np.sort(rng.choice(candidates.ids(0), size=wanted[0] and 1)),
             "differently",
         ),
     ],
-    ids=["unsorted", "too many", "strangers", "at a whim"],
+    ids=["unsorted", "too many", "strangers", "random"],
 )
 def test_selectors_that_break_a_rule_are_refused(pick, complaint):
     rng = np.random.default_rng(5)
@@ -151,7 +151,7 @@ def test_detectors_that_write_to_the_last_report_are_refused():
             last[...] = signal
             return np.zeros(len(signal), dtype=bool)
 
-    with pytest.raises(AssertionError, match="writes to what it is shown"):
+    with pytest.raises(AssertionError, match="writes to its arguments"):
         contracts.check_detector(lambda: Greedy(NOTHING))
 
 
@@ -170,10 +170,10 @@ def decisions():
     rate = frozenset({"learning_rate"})
     rng = np.random.default_rng(2)
     return [
-        pytest.param(dict, frozenset(), "sets nothing", id="nothing"),
+        pytest.param(dict, frozenset(), "must set at least one", id="nothing"),
         pytest.param(dict, frozenset({"momentum"}), "tasks have only", id="unknown"),
-        pytest.param(dict, rate, "it says it sets", id="more than it says"),
-        pytest.param(lambda base: {}, rate, "it says it sets", id="less than it says"),
+        pytest.param(dict, rate, "but declares sets", id="more than declared"),
+        pytest.param(lambda base: {}, rate, "but declares sets", id="less than declared"),
         pytest.param(
             lambda base: {"learning_rate": base["learning_rate"] * 0}, rate, "above zero", id="zero"
         ),
@@ -181,18 +181,20 @@ def decisions():
             lambda base: {"learning_rate": base["learning_rate"] * np.inf}, rate, "above zero", id="endless"
         ),
         pytest.param(lambda base: {"learning_rate": np.ones(1)}, rate, "for each task", id="one for all"),
-        pytest.param(lambda base: {"learning_rate": np.ones(4)}, rate, "there are not", id="always four"),
+        pytest.param(
+            lambda base: {"learning_rate": np.ones(4)}, rate, "4 numbers for no tasks", id="always four"
+        ),
         pytest.param(
             lambda base: {"learning_rate": np.multiply(base["learning_rate"], 2, out=base["learning_rate"])},
             rate,
-            "writes to what it is shown",
+            "writes to its arguments",
             id="in place",
         ),
         pytest.param(
             lambda base: {"learning_rate": base["learning_rate"] * rng.uniform(1, 2)},
             rate,
             "differently",
-            id="at a whim",
+            id="random",
         ),
     ]
 
@@ -255,11 +257,11 @@ PEEKING = [
 
 
 @pytest.mark.parametrize(("check", "part", "settings"), PEEKING)
-def test_parts_that_look_at_the_truth_must_say_so(check, part, settings):
+def test_parts_that_read_the_true_concepts_must_declare_it(check, part, settings):
     class Oracle(part):
         oracle = True
 
-    with pytest.raises(AssertionError, match=f"{part.__name__} looks at the true concepts"):
+    with pytest.raises(AssertionError, match=f"{part.__name__} reads the true concepts"):
         check(lambda: part(settings))
     check(lambda: Oracle(settings))
 
@@ -274,7 +276,7 @@ class OneSpeed:
         return Fleet(*np.ones((4, num_clients)))
 
 
-def test_a_device_profile_of_ones_own_keeps_to_the_contract():
+def test_a_device_profile_of_a_third_party_passes():
     contracts.check_device_profile(OneSpeed())
 
 
@@ -318,7 +320,7 @@ def test_surroundings_that_draw_from_a_global_generator_are_refused():
         contracts.check_device_profile(drawing(OneSpeed, "draw")())
 
 
-def test_a_global_generator_that_is_seeded_alike_again_is_found_out():
+def test_seeding_a_global_generator_with_its_last_seed_is_noticed():
     class Seeding(Changed):
         def detect(self, signal, last):
             np.random.seed(7)  # noqa: NPY002
@@ -329,7 +331,7 @@ def test_a_global_generator_that_is_seeded_alike_again_is_found_out():
             contracts.check_detector(lambda: Seeding(NOTHING))
 
 
-def test_what_an_import_draws_once_is_not_held_against_a_part():
+def test_a_draw_by_an_import_is_not_a_breach():
     imported = []
 
     class Importing(Changed):
@@ -368,36 +370,36 @@ def test_aggregators_that_make_models_of_another_form_are_refused(turn, complain
         contracts.check_aggregator(lambda: Turned(FedAvgSettings()))
 
 
-def test_aggregators_at_a_whim_are_refused():
+def test_random_aggregators_are_refused():
     rng = np.random.default_rng(1)
 
-    class AtAWhim(FedAvg):
+    class Noisy(FedAvg):
         def aggregate(self, updates, view):
             models = super().aggregate(updates, view)
             moved = np.isin(view.model_ids, updates.model)[:, None]
             return np.where(moved, models + np.float32(rng.random()), models)
 
     with pytest.raises(AssertionError, match="equal updates get different models"):
-        contracts.check_aggregator(lambda: AtAWhim(FedAvgSettings()))
+        contracts.check_aggregator(lambda: Noisy(FedAvgSettings()))
 
 
-def test_aggregators_that_do_something_when_nothing_came_back_are_refused():
+def test_aggregators_that_change_models_without_updates_are_refused():
     class Restless(FedAvg):
         def aggregate(self, updates, view):
             return super().aggregate(updates, view) if len(updates) else view.models + np.float32(1)
 
-    with pytest.raises(AssertionError, match="nothing came back: nothing changes"):
+    with pytest.raises(AssertionError, match="without updates all models must stay"):
         contracts.check_aggregator(lambda: Restless(FedAvgSettings()))
 
 
-def test_aggregators_that_weigh_otherwise_than_they_declared_are_refused():
+def test_aggregators_that_use_other_weights_than_declared_are_refused():
     class Fickle(FedAvg):
-        state_fields = ("_asked",)
-        _asked = 0
+        state_fields = ("_calls",)
+        _calls = 0
 
         def weights(self, model, num_samples, view):
-            self._asked += 1
-            return super().weights(model, num_samples, view) / self._asked
+            self._calls += 1
+            return super().weights(model, num_samples, view) / self._calls
 
         def aggregate(self, updates, view):
             self.weights(updates.model, updates.num_samples, view)
@@ -413,20 +415,20 @@ def test_aggregators_that_aggregate_in_place_are_refused():
             view.models[...] = super().aggregate(updates, view)
             return view.models
 
-    with pytest.raises(AssertionError, match="writes to what it is shown"):
+    with pytest.raises(AssertionError, match="writes to its arguments"):
         contracts.check_aggregator(lambda: InPlace(FedAvgSettings()))
 
 
-def test_pacings_that_ask_an_empty_lane_are_refused():
+def test_pacings_with_a_quota_for_an_empty_lane_are_refused():
     class Even(Sync):
         def quota(self, sizes):
             return np.full_like(sizes, 2)
 
-    with pytest.raises(AssertionError, match="can give none"):
+    with pytest.raises(AssertionError, match="must be 0 for a lane without clients"):
         contracts.check_pacing(lambda cohort: Even(SyncSettings(), cohort))
 
 
-def test_availability_that_answers_now_instead_of_later_is_refused():
+def test_availability_whose_next_change_is_now_is_refused():
     class Now(FakeAvailability):
         def next_online_s(self, ids, time_s):
             starts = [min((s for s, _ in self.intervals[c] if s >= time_s), default=np.inf) for c in ids]
@@ -442,17 +444,17 @@ def test_availability_with_a_cursor_is_refused():
     class Cursor(FakeAvailability):
         """A query moves a cursor, as in some emulators."""
 
-        asked = 0
+        queries = 0
 
         def online(self, ids, time_s):
-            self.asked += 1
-            return np.full(len(ids), self.asked < 4)
+            self.queries += 1
+            return np.full(len(ids), self.queries < 4)
 
     with pytest.raises(AssertionError):
         contracts.check_availability(Cursor({}), 1, [0.0, 1.0])
 
 
-def test_drifts_that_do_not_share_out_everything_are_refused():
+def test_drifts_whose_shares_do_not_sum_to_1_are_refused():
     class Lossy(LabelMix):
         def shares(self, *args, **kwargs):
             return (window * 0.99 for window in super().shares(*args, **kwargs))

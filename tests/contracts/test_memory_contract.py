@@ -17,18 +17,18 @@ def called(value) -> str:
     return getattr(value, "__name__", "")
 
 
-class Telling(Held):
-    """Held, whose rows `tell` turns into something else."""
+class Turned(Held):
+    """Held, whose rows `turn` changes."""
 
-    def __init__(self, tell) -> None:
+    def __init__(self, turn) -> None:
         super().__init__(HeldSettings())
-        self.tell = tell
+        self.turn = turn
 
     def rows(self, clients, view):
-        return self.tell(*super().rows(clients, view))
+        return self.turn(*super().rows(clients, view))
 
 
-def tellings():
+def wrong_pairs():
     def backwards(client, model, samples):
         order = np.arange(len(client))[::-1]
         return client[order], model[order], samples.take(order)
@@ -48,6 +48,19 @@ def tellings():
 
     def narrow(client, model, samples):
         return client, model.astype(np.int32), samples
+
+    return [
+        (backwards, "not sorted"),
+        (twice, "not distinct"),
+        (short, "samples for each pair"),
+        (strangers, "do not participate"),
+        (missing, "models must be in the bank"),
+        (narrow, "must be int64"),
+    ]
+
+
+def wrong_ranges():
+    rng = np.random.default_rng(6)
 
     def weightless(client, model, samples):
         return client, model, replace(samples, weight=0 * samples.weight)
@@ -69,45 +82,37 @@ def tellings():
         swapped[1:-1] = swapped[1:-1][::-1]
         return client, model, replace(samples, offsets=swapped)
 
-    def other(client, model, samples):
+    def changed(client, model, samples):
         return client, model, replace(samples, bootstrap=True)
-
-    rng = np.random.default_rng(6)
 
     def whim(client, model, samples):
         return client, model, replace(samples, weight=rng.random(len(samples.weight)) + 1)
 
     return [
-        (backwards, "not sorted"),
-        (twice, "not distinct"),
-        (short, "for each pair"),
-        (strangers, "do not participate"),
-        (missing, "no such models"),
-        (narrow, "must be int64"),
         (weightless, "above zero"),
         (reversed_, "end before it begins"),
         (greedy, "does not hold"),
         (ragged, "end with the ranges"),
         (late, "begin at 0"),
         (tangled, "must not descend"),
-        (other, "are not those that it trains the model on"),
+        (changed, "are not those that it trains the model on"),
         (whim, "are not those that it trains the model on"),
     ]
 
 
-@pytest.mark.parametrize(("tell", "complaint"), tellings(), ids=called)
-def test_memories_that_break_a_rule_are_refused(tell, complaint):
+@pytest.mark.parametrize(("turn", "complaint"), [*wrong_pairs(), *wrong_ranges()], ids=called)
+def test_memories_that_break_a_rule_are_refused(turn, complaint):
     with pytest.raises(AssertionError, match=complaint):
-        contracts.check_memory(lambda: Telling(tell))
+        contracts.check_memory(lambda: Turned(turn))
 
 
-def test_memories_that_keep_samples_by_who_else_is_asked_are_refused():
+def test_memories_whose_samples_depend_on_the_other_clients_are_refused():
     class Shared(Held):
         def samples(self, clients, model, view):
             samples = super().samples(clients, model, view)
             return replace(samples, weight=samples.weight / max(len(clients), 1))
 
-    with pytest.raises(AssertionError, match="depends on who else is asked"):
+    with pytest.raises(AssertionError, match="depend on the other clients of the call"):
         contracts.check_memory(lambda: Shared(HeldSettings()))
 
 
@@ -135,16 +140,16 @@ def test_memories_that_write_to_assignments_are_refused():
         def models_changed(self, assignment):
             assignment.successor[:] = -1
 
-    with pytest.raises(AssertionError, match="writes to what it is shown"):
+    with pytest.raises(AssertionError, match="writes to its arguments"):
         contracts.check_memory(lambda: Greedy(HeldSettings()))
 
 
-def test_memories_that_answer_equal_histories_differently_are_refused():
+def test_memories_that_behave_differently_on_equal_histories_are_refused():
     made = []
 
     def make():
         made.append(Held(HeldSettings(window=1 + len(made))))
         return made[-1]
 
-    with pytest.raises(AssertionError, match="equal histories differently"):
+    with pytest.raises(AssertionError, match="behave differently on equal histories"):
         contracts.check_memory(make)

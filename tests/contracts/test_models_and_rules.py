@@ -69,12 +69,12 @@ def test_rules(part: tuple[str, dict[str, object]]) -> None:
 
 
 @pytest.mark.parametrize("name", RULES.names())
-def test_what_a_rule_remembers_is_named_after_it(name: str) -> None:
+def test_state_is_named_after_its_rule(name: str) -> None:
     kind = RULES.find(name)
     assert all(key.startswith(f"{name}.") for key in kind(kind.Settings()).state)
 
 
-def test_there_is_an_optimiser_to_end_a_chain_with() -> None:
+def test_at_least_one_rule_is_an_optimiser() -> None:
     assert any(part.is_optimiser for _, part in RULES)
 
 
@@ -87,7 +87,7 @@ def test_contracts_without_models_and_rules_need_no_torch() -> None:
             "from experiments import contracts\n"
             "assert 'torch' not in sys.modules, 'imported'\n"
             "assert not hasattr(contracts, 'check_nothing')\n"
-            "assert 'torch' not in sys.modules, 'imported by a name that there is not'\n",
+            "assert 'torch' not in sys.modules, 'imported by an unknown name'\n",
         ],
         cwd=Path(__file__).parents[2],
         capture_output=True,
@@ -187,8 +187,8 @@ def painting(logits: Tensor, samples: Tensor) -> Tensor:
 
 
 def moody():
-    asked = count()
-    return turned(lambda logits, samples: logits + next(asked))
+    calls = count()
+    return turned(lambda logits, samples: logits + next(calls))
 
 
 class Images(Linear):
@@ -257,7 +257,7 @@ def bad_models():
         pytest.param(turned(lambda logits, samples: logits[:, 1:]), "logits of shape", id="a label too few"),
         pytest.param(turned(lambda logits, samples: logits.double()), "not torch.float32", id="double"),
         pytest.param(turned(lambda logits, samples: logits / 0), "must be finite", id="endless"),
-        pytest.param(moody(), "with other logits", id="moody"),
+        pytest.param(moody(), "return different logits", id="moody"),
         pytest.param(
             turned(lambda logits, samples: logits - logits.mean(0)), "other samples of its batch", id="mixing"
         ),
@@ -266,17 +266,19 @@ def bad_models():
         pytest.param(lambda: Drawn(NOTHING), "global generator of torch", id="built of torch's generator"),
         pytest.param(turned(drawing_by_numpy), "global generator of numpy", id="numpy's generator"),
         pytest.param(turned(drawing_by_python), "global generator of random", id="Python's generator"),
-        pytest.param(lambda: Of(frozen), "no tensor of it is trained", id="frozen"),
-        pytest.param(lambda: Of(Twin), "alike whatever the seed", id="twins"),
-        pytest.param(lambda: Of(Products), "no time can be told", id="no matrix product"),
+        pytest.param(lambda: Of(frozen), "no tensor is trainable", id="frozen"),
+        pytest.param(lambda: Of(Twin), "do not depend on seed and number", id="twins"),
+        pytest.param(lambda: Of(Products), "duration cannot be estimated", id="no matrix product"),
         pytest.param(lambda: Of(Idle), "no logit depends on idle", id="idle"),
         pytest.param(lambda: Images(NOTHING), "samples of shape .*ValueError", id="an error of Python's"),
         pytest.param(lambda: Wordy(NOTHING), "refused in more than one line", id="two lines"),
-        pytest.param(lambda: Growing(NOTHING), "built in two ways", id="growing"),
+        pytest.param(lambda: Growing(NOTHING), "different tensors", id="growing"),
         pytest.param(lambda: Unstacked(NOTHING), "stacks must be True", id="unstacked"),
         pytest.param(lambda: Vague(NOTHING), "stacks = None", id="vague"),
         pytest.param(lambda: NoRelu(Mlp.Settings()), "affine maps with ReLU", id="no ReLU"),
-        pytest.param(lambda: Of(Alone), "StackedStrategy trains otherwise", id="another side by side"),
+        pytest.param(
+            lambda: Of(Alone), "StackedStrategy and ReferenceLoop differ", id="another side by side"
+        ),
         pytest.param(
             turned(lambda logits, samples: logits * torch.ones(4, 1)[: len(samples)]),
             "a batch of 8 samples: RuntimeError",
@@ -296,7 +298,7 @@ def test_models_that_break_a_rule_are_refused(make, complaint: str) -> None:
     [(nn.Dropout, "the dropout layer"), (lambda: nn.BatchNorm1d(7), "the buffer"), (nn.PReLU, "PReLU")],
     ids=["dropout", "buffers", "unknown layer"],
 )
-def test_modules_that_no_vector_can_carry_are_refused_by_name(layer, complaint: str) -> None:
+def test_modules_that_cannot_be_flat_vectors_are_refused_by_name(layer, complaint: str) -> None:
     def with_layer(features: int, labels: int) -> nn.Module:
         return nn.Sequential(nn.Flatten(), nn.Linear(features, labels), layer())
 
@@ -375,14 +377,18 @@ def slot(key: str, shape: str = "parameters", start: float = 0.0, width: int | N
 PULL = {"pull.mean": StateSpec("parameters")}
 
 
-def bad_rules():
+def link(correct, begin=lambda run: None, state=None):
+    return lambda: Link(correct, begin, state)
+
+
+def rules_of_wrong_steps():
+    calls = count()
+
     def mixed(rule, run, gradient):
         return gradient - gradient.mean(0)
 
-    asked = count()
-
     def moody(rule, run, gradient):
-        return gradient + next(asked)
+        return gradient + next(calls)
 
     def endless(rule, run, gradient):
         return gradient / 0
@@ -409,6 +415,20 @@ def bad_rules():
         run.step += 1
         return gradient
 
+    return [
+        pytest.param(link(mixed), "depend on the other tasks", id="mixed"),
+        pytest.param(link(moody), "different corrections", id="moody"),
+        pytest.param(link(endless), "correct returns must be finite", id="endless"),
+        pytest.param(link(short), "correct returns shape", id="short"),
+        pytest.param(link(double), "correct returns torch.float64", id="double"),
+        pytest.param(link(receives), "not change the received parameters", id="received"),
+        pytest.param(link(moves), "not change the present parameters", id="present"),
+        pytest.param(link(sets), "not change the setting learning_rate", id="settings"),
+        pytest.param(link(counts), "not change run.step", id="steps"),
+    ]
+
+
+def rules_of_wrong_state():
     def drops(rule, run, gradient):
         run.state.clear()
         return gradient
@@ -442,27 +462,15 @@ def bad_rules():
         np.random.seed(7)  # noqa: NPY002
         return gradient
 
-    def link(correct, begin=lambda run: None, state=None):
-        return lambda: Link(correct, begin, state)
-
     return [
-        pytest.param(link(mixed), "otherwise than if it were alone", id="mixed"),
-        pytest.param(link(moody), "different answers", id="moody"),
-        pytest.param(link(endless), "answers must be finite", id="endless"),
-        pytest.param(link(short), "answers with shape", id="short"),
-        pytest.param(link(double), "answers with torch.float64", id="double"),
-        pytest.param(link(receives), "received parameters are not", id="received"),
-        pytest.param(link(moves), "present parameters are not", id="present"),
-        pytest.param(link(sets), "setting learning_rate is not", id="settings"),
-        pytest.param(link(counts), "not its to count", id="steps"),
         pytest.param(link(drops, slot("pull.mean")), "never dropped", id="drops"),
-        pytest.param(link(late), "made in begin", id="late"),
+        pytest.param(link(late), "created in begin", id="late"),
         pytest.param(link(replaces, slot("pull.mean")), "written in place", id="replaces"),
         pytest.param(link(adds, begins_anew, PULL), "replaced in begin", id="begins anew"),
-        pytest.param(link(same, slot("mean")), "not named by the rule", id="no name"),
+        pytest.param(link(same, slot("mean")), "not named after the rule", id="no name"),
         pytest.param(
             link(same, lambda run: [slot(key)(run) for key in ("pull.mean", "push.mean")]),
-            "named after several rules",
+            "name several rules",
             id="two names",
         ),
         pytest.param(
@@ -470,26 +478,35 @@ def bad_rules():
             "choices",
             id="no such shape",
         ),
-        pytest.param(link(same, state=PULL), "not there when a task begins", id="not there"),
+        pytest.param(link(same, state=PULL), "missing after begin", id="missing"),
         pytest.param(link(same, slot("pull.mean", width=2), PULL), "was declared as parameters", id="narrow"),
         pytest.param(link(adds, slot("pull.mean", start=1.0), PULL), "does not start at zero", id="not zero"),
         pytest.param(link(same, slot("pull.mean"), PULL), "changes nothing", id="idle state"),
-        pytest.param(link(grows), "otherwise than in the state it declares", id="remembers elsewhere"),
+        pytest.param(link(grows), "outside the state that it declares", id="remembers elsewhere"),
         pytest.param(link(draws), "global generator of torch", id="draws"),
         pytest.param(link(seeds), "global generator of numpy", id="seeds"),
-        pytest.param(lambda: Plain(Sgd.Settings()), "does not answer with the gradient", id="no descent"),
-        pytest.param(lambda: PlainLink(FedProx.Settings()), "an optimiser alone", id="a link of descent"),
-        pytest.param(lambda: OneOfASide(NoSettings()), "Strategy trains otherwise", id="unequal strategies"),
     ]
 
 
-@pytest.mark.parametrize(("make", "complaint"), bad_rules())
+def bad_optimisers():
+    return [
+        pytest.param(lambda: Plain(Sgd.Settings()), "does not return the gradient", id="no descent"),
+        pytest.param(lambda: PlainLink(FedProx.Settings()), "must be an optimiser", id="a link of descent"),
+        pytest.param(
+            lambda: OneOfASide(NoSettings()), "Strategy and ReferenceLoop differ", id="unequal strategies"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"), [*rules_of_wrong_steps(), *rules_of_wrong_state(), *bad_optimisers()]
+)
 def test_rules_that_break_a_rule_are_refused(make, complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):
         contracts.check_rule(make)
 
 
-def test_a_rule_that_does_not_say_whether_it_is_an_optimiser_is_refused() -> None:
+def test_a_rule_must_declare_whether_it_is_an_optimiser() -> None:
     class Vague(Link):
         is_optimiser = None  # type: ignore[assignment]
 
@@ -497,9 +514,9 @@ def test_a_rule_that_does_not_say_whether_it_is_an_optimiser_is_refused() -> Non
         contracts.check_rule(lambda: Vague(lambda rule, run, gradient: gradient))
 
 
-def test_a_rule_of_ones_own_keeps_to_the_contract() -> None:
+def test_a_rule_and_a_model_of_a_third_party_pass() -> None:
     class Clipped(LocalRule):
-        """Gradients of length 1 at most, task by task; the longest so far is remembered."""
+        """Divides each task's gradient by the largest norm so far, if that is above 1."""
 
         @property
         def state(self):

@@ -29,7 +29,7 @@ from experiments.results.report import write_results
 from experiments.results.run_directory import RunDirectory
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
-from tests.contracts.registries import LEAST, REGISTRIES
+from tests.contracts.registries import REGISTRIES, REQUIRED
 from tests.experiments.small import (
     DEVICES,
     DRIFTING,
@@ -42,7 +42,7 @@ from tests.experiments.small import (
 )
 
 LONGEST_S = 0.5
-"""What is still at work after that has survived: it was asked for much, and does it."""
+"""CPU seconds after which a run that is still at work counts as ending well, and is stopped."""
 
 EXPERIMENT: dict[str, Any] = merged(
     SMALL,
@@ -56,7 +56,7 @@ EXPERIMENT: dict[str, Any] = merged(
 
 FIGURES = ("accuracy_omitting_drift", "accuracy_including_drift")
 PUBLISHED = merged(EXPERIMENT, {"report": {"published": {figure: {"global": [50.0]} for figure in FIGURES}}})
-"""The same, with values that another trace would be needed to run with."""
+"""The same with published values, which would need another trace to run."""
 
 CLASS = {
     "name": "a",
@@ -73,7 +73,7 @@ PROFILE: dict[str, Any] = {
     "source": "nowhere",
     "class": [CLASS],
 }
-"""A profile in which every kind of distribution has a place."""
+"""A profile with every kind of distribution."""
 
 
 MOVING: dict[str, Any] = {**DRIFTING, "seeds": [0], "report": {}, "arm": [{"name": "only"}]}
@@ -89,14 +89,14 @@ def with_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
     return {**MOVING, "parts": parts, "training": {**MOVING["training"], "model": masked}}
 
 
-# Where more than a number has to be changed for its use to show.
+# Where other settings must change too for a number to have an effect.
 OVER: dict[str, dict[str, Any]] = {
     "devices.model_factor": {"devices": {"availability": "diurnal"}},
     "round.max_wait_days": {"devices": {"availability": "diurnal"}},
     "round.min_online": {"devices": {"availability": "diurnal"}},
 }
 
-# A run that a part of each kind, given as a table, takes part in.
+# For each kind, a run with a part that is given as a table.
 RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "aggregators": lambda part: with_parts({"aggregator": part}),
     "availabilities": lambda part: merged(STILL, {"devices": {"availability": part}}),
@@ -133,7 +133,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 def example_of(kind: str, name: str) -> dict[str, Any]:
     """Settings of the part with which its run in `RUNS` ends well."""
-    return {**LEAST.get((kind, name), {}), **EXAMPLES.get(name, {})}
+    return {**REQUIRED.get((kind, name), {}), **EXAMPLES.get(name, {})}
 
 
 PARTS = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.names()]
@@ -193,15 +193,15 @@ def test_numbers_of_tables_keep_to_the_contract(settings: type[BaseModel], examp
     check_numbers(settings, example)
 
 
-def test_every_table_and_every_kind_of_distribution_is_looked_into() -> None:
-    found = {number.path for number in configured_numbers(Experiment, PUBLISHED)}
-    assert found >= {"seeds.0", "devices.model_factor", "faults.byzantine.0.scale", "round.over_commit"}
-    assert found >= {"executor.threads", "checkpoint.every_s", "report.window", "arm.0.training.batch_size"}
-    assert "report.published.accuracy_omitting_drift.global.0" in found
-    found = {number.path for number in configured_numbers(MixtureProfile, PROFILE)}
-    assert found >= {"reference_flops", "class.0.share", "class.0.latency_s"}
-    assert found >= {"class.0.seconds_per_sample.quantiles.0.1", "class.0.download_bytes_per_s.discrete.0.0"}
-    assert "class.0.upload_bytes_per_s.lognormal.clip.1" in found
+def test_numbers_of_every_table_and_distribution_are_found() -> None:
+    paths = {number.path for number in configured_numbers(Experiment, PUBLISHED)}
+    assert paths >= {"seeds.0", "devices.model_factor", "faults.byzantine.0.scale", "round.over_commit"}
+    assert paths >= {"executor.threads", "checkpoint.every_s", "report.window", "arm.0.training.batch_size"}
+    assert "report.published.accuracy_omitting_drift.global.0" in paths
+    paths = {number.path for number in configured_numbers(MixtureProfile, PROFILE)}
+    assert paths >= {"reference_flops", "class.0.share", "class.0.latency_s"}
+    assert paths >= {"class.0.seconds_per_sample.quantiles.0.1", "class.0.download_bytes_per_s.discrete.0.0"}
+    assert "class.0.upload_bytes_per_s.lognormal.clip.1" in paths
 
 
 class Careless(Settings):
@@ -275,7 +275,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "devices.csv").write_text(DEVICES)
     for name in ("a.csv", "b.csv"):
         (folder / name).write_text("x,y\n" + "0.5,0\n0.25,1\n" * 20)
-    for name in REGISTRIES["models"].names():  # so that nothing is cut short while it is imported
+    for name in REGISTRIES["models"].names():  # so that `at_most` interrupts no import
         play(RUNS["models"]({"kind": name}), folder, folder / "before" / name)
     return folder
 

@@ -11,10 +11,10 @@ from device_profiles import PROFILES, load_profile
 from emulator.errors import UnknownNameError
 from emulator.plugins import Registry
 from experiments import contracts
-from tests.contracts.registries import LEAST, REGISTRIES
+from tests.contracts.registries import REGISTRIES, REQUIRED
 
-# Settings that make a part decide otherwise than its defaults do.
-OTHERS = {
+# Settings with which a part behaves differently than with its defaults.
+VARIANTS = {
     "aggregators": [
         ("fedavg", {"weighting": "uniform"}),
         ("krum", {"byzantine": 0.4, "keep": 3}),
@@ -38,8 +38,8 @@ OTHERS = {
 }
 
 
-def least(kind: str, name: str, part):
-    return part.Settings(**LEAST.get((kind, name), {}))
+def required(kind: str, name: str, part):
+    return part.Settings(**REQUIRED.get((kind, name), {}))
 
 
 def parts(kind: str):
@@ -49,10 +49,10 @@ def parts(kind: str):
     def maker(part, settings, id_: str):
         return pytest.param(lambda *facts: part(settings, *facts), id=id_)
 
-    makers = [maker(part, least(kind, name, part), name) for name, part in registry]
-    for name, others in OTHERS.get(kind, []):
+    makers = [maker(part, required(kind, name, part), name) for name, part in registry]
+    for name, variant in VARIANTS.get(kind, []):
         part = registry.find(name)
-        makers.append(maker(part, part.Settings(**others), f"{name}-{'-'.join(map(str, others.values()))}"))
+        makers.append(maker(part, part.Settings(**variant), f"{name}-{'-'.join(map(str, variant.values()))}"))
     return pytest.mark.parametrize("make", makers)
 
 
@@ -61,7 +61,7 @@ def parts(kind: str):
 )
 def test_a_part_describes_itself_and_guards_its_settings(kind, name):
     part = REGISTRIES[kind].find(name)
-    settings = least(kind, name, part)
+    settings = required(kind, name, part)
     contracts.check_part(part, settings)
     with pytest.raises(ValueError, match=r"frozen|has no field"):
         setattr(settings, next(iter(type(settings).model_fields), "anything"), None)
@@ -114,7 +114,7 @@ def test_robust_aggregators(name):
     contracts.check_robust_aggregator(lambda: part(part.Settings()))
 
 
-def test_a_mean_is_no_robust_aggregator():
+def test_a_mean_is_not_a_robust_aggregator():
     with pytest.raises(AssertionError, match="one update of ten, of size 1000, moves its model by"):
         contracts.check_robust_aggregator(lambda: FedAvg(FedAvgSettings()))
 
@@ -136,7 +136,7 @@ def test_drifts(make):
 
 @parts("availabilities")
 def test_availabilities(make, tmp_path):
-    # Two devices with a period of 100 s, and one that is there once.
+    # Two devices with a period of 100 s, and one that is online once.
     rows = ["device_id,start_s,end_s,period_s", "a,0,20,100", "a,50,75.5,100", "b,90,100,100", "c,5,6,1000"]
     (tmp_path / "windows.csv").write_text("\n".join(rows) + "\n")
     availability = make().build(40, np.random.default_rng(7), lambda path: tmp_path / path)

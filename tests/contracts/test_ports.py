@@ -17,7 +17,7 @@ STEPS, CLIENTS = 5, 3
 SHARES: Floats = np.full((STEPS, CLIENTS, 4), 0.25)
 
 
-def test_presence_keeps_to_the_contract_of_availability() -> None:
+def test_presence_passes_the_contract_of_availability() -> None:
     online = np.random.default_rng(0).random((9, 20)) < 0.5
     times_s = [0.0, 1.0, SLOT_S, 3.5 * SLOT_S, 8 * SLOT_S, 100 * SLOT_S]
     contracts.check_availability(Presence(online), 20, times_s)
@@ -42,11 +42,11 @@ def test_samples_arrive_and_expire_as_in_a_trace(silent_step: int | None) -> Non
         )
         for first in range(-1, STEPS):
             for last in range(STEPS):
-                ours, theirs = (each.arrived(everyone, first, last).counts() for each in (stream, real))
+                ours, theirs = (source.arrived(everyone, first, last).counts() for source in (stream, real))
                 assert ours.tolist() == theirs.tolist(), (round_, first, last)
 
 
-def test_a_silent_step_changes_clients_that_then_have_nothing_new() -> None:
+def test_in_a_silent_step_samples_expire_and_none_arrive() -> None:
     stream, everyone = LabelStream(SHARES, silent_step=1), np.arange(CLIENTS)
     stream.advance_to_round(0)
     assert stream.advance_to_round(1).tolist() == [0, 1, 2]
@@ -54,8 +54,8 @@ def test_a_silent_step_changes_clients_that_then_have_nothing_new() -> None:
     assert (stream.held(everyone, "train").counts() > 0).all()
 
 
-def test_a_round_that_nobody_is_there_for_waits_and_is_opened_again() -> None:
-    """Everybody is away in the second round until its visits begin."""
+def test_a_round_without_clients_online_waits_and_is_opened_again() -> None:
+    """All clients are offline in the second round until its visits begin."""
     online = np.ones((9, CLIENTS), dtype=bool)
     online[3] = False
     seen = []

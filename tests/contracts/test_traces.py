@@ -78,7 +78,7 @@ def test_concept_sets(files: Path, name: str, settings: dict[str, object]) -> No
     contracts.check_concepts(lambda: part(settings), locate=files.joinpath)  # type: ignore[call-arg]
 
 
-def test_every_registered_one_is_checked() -> None:
+def test_every_registered_part_is_checked() -> None:
     assert {name for name, _ in SMALL_SOURCES} == set(SOURCES.names())
     assert {name for name, _ in SMALL_CONCEPTS} == set(CONCEPT_SETS.names())
 
@@ -111,12 +111,12 @@ def with_images(images: ImageSet) -> Trace:
 
 def with_columns(**columns: object) -> Trace:
     """The trace of `ROWS`, whose columns are replaced before they are sorted."""
-    own = trace_of(ROWS).columns()
+    columns_before = trace_of(ROWS).columns()
     filled = {
-        name: np.broadcast_to(value, len(own.label)).astype(getattr(own, name).dtype)
+        name: np.broadcast_to(value, len(columns_before.label)).astype(getattr(columns_before, name).dtype)
         for name, value in columns.items()
     }
-    table = SortedTable(replace(own, **filled), 2, None)
+    table = SortedTable(replace(columns_before, **filled), 2, None)
     return Trace(
         some_images(), table, retain_steps=2, rounds_per_step=1, noise=0.0, generator=np.random.default_rng(0)
     )
@@ -190,7 +190,7 @@ def bad_sources():
         context.locate("set")
         return trace_of(ROWS)
 
-    def in_words_of_pythons(context: TraceContext) -> Trace:
+    def of_a_missing_file(context: TraceContext) -> Trace:
         context.locate("set").read_text()
         return trace_of(ROWS)
 
@@ -206,12 +206,12 @@ def bad_sources():
     overnamed = replace(images, label_names=("a", "b", "c", "d"))
     return [
         pytest.param(lambda context: some_images(), "builds a ImageSet", id="no trace"),
-        pytest.param(by_turns, "one seed, two traces", id="by turns"),
-        pytest.param(of_a_folder, "one seed, two traces", id="by the folder"),
+        pytest.param(by_turns, "two traces of the same seed differ", id="by turns"),
+        pytest.param(of_a_folder, "two traces of the same seed differ", id="by the folder"),
         pytest.param(leaves, "leaves \\['left'\\]", id="leaves a file"),
         pytest.param(drawing, "global generator of numpy", id="draws"),
-        pytest.param(elsewhere, "elsewhere than where `locate` says", id="elsewhere"),
-        pytest.param(in_words_of_pythons, "FileNotFoundError", id="an error of Python's"),
+        pytest.param(elsewhere, "finds its files without `locate`", id="elsewhere"),
+        pytest.param(of_a_missing_file, "FileNotFoundError", id="an error of Python's"),
         pytest.param(lambda context: with_images(infinite), "features must be finite", id="infinite"),
         pytest.param(
             lambda context: with_images(some_images(shape=())), "must be arrays", id="numbers for samples"
@@ -220,15 +220,17 @@ def bad_sources():
         pytest.param(lambda context: of_class(Double), "not float32", id="double"),
         pytest.param(lambda context: of_class(Narrow), "features have shape", id="narrow"),
         pytest.param(lambda context: of_silent_table(), "label histogram of client 0", id="silent table"),
-        pytest.param(lambda context: with_images(overnamed), "more names of labels", id="names"),
+        pytest.param(lambda context: with_images(overnamed), "more label names", id="names"),
         pytest.param(
             lambda context: with_attribute("retain_steps", 0), "retain_steps = 0", id="retains nothing"
         ),
         pytest.param(lambda context: with_columns(label=3), "0 to num_labels - 1", id="labels"),
-        pytest.param(lambda context: with_columns(image=5), "both for training and for testing", id="both"),
+        pytest.param(
+            lambda context: with_columns(image=5), "both the training and the test split", id="both"
+        ),
         pytest.param(
             lambda context: with_concepts(OTHER_TESTS, [[0], [0], [0]]),
-            "tested at step 0 on other",
+            "client 0 at step 0 are not",
             id="tests",
         ),
         pytest.param(lambda context: with_concepts(ROWS, [[0, 0]]), "concepts have shape", id="few concepts"),
@@ -247,9 +249,9 @@ def test_sources_that_break_a_rule_are_refused(make, complaint: str) -> None:
         contracts.check_trace_source(lambda: Ready(make), rounds=2, locate=lambda path: Path(__file__))
 
 
-def test_a_trace_that_is_over_before_its_run_is_refused() -> None:
+def test_a_trace_that_ends_before_its_run_is_refused() -> None:
     contracts.check_trace_source(lambda: Ready(lambda context: trace_of(ROWS)), rounds=3)
-    with pytest.raises(AssertionError, match="in round 3 nobody has a train sample"):
+    with pytest.raises(AssertionError, match="in round 3 no client has a train sample"):
         contracts.check_trace_source(lambda: Ready(lambda context: trace_of(ROWS)), rounds=4)
 
 
@@ -266,12 +268,11 @@ class Turned(Sine):
         return self.turn(super().draw(pattern, samples, streams, locate), pattern)
 
 
-def bad_concepts():
-    drawn_before = count()
+def with_pool(**changes):
+    return lambda drawn, pattern: replace(drawn, pool=replace(drawn.pool, **changes))
 
-    def with_pool(**changes):
-        return lambda drawn, pattern: replace(drawn, pool=replace(drawn.pool, **changes))
 
+def wrong_pools():
     def double(drawn, pattern):
         return with_pool(pixels=drawn.pool.pixels.astype(np.float64))(drawn, pattern)
 
@@ -283,6 +284,20 @@ def bad_concepts():
 
     def short(drawn, pattern):
         return with_pool(labels=drawn.pool.labels[1:])(drawn, pattern)
+
+    return [
+        (lambda drawn, pattern: replace(drawn, pool=None), "the pool is a NoneType"),
+        (double, "pixels are float64"),
+        (infinite, "features must be finite"),
+        (flat, "only the axis of images"),
+        (short, "a label for each of its images"),
+        (with_pool(num_labels=1), "labels must be 0"),
+        (with_pool(label_names=("a", "b", "c")), "more label names"),
+    ]
+
+
+def wrong_draws():
+    drawn_before = count()
 
     def narrow(drawn, pattern):
         return replace(drawn, label=drawn.label.astype(np.int32))
@@ -315,35 +330,30 @@ def bad_concepts():
         return drawn
 
     return [
-        (lambda drawn, pattern: replace(drawn, pool=None), "the pool is a NoneType"),
-        (double, "pixels are float64"),
-        (infinite, "features must be finite"),
-        (flat, "no axis but their own"),
-        (short, "a label for each of its images"),
-        (with_pool(num_labels=1), "labels must be 0"),
-        (with_pool(label_names=("a", "b", "c")), "more names of labels"),
         (narrow, "label is int32, not int64"),
         (few, "label has shape"),
         (strangers, "image must be 0 to"),
         (unknown, "label must be 0 to 1"),
-        (moody, "one seed, two draws"),
+        (moody, "two draws of the same seed differ"),
         (foreseeing, "depends on later ones"),
         (of_the_length, "depends on later ones"),
-        (painting, "writes to what it is shown"),
+        (painting, "writes to its arguments"),
         (drawing, "global generator of numpy"),
     ]
 
 
 @pytest.mark.parametrize(
-    ("turn", "complaint"), bad_concepts(), ids=lambda value: getattr(value, "__name__", "").strip("<>")
+    ("turn", "complaint"),
+    [*wrong_pools(), *wrong_draws()],
+    ids=lambda value: getattr(value, "__name__", "").strip("<>"),
 )
 def test_concept_sets_that_break_a_rule_are_refused(turn, complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):
         contracts.check_concepts(lambda: Turned(turn))
 
 
-@pytest.mark.parametrize(("number", "complaint"), [(0, "without concepts"), (2.0, "num_concepts = 2.0")])
-def test_concept_sets_of_no_number_of_concepts_are_refused(number: object, complaint: str) -> None:
+@pytest.mark.parametrize(("number", "complaint"), [(0, "num_concepts = 0"), (2.0, "num_concepts = 2.0")])
+def test_concept_sets_without_a_valid_number_of_concepts_are_refused(number: object, complaint: str) -> None:
     class Empty(Sine):
         num_concepts = number  # type: ignore[assignment]
 
@@ -367,10 +377,10 @@ class FromFile(ConceptSet):
 
 @pytest.mark.parametrize(
     ("read", "complaint"),
-    [(lambda path: None, "elsewhere than where `locate` says"), (Path.read_text, "FileNotFoundError")],
+    [(lambda path: None, "finds its files without `locate`"), (Path.read_text, "FileNotFoundError")],
     ids=["elsewhere", "an error of Python's"],
 )
-def test_concept_sets_that_do_not_say_that_a_file_is_missing_are_refused(
+def test_concept_sets_without_an_error_for_a_missing_file_are_refused(
     tmp_path: Path, read, complaint: str
 ) -> None:
     (tmp_path / "points.csv").touch()
