@@ -1,4 +1,4 @@
-"""Small populations held in arrays."""
+"""Fake samples and small waves of tasks, with executors that train on them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def wave(
 
 
 class Ready(ModelSpec):
-    """A recipe around layers made by others."""
+    """A model of the layers that the given functions make."""
 
     stacks = True
 
@@ -104,7 +104,7 @@ def executor(
 
 
 def of_probabilities(*rows: list[float]) -> Floats32:
-    """A model (linear, one feature) for each row, which says so whatever the sample: (m, P)."""
+    """(m, P) a linear model of one feature per row, which predicts these probabilities for every sample."""
     return np.array([[0.0] * len(row) + np.log(row).tolist() for row in rows], dtype=np.float32)
 
 

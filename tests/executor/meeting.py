@@ -1,4 +1,4 @@
-"""Ranks as threads of one process: a `Gather` over a board that all of them write on."""
+"""Ranks as threads of one process: a `Gather` over a shared dictionary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INLINE_BYTES = 64  # so that bodies are gathered both ways
 
 
 class Meeting:
-    """`size` ranks that meet in this process. One that leaves is gone."""
+    """Connects `size` ranks in this process; for the others, a rank that leaves is lost."""
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -57,7 +57,7 @@ def test_the_strategy_suits_the_model_unless_it_is_told(kind: str, strategy: str
 
 
 class Hungry(ModelSpec):
-    """A model whose recipe takes more memory than there is."""
+    """A model that cannot be built for lack of memory."""
 
     stacks = False
 
@@ -97,7 +97,7 @@ def test_training_repeats_to_the_bit(strategy: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["dense", "stacked", "loop"])
 def test_two_full_batch_steps_of_fedprox_by_hand(strategy: str) -> None:
-    """Softmax regression on batches that hold every sample twice, so that their order does not matter."""
+    """Softmax regression on batches with every sample twice, so that their order does not matter."""
     reader = FakeReader()
     trainer = executor(reader, rules=[rule("fedprox", mu=2.0), rule("sgd")], strategy=strategy)
     start = starts_of(trainer, 1)
@@ -242,7 +242,7 @@ def test_one_thread_is_the_default() -> None:
 
 
 class TornReader(FakeReader):
-    """One sample cannot be read."""
+    """A reader that fails on one sample."""
 
     def features(self, rows: Ints) -> Floats32:
         if 20 in rows:

@@ -25,7 +25,7 @@ def test_a_convolution_costs_two_operations_per_weight_and_output_pixel() -> Non
 
 
 class Attention(ModelSpec):
-    """One affine map, and products that no layer makes."""
+    """Attention, whose products are in no layer, and one affine map."""
 
     stacks = False
 

@@ -1,4 +1,4 @@
-"""Ranks and one process come to the same, to the bit."""
+"""Ranks compute the same as one process, to the bit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RULES: dict[str, Callable[[], list[Any]]] = {
 
 
 class TornReader(FakeReader):
-    """One sample cannot be read."""
+    """A reader that fails on one sample."""
 
     def features(self, rows: Ints) -> Floats32:
         if TORN_ROW in rows:
@@ -44,7 +44,7 @@ class TornReader(FakeReader):
 
 
 def build(case: str, reader: type[FakeReader] = FakeReader, **settings: object) -> LocalExecutor:
-    """`<model>-<solver>`, of two tasks a group."""
+    """The executor of a case `<model>-<solver>`, with two tasks per group."""
     kind, solver = case.split("-")
     spec = model("cnn", channels=[3, 5]) if kind == "cnn" else model(kind)
     samples = reader(rows=6 * EVALUATION_BATCH, sample_shape=(8, 8))
@@ -56,7 +56,7 @@ def by_ranks(size: int, case: str, play: Callable[[ReplicatedExecutor, Ranks], A
 
 
 def start_of(local: LocalExecutor) -> tuple[Floats32, Ints]:
-    """Two models, from which the tasks start in turn."""
+    """Two models, from which the tasks start alternately."""
     return np.stack([local.initial(0), local.initial(1)]), np.arange(len(TASKS)) % 2
 
 
@@ -66,7 +66,7 @@ def whole_trace(clients: int = 39) -> SampleRanges:
 
 
 def weights() -> np.ndarray:
-    """Of three models: one has all updates, one none, one those of few clients."""
+    """(3, n) weights of all updates, of none, and of a few."""
     found = np.random.default_rng(0).random((3, len(TASKS)))
     found[1] = 0
     found[2, :5] = 0
@@ -238,7 +238,7 @@ def test_what_is_wrong_in_one_rank_is_raised_in_all() -> None:
 
 
 def owner_of_row(row: int) -> int:
-    """The rank, of three, that trains on it."""
+    """The rank, of three, that trains on this row."""
     local = build("mlp-sgd")
     groups, steps = local.cut(TASKS, *start_of(local))
     owner = share(np.array([steps[members].sum() for members in groups]), 3)

@@ -11,7 +11,7 @@ from tests.executor.fakes import rule
 
 
 def run_of(*present: float, learning_rate: float = 0.5) -> LocalRun:
-    """Tasks of one parameter each, that received 0."""
+    """Tasks of one parameter, which all received 0."""
     column = torch.tensor(present, dtype=torch.float64)[:, None]
     rates = torch.full_like(column, learning_rate)
     return LocalRun(torch.zeros_like(column), column.clone(), {"learning_rate": rates})
@@ -30,7 +30,7 @@ def test_the_parity_flag_pushes_away_as_fedscale_does() -> None:
 
 
 def test_fedprox_on_a_parabola_stops_between_the_received_model_and_the_minimum() -> None:
-    """f = (w - 4)^2 / 2 with mu = 1 from 0: -4 takes w to 2, where -2 + 1 (2 - 0) = 0."""
+    """With f = (w - 4)^2 / 2 and mu = 1 from 0: -4 takes w to 2, where -2 + 1 (2 - 0) = 0."""
     run = run_of(0.0)
     chain = build_chain([rule("fedprox", mu=1.0), rule("sgd")])
     chain.begin(run)
@@ -43,7 +43,7 @@ def test_fedprox_on_a_parabola_stops_between_the_received_model_and_the_minimum(
 
 
 def test_momentum_and_weight_decay_by_hand() -> None:
-    """g = 1, momentum 0.5, decay 0.1, rate 0.5: v 1 -> w -0.5; v 0.5 + 0.95 = 1.45 -> w -1.225."""
+    """With g = 1, momentum 0.5, decay 0.1, rate 0.5: v 1 -> w -0.5; v 0.5 + 0.95 = 1.45 -> w -1.225."""
     run = run_of(0.0)
     chain = build_chain([rule("sgd", momentum=0.5, weight_decay=0.1)])
     chain.begin(run)
@@ -55,8 +55,11 @@ def test_momentum_and_weight_decay_by_hand() -> None:
 
 
 def test_two_steps_of_adam_by_hand() -> None:
-    """g = 2 then 0, beta1 0.5, beta2 0.75, rate 0.5: m 1, v 1, so 0.5 (1 / 0.5) / sqrt(1 / 0.25) = 0.5; then
-    m 0.5, v 0.75, so 0.5 (0.5 / 0.75) / sqrt(0.75 / 0.4375) = 0.254588."""
+    """Gradients 2 and then 0, with beta1 0.5, beta2 0.75 and rate 0.5.
+
+    First m = 1 and v = 1, so the step is 0.5 (1 / 0.5) / sqrt(1 / 0.25) = 0.5; then m = 0.5 and v = 0.75, so
+    it is 0.5 (0.5 / 0.75) / sqrt(0.75 / 0.4375) = 0.254588.
+    """
     run = run_of(0.0)
     chain = build_chain([rule("adam", beta1=0.5, beta2=0.75)])
     chain.begin(run)
@@ -69,7 +72,7 @@ def test_two_steps_of_adam_by_hand() -> None:
 
 
 def test_amsgrad_never_forgets_the_largest_gradient() -> None:
-    """As above, but v stays 1: 0.5 (0.5 / 0.75) / sqrt(1 / 0.4375) = 0.220479."""
+    """As above, but v stays 1, so the second step is 0.5 (0.5 / 0.75) / sqrt(1 / 0.4375) = 0.220479."""
     run = run_of(0.0)
     chain = build_chain([rule("adam", beta1=0.5, beta2=0.75, amsgrad=True)])
     chain.begin(run)
@@ -80,7 +83,7 @@ def test_amsgrad_never_forgets_the_largest_gradient() -> None:
 
 
 def test_each_task_of_adam_counts_its_own_steps() -> None:
-    """A first step is worth the rate, whatever the gradient; a hundredth with the same gradient also is."""
+    """A first step has the size of the rate; so has the hundredth step of equal gradients."""
     run = run_of(0.0, 0.0)
     chain = build_chain([rule("adam", beta1=0.5, beta2=0.75)])
     run.state = chain.remembered(run.received, {})

@@ -16,8 +16,11 @@ def plan(models: list[list[int]], weights: list[list[float]], combine: Combine) 
 
 
 def test_probabilities_are_averaged_by_hand() -> None:
-    """Client 0: 0.5 (0.6, 0.3, 0.1) + 0.5 (0.1, 0.7, 0.2) = (0.35, 0.5, 0.15); client 1 with shares 0.75 and
-    0.25 of models 0 and 1: (0.475, 0.4, 0.125)."""
+    """Two clients, with equal and with unequal weights.
+
+    Client 0: 0.5 (0.6, 0.3, 0.1) + 0.5 (0.1, 0.7, 0.2) = (0.35, 0.5, 0.15). Client 1, with weights 0.75 and
+    0.25 of models 0 and 1: (0.475, 0.4, 0.125).
+    """
     trainer = labelled([1, 0, 0, 2], num_labels=3)
     mixed = plan([[0, 1], [1, 0]], [[0.5, 0.5], [0.25, 0.75]], "probabilities")
     served = trainer.evaluate(THREE, mixed, requests((0, 2), (2, 4)))
@@ -26,8 +29,11 @@ def test_probabilities_are_averaged_by_hand() -> None:
 
 
 def test_votes_are_counted_by_hand() -> None:
-    """The models vote 0, 1, 0. With 0.25, 0.5, 0.25 it is a tie, and 0 is the lower label; with 0.2, 0.6, 0.2
-    label 1 wins. The loss is the weighted mean of the models' own."""
+    """The models vote 0, 1, 0.
+
+    With weights 0.25, 0.5, 0.25 it is a tie, which label 0 wins as the lower; with 0.2, 0.6, 0.2 label 1
+    wins. The loss is the weighted mean of the models' losses.
+    """
     trainer = labelled([0, 0], num_labels=3)
     mixed = plan([[0, 1, 2]] * 2, [[0.25, 0.5, 0.25], [0.2, 0.6, 0.2]], "votes")
     served = trainer.evaluate(THREE, mixed, requests((0, 1), (1, 2)))
@@ -62,7 +68,7 @@ def test_a_single_model_answers_alike_in_every_mode_and_beside_a_model_of_no_wei
 
 
 def by_loop(models: Floats, mixed: InferencePlan, samples: SampleRanges, reader: FakeReader) -> Evaluation:
-    """Of linear models with 6 features and 4 labels, client by client."""
+    """Evaluates linear models with 6 features and 4 labels, client by client."""
     accuracy, loss = [], []
     for client, (rows, weights) in enumerate(zip(mixed.models, mixed.weights, strict=True)):
         x, y = reader.x[samples.rows(client)], reader.y[samples.rows(client)]
@@ -99,7 +105,7 @@ def test_many_clients_are_served_as_each_alone(
 
 
 def test_the_loss_of_a_confident_mistake_is_finite() -> None:
-    """Both models give the true label a probability of exp(-1000), which no float can hold."""
+    """Both models give the true label a probability of exp(-1000), too small for a float."""
     trainer = labelled([1], num_labels=2)
     models = np.array([[0, 0, 1000, 0]] * 2, dtype=np.float32)
     served = trainer.evaluate(models, plan([[0, 1]], [[0.5, 0.5]], "probabilities"), requests((0, 1)))

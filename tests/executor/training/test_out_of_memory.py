@@ -17,7 +17,7 @@ KINDS = [MemoryError("no room"), torch.OutOfMemoryError("CUDA out of memory"), C
 
 
 class Job:
-    """Takes at most `room` members at once, and remembers what it was given and what it has done."""
+    """Has memory for `room` members at once; records the sizes it `tried` and the members it has `done`."""
 
     def __init__(self, room: int, error: Exception) -> None:
         self.room, self.error = room, error

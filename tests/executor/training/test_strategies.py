@@ -64,8 +64,8 @@ def train(
 ) -> list[Floats]:
     """Updates (n, P), losses (n,) and the state of the solver, in `dtype`.
 
-    The tasks start from different initialisations; a mask, the first 64 numbers, leaves a third of the
-    features out.
+    The tasks start from different initialisations; a mask, the first 64 parameters, hides a third of the
+    features.
     """
     reader = FakeReader(sample_shape=(8, 8))
     flat_model = FlatModel(spec, reader.sample_shape, reader.num_labels)
@@ -163,7 +163,7 @@ def test_batched_strategies_equal_the_loop_for_any_group(
 
 
 def test_in_single_precision_updates_of_a_tenth_differ_by_a_ten_millionth() -> None:
-    """A hundred samples a client and twenty steps, as the bench has them, but with fewer clients."""
+    """A hundred samples per client and twenty steps, as in the bench, but with fewer clients."""
     tasks = wave([100] * 4, [20] * 4, 20)
     apart = train(ReferenceLoop, tasks, MODELS[1], CHAINS[0], 1, torch.float32)
     assert 0.05 < np.abs(apart[0]).max() < 1
@@ -180,7 +180,7 @@ def test_batchnorm_without_running_statistics_trains_as_in_the_loop() -> None:
 
 
 class HalfFrozen(ModelSpec):
-    """A dense network whose first layer no training moves."""
+    """A dense network whose first layer is not trainable."""
 
     stacks = dense = True
 
@@ -199,7 +199,7 @@ def test_a_layer_that_is_frozen_stays_where_it_is(kind: Kind) -> None:
 
 
 class Clipped(Sgd):
-    """Plain descent along gradients that are cut off."""
+    """Plain descent along clipped gradients."""
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         return super().correct(run, gradient.clamp_(-1e-3, 1e-3))
@@ -240,9 +240,9 @@ def by_torch(
     make: Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer],
     tasks: list[TrainTasks],
 ) -> tuple[list[Floats], list[float]]:
-    """Updates and losses by an optimiser of torch's, of the first task of each wave, one after the other.
+    """Updates and losses of the first task of each wave, one after the other, by an optimiser of torch.
 
-    The parameters are set back to `start` before each, the optimiser lives on.
+    The parameters are reset to `start` before each task; the optimiser keeps its state.
     """
     reader = FakeReader(sample_shape=(8, 8))
     module = MODELS[1].build(reader.sample_shape, reader.num_labels).double()
@@ -289,7 +289,7 @@ def test_the_reference_loop_equals_torch_optim(momentum: float, weight_decay: fl
 def test_adam_equals_torch_optim_over_two_tasks_of_a_pair(
     kind: Kind, keep: str, amsgrad: bool, weight_decay: float
 ) -> None:
-    """Its moments live on from task to task, or start anew; the parameters start anew in any case."""
+    """Its moments last from task to task, or start at zero; the parameters are reset in any case."""
     rules = [rule("adam", amsgrad=amsgrad, weight_decay=weight_decay, keep=keep)]
     slots = list(rules[0].state)
     second = replace(UNEQUAL, round=UNEQUAL.round + 1)
