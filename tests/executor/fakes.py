@@ -77,14 +77,14 @@ class Ready(ModelSpec):
         return nn.Sequential(*(layer() for layer in self.layers))
 
 
-def model(kind: str, **parameters: object) -> ModelSpec:
+def model(kind: str, **settings: object) -> ModelSpec:
     spec = MODELS.find(kind)
-    return spec(spec.Settings(**parameters))
+    return spec(spec.Settings(**settings))
 
 
-def rule(kind: str, **parameters: object) -> LocalRule:
-    found = RULES.find(kind)
-    return found(found.Settings(**parameters))
+def rule(kind: str, **settings: object) -> LocalRule:
+    part = RULES.find(kind)
+    return part(part.Settings(**settings))
 
 
 def executor(

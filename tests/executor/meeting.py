@@ -10,7 +10,7 @@ import numpy as np
 
 from executor.ranks import Bytes, Gather, LostError, Ranks
 
-INLINE_BYTES = 64  # so that bodies are gathered both ways
+INLINE_BYTES = 64  # so that short and long bodies occur
 
 
 class Meeting:
@@ -20,29 +20,29 @@ class Meeting:
         self.size = size
         self._board: dict[int, dict[int, Bytes]] = {}
         self._counts = [0] * size
-        self._gone: set[int] = set()
+        self._left: set[int] = set()
         self._changed = threading.Condition()
 
     def gather(self, rank: int) -> Gather:
-        def gather(own: Bytes, timeout_s: float) -> Sequence[Bytes]:
+        def gather(array: Bytes, timeout_s: float) -> Sequence[Bytes]:
             with self._changed:
-                handed = self._board.setdefault(self._counts[rank], {})
+                arrays = self._board.setdefault(self._counts[rank], {})
                 self._counts[rank] += 1
-                handed[rank] = own.copy()
+                arrays[rank] = array.copy()
                 self._changed.notify_all()
                 self._changed.wait_for(
-                    lambda: len(handed) == self.size or self._gone - set(handed), timeout_s
+                    lambda: len(arrays) == self.size or self._left - set(arrays), timeout_s
                 )
-                if len(handed) < self.size:
+                if len(arrays) < self.size:
                     raise LostError("gone")
-                assert len({len(each) for each in handed.values()}) == 1
-                return [handed[other] for other in range(self.size)]
+                assert len({len(contributed) for contributed in arrays.values()}) == 1
+                return [arrays[of_rank] for of_rank in range(self.size)]
 
         return gather
 
     def leave(self, rank: int) -> None:
         with self._changed:
-            self._gone.add(rank)
+            self._left.add(rank)
             self._changed.notify_all()
 
     def ranks(self, rank: int, **options: Any) -> Ranks:
@@ -53,14 +53,14 @@ class Meeting:
 def together(size: int, play: Callable[[Ranks], Any], **options: Any) -> list[Any]:
     """What `play` returns in each of `size` ranks, or the error that it raises there."""
     meeting = Meeting(size)
-    found: list[Any] = [None] * size
+    results: list[Any] = [None] * size
 
     def run(rank: int) -> None:
-        own = {name: value[rank] for name, value in options.items()}
+        of_rank = {name: values[rank] for name, values in options.items()}
         try:
-            found[rank] = play(meeting.ranks(rank, **own))
+            results[rank] = play(meeting.ranks(rank, **of_rank))
         except BaseException as error:
-            found[rank] = error
+            results[rank] = error
         finally:
             meeting.leave(rank)
 
@@ -70,7 +70,7 @@ def together(size: int, play: Callable[[Ranks], Any], **options: Any) -> list[An
     for thread in threads:
         thread.join(120)
         assert not thread.is_alive(), "a rank waits for ever"
-    return found
+    return results
 
 
 def columns(length: int) -> np.ndarray:

@@ -29,12 +29,12 @@ def starts_of(trainer: LocalExecutor, n: int) -> np.ndarray:
     return np.tile(trainer.initial(0), (n, 1))
 
 
-def each(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def one_task_each(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A task for each row of `starts` (n, P)."""
     return starts, np.arange(len(starts))
 
 
-def test_it_is_the_executor_of_the_port() -> None:
+def test_it_implements_the_port() -> None:
     port: Executor = executor(FakeReader())
     assert port.num_parameters == 28
 
@@ -51,7 +51,9 @@ def test_it_is_the_executor_of_the_port() -> None:
         ("cnn", "stacked", "stacked"),
     ],
 )
-def test_the_strategy_suits_the_model_unless_it_is_told(kind: str, strategy: str, resolved: str) -> None:
+def test_the_strategy_suits_the_model_unless_one_is_configured(
+    kind: str, strategy: str, resolved: str
+) -> None:
     reader = FakeReader(sample_shape=(8, 8))
     assert executor(reader, model(kind), strategy=strategy).strategy == resolved
 
@@ -66,7 +68,7 @@ class Hungry(ModelSpec):
         raise AssertionError("there was room for 2^60 bytes")
 
 
-def test_a_lack_of_memory_for_the_model_is_one_that_a_run_is_resumed_after() -> None:
+def test_running_out_of_memory_for_the_model_is_resumable() -> None:
     with pytest.raises(
         ResumableError, match=r"^out of memory while building the model \(.*1152921504606846976"
     ):
@@ -75,12 +77,14 @@ def test_a_lack_of_memory_for_the_model_is_one_that_a_run_is_resumed_after() -> 
 
 def test_updates_follow_the_tasks_whatever_order_they_were_trained_in() -> None:
     trainer = executor(FakeReader(), model("mlp"), chunk=2)
-    updates = trainer.train(UNEQUAL, *each(starts_of(trainer, 3)))
+    updates = trainer.train(UNEQUAL, *one_task_each(starts_of(trainer, 3)))
     assert updates.client.tolist() == [0, 1, 2]
     assert updates.num_samples.tolist() == [9, 3, 12]
     assert updates.num_steps.tolist() == [4, 1, 6]
     assert updates.delta.dtype == np.float32
-    alone = executor(FakeReader(), model("mlp"), strategy="loop").train(UNEQUAL, *each(starts_of(trainer, 3)))
+    alone = executor(FakeReader(), model("mlp"), strategy="loop").train(
+        UNEQUAL, *one_task_each(starts_of(trainer, 3))
+    )
     np.testing.assert_allclose(updates.delta, alone.delta, atol=1e-6)
     np.testing.assert_allclose(updates.metrics["loss"], alone.metrics["loss"], rtol=1e-6)
 
@@ -90,7 +94,7 @@ def test_training_repeats_to_the_bit(strategy: str) -> None:
     results = []
     for _ in range(2):
         trainer = executor(FakeReader(), model("mlp"), PROX, strategy=strategy)
-        updates = trainer.train(UNEQUAL, *each(starts_of(trainer, 3)))
+        updates = trainer.train(UNEQUAL, *one_task_each(starts_of(trainer, 3)))
         results.append(updates.delta.tobytes() + updates.metrics["loss"].tobytes())
     assert results[0] == results[1]
 
@@ -101,7 +105,7 @@ def test_two_full_batch_steps_of_fedprox_by_hand(strategy: str) -> None:
     reader = FakeReader()
     trainer = executor(reader, rules=[rule("fedprox", mu=2.0), rule("sgd")], strategy=strategy)
     start = starts_of(trainer, 1)
-    updates = trainer.train(wave([5], [2], batch_size=10, learning_rate=0.3), *each(start))
+    updates = trainer.train(wave([5], [2], batch_size=10, learning_rate=0.3), *one_task_each(start))
 
     x, y = np.c_[reader.x[:5], np.ones(5)].astype(np.float64), np.eye(4)[reader.y[:5]]
     received = np.c_[start[0, :24].reshape(4, 6), start[0, 24:]].astype(np.float64)
@@ -110,8 +114,8 @@ def test_two_full_batch_steps_of_fedprox_by_hand(strategy: str) -> None:
         p = softmax(x @ present.T)
         losses.append(-np.log((p * y).sum(axis=1)).mean())
         present -= 0.3 * ((p - y).T @ x / 5 + 2.0 * (present - received))
-    moved = present - received
-    np.testing.assert_allclose(updates.delta[0], np.r_[moved[:, :6].ravel(), moved[:, 6]], atol=1e-6)
+    update = present - received
+    np.testing.assert_allclose(updates.delta[0], np.r_[update[:, :6].ravel(), update[:, 6]], atol=1e-6)
     assert updates.metrics["loss"][0] == pytest.approx(np.mean(losses), rel=1e-6)
 
 
@@ -123,23 +127,25 @@ def test_fedprox_shortens_the_update_and_fedscales_sign_lengthens_it() -> None:
         [rule("fedprox", mu=1.0, fedscale_sign=True), rule("sgd")],
     ):
         trainer = executor(FakeReader(), rules=rules)
-        norms.append(np.linalg.norm(trainer.train(wave([9], [8]), *each(starts_of(trainer, 1))).delta))
+        norms.append(
+            np.linalg.norm(trainer.train(wave([9], [8]), *one_task_each(starts_of(trainer, 1))).delta)
+        )
     assert norms == sorted(norms)
     assert norms[0] < norms[1] < norms[2]
 
 
 def test_an_empty_wave_and_a_client_without_samples_cost_nothing() -> None:
     trainer = executor(FakeReader())
-    assert trainer.train(wave([], []), *each(starts_of(trainer, 0))).delta.shape == (0, 28)
-    updates = trainer.train(wave([0], [5]), *each(starts_of(trainer, 1)))
+    assert trainer.train(wave([], []), *one_task_each(starts_of(trainer, 0))).delta.shape == (0, 28)
+    updates = trainer.train(wave([0], [5]), *one_task_each(starts_of(trainer, 1)))
     assert not updates.delta.any()
     assert updates.num_steps.tolist() == [0]
     assert np.isnan(updates.metrics["loss"][0])
 
 
-def test_divergence_is_handed_back_not_hidden() -> None:
+def test_divergence_is_returned_not_hidden() -> None:
     trainer = executor(FakeReader())
-    updates = trainer.train(wave([9, 9], [4, 4], learning_rate=1e39), *each(starts_of(trainer, 2)))
+    updates = trainer.train(wave([9, 9], [4, 4], learning_rate=1e39), *one_task_each(starts_of(trainer, 2)))
     assert not np.isfinite(updates.delta).all()
 
 
@@ -174,7 +180,7 @@ def test_training_and_evaluation_leave_the_global_generators_alone() -> None:
     reader = FakeReader(sample_shape=(8, 8))
     for strategy in ("stacked", "loop"):
         trainer = executor(reader, model("cnn"), PROX, strategy=strategy)
-        trainer.train(UNEQUAL, *each(starts_of(trainer, 3)))
+        trainer.train(UNEQUAL, *one_task_each(starts_of(trainer, 3)))
         trainer.evaluate(starts_of(trainer, 1), SERVED_BY_0, UNEQUAL.samples)
     assert torch.equal(torch.get_rng_state(), torch_state)
     assert np.array_equal(np.random.get_state()[1], numpy_state[1])  # noqa: NPY002
@@ -185,10 +191,10 @@ def test_inputs_are_not_written_to() -> None:
     trainer = executor(reader, rules=PROX)
     starts = starts_of(trainer, 3)
     starts.flags.writeable = False
-    kept = starts.copy()
-    trainer.train(UNEQUAL, *each(starts))
+    before = starts.copy()
+    trainer.train(UNEQUAL, *one_task_each(starts))
     trainer.evaluate(starts, SERVED_BY_0, UNEQUAL.samples)
-    assert np.array_equal(starts, kept)
+    assert np.array_equal(starts, before)
 
 
 @pytest.mark.parametrize(
@@ -213,12 +219,12 @@ def test_the_number_of_threads_changes_no_bit(spec: ModelSpec, rules: list[Local
         trainer = executor(reader, spec, rules, strategy=strategy, chunk=2, threads=threads)
         models = np.stack([trainer.initial(number) for number in range(2)])
         for _ in range(2):
-            updates = trainer.train(tasks, *each(starts_of(trainer, 8)))
+            updates = trainer.train(tasks, *one_task_each(starts_of(trainer, 8)))
             evaluation = trainer.evaluate(models, plan, wide)
             scores = trainer.score(models, wide, frozenset({"loss", "confusion"}))
             columns = (updates.delta, updates.metrics["loss"], *updates.state.values(), evaluation.loss)
             results.append([column.tobytes() for column in (*columns, scores.loss, scores.confusion)])
-    assert all(each == results[0] for each in results)
+    assert all(result == results[0] for result in results)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +237,7 @@ def test_the_number_of_threads_changes_no_bit(spec: ModelSpec, rules: list[Local
         (model("mlp"), {"strategy": "loop", "chunk": 40}, 1),
     ],
 )
-def test_the_chunk_follows_the_size_of_the_model_unless_it_is_told(
+def test_the_chunk_follows_the_size_of_the_model_unless_it_is_configured(
     spec: ModelSpec, settings: dict[str, object], chunk: int
 ) -> None:
     assert executor(FakeReader(sample_shape=(8, 8)), spec, **settings).chunk == chunk
@@ -251,10 +257,10 @@ class TornReader(FakeReader):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_goes_wrong_in_a_thread_is_raised(threads: int) -> None:
+def test_an_error_in_a_thread_is_raised(threads: int) -> None:
     trainer = executor(TornReader(), chunk=1, threads=threads)
     with pytest.raises(OSError, match="row 20"):
-        trainer.train(wave([6] * 6, [2] * 6), *each(starts_of(trainer, 6)))
+        trainer.train(wave([6] * 6, [2] * 6), *one_task_each(starts_of(trainer, 6)))
 
 
 def test_a_model_that_is_not_fully_connected_is_refused_by_the_dense_strategy() -> None:
@@ -270,37 +276,37 @@ def test_the_layout_names_every_tensor_in_the_order_of_the_vector() -> None:
     assert layout["inner.3.bias"] == Segment(39, 43, (4,))
 
 
-def test_what_the_solver_remembers_comes_back_in_the_order_of_the_tasks() -> None:
+def test_solver_state_comes_back_in_the_order_of_the_tasks() -> None:
     trainer = executor(FakeReader(), rules=[rule("adam")], chunk=2)
     assert list(trainer.state) == ["adam.moment1", "adam.moment2", "adam.steps"]
     start = starts_of(trainer, 3)
-    first = trainer.train(UNEQUAL, *each(start))
+    first = trainer.train(UNEQUAL, *one_task_each(start))
     assert first.state["adam.steps"].tolist() == [[4], [1], [6]]
     assert first.state["adam.moment1"].shape == (3, 28)
     assert first.state["adam.moment2"].dtype == np.float32
-    second = trainer.train(replace(UNEQUAL, state=first.state), *each(start))
+    second = trainer.train(replace(UNEQUAL, state=first.state), *one_task_each(start))
     assert second.state["adam.steps"].tolist() == [[8], [2], [12]]
     for task in range(3):
         row = np.array([task])
-        alone = trainer.train(replace(UNEQUAL, state=first.state).take(row), *each(start[row]))
+        alone = trainer.train(replace(UNEQUAL, state=first.state).take(row), *one_task_each(start[row]))
         np.testing.assert_allclose(alone.delta[0], second.delta[task], rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(alone.state["adam.moment1"][0], second.state["adam.moment1"][task], 1e-4)
 
 
-def test_a_task_without_samples_keeps_what_is_remembered_of_it() -> None:
+def test_a_task_without_samples_keeps_its_state() -> None:
     trainer = executor(FakeReader(), rules=[rule("adam")])
     state = {"adam.moment1": np.full((1, 28), 3, np.float32), "adam.steps": np.full((1, 1), 7, np.float32)}
-    updates = trainer.train(replace(wave([0], [5]), state=state), *each(starts_of(trainer, 1)))
+    updates = trainer.train(replace(wave([0], [5]), state=state), *one_task_each(starts_of(trainer, 1)))
     assert np.array_equal(updates.state["adam.moment1"], state["adam.moment1"])
     assert updates.state["adam.steps"].tolist() == [[7]]
     assert not updates.state["adam.moment2"].any()
 
 
-def test_a_solver_that_remembers_nothing_hands_nothing_back() -> None:
+def test_a_solver_without_state_returns_none() -> None:
     for rules in (PROX, [rule("adam", keep="task")]):
         trainer = executor(FakeReader(), rules=rules)
         assert trainer.state == {}
-        assert trainer.train(UNEQUAL, *each(starts_of(trainer, 3))).state == {}
+        assert trainer.train(UNEQUAL, *one_task_each(starts_of(trainer, 3))).state == {}
 
 
 def test_a_chain_without_optimiser_is_refused_when_the_executor_is_made() -> None:

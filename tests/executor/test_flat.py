@@ -37,7 +37,7 @@ def test_logits_are_those_of_the_ordinary_module() -> None:
     assert torch.equal(flat_model.logits(flat_model.named(flat), x), module(x))
 
 
-def test_an_initialisation_is_named_by_seed_and_number() -> None:
+def test_an_initialisation_is_a_function_of_seed_and_number() -> None:
     flat_model = FlatModel(model("mlp"), (6,), 4)
     first = flat_model.initial(RandomStreams(1), 0)
     assert first.dtype == np.float32
@@ -78,7 +78,7 @@ def test_a_layer_without_known_initialisation_is_named() -> None:
         flat_model.initial(RandomStreams(0), 0)
 
 
-def test_the_layout_says_where_each_tensor_is_and_whether_it_is_trained() -> None:
+def test_the_layout_has_the_place_of_each_tensor_and_whether_it_is_trained() -> None:
     flat_model = FlatModel(model("masked", inner="linear"), (2,), 3)
     assert flat_model.layout == {
         "mask": Segment(0, 2, (2,), trainable=False),
@@ -91,7 +91,7 @@ def test_the_layout_says_where_each_tensor_is_and_whether_it_is_trained() -> Non
 
 
 @pytest.mark.parametrize("kind", MODELS.names())
-def test_the_layout_covers_the_vector_and_what_is_not_trainable_has_no_gradient(kind: str) -> None:
+def test_the_layout_covers_the_vector_and_agrees_with_requires_grad(kind: str) -> None:
     flat_model = FlatModel(model(kind), (8, 8), num_labels=3)
     segments = list(flat_model.layout.values())
     assert [segment.first for segment in segments] == [0, *(segment.last for segment in segments[:-1])]

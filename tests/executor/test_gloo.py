@@ -24,7 +24,7 @@ TORCHRUN = {"RANK": "1", "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "TORCHEL
         ({"WORLD_SIZE": "1", "RANK": "0"}, None),
     ],
 )
-def test_a_job_is_what_torchrun_says_of_it(changes: dict[str, str], job: Job | None) -> None:
+def test_a_job_is_read_from_torchruns_variables(changes: dict[str, str], job: Job | None) -> None:
     assert Job.from_environment({**TORCHRUN, **changes}) == job
 
 
@@ -33,14 +33,16 @@ def test_without_torchrun_there_is_no_job() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"RANK": "3"}, {"RANK": "x"}, {"WORLD_SIZE": "two"}, {"RANK": "-1"}])
-def test_what_is_no_rank_is_refused(changes: dict[str, str]) -> None:
+def test_an_invalid_rank_is_refused(changes: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match="not what torchrun sets"):
         Job.from_environment({**TORCHRUN, **changes})
 
 
 @pytest.mark.parametrize("port", [None, "none"])
-def test_what_only_looks_like_torchrun_is_refused(port: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other starters set RANK and WORLD_SIZE too."""
+def test_an_environment_that_only_resembles_torchruns_is_refused(
+    port: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other launchers set RANK and WORLD_SIZE too."""
     for name, value in (
         ("RANK", "1"),
         ("WORLD_SIZE", "2"),
@@ -55,35 +57,35 @@ def test_what_only_looks_like_torchrun_is_refused(port: str | None, monkeypatch:
         Job(1, 2, True).store()
 
 
-def test_a_rank_whose_store_does_not_answer_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_does_not_respond_is_resumable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gloo, "CONNECT_S", 1.0)
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))  # and does not listen
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and does not listen
         monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
-        monkeypatch.setenv("MASTER_PORT", str(held.getsockname()[1]))
+        monkeypatch.setenv("MASTER_PORT", str(silent.getsockname()[1]))
         monkeypatch.setenv("RANK", "1")
         monkeypatch.setenv("WORLD_SIZE", "2")
         with pytest.raises(ResumableError, match=r"^rank 1 of 2: the others do not come up in 1 s"):
             Job(1, 2, True).store()
 
 
-SPEAKING = """
+EXCHANGING = """
 import sys
 import numpy as np
 from executor.gloo import Job, file_store, join
 rank, size, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 ranks = join(Job(rank, size, on_loopback=True), file_store(path, size))
 for length in (3, 2**18):
-    found = ranks.exchange({"rank": rank, "column": np.full(length, rank)})
-    assert [answer["rank"] for answer in found] == list(range(size))
-    assert all((answer["column"] == answer["rank"]).all() for answer in found)
+    contents = ranks.exchange({"rank": rank, "column": np.full(length, rank)})
+    assert [content["rank"] for content in contents] == list(range(size))
+    assert all((content["column"] == content["rank"]).all() for content in contents)
 print("done", flush=True)
 """
 
 
-def test_processes_meet_by_gloo(tmp_path: Path) -> None:
+def test_processes_exchange_by_gloo(tmp_path: Path) -> None:
     commands = [
-        [sys.executable, "-c", SPEAKING, str(rank), "2", str(tmp_path / "store")] for rank in range(2)
+        [sys.executable, "-c", EXCHANGING, str(rank), "2", str(tmp_path / "store")] for rank in range(2)
     ]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
     assert [process.communicate(timeout=300)[0] for process in processes] == ["done\n"] * 2

@@ -28,17 +28,17 @@ first = faults(size)
 print(first, max(faults(size) for _ in range(3)))
 """
 
-GLIBC_ALONE = pytest.mark.skipif(
-    platform.libc_ver()[0] != "glibc", reason="other C libraries have rules of their own"
+GLIBC_ONLY = pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="has no effect with other C libraries"
 )
 
 BLOCKS, BLOCK_BYTES = 2000, 20_000
 
 
-@GLIBC_ALONE
+@GLIBC_ONLY
 @pytest.mark.parametrize("environment", [{}, {"MALLOC_TRIM_THRESHOLD_": "65536"}], ids=["plain", "of dask"])
 @pytest.mark.parametrize("size", [8, 30])
-def test_what_was_freed_is_used_again_without_a_page_fault(size: int, environment: dict[str, str]) -> None:
+def test_freed_memory_is_used_again_without_a_page_fault(size: int, environment: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", REUSED, str(size)],
         env={**os.environ, **environment},
@@ -55,12 +55,12 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-@GLIBC_ALONE
-def test_what_was_freed_below_something_that_is_kept_is_given_back() -> None:
+@GLIBC_ONLY
+def test_freed_memory_below_a_live_block_is_given_back() -> None:
     blocks = [np.ones(BLOCK_BYTES, dtype=np.uint8) for _ in range(BLOCKS)]
-    kept = blocks[-1]
+    live = blocks[-1]
     del blocks
     before = resident_bytes()
     give_back_freed_memory()
     assert resident_bytes() < before - BLOCKS * BLOCK_BYTES / 2
-    assert kept.all()
+    assert live.all()

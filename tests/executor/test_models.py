@@ -40,14 +40,16 @@ def test_the_cnn_is_convolution_relu_and_pooling_whatever_the_order_it_computes_
     for weight, bias in (parameters[:2], parameters[2:4]):
         plain = functional.max_pool2d(functional.relu(functional.conv2d(plain, weight, bias)), 2)
     plain = functional.linear(plain.flatten(1), *parameters[4:])
-    ours = module(x)
-    torch.testing.assert_close(ours, plain, rtol=1e-12, atol=1e-14)
-    found, expected = (torch.autograd.grad(logits.exp().sum(), parameters) for logits in (ours, plain))
-    torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-13)
+    computed = module(x)
+    torch.testing.assert_close(computed, plain, rtol=1e-12, atol=1e-14)
+    gradients, expected = (
+        torch.autograd.grad(logits.exp().sum(), parameters) for logits in (computed, plain)
+    )
+    torch.testing.assert_close(gradients, expected, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("shape", [(28, 28), (3, 28, 28)])
-def test_the_cnn_keeps_the_channels_of_a_pixel_side_by_side(shape: tuple[int, ...]) -> None:
+def test_the_cnn_keeps_the_channels_of_a_pixel_adjacent(shape: tuple[int, ...]) -> None:
     module = model("cnn").build(shape, 2)
     assert isinstance(module, nn.Sequential)
     images = torch.zeros(4, *shape)
@@ -70,7 +72,7 @@ def test_the_cnn_pads_images_that_would_vanish_without(side: int, padding: int |
 
 
 @pytest.mark.parametrize(
-    ("parameters", "shape", "says"),
+    ("settings", "shape", "complaint"),
     [
         ({}, (3, 3), "nothing is left of 3 pixels after 2 blocks"),
         ({"padding": 0}, (8, 8), "with padding = 0"),
@@ -79,11 +81,11 @@ def test_the_cnn_pads_images_that_would_vanish_without(side: int, padding: int |
         ({}, (2, 3, 8, 8), r"not samples of shape \(2, 3, 8, 8\)"),
     ],
 )
-def test_the_cnn_refuses_what_it_cannot_take(
-    parameters: dict[str, object], shape: tuple[int, ...], says: str
+def test_the_cnn_refuses_samples_that_it_cannot_take(
+    settings: dict[str, object], shape: tuple[int, ...], complaint: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=says):
-        model("cnn", **parameters).build(shape, 10)
+    with pytest.raises(ConfigurationError, match=complaint):
+        model("cnn", **settings).build(shape, 10)
 
 
 def test_an_mlp_without_hidden_layers_is_linear() -> None:
@@ -96,12 +98,12 @@ def test_hidden_layers_come_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "parameters"),
+    ("kind", "settings"),
     [("mlp", {"hidden": [0]}), ("mlp", {"width": 3}), ("cnn", {"channels": []}), ("linear", {"bias": False})],
 )
-def test_parameters_out_of_range_or_unknown_are_refused(kind: str, parameters: dict[str, object]) -> None:
+def test_settings_out_of_range_or_unknown_are_refused(kind: str, settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        model(kind, **parameters)
+        model(kind, **settings)
 
 
 def test_an_unknown_model_lists_the_choices() -> None:
@@ -109,21 +111,21 @@ def test_an_unknown_model_lists_the_choices() -> None:
         MODELS.find("cn")
 
 
-def masked(inner: object = "mlp", **parameters: object) -> FlatModel:
-    return FlatModel(model("masked", inner=inner, **parameters), (2, 2), 3)
+def masked(inner: object = "mlp", **settings: object) -> FlatModel:
+    return FlatModel(model("masked", inner=inner, **settings), (2, 2), 3)
 
 
 @pytest.mark.parametrize("inner", ["linear", "mlp", {"kind": "cnn", "channels": [2]}])
 def test_a_mask_of_ones_changes_nothing(inner: object) -> None:
     behind = masked(inner)
-    kind, parameters = (inner, {}) if isinstance(inner, str) else ("cnn", {"channels": [2]})
-    bare = FlatModel(model(kind, **parameters), (2, 2), 3)
+    kind, settings = (inner, {}) if isinstance(inner, str) else ("cnn", {"channels": [2]})
+    bare = FlatModel(model(kind, **settings), (2, 2), 3)
     flat = behind.initial(RandomStreams(0), 1)
     assert flat[:4].tolist() == [1, 1, 1, 1]
     assert flat[4:].tobytes() == bare.initial(RandomStreams(0), 1).tobytes()
     x = torch.arange(20.0).view(5, 2, 2)
-    ours = behind.logits(behind.named(torch.tensor(flat)), x)
-    assert torch.equal(ours, bare.logits(bare.named(torch.tensor(flat[4:])), x))
+    logits = behind.logits(behind.named(torch.tensor(flat)), x)
+    assert torch.equal(logits, bare.logits(bare.named(torch.tensor(flat[4:])), x))
 
 
 def test_a_masked_feature_has_no_influence() -> None:
@@ -131,10 +133,10 @@ def test_a_masked_feature_has_no_influence() -> None:
     flat = torch.tensor(behind.initial(RandomStreams(0), 0))
     flat[:4] = torch.tensor([1.0, 0.0, 1.0, 0.0])
     x = torch.arange(4.0).view(1, 2, 2)
-    other = x + torch.tensor([[0.0, 7.0], [0.0, -3.0]])
+    changed = x + torch.tensor([[0.0, 7.0], [0.0, -3.0]])
     named = behind.named(flat)
-    assert torch.equal(behind.logits(named, x), behind.logits(named, other))
-    assert torch.equal(behind.logits(named, x, serving=True), behind.logits(named, other, serving=True))
+    assert torch.equal(behind.logits(named, x), behind.logits(named, changed))
+    assert torch.equal(behind.logits(named, x, serving=True), behind.logits(named, changed, serving=True))
 
 
 def test_the_parity_switch_ignores_the_mask_when_clients_are_served_only() -> None:
@@ -149,13 +151,13 @@ def test_the_parity_switch_ignores_the_mask_when_clients_are_served_only() -> No
     assert not torch.equal(behind.logits(half, x), behind.logits(half, x, serving=True))
 
 
-def test_a_mask_may_lie_before_any_model_but_suits_the_fast_path_as_the_model_does() -> None:
-    def suits(spec: ModelSpec) -> tuple[bool, bool]:
+def test_a_masked_model_stacks_as_its_inner_model_does() -> None:
+    def flags(spec: ModelSpec) -> tuple[bool, bool]:
         return spec.stacks, spec.dense
 
-    assert suits(model("masked")) == (True, True)
-    assert suits(model("masked", inner="cnn")) == (False, False)
-    assert suits(model("masked", inner="masked")) == (True, False)
+    assert flags(model("masked")) == (True, True)
+    assert flags(model("masked", inner="cnn")) == (False, False)
+    assert flags(model("masked", inner="masked")) == (True, False)
 
 
 def test_an_unknown_model_behind_the_mask_is_refused() -> None:

@@ -15,25 +15,25 @@ def test_every_item_is_done_once(threads: int) -> None:
     assert sorted(done) == list(range(20))
 
 
-def test_no_more_jobs_than_threads_are_under_way_and_they_are_at_once() -> None:
+def test_as_many_jobs_as_threads_run_at_once() -> None:
     lock, meeting = threading.Lock(), threading.Barrier(2, timeout=60)
-    under_way, most = 0, 0
+    running, most = 0, 0
 
     def job(_: int) -> None:
-        nonlocal under_way, most
+        nonlocal running, most
         with lock:
-            under_way += 1
-            most = max(most, under_way)
+            running += 1
+            most = max(most, running)
         meeting.wait()  # passes only when two are here
         with lock:
-            under_way -= 1
+            running -= 1
 
     Threads(2).run(job, range(8))
     assert most == 2
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_the_first_error_in_order_is_raised_and_what_has_not_begun_is_left_out(threads: int) -> None:
+def test_the_first_error_in_order_is_raised_and_later_jobs_are_skipped(threads: int) -> None:
     done: list[int] = []
 
     def job(item: int) -> None:
@@ -49,7 +49,7 @@ def test_the_first_error_in_order_is_raised_and_what_has_not_begun_is_left_out(t
     assert sorted(done)[-2:] == [7000, 8000]
 
 
-def test_what_ends_a_helping_thread_is_not_lost() -> None:
+def test_an_exit_in_a_helper_thread_is_raised() -> None:
     caller, met = threading.get_ident(), threading.Barrier(2)
 
     def job(item: int) -> None:
@@ -61,13 +61,13 @@ def test_what_ends_a_helping_thread_is_not_lost() -> None:
         Threads(2).run(job, range(2))
 
 
-def test_torch_itself_computes_with_one_thread_in_all_of_them() -> None:
+def test_torch_computes_with_one_thread_in_all_of_them() -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        parallel, found = Threads(2), []
-        parallel.run(lambda _: found.append(torch.get_num_threads()), range(4))
-        assert found == [1] * 4
+        parallel, thread_counts = Threads(2), []
+        parallel.run(lambda _: thread_counts.append(torch.get_num_threads()), range(4))
+        assert thread_counts == [1] * 4
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)

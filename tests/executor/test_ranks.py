@@ -14,7 +14,7 @@ from tests.executor.meeting import INLINE_BYTES, columns, together
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_every_rank_gets_what_all_hand_in_however_long_it_is(size: int) -> None:
+def test_every_rank_gets_the_contents_of_all_of_any_length(size: int) -> None:
     def play(ranks: Ranks) -> list[Tree]:
         lengths = (0, 1, 5, 400)
         return [
@@ -23,13 +23,13 @@ def test_every_rank_gets_what_all_hand_in_however_long_it_is(size: int) -> None:
             ranks.exchange(None),
         ]
 
-    for found in together(size, play):
-        for length, answers in zip((0, 1, 5, 400), found, strict=False):
-            assert [answer["rank"] for answer in answers] == list(range(size))
-            assert all(answer["column"].tolist() == columns(length).tolist() for answer in answers)
-        assert found[-2][:-1] == [None] * (size - 1)
-        assert len(found[-2][-1]["column"]) == 300 > INLINE_BYTES
-        assert found[-1] == [None] * size
+    for exchanges in together(size, play):
+        for length, contents in zip((0, 1, 5, 400), exchanges, strict=False):
+            assert [content["rank"] for content in contents] == list(range(size))
+            assert all(content["column"].tolist() == columns(length).tolist() for content in contents)
+        assert exchanges[-2][:-1] == [None] * (size - 1)
+        assert len(exchanges[-2][-1]["column"]) == 300 > INLINE_BYTES
+        assert exchanges[-1] == [None] * size
 
 
 @pytest.mark.parametrize(
@@ -54,20 +54,20 @@ def test_the_error_of_one_rank_is_raised_in_all(
                 if ranks.rank == 1:
                     raise error
                 ranks.exchange({"well": True})
-        except BaseException as met:
-            return type(met), str(met), ranks.ends, ranks.exchange(ranks.rank)
+        except BaseException as raised:
+            return type(raised), str(raised), ranks.ends, ranks.exchange(ranks.rank)
         return ()
 
-    found = together(3, play)
-    assert [answer[3] for answer in found] == [[0, 1, 2]] * 3  # and they go on in step
-    assert found[1][:3] == (type(error), str(error), ends)
-    for met, said, ended, _ in (found[0], found[2]):
-        assert issubclass(met, kind)
-        assert text in said
+    results = together(3, play)
+    assert [result[3] for result in results] == [[0, 1, 2]] * 3  # the next exchange works
+    assert results[1][:3] == (type(error), str(error), ends)
+    for raised, message, ended, _ in (results[0], results[2]):
+        assert issubclass(raised, kind)
+        assert text in message
         assert ended == ends
 
 
-def test_of_several_that_fail_the_lowest_rank_is_told() -> None:
+def test_of_several_errors_that_of_the_lowest_rank_is_raised() -> None:
     def play(ranks: Ranks) -> None:
         with ranks.telling(ends=False):
             if ranks.rank > 0:
@@ -77,7 +77,7 @@ def test_of_several_that_fail_the_lowest_rank_is_told() -> None:
     assert [str(error) for error in together(4, play)] == ["of rank 1"] * 4
 
 
-def test_an_error_that_all_have_met_is_told_once_however_it_is_wrapped() -> None:
+def test_an_error_that_all_raise_is_reported_once_even_if_wrapped() -> None:
     def play(ranks: Ranks) -> int:
         for _ in range(3):
             with pytest.raises(ResumableError, match="stopped in round 3"):
@@ -114,15 +114,15 @@ def test_a_rank_that_is_gone_or_silent_ends_the_others() -> None:
         ranks.timeout_s = 0.2
         ranks.exchange(None)
 
-    first, gone, third = together(3, play)
-    assert gone is None
+    first, second, third = together(3, play)
+    assert second is None
     for error in (first, third):
         assert isinstance(error, ResumableError)
         assert "another of the 3 ranks is gone, or silent for executor.worker_timeout_s = 0.2" in str(error)
     assert "rank 1 is gone" in str(together(2, play)[0])
 
 
-def test_a_rank_that_is_silent_is_waited_for_no_longer_than_it_may_be() -> None:
+def test_a_silent_rank_is_given_up_after_the_timeout() -> None:
     given_up = threading.Event()
 
     def play(ranks: Ranks) -> None:
@@ -138,7 +138,7 @@ def test_a_rank_that_is_silent_is_waited_for_no_longer_than_it_may_be() -> None:
     assert together(2, play) == [None, None]
 
 
-def test_the_error_of_a_rank_is_its_own_where_nobody_is_left_to_tell() -> None:
+def test_a_rank_raises_its_own_error_if_the_others_are_gone() -> None:
     def play(ranks: Ranks) -> None:
         with ranks.telling(ends=True):
             if ranks.rank == 0:
@@ -149,18 +149,18 @@ def test_the_error_of_a_rank_is_its_own_where_nobody_is_left_to_tell() -> None:
 
 def test_a_stop_of_one_rank_is_agreed_on_in_the_next_exchange() -> None:
     def play(ranks: Ranks) -> list[bool]:
-        found = []
+        asked = []
         for _ in range(3):
             ranks.exchange(None)
-            found.append(ranks.asked)
-        return found
+            asked.append(ranks.asked)
+        return asked
 
     counts = iter(range(100))
     asks = [lambda: False, lambda: next(counts) >= 1, lambda: False]
     assert together(3, play, asks=asks) == [[False, True, True]] * 3
 
 
-def test_what_the_others_have_spent_is_summed() -> None:
+def test_cpu_time_and_memory_of_the_others_are_summed() -> None:
     def play(ranks: Ranks) -> tuple[float, float]:
         ranks.exchange(None)
         return ranks.others.cpu_s, ranks.others.memory_bytes
@@ -177,25 +177,25 @@ def test_what_the_others_have_spent_is_summed() -> None:
         ("length", 9, "a message that is not a state tree"),
     ],
 )
-def test_a_message_that_cannot_be_is_refused_before_it_is_used(name: str, value: int, text: str) -> None:
-    def gather(own: Bytes, timeout_s: float) -> list[Bytes]:
-        other = own.copy()
-        other[: HEADER.itemsize].view(HEADER)[name] = value
-        return [own, other]
+def test_an_invalid_message_is_refused_before_it_is_used(name: str, value: int, text: str) -> None:
+    def gather(array: Bytes, timeout_s: float) -> list[Bytes]:
+        invalid = array.copy()
+        invalid[: HEADER.itemsize].view(HEADER)[name] = value
+        return [array, invalid]
 
     with pytest.raises(ResumableError, match=text):
         Ranks(0, 2, gather).exchange(None)
 
 
-def test_a_lost_rank_is_no_error_of_ours() -> None:
-    def gather(own: Bytes, timeout_s: float) -> list[Bytes]:
+def test_a_lost_rank_is_resumable() -> None:
+    def gather(array: Bytes, timeout_s: float) -> list[Bytes]:
         raise LostError("Connection closed by peer")
 
     with pytest.raises(ResumableError, match=r"rank 0 is gone, .* \(Connection closed by peer\)"):
         Ranks(1, 2, gather).exchange(np.zeros(3))
 
 
-def test_what_cannot_be_handed_in_is_told_to_the_others() -> None:
+def test_a_content_that_cannot_be_sent_is_an_error_of_all() -> None:
     def play(ranks: Ranks) -> int:
         with pytest.raises(RunError, match="cannot be stored"), ranks.telling(ends=False):
             ranks.exchange(object() if ranks.rank == 1 else None)

@@ -24,7 +24,7 @@ from tests.executor.meeting import together
 CASES = ["mlp-sgd", "mlp-adam", "cnn-prox"]
 EVERYTHING: frozenset[Metric] = frozenset(("correct", "loss", "true_class_error", "confusion"))
 TASKS = wave(counts=[9, 3, 12, 0, 5, 30, 7, 8], steps=[4, 1, 6, 2, 6, 3, 3, 2], batch_size=[4] * 6 + [3] * 2)
-"""Groups of unequal tasks, of two batch sizes; one client has nothing to train on."""
+"""Tasks of different lengths and of two batch sizes; one client has no samples."""
 
 TORN_ROW = 25
 RULES: dict[str, Callable[[], list[Any]]] = {
@@ -67,20 +67,20 @@ def whole_trace(clients: int = 39) -> SampleRanges:
 
 def weights() -> np.ndarray:
     """(3, n) weights of all updates, of none, and of a few."""
-    found = np.random.default_rng(0).random((3, len(TASKS)))
-    found[1] = 0
-    found[2, :5] = 0
-    return found
+    drawn = np.random.default_rng(0).random((3, len(TASKS)))
+    drawn[1] = 0
+    drawn[2, :5] = 0
+    return drawn
 
 
-def no_error(found: list[Any]) -> list[Any]:
-    for each in found:
-        if isinstance(each, BaseException):
-            raise each
-    return found
+def no_error(results: list[Any]) -> list[Any]:
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
 
 
-def test_it_is_the_executor_of_the_port() -> None:
+def test_it_implements_the_port() -> None:
     local = build("mlp-sgd")
 
     def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
@@ -104,24 +104,24 @@ def test_training_is_the_same_by_any_number_of_ranks(case: str, size: int) -> No
 
     def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
         tasks = TASKS
-        for expected in theirs:  # the second time with what the solver remembers of the first
+        for expected in theirs:  # the second time with the solver state of the first
             ours = replicated.train(tasks, models, start)
             same_columns(ours, expected)
             chosen = np.array([1, 3, 4])
-            some, others = ours.take(chosen), expected.take(chosen)
+            taken, expected_taken = ours.take(chosen), expected.take(chosen)
             assert ours.weighted_sum(weights()).tobytes() == expected.weighted_sum(weights()).tobytes()
             assert (
-                some.weighted_sum(weights()[:, :3]).tobytes()
-                == others.weighted_sum(weights()[:, :3]).tobytes()
+                taken.weighted_sum(weights()[:, :3]).tobytes()
+                == expected_taken.weighted_sum(weights()[:, :3]).tobytes()
             )
             assert ours.norms().tobytes() == expected.norms().tobytes()
-            assert some.norms().tobytes() == others.norms().tobytes()
-            assert some.gram().tobytes() == others.gram().tobytes()
-            told = ranks.exchanges
+            assert taken.norms().tobytes() == expected_taken.norms().tobytes()
+            assert taken.gram().tobytes() == expected_taken.gram().tobytes()
+            exchanges = ranks.exchanges
             assert ours.rows(slice(3, 9)).tobytes() == expected.rows(slice(3, 9)).tobytes()
             assert ours.weighted_sum(weights()).tobytes() == expected.weighted_sum(weights()).tobytes()
             assert ours.norms().tobytes() == expected.norms().tobytes()
-            assert ranks.exchanges == told  # the rows are here by now
+            assert ranks.exchanges == exchanges  # the rows are in memory by now
             tasks = replace(tasks, state=expected.state)
 
     no_error(by_ranks(size, case, play))
@@ -138,21 +138,22 @@ def same_columns(ours: ReplicatedUpdates, theirs: Any) -> None:
 
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("case", CASES)
-def test_sums_that_are_expected_come_with_the_training_and_are_the_same(case: str, size: int) -> None:
+def test_expected_sums_come_with_the_training_and_are_the_same(case: str, size: int) -> None:
     local = build(case)
     models, start = start_of(local)
     theirs = local.train(TASKS, models, start, weights())
-    kept = np.arange(1, len(TASKS))
+    chosen = np.arange(1, len(TASKS))
 
     def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
         ours = replicated.train(TASKS, models, start, weights())
         assert ours.weighted_sum(weights()).tobytes() == theirs.weighted_sum(weights()).tobytes()
         assert ranks.exchanges == 1
-        others = weights() / 3
-        assert ours.weighted_sum(others).tobytes() == theirs.weighted_sum(others).tobytes()
+        thirds = weights() / 3
+        assert ours.weighted_sum(thirds).tobytes() == theirs.weighted_sum(thirds).tobytes()
         assert ranks.exchanges == 2
-        some = weights()[:, kept]
-        assert ours.take(kept).weighted_sum(some).tobytes() == theirs.take(kept).weighted_sum(some).tobytes()
+        of_chosen = weights()[:, chosen]
+        sums = ours.take(chosen).weighted_sum(of_chosen)
+        assert sums.tobytes() == theirs.take(chosen).weighted_sum(of_chosen).tobytes()
 
     no_error(by_ranks(size, case, play))
 
@@ -185,7 +186,7 @@ def test_evaluation_and_scores_are_the_same_by_any_number_of_ranks(case: str, si
     no_error(by_ranks(size, case, play))
 
 
-def test_updates_that_are_not_finite_are_told_apart_and_need_not_be_used() -> None:
+def test_updates_that_are_not_finite_are_flagged_and_can_be_left_out() -> None:
     local = build("mlp-sgd")
     models, start = start_of(local)
     diverges = np.isin(np.arange(len(TASKS)), (1, 4))
@@ -195,10 +196,10 @@ def test_updates_that_are_not_finite_are_told_apart_and_need_not_be_used() -> No
     def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
         ours = replicated.train(tasks, models, start, weights())
         assert ours.finite.tolist() == theirs.finite.tolist() == (~diverges).tolist()
-        kept = np.flatnonzero(ours.finite)
-        mixed = ours.take(kept).weighted_sum(weights()[:, kept])
-        assert np.isfinite(mixed).all()
-        assert mixed.tobytes() == theirs.take(kept).weighted_sum(weights()[:, kept]).tobytes()
+        finite = np.flatnonzero(ours.finite)
+        sums = ours.take(finite).weighted_sum(weights()[:, finite])
+        assert np.isfinite(sums).all()
+        assert sums.tobytes() == theirs.take(finite).weighted_sum(weights()[:, finite]).tobytes()
 
     no_error(by_ranks(2, "mlp-sgd", play))
 
@@ -207,13 +208,13 @@ def test_an_empty_wave_is_no_special_case() -> None:
     def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
         models = start_of(build("mlp-sgd"))[0]
         updates = replicated.train(wave([], []), models, np.zeros(0, dtype=np.int64))
-        mixed = updates.weighted_sum(np.zeros((2, 0)))
-        assert (len(updates), mixed.shape) == (0, (2, replicated.num_parameters))
+        sums = updates.weighted_sum(np.zeros((2, 0)))
+        assert (len(updates), sums.shape) == (0, (2, replicated.num_parameters))
 
     no_error(by_ranks(2, "mlp-sgd", play))
 
 
-def test_a_rank_trains_only_what_is_its_share() -> None:
+def test_a_rank_trains_only_its_share() -> None:
     def play(ranks: Ranks) -> int:
         local = build("mlp-sgd")
         models, start = start_of(local)
@@ -221,11 +222,11 @@ def test_a_rank_trains_only_what_is_its_share() -> None:
         return int(updates.wave.trained.delta.any(axis=1).sum())
 
     counts = no_error(together(2, play))
-    assert sum(counts) == 7  # one has nothing to train on
+    assert sum(counts) == 7  # one has no samples
     assert min(counts) >= 2
 
 
-def test_what_is_wrong_in_one_rank_is_raised_in_all() -> None:
+def test_an_error_in_one_rank_is_raised_in_all() -> None:
     def play(ranks: Ranks) -> None:
         torn = ranks.rank == owner_of_row(TORN_ROW)
         local = build("mlp-sgd", TornReader if torn else FakeReader)
@@ -247,7 +248,7 @@ def owner_of_row(row: int) -> int:
     return int(owner[number])
 
 
-def test_ranks_that_hold_other_models_are_found_out_in_the_wave() -> None:
+def test_ranks_with_different_models_are_noticed_in_the_wave() -> None:
     def play(ranks: Ranks) -> None:
         local = build("mlp-sgd")
         models, start = start_of(local)

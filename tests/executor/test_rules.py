@@ -98,18 +98,18 @@ def test_each_task_of_adam_counts_its_own_steps() -> None:
 def test_tasks_that_have_done_their_steps_keep_their_state() -> None:
     run = run_of(0.0, 0.0)
     chain = build_chain([rule("adam")])
-    kept = chain.remembered(run.received, {})
-    run.state = dict(kept)
+    state = chain.remembered(run.received, {})
+    run.state = dict(state)
     chain.begin(run)
     chain.step(run, torch.ones(2, 1, dtype=torch.float64))
     run.keep_first(1)
     chain.step(run, torch.ones(1, 1, dtype=torch.float64))
-    assert kept["adam.steps"].flatten().tolist() == [2, 1]
-    assert kept["adam.moment1"].flatten().tolist() == pytest.approx([0.19, 0.1])
+    assert state["adam.steps"].flatten().tolist() == [2, 1]
+    assert state["adam.moment1"].flatten().tolist() == pytest.approx([0.19, 0.1])
 
 
 @pytest.mark.parametrize("last", ["adam", "sgd"])
-def test_what_is_frozen_does_not_move_even_if_the_gradient_is_not_a_number(last: str) -> None:
+def test_frozen_parameters_do_not_move_even_if_the_gradient_is_nan(last: str) -> None:
     run = LocalRun(
         received=torch.zeros(1, 2),
         present=torch.ones(1, 2),
@@ -131,7 +131,7 @@ def test_each_task_has_its_own_learning_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "says"),
+    ("kinds", "complaint"),
     [
         ([], r"solver \[\]"),
         (["fedprox"], r"solver \[FedProx\]: the last rule, and no other, must be an optimiser"),
@@ -139,13 +139,13 @@ def test_each_task_has_its_own_learning_rate() -> None:
         (["sgd", "sgd"], r"solver \[Sgd, Sgd\]"),
     ],
 )
-def test_the_last_rule_and_no_other_is_the_optimiser(kinds: list[str], says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says):
+def test_the_last_rule_and_no_other_is_the_optimiser(kinds: list[str], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
         build_chain([rule(kind) for kind in kinds])
 
 
 @pytest.mark.parametrize(
-    ("kind", "parameters"),
+    ("kind", "settings"),
     [
         ("sgd", {"momentum": 1.0}),
         ("sgd", {"weight_decay": -0.1}),
@@ -157,9 +157,9 @@ def test_the_last_rule_and_no_other_is_the_optimiser(kinds: list[str], says: str
         ("adam", {"keep": "round"}),
     ],
 )
-def test_parameters_out_of_range_or_unknown_are_refused(kind: str, parameters: dict[str, object]) -> None:
+def test_settings_out_of_range_or_unknown_are_refused(kind: str, settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        rule(kind, **parameters)
+        rule(kind, **settings)
 
 
 def test_an_unknown_rule_lists_the_choices() -> None:

@@ -38,8 +38,8 @@ def test_votes_are_counted_by_hand() -> None:
     mixed = plan([[0, 1, 2]] * 2, [[0.25, 0.5, 0.25], [0.2, 0.6, 0.2]], "votes")
     served = trainer.evaluate(THREE, mixed, requests((0, 1), (1, 2)))
     assert served.accuracy.tolist() == [1, 0]
-    own = -np.log([0.6, 0.1, 0.5])
-    np.testing.assert_allclose(served.loss, [own @ [0.25, 0.5, 0.25], own @ [0.2, 0.6, 0.2]], rtol=1e-6)
+    losses = -np.log([0.6, 0.1, 0.5])
+    np.testing.assert_allclose(served.loss, [losses @ [0.25, 0.5, 0.25], losses @ [0.2, 0.6, 0.2]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("combine", ["probabilities", "votes"])
@@ -56,15 +56,15 @@ def test_a_client_without_samples_or_without_a_model_has_no_accuracy(combine: Co
 
 
 @pytest.mark.parametrize("combine", ["probabilities", "votes"])
-def test_a_single_model_answers_alike_in_every_mode_and_beside_a_model_of_no_weight(combine: Combine) -> None:
+def test_a_single_model_serves_equally_in_every_mode_and_beside_one_of_weight_0(combine: Combine) -> None:
     trainer = executor(FakeReader(), model("mlp"))
     models = np.stack([trainer.initial(number) for number in range(2)])
     samples = requests((0, 90), (50, 60))
-    one = trainer.evaluate(models, InferencePlan.alike(np.array([[1], [0]])), samples)
+    single = trainer.evaluate(models, InferencePlan.alike(np.array([[1], [0]])), samples)
     padded = plan([[1, -1], [1, 0]], [[1.0, 0.0], [0.0, 1.0]], combine)
     again = trainer.evaluate(models, padded, samples)
-    assert again.accuracy.tobytes() == one.accuracy.tobytes()
-    assert again.loss.tobytes() == one.loss.tobytes()
+    assert again.accuracy.tobytes() == single.accuracy.tobytes()
+    assert again.loss.tobytes() == single.loss.tobytes()
 
 
 def by_loop(models: Floats, mixed: InferencePlan, samples: SampleRanges, reader: FakeReader) -> Evaluation:
@@ -72,16 +72,16 @@ def by_loop(models: Floats, mixed: InferencePlan, samples: SampleRanges, reader:
     accuracy, loss = [], []
     for client, (rows, weights) in enumerate(zip(mixed.models, mixed.weights, strict=True)):
         x, y = reader.x[samples.rows(client)], reader.y[samples.rows(client)]
-        shares, own = np.zeros((len(x), 4)), np.zeros(len(x))
+        shares, mean_losses = np.zeros((len(x), 4)), np.zeros(len(x))
         for row, weight in zip(rows, weights, strict=True):
             raised = np.exp(x @ models[row, :24].reshape(4, 6).T + models[row, 24:])
             p = raised / raised.sum(axis=1, keepdims=True)
             shares += weight * (np.eye(4)[p.argmax(axis=1)] if mixed.combine == "votes" else p)
-            own -= weight * np.log(p[np.arange(len(x)), y])
+            mean_losses -= weight * np.log(p[np.arange(len(x)), y])
         accuracy.append((shares.argmax(axis=1) == y).mean())
         with np.errstate(divide="ignore"):
             whole = -np.log(shares[np.arange(len(x)), y])
-        loss.append((own if mixed.combine == "votes" else whole).mean())
+        loss.append((mean_losses if mixed.combine == "votes" else whole).mean())
     return Evaluation(np.array(accuracy), np.array(loss))
 
 
@@ -99,9 +99,9 @@ def test_many_clients_are_served_as_each_alone(
     weights = rng.dirichlet(np.ones(3), 4)
     samples = requests((0, 40), (40, 41), (30, 130), (200, 333))
     mixed = InferencePlan(rows, weights, combine)
-    ours, theirs = trainer.evaluate(models, mixed, samples), by_loop(models, mixed, samples, reader)
-    np.testing.assert_allclose(ours.accuracy, theirs.accuracy)
-    np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-5)
+    batched, looped = trainer.evaluate(models, mixed, samples), by_loop(models, mixed, samples, reader)
+    np.testing.assert_allclose(batched.accuracy, looped.accuracy)
+    np.testing.assert_allclose(batched.loss, looped.loss, rtol=1e-5)
 
 
 def test_the_loss_of_a_confident_mistake_is_finite() -> None:

@@ -16,13 +16,13 @@ def test_every_model_is_scored_on_every_request_by_hand() -> None:
     models = of_probabilities([0.5, 0.25, 0.25], [0.2, 0.7, 0.1])
     scores = trainer.score(models, requests((0, 3), (3, 4)), EVERYTHING)
     assert scores.counts.tolist() == [3, 1]
-    for found, by_hand in (
+    for sums, by_hand in (
         (scores.correct, [[1, 2], [0, 0]]),
         (scores.loss, -np.log([[0.5 * 0.25**2, 0.2 * 0.7**2], [0.25, 0.1]])),
         (scores.true_class_error, [[0.25 + 2 * 0.5625, 0.64 + 2 * 0.09], [0.5625, 0.81]]),
     ):
-        assert found is not None
-        np.testing.assert_allclose(found, by_hand, rtol=1e-5)
+        assert sums is not None
+        np.testing.assert_allclose(sums, by_hand, rtol=1e-5)
     assert scores.confusion is not None
     assert scores.confusion[0].tolist() == [
         [[1, 0, 0], [2, 0, 0], [0, 0, 0]],
@@ -42,7 +42,7 @@ def test_of_equally_likely_labels_the_lowest_is_taken() -> None:
     assert scores.confusion[0, 0].tolist() == [[1, 0], [1, 0]]
 
 
-def test_what_was_not_asked_for_is_none() -> None:
+def test_metrics_that_were_not_requested_are_none() -> None:
     trainer = labelled([0, 1], num_labels=2)
     scores = trainer.score(of_probabilities([0.5, 0.5]), requests((0, 2)), frozenset(("loss",)))
     assert scores.loss is not None
@@ -63,7 +63,7 @@ def test_samples_that_are_named_twice_count_twice_and_empty_requests_count_nothi
 
 
 @pytest.mark.parametrize(("num_requests", "num_models"), [(0, 2), (3, 0)])
-def test_no_requests_or_no_models_have_empty_answers(num_requests: int, num_models: int) -> None:
+def test_no_requests_or_no_models_have_empty_scores(num_requests: int, num_models: int) -> None:
     trainer = executor(FakeReader())
     samples = SampleRanges.one_each(np.arange(num_requests), np.arange(num_requests) + 2)
     models = np.zeros((num_models, trainer.num_parameters), dtype=np.float32)
@@ -75,8 +75,8 @@ def test_no_requests_or_no_models_have_empty_answers(num_requests: int, num_mode
 
 
 def columns(scores: Scores) -> list[Floats]:
-    found = [scores.correct, scores.loss, scores.true_class_error, scores.confusion]
-    return [column for column in found if column is not None]
+    metrics = [scores.correct, scores.loss, scores.true_class_error, scores.confusion]
+    return [column for column in metrics if column is not None]
 
 
 @pytest.mark.parametrize("kind", ["masked", "cnn"])
@@ -107,12 +107,12 @@ def test_scores_agree_with_the_evaluation_of_the_same_samples(kind: str) -> None
         np.testing.assert_allclose(scores.loss[:, row] / scores.counts, served.loss, rtol=1e-5)
 
 
-def test_a_score_looks_through_the_mask_whatever_the_parity_switch_says() -> None:
-    found = []
+def test_scores_use_the_mask_with_and_without_the_parity_switch() -> None:
+    scored = []
     for unmasked in (False, True):
         trainer = executor(FakeReader(), model("masked", feddrift_unmasked_inference=unmasked))
         models = trainer.initial(0)[None].copy()
         models[0, :3] = 0
-        found.append(columns(trainer.score(models, requests((0, 60)), EVERYTHING)))
-    for seen, other in zip(*found, strict=True):
-        assert np.array_equal(seen, other)
+        scored.append(columns(trainer.score(models, requests((0, 60)), EVERYTHING)))
+    for masked, unmasked in zip(*scored, strict=True):
+        assert np.array_equal(masked, unmasked)

@@ -35,7 +35,7 @@ def test_a_batch_larger_than_the_clients_data_repeats_them_evenly() -> None:
 
 def test_batches_depend_on_the_task_alone() -> None:
     tasks = wave(counts=[5, 6, 7], steps=[3, 3, 3])
-    other = TrainTasks(
+    same_task = TrainTasks(
         client=np.array([2, 9]),
         model=np.array([0, 0]),
         visit=np.array([7, 1]),
@@ -43,10 +43,10 @@ def test_batches_depend_on_the_task_alone() -> None:
         settings={name: column[:2] for name, column in tasks.settings.items()},
         round=tasks.round,
     )
-    assert np.array_equal(batches_of(tasks, 2, 3), batches_of(other, 0, 3))
+    assert np.array_equal(batches_of(tasks, 2, 3), batches_of(same_task, 0, 3))
 
 
-def test_another_round_client_model_or_seed_draws_otherwise() -> None:
+def test_another_round_client_model_or_seed_draws_other_batches() -> None:
     tasks = wave(counts=[20], steps=[5])
     drawn = batches_of(tasks, 0, 5).tolist()
     for changed in (
@@ -81,15 +81,15 @@ def test_a_batch_never_crosses_a_range() -> None:
     assert np.unique(owner).tolist() == [0, 1, 2]
 
 
-def test_each_range_is_gone_through_in_passes_of_its_own() -> None:
+def test_each_range_is_drawn_in_passes() -> None:
     lengths = (6, 9, 2, 9)
     drawn = batches_of(ranged(*lengths), 0, 80)
     for number, length in enumerate(lengths):
-        string = drawn[drawn[:, 0] // 100 == number].ravel() - 100 * number
-        passes = string[: len(string) // length * length].reshape(-1, length)
+        sequence = drawn[drawn[:, 0] // 100 == number].ravel() - 100 * number
+        passes = sequence[: len(sequence) // length * length].reshape(-1, length)
         assert len(passes) >= 2
-        assert all(sorted(each) == list(range(length)) for each in passes)
-        rest = string[passes.size :]
+        assert all(sorted(rows) == list(range(length)) for rows in passes)
+        rest = sequence[passes.size :]
         assert len(np.unique(rest)) == len(rest)
 
 
@@ -105,7 +105,7 @@ def test_an_empty_range_is_never_drawn() -> None:
     assert np.unique(drawn // 100).tolist() == [1]
 
 
-def test_ranges_that_all_weigh_nothing_are_refused() -> None:
+def test_ranges_that_all_have_weight_0_are_refused() -> None:
     with pytest.raises(ValueError, match=r"\[0\.0, 0\.0\]: must be above 0 for at least one"):
         batches_of(ranged(5, 5, weights=(0.0, 0.0)), 0, 1)
 
@@ -115,15 +115,15 @@ def test_the_weight_of_a_single_range_changes_nothing() -> None:
     assert np.array_equal(batches_of(plain, 0, 7), batches_of(weighed, 0, 7))
 
 
-def test_the_batches_of_a_single_range_are_what_they_were() -> None:
-    """Numbers of an earlier version: a run that was logged then is repeated."""
+def test_the_batches_of_a_single_range_are_those_of_earlier_versions() -> None:
+    """Runs that earlier versions logged can be repeated."""
     tasks = wave(counts=[5], steps=[2], batch_size=4)
     rng = STREAMS.generator("batches", tasks.round, 0, 0)
     expected = rng.permuted(np.tile(np.arange(5), (2, 1)), axis=1).ravel()[:8]
     assert batches_of(tasks, 0, 2).ravel().tolist() == expected.tolist()
 
 
-def test_a_bootstrap_stands_for_as_many_samples_drawn_with_replacement() -> None:
+def test_a_bootstrap_draws_as_many_samples_with_replacement() -> None:
     drawn = batches_of(ranged(40, bootstrap=True), 0, 10)  # one pass
     rows, counts = np.unique(drawn, return_counts=True)
     assert rows.min() >= 0
@@ -138,14 +138,14 @@ def test_a_bootstrap_is_the_same_in_all_rounds_of_a_data_step() -> None:
     def resample(tasks: TrainTasks) -> list[int]:
         return sorted(batches_of(tasks, 0, 10).ravel().tolist())
 
-    kept = resample(tasks)
-    assert resample(replace(tasks, round=tasks.round + 1)) == kept
+    first = resample(tasks)
+    assert resample(replace(tasks, round=tasks.round + 1)) == first
     for changed in (
         replace(tasks, step=tasks.step + 1),
         replace(tasks, client=tasks.client + 1),
         replace(tasks, model=tasks.model + 1),
     ):
-        assert resample(changed) != kept
+        assert resample(changed) != first
 
 
 def test_a_bootstrap_draws_within_each_range() -> None:

@@ -41,7 +41,7 @@ def test_a_group_that_does_not_fit_is_done_in_halves_as_often_as_it_takes(error:
 
 
 @pytest.mark.parametrize("error", KINDS)
-def test_without_leave_it_stops_and_says_what_may_help(error: Exception) -> None:
+def test_the_policy_stop_raises_an_error_that_names_the_remedies(error: Exception) -> None:
     out_of_memory = OutOfMemory("stop", chunk=10)
     with pytest.raises(
         ResumableError, match=r"training 10 clients side by side, executor\.chunk = 10"
@@ -68,7 +68,7 @@ def test_any_other_error_is_passed_on(policy: Any) -> None:
 
 
 @pytest.mark.parametrize("error", KINDS)
-def test_elsewhere_it_is_named_and_can_be_gone_on_with(error: Exception) -> None:
+def test_elsewhere_the_error_is_resumable_and_names_the_operation(error: Exception) -> None:
     with (
         pytest.raises(ResumableError, match=r"^out of memory while scoring models"),
         out_of_memory_named("scoring models"),

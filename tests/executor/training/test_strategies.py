@@ -49,7 +49,7 @@ CHAINS = [
     [rule("adam", keep="task", beta1=0.5)],
     [rule("fedprox", mu=0.3), AMSGRAD],
 ]
-NO_PULL = [rule("fedprox", mu=0.0), rule("sgd")]  # plain descent by the general way
+NO_PULL = [rule("fedprox", mu=0.0), rule("sgd")]  # plain descent through the rules
 UNEQUAL = wave(counts=[9, 3, 0, 12, 7, 1], steps=[4, 1, 5, 6, 4, 0], batch_size=[4, 4, 4, 4, 3, 3])
 Kind = type[ReferenceLoop] | type[StackedStrategy] | type[DenseStrategy]
 
@@ -139,7 +139,7 @@ GROUPS = st.lists(
 
 def test_every_registered_model_and_rule_is_compared() -> None:
     assert {type(spec) for spec in MODELS} == {REGISTERED.find(name) for name in REGISTERED.names()}
-    assert {type(each) for chain in CHAINS for each in chain} == {RULES.find(name) for name in RULES.names()}
+    assert {type(link) for chain in CHAINS for link in chain} == {RULES.find(name) for name in RULES.names()}
 
 
 @pytest.mark.parametrize("rules", CHAINS, ids=lambda rules: "-".join(type(r).__name__ for r in rules))
@@ -205,7 +205,7 @@ class Clipped(Sgd):
         return super().correct(run, gradient.clamp_(-1e-3, 1e-3))
 
 
-def test_a_rule_derived_from_sgd_is_asked() -> None:
+def test_a_subclass_of_sgd_is_not_taken_for_plain_descent() -> None:
     rules: list[LocalRule] = [Clipped(Sgd.Settings())]
     by_loop = train(ReferenceLoop, UNEQUAL, MODELS[1], rules, chunk=1)
     assert_same(train(DenseStrategy, UNEQUAL, MODELS[1], rules, chunk=3), by_loop, rel=1e-12)
@@ -214,9 +214,7 @@ def test_a_rule_derived_from_sgd_is_asked() -> None:
 
 @pytest.mark.parametrize("kind", [ReferenceLoop, DenseStrategy])
 @pytest.mark.parametrize("spec", DENSE, ids=lambda spec: type(spec).__name__)
-def test_plain_descent_has_a_way_of_its_own_that_leads_where_the_rules_lead(
-    kind: Kind, spec: ModelSpec
-) -> None:
+def test_plain_descent_equals_the_way_through_the_rules(kind: Kind, spec: ModelSpec) -> None:
     assert build_chain(CHAINS[0]).is_plain_descent
     assert not any(build_chain(rules).is_plain_descent for rules in (*CHAINS[1:], NO_PULL))
     by_rules = train(kind, UNEQUAL, spec, NO_PULL, chunk=3)
@@ -301,12 +299,12 @@ def test_adam_equals_torch_optim_over_two_tasks_of_a_pair(
         return torch.optim.Adam(parameters, 0.1, amsgrad=amsgrad, weight_decay=weight_decay)
 
     for task in range(len(UNEQUAL)):
-        own = [tasks.take(np.array([task])) for tasks in (UNEQUAL, second)]
-        for waves in [own] if keep == "step" else [own[:1], own[1:]]:
+        of_task = [tasks.take(np.array([task])) for tasks in (UNEQUAL, second)]
+        for waves in [of_task] if keep == "step" else [of_task[:1], of_task[1:]]:
             theirs, _ = by_torch(start_of(task), adam, waves)
-            ours = [earlier, later] if keep == "step" else [earlier] if waves[0] is own[0] else [later]
-            for mine, other in zip(ours, theirs, strict=True):
-                np.testing.assert_allclose(mine[0][task], other, rtol=1e-7, atol=1e-10)
+            ours = [earlier, later] if keep == "step" else [earlier] if waves[0] is of_task[0] else [later]
+            for trained, update in zip(ours, theirs, strict=True):
+                np.testing.assert_allclose(trained[0][task], update, rtol=1e-7, atol=1e-10)
 
 
 def test_groups_are_sorted_by_steps_and_hold_one_batch_size() -> None:
@@ -325,7 +323,7 @@ def test_groups_are_sorted_by_steps_and_hold_one_batch_size() -> None:
 
 
 @given(st.integers(0, 40), st.integers(1, 12))
-def test_a_group_is_cut_into_as_few_groups_as_the_chunk_allows_and_those_evenly(n: int, chunk: int) -> None:
+def test_a_wave_is_cut_into_as_few_and_as_even_groups_as_the_chunk_allows(n: int, chunk: int) -> None:
     starts = np.zeros((n, 28), dtype=np.float32)
     whole = Wave(wave([3] * n, [1] * n), starts, np.arange(len(starts)), FakeReader(), STREAMS)
     sizes = [len(members) for members in whole.cut(chunk)]

@@ -30,7 +30,7 @@ def tampered(
     return delta
 
 
-def test_what_carries_nothing_arrives_as_it_was_sent() -> None:
+def test_without_tampering_an_update_arrives_as_it_was_trained() -> None:
     assert tampered().tobytes() == a_delta().tobytes()
     assert tampered(scale=[1] * 4, noise=[0] * 4, nan=[0] * 4, bits=[0] * 4).tobytes() == a_delta().tobytes()
 
@@ -40,7 +40,7 @@ def test_a_flipped_update_points_the_other_way() -> None:
     assert delta.tolist() == (a_delta() * np.array([[1], [-1], [1], [-4]], dtype=np.float32)).tolist()
 
 
-def test_noise_is_as_long_as_asked_for_beside_the_update() -> None:
+def test_noise_has_the_configured_norm_relative_to_the_update() -> None:
     noise = tampered(noise=[0, 2, 0.5, 0]) - a_delta()
     share = np.linalg.norm(noise, axis=1) / np.linalg.norm(a_delta(), axis=1)
     assert share[[0, 3]].tolist() == [0, 0]
@@ -48,7 +48,7 @@ def test_noise_is_as_long_as_asked_for_beside_the_update() -> None:
     assert noise[1].mean() == pytest.approx(0, abs=0.3)
 
 
-def test_an_update_of_nothing_gets_no_noise() -> None:
+def test_an_update_of_zeros_gets_no_noise() -> None:
     delta = np.zeros((4, 5), dtype=np.float32)
     tamper(delta, replace(TASKS, tampering={"noise": np.ones(4)}), np.arange(4), STREAMS)
     assert not delta.any()
@@ -58,8 +58,8 @@ def test_numbers_are_lost_on_the_way() -> None:
     delta = tampered(nan=[0, 1, 0, 1])
     assert np.isnan(delta).sum(axis=1).tolist() == [0, 10, 0, 10]
     assert NUM_PARAMETERS * SPOILT_SHARE == 10
-    kept = ~np.isnan(delta)
-    assert (delta[kept] == a_delta()[kept]).all()
+    intact = ~np.isnan(delta)
+    assert (delta[intact] == a_delta()[intact]).all()
 
 
 def test_one_bit_of_each_word_that_is_hit_is_flipped() -> None:
@@ -70,13 +70,13 @@ def test_one_bit_of_each_word_that_is_hit_is_flipped() -> None:
     assert (words & (words - 1) == 0).all()  # a power of two
 
 
-def test_a_small_update_loses_one_number_at_least() -> None:
+def test_a_small_update_loses_at_least_one_number() -> None:
     delta = np.ones((1, 3), dtype=np.float32)
     tamper(delta, replace(TASKS.take(np.array([0])), tampering={"nan": np.ones(1)}), np.array([0]), STREAMS)
     assert np.isnan(delta).sum() == 1
 
 
-def test_who_else_is_in_the_wave_changes_nothing() -> None:
+def test_the_other_tasks_of_the_wave_change_nothing() -> None:
     columns = {"scale": [-2.0] * 4, "noise": [1.0] * 4, "bits": [1.0] * 4}
     whole, rows = tampered(**columns), np.array([2])
     assert tampered(members=[2], **columns)[2].tobytes() == whole[2].tobytes()
@@ -91,12 +91,12 @@ def test_another_round_spoils_other_numbers() -> None:
     assert (np.isnan(later) != np.isnan(tampered(nan=[1] * 4))).any()
 
 
-def test_what_overflows_is_infinite_and_nobody_warns() -> None:
+def test_an_overflow_is_infinite_without_a_warning() -> None:
     assert np.isinf(tampered(scale=[1e39] * 4)).any()
 
 
 @pytest.mark.parametrize("strategy", ["dense", "stacked", "loop"])
-def test_every_strategy_hands_over_what_arrives(strategy: str) -> None:
+def test_every_strategy_returns_updates_as_they_arrive(strategy: str) -> None:
     tasks = wave(counts=[9, 3, 12], steps=[4, 1, 6])
     spoilt = replace(tasks, tampering={"scale": np.array([1.0, -3.0, 1.0]), "nan": np.array([0.0, 0.0, 1.0])})
     trainer = executor(FakeReader(), model("mlp"), strategy=strategy, chunk=2)
