@@ -1,7 +1,7 @@
 """Builds the wheel, installs it into a fresh environment and uses it from another folder (`make check`).
 
-The environment borrows the libraries of the one that runs this, and nothing else: not our source tree. With
---pythons (CI) other versions of Python do the same, if they are here, each with libraries of its own.
+The environment shares the libraries of the environment that runs this script, but not the source tree. With
+--pythons (CI) the same is done with other installed versions of Python, each with libraries of its own.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def check_python(python: str, wheel: Path, folder: Path) -> None:
-    """Use the wheel with another version of Python; say so where that is not here."""
+    """Use the wheel with another version of Python; print a line if that is not installed."""
     found = shutil.which(python)
     if found is None or subprocess.run([found, "--version"], capture_output=True, check=False).returncode:
         print(f"{python}: untested, as it is not here")
@@ -68,7 +68,7 @@ def check_python(python: str, wheel: Path, folder: Path) -> None:
 
 
 def build(folder: Path) -> Path:
-    """The wheel, built from a copy: nothing is left in the tree, nothing old is picked up from there."""
+    """The wheel, built from a copy of the tree, so that builds leave nothing in it and use no old output."""
     source = folder / "source"
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*NOT_SOURCE))
     call(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source)
@@ -120,14 +120,14 @@ def check_use(commands: Path, elsewhere: Path) -> None:
 
 
 def logs(run_directory: Path) -> dict[str, bytes]:
-    """The log of each run, by its place in the run directory."""
+    """The log of each run, by its path in the run directory."""
     return {
         str(path.relative_to(run_directory)): path.read_bytes() for path in run_directory.rglob("log.jsonl")
     }
 
 
 def call(*command: str | Path, folder: Path | None = None) -> str:
-    """What the command prints; SystemExit with all of it when it fails."""
+    """The output of the command; SystemExit with all of its output if it fails."""
     outside = {
         key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "DRIFTSCALE"))
     }

@@ -1,4 +1,4 @@
-"""What holds for all tests: on a busy machine everything takes longer, which is no failure."""
+"""Settings of all tests: no deadlines, since tests take longer on a busy machine, and default signals."""
 
 from __future__ import annotations
 

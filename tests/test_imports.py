@@ -1,4 +1,4 @@
-"""What the packages may import, where they come from, and that each module says what it is."""
+"""Imports of the commands, the origin of the packages, and the docstrings of modules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODULES = sorted(path for package in OUR_PACKAGES for path in (ROOT / package).r
 
 
 def run(code: str, *first_on_path: Path) -> subprocess.CompletedProcess[str]:
-    """`code` in an interpreter of its own, which finds packages in `first_on_path` and then in ours."""
+    """Run `code` in a new interpreter, which looks for packages in `first_on_path` and then in `ROOT`."""
     path = os.pathsep.join(map(str, [*first_on_path, ROOT]))
     return subprocess.run(
         [sys.executable, "-P", "-c", code],

@@ -1,4 +1,4 @@
-"""A third party's package is found where it is installed, keeps to the contracts and takes part in a run."""
+"""The parts of an installed third-party package are found, pass the contracts and work in a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def field_parts(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Of a process that finds the package as one that pip has installed: by the entry points beside it."""
+    """The environment of a process that finds the package by its entry points, as if pip had installed it."""
     project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
     described = tmp_path / "site" / f"field_parts-{project['version']}.dist-info"
     described.mkdir(parents=True)
@@ -43,7 +43,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def run(*command: str, environment: dict[str, str]) -> str:
-    """What the command prints; it ends well."""
+    """The output of the command, which must succeed."""
     done = subprocess.run(
         [sys.executable, *command], env=environment, cwd=PACKAGE, capture_output=True, text=True, check=False
     )

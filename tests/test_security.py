@@ -1,4 +1,4 @@
-"""What SECURITY.md promises: what never stands in a module, and what a configuration cannot reach."""
+"""The promises of SECURITY.md: no module runs data, and a configuration reaches no other files."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ OF_OBJECTS = ("_object", "_object_list")
 
 
 def dangers(tree: ast.AST) -> list[str]:
-    """What in a module could run the data that it reads, by the names that things have outside."""
+    """All names in a module that could run data as code, as qualified names."""
     known = dict(_names(tree))
     return [found for node in ast.walk(tree) for found in _dangers(node, known)]
 
 
 def _names(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """(name here, name outside) of all that is imported anywhere in the module."""
+    """(local name, qualified name) of everything that is imported anywhere in the module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

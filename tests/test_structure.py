@@ -1,4 +1,4 @@
-"""Folders that a newcomer can take in: at most 18 modules each, but for those of one kind of plug-in."""
+"""Folders are small: at most 18 modules each, except those of one kind of plug-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts as a third party writes them, in a package of their own."""
+"""Parts of a third party, in a package of their own."""
 
 from dataclasses import dataclass
 
@@ -59,7 +59,7 @@ class CloudsSettings(StreamSettings):
 
 
 class Clouds(TraceSource):
-    """Two clouds of points, a label each; clients that see more of one see more of the other later."""
+    """Two clouds of points, a label each; clients that see more of one first see more of the other later."""
 
     Settings = CloudsSettings
     settings: CloudsSettings
@@ -86,7 +86,7 @@ class Clouds(TraceSource):
 
 @dataclass(frozen=True)
 class TwoSpeeds:
-    """Every other device is ten times as slow."""
+    """Half of the devices compute ten times as slowly as the others."""
 
     name: str = "two_speeds"
     reference_model: str | None = None
