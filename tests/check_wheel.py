@@ -50,16 +50,19 @@ def main() -> None:
                 check_python(python, wheel, folder / python)
         else:
             check_use(install(wheel, folder / "fresh"), folder / "elsewhere")
-            print(f"ok: {wheel.name} holds what it should, installs and runs")
+            print(f"ok: {wheel.name} is complete, installs and runs")
 
 
 def check_python(python: str, wheel: Path, folder: Path) -> None:
     """Use the wheel with another version of Python; print a line if that is not installed."""
-    found = shutil.which(python)
-    if found is None or subprocess.run([found, "--version"], capture_output=True, check=False).returncode:
-        print(f"{python}: untested, as it is not here")
+    executable = shutil.which(python)
+    if (
+        executable is None
+        or subprocess.run([executable, "--version"], capture_output=True, check=False).returncode
+    ):
+        print(f"{python}: not tested, since it is not installed")
         return
-    call(found, "-m", "venv", folder / "fresh")
+    call(executable, "-m", "venv", folder / "fresh")
     commands = folder / "fresh" / "bin"
     constraints = ROOT / "constraints.txt"
     call(commands / "python", "-m", "pip", "install", "--quiet", "--constraint", constraints, wheel)
@@ -79,7 +82,7 @@ def build(folder: Path) -> Path:
 def check_content(wheel: Path) -> None:
     files = set(zipfile.ZipFile(wheel).namelist())
     strangers = {name for name in files if name.split("/")[0] not in PACKAGES and ".dist-info/" not in name}
-    assert not strangers, f"the wheel has what is not ours to ship: {sorted(strangers)}"
+    assert not strangers, f"the wheel has files of other packages: {sorted(strangers)}"
     written = {str(path.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
     missing = (written | DATA) - files
     assert not missing, f"the wheel lacks {sorted(missing)}"
@@ -93,8 +96,8 @@ def install(wheel: Path, environment: Path) -> Path:
     call(
         sys.executable, "-m", "pip", "--python", commands / "python", "install", "--no-deps", "--quiet", wheel
     )
-    # After the installation: pip would take our own editable one for the wheel. A path that a .pth file adds
-    # has its own .pth files left unread, and so that of the editable installation.
+    # After the installation: pip would take the editable installation for the wheel. Python does not read the
+    # .pth files in a folder that a .pth file adds, so the editable installation stays invisible.
     libraries = sysconfig.get_path("purelib")
     [packages] = environment.glob("lib/python*/site-packages")
     (packages / "libraries.pth").write_text(libraries + "\n")
@@ -103,8 +106,8 @@ def install(wheel: Path, environment: Path) -> Path:
 
 def check_use(commands: Path, elsewhere: Path) -> None:
     elsewhere.mkdir()
-    where = "import experiments; print(experiments.__path__[0])"
-    experiments = Path(call(commands / "python", "-c", where, folder=elsewhere).strip())
+    code = "import experiments; print(experiments.__path__[0])"
+    experiments = Path(call(commands / "python", "-c", code, folder=elsewhere).strip())
     assert commands.parent in experiments.parents, f"not the installed package: {experiments}"
     driftscale = commands / "driftscale"
     assert "Usage: driftscale" in call(driftscale, "--help", folder=elsewhere)
@@ -114,9 +117,9 @@ def check_use(commands: Path, elsewhere: Path) -> None:
     assert "client updates in all" in checked, checked
     for jobs in ("1", "2"):
         call(driftscale, "run", digits, *TINY, "--jobs", jobs, "--out", f"jobs-{jobs}", folder=elsewhere)
-    alone, beside = (logs(elsewhere / f"jobs-{jobs}") for jobs in ("1", "2"))
-    assert len(alone) == 2, sorted(alone)
-    assert alone == beside, "runs side by side have other logs than one after another"
+    one_by_one, in_parallel = (logs(elsewhere / f"jobs-{jobs}") for jobs in ("1", "2"))
+    assert len(one_by_one) == 2, sorted(one_by_one)
+    assert one_by_one == in_parallel, "runs in parallel have other logs than runs one after another"
 
 
 def logs(run_directory: Path) -> dict[str, bytes]:
@@ -128,15 +131,20 @@ def logs(run_directory: Path) -> dict[str, bytes]:
 
 def call(*command: str | Path, folder: Path | None = None) -> str:
     """The output of the command; SystemExit with all of its output if it fails."""
-    outside = {
+    environment = {
         key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "DRIFTSCALE"))
     }
     done = subprocess.run(
-        [str(part) for part in command], cwd=folder, env=outside, capture_output=True, text=True, check=False
+        [str(part) for part in command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
-        shown = " ".join(map(str, command))
-        sys.exit(f"{shown} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+        line = " ".join(map(str, command))
+        sys.exit(f"{line} ended with {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 

@@ -34,13 +34,13 @@ def run(code: str, *first_on_path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-# -- what a command loads -----------------------------------------------------------------------------------
+# -- imports of a command -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["profiles", "list"], ["run", "--help"], ["parts", "--help"]]
 )
-def test_a_command_that_trains_nothing_loads_nothing_heavy(arguments: list[str]) -> None:
+def test_a_command_that_does_not_train_imports_no_heavy_library(arguments: list[str]) -> None:
     done = run(
         "import json, sys\n"
         f"sys.argv = ['driftscale', *{arguments!r}]\n"
@@ -56,7 +56,7 @@ def test_a_command_that_trains_nothing_loads_nothing_heavy(arguments: list[str])
     assert "Usage" in done.stdout or "smartphones" in done.stdout
 
 
-def test_a_mistake_in_a_configuration_is_answered_before_what_plays_it_is_imported(tmp_path: Path) -> None:
+def test_a_mistake_in_a_configuration_is_reported_before_the_engine_is_imported(tmp_path: Path) -> None:
     config = write_small(tmp_path)
     (tmp_path / "both").mkdir()
     write_small(tmp_path / "both", name="a").rename(tmp_path / "both" / "a.toml")
@@ -93,8 +93,8 @@ def test_a_mistake_in_a_configuration_is_answered_before_what_plays_it_is_import
         f"        loaded = [name for name in {(*HEAVY, *OF_RUNS_AND_RESULTS)!r} if name in sys.modules]\n"
         "        print(json.dumps([ended.code, loaded]))\n"
     )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert dict(zip(commands, answers, strict=True)) == {command: [2, []] for command in commands}
+    endings = [json.loads(line) for line in done.stdout.splitlines()]
+    assert dict(zip(commands, endings, strict=True)) == {command: [2, []] for command in commands}
     for problem, line in zip(commands.values(), done.stderr.splitlines(), strict=True):
         assert problem in line
 
@@ -132,7 +132,7 @@ def test_a_package_of_the_same_name_that_comes_first_ends_in_one_clear_line(
     )
 
 
-def test_a_folder_without_an_init_is_found_out_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_folder_without_an_init_is_noticed_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     find = importlib.util.find_spec
 
     def shadowed(name: str, package: str | None = None) -> ModuleSpec | None:
@@ -154,9 +154,9 @@ def test_no_package_of_the_tests_can_shadow_one_of_ours() -> None:
     assert list((ROOT / "tests").rglob("__init__.py")) == []
 
 
-# -- what a module says -------------------------------------------------------------------------------------
+# -- docstrings of modules ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_says_what_it_is(path: Path) -> None:
+def test_a_module_has_a_docstring(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), "has no docstring"

@@ -30,7 +30,7 @@ def old_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
         yield importlib.import_module("old_field_parts")
 
 
-def test_parts_written_with_old_names_keep_to_the_contracts(old_parts: ModuleType) -> None:
+def test_parts_written_with_old_names_pass_the_contracts(old_parts: ModuleType) -> None:
     for part in (old_parts.EvenAndOdd, old_parts.Swapping):
         contracts.check_part(part, part.Parameters())
         contracts.check_clusterer(lambda part=part: part(NOTHING))
@@ -42,13 +42,13 @@ def test_parts_written_with_old_names_keep_to_the_contracts(old_parts: ModuleTyp
     contracts.check_schedule(lambda: old_parts.HalfRate(NOTHING))
 
 
-def test_a_memory_hears_of_new_models_by_the_old_method_of_its_class(old_parts: ModuleType) -> None:
+def test_a_memory_is_notified_of_new_models_by_its_old_method(old_parts: ModuleType) -> None:
     memory = old_parts.Remembering(old_parts.HeldParameters())
     memory.models_changed(Assignment.moved(ints(0, 0), 1))
     assert memory.changes == 1
 
 
-def test_old_and_new_names_are_of_the_same_things() -> None:
+def test_old_and_new_names_are_the_same_objects() -> None:
     with pytest.warns(DeprecationWarning, match="emulator.plugins.Parameters is now Settings; .* 0.2.0"):
         assert plugins.Parameters is plugins.Settings
     with pytest.warns(DeprecationWarning, match="Pool is now Candidates"):
@@ -67,7 +67,7 @@ def test_every_old_name_gives_what_has_the_present_one() -> None:
             assert getattr(names, old) is getattr(names, new)
 
 
-def test_an_assignment_takes_and_gives_its_old_names() -> None:
+def test_an_assignment_accepts_and_has_its_old_names() -> None:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         extra = np.zeros((0, 0), dtype=np.float32)

@@ -30,15 +30,15 @@ def field_parts(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def environment(tmp_path: Path) -> dict[str, str]:
     """The environment of a process that finds the package by its entry points, as if pip had installed it."""
     project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
-    described = tmp_path / "site" / f"field_parts-{project['version']}.dist-info"
-    described.mkdir(parents=True)
-    (described / "METADATA").write_text(
+    metadata = tmp_path / "site" / f"field_parts-{project['version']}.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
     )
-    with (described / "entry_points.txt").open("w") as file:
+    with (metadata / "entry_points.txt").open("w") as file:
         for group, entries in project["entry-points"].items():
             file.write(f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in entries.items()))
-    path = os.pathsep.join(map(str, (described.parent, PACKAGE, ROOT)))
+    path = os.pathsep.join(map(str, (metadata.parent, PACKAGE, ROOT)))
     return {**os.environ, "PYTHONPATH": path}
 
 
@@ -51,7 +51,7 @@ def run(*command: str, environment: dict[str, str]) -> str:
     return done.stdout
 
 
-def test_parts_of_a_few_lines_keep_to_the_contracts(field_parts: ModuleType) -> None:
+def test_parts_of_a_few_lines_pass_the_contracts(field_parts: ModuleType) -> None:
     for part in (field_parts.EvenAndOdd, field_parts.Clouds, field_parts.SemiSync):
         contracts.check_part(part, part.Settings())
     contracts.check_clusterer(lambda: field_parts.EvenAndOdd(field_parts.EvenAndOdd.Settings()))
@@ -61,7 +61,7 @@ def test_parts_of_a_few_lines_keep_to_the_contracts(field_parts: ModuleType) -> 
 
 
 def test_commands_list_the_parts_of_an_installed_package(environment: dict[str, str]) -> None:
-    listed = run(
+    output = run(
         "-c",
         "import sys\n"
         "from contextlib import suppress\n"
@@ -72,24 +72,22 @@ def test_commands_list_the_parts_of_an_installed_package(environment: dict[str, 
         "        main()\n",
         environment=environment,
     )
-    assert "even_and_odd: Two models: one for clients of even ids, one for those of odd ids." in listed
-    assert "semi_sync: Waits for half of its participants" in listed
-    assert "clouds: Two clouds of points, a label each;" in listed
-    assert "how many clients there are" in listed
-    assert "two_speeds: made up" in listed
+    assert "even_and_odd: Two models: one for clients of even ids, one for those of odd ids." in output
+    assert "semi_sync: Waits for half of its participants" in output
+    assert "clouds: Two clouds of points, a label each;" in output
+    assert "how many clients there are" in output
+    assert "two_speeds: made up" in output
 
 
-def test_a_run_is_made_of_the_parts_of_an_installed_package(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_run_uses_the_parts_of_an_installed_package(environment: dict[str, str], tmp_path: Path) -> None:
     run("-m", "experiments.cli", "run", "field.toml", "--out", str(tmp_path / "out"), environment=environment)
     log = tmp_path / "out" / "even_and_odd" / "seed-0" / "log.jsonl"
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     rounds = [line for line in lines if line["kind"] == "round"]
     assert [line["clusters"] for line in rounds] == [[0, 1]] * 4
-    # Two steps on batches of four take a fast device 0.08 s and a slow one 0.8 s, there and back 0.04 s. The
-    # pacing waits for two of four, or 0.5 s and then for one.
-    took_s = {round(line["closed_s"] - line["dispatched_s"], 2) for line in rounds}
-    assert took_s <= {0.12, 0.5, 0.84}
+    # Two steps on batches of four take a fast device 0.08 s and a slow one 0.8 s, the transfers 0.04 s. The
+    # pacing waits for two of four clients, or after 0.5 s for one.
+    durations_s = {round(line["closed_s"] - line["dispatched_s"], 2) for line in rounds}
+    assert durations_s <= {0.12, 0.5, 0.84}
     assert all(len(line["kept"]) < 4 for line in rounds)
     assert all(line["accuracy"] > 0 for line in rounds)

@@ -25,15 +25,15 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(path for package in OUR_PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 LICENSED = {ROOT / "device_profiles" / "fedscale.py": {"pickle", "pickletools"}}
-"""The one importer of pickles: it lets through only what makes numbers, and scans the file before."""
+"""The only importer of pickles: it scans the file first, and lets it build nothing but numbers."""
 
-# -- what never stands in a module --------------------------------------------------------------------------
+# -- code that no module may have ---------------------------------------------------------------------------
 
 RUNS_DATA = {
     *("pickle", "_pickle", "cPickle", "pickletools", "shelve", "marshal", "dill", "cloudpickle", "joblib"),
     *("yaml", "ruamel", "jsonpickle", "code", "codeop", "xmlrpc"),
 }
-"""Modules that make code of data; who needs one of them has to be licensed above."""
+"""Modules that can run data as code; a module that needs one must be licensed above."""
 
 BUILTINS = {"eval", "exec", "compile", "__import__"}
 CALLS = {
@@ -42,16 +42,16 @@ CALLS = {
     *("numpy.lib.format.read_array", "runpy.run_path", "runpy.run_module"),
     *("multiprocessing.connection.Client", "multiprocessing.connection.Listener"),
 }
-"""Functions that run data or a shell's command; `exec*` and `spawn*` of `os` are looked for beside them."""
+"""Functions that run data or shell commands; `exec*` and `spawn*` of `os` are refused too."""
 
 OF_OBJECTS = ("_object", "_object_list")
-"""Ends of the names of collectives that pickle what they send, as `torch.distributed.gather_object` does."""
+"""Suffixes of collectives that pickle their arguments, such as `torch.distributed.gather_object`."""
 
 
 def dangers(tree: ast.AST) -> list[str]:
     """All names in a module that could run data as code, as qualified names."""
     known = dict(_names(tree))
-    return [found for node in ast.walk(tree) for found in _dangers(node, known)]
+    return [name for node in ast.walk(tree) for name in _dangers(node, known)]
 
 
 def _names(tree: ast.AST) -> Iterator[tuple[str, str]]:
@@ -74,7 +74,7 @@ def _dangers(node: ast.AST, known: dict[str, str]) -> Iterator[str]:
         case ast.Name(id=name) if name in BUILTINS and name not in known:
             yield name
         case ast.Attribute() | ast.Name():
-            name = _outside(node, known)
+            name = _qualified(node, known)
             pickles = name.startswith("torch.distributed.") and name.endswith(OF_OBJECTS)
             if pickles or name in CALLS or name.startswith(("os.exec", "os.spawn", "builtins.")):
                 yield name
@@ -90,13 +90,13 @@ def _dangers(node: ast.AST, known: dict[str, str]) -> Iterator[str]:
                     yield str(key.value)
 
 
-def _outside(node: ast.expr, known: dict[str, str]) -> str:
-    """`torch.load` for `t.load` where `import torch as t` stands; empty for what was not imported."""
+def _qualified(node: ast.expr, known: dict[str, str]) -> str:
+    """The qualified name: `torch.load` for `t.load` after `import torch as t`; empty if not imported."""
     match node:
         case ast.Name(id=name):
             return known.get(name, "")
         case ast.Attribute(value=value, attr=attribute):
-            owner = _outside(value, known)
+            owner = _qualified(value, known)
             return f"{owner}.{attribute}" if owner else ""
     return ""
 
@@ -112,8 +112,8 @@ def test_the_scan_sees_every_package() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_runs_no_data(path: Path) -> None:
-    found = set(dangers(ast.parse(path.read_text(encoding="utf-8"))))
-    assert found <= LICENSED.get(path, set())
+    names = set(dangers(ast.parse(path.read_text(encoding="utf-8"))))
+    assert names <= LICENSED.get(path, set())
 
 
 def test_the_license_is_needed() -> None:
@@ -122,7 +122,7 @@ def test_the_license_is_needed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "found"),
+    ("code", "names"),
     [
         ("import pickle", ["pickle"]),
         ("import cPickle as p", ["cPickle"]),
@@ -165,16 +165,16 @@ def test_the_license_is_needed() -> None:
         ("import torch; model.load(path)", []),
     ],
 )
-def test_the_scan_finds_what_it_is_for(code: str, found: list[str]) -> None:
-    assert dangers(ast.parse(code)) == found
+def test_the_scan_finds_dangerous_names(code: str, names: list[str]) -> None:
+    assert dangers(ast.parse(code)) == names
 
 
 # -- paths of a configuration -------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three roots, each with a table, and a secret beside them; the present folder is `work`."""
+def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three folders to read from, each with a table, and a secret elsewhere; `work` is the current folder."""
     for name in ("work", "data", "configs", "elsewhere"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.csv").write_text(DEVICES, encoding="utf-8")
@@ -183,21 +183,21 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_roots_are_the_present_folder_the_data_and_the_configuration(places: Path) -> None:
-    locate = locator(places / "data", places / "configs" / "c.toml")
+def test_the_roots_are_the_current_folder_the_data_and_the_configuration(roots: Path) -> None:
+    locate = locator(roots / "data", roots / "configs" / "c.toml")
     assert locate("work.csv") == Path("work.csv")
-    assert locate("data.csv") == places / "data" / "data.csv"
-    assert locate("configs.csv") == places / "configs" / "configs.csv"
-    assert locate(str(places / "data" / "data.csv")) == places / "data" / "data.csv"
-    # Up and down again is no way out.
+    assert locate("data.csv") == roots / "data" / "data.csv"
+    assert locate("configs.csv") == roots / "configs" / "configs.csv"
+    assert locate(str(roots / "data" / "data.csv")) == roots / "data" / "data.csv"
+    # A path that goes up and down again stays inside.
     assert locate("../data/data.csv") == Path("../data/data.csv")
 
 
 @pytest.mark.parametrize(
     "way", ["up", "absolute", "home", "link", "folder behind a link", "link in a folder"]
 )
-def test_a_path_that_leads_out_of_every_root_is_refused(places: Path, way: str) -> None:
-    secret = places / "elsewhere" / "elsewhere.csv"
+def test_a_path_that_leads_out_of_every_root_is_refused(roots: Path, way: str) -> None:
+    secret = roots / "elsewhere" / "elsewhere.csv"
     Path("link.csv").symlink_to(secret)
     Path("folder").symlink_to(secret.parent)
     Path("images").mkdir()
@@ -211,36 +211,36 @@ def test_a_path_that_leads_out_of_every_root_is_refused(places: Path, way: str) 
         "link in a folder": "images",
     }[way]
     with pytest.raises(DataFileError) as refused:
-        locator(places / "data", places / "configs" / "c.toml")(path)
-    roots = ", ".join(str(places / name) for name in ("work", "data", "configs"))
+        locator(roots / "data", roots / "configs" / "c.toml")(path)
+    readable = ", ".join(str(roots / name) for name in ("work", "data", "configs"))
     assert str(refused.value) == (
-        f"{path}: leads to {secret}; a configuration may only read files in {roots}; "
+        f"{path}: leads to {secret}; a configuration may only read files in {readable}; "
         "--data names a folder to read from"
     )
-    assert locator(secret.parent, None)(path)  # whoever names the folder may read from it
+    assert locator(secret.parent, None)(path)  # a folder named by --data is readable
 
 
-def test_of_two_files_of_that_name_the_one_inside_is_taken(places: Path) -> None:
-    Path("t.csv").symlink_to(places / "elsewhere" / "elsewhere.csv")
-    (places / "data" / "t.csv").write_text(DEVICES, encoding="utf-8")
-    assert locator(places / "data", None)("t.csv") == places / "data" / "t.csv"
+def test_of_two_files_of_the_same_name_the_one_inside_is_taken(roots: Path) -> None:
+    Path("t.csv").symlink_to(roots / "elsewhere" / "elsewhere.csv")
+    (roots / "data" / "t.csv").write_text(DEVICES, encoding="utf-8")
+    assert locator(roots / "data", None)("t.csv") == roots / "data" / "t.csv"
 
 
 @pytest.mark.parametrize("path", ["~nobody-of-that-name/x.csv", "a\0b.csv", "a" * 5000 + ".csv"])
-def test_a_path_that_is_none_is_one_line(path: str) -> None:
+def test_an_invalid_path_is_an_error_of_one_line(path: str) -> None:
     with pytest.raises(DataFileError, match=r"is not a path|not found"):
         locator(None, None)(path)
 
 
-def test_a_trace_source_outside_is_refused_and_not_taken_for_a_misspelt_name(places: Path) -> None:
-    write_idx_folder(places / "elsewhere" / "letters")
-    config = write_small(places / "configs", trace={"source": "../elsewhere/letters"})
+def test_a_trace_source_outside_is_refused_and_not_taken_for_a_misspelt_name(roots: Path) -> None:
+    write_idx_folder(roots / "elsewhere" / "letters")
+    config = write_small(roots / "configs", trace={"source": "../elsewhere/letters"})
     with pytest.raises(DataFileError, match=r"letters: leads to .*; a configuration may only read files in"):
         load_experiment(config)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
-def test_what_is_no_regular_file_is_refused_and_never_waited_for(tmp_path: Path, kind: str) -> None:
+def test_anything_but_a_regular_file_is_refused_without_waiting(tmp_path: Path, kind: str) -> None:
     from emulator.storage.tables import read_table
 
     path = Path("/dev/zero")
@@ -269,11 +269,11 @@ def test_a_configuration_cannot_name_a_pipe(tmp_path: Path) -> None:
         locator(tmp_path, None)("devices.csv")
 
 
-# -- what a terminal is shown --------------------------------------------------------------------------------
+# -- output to a terminal ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "shown"), [("\x1b[2J\x9b1m", "\\x1b[2J\\x9b1m"), ("a\u202eb", "a\\u202eb")])
-def test_an_error_shows_control_characters_and_obeys_none(
+def test_an_error_escapes_control_characters(
     name: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["driftscale", "profiles", "check", f"{name}.csv"])
@@ -295,7 +295,7 @@ def test_an_error_that_quotes_a_whole_file_is_cut(
 
 
 @pytest.mark.parametrize("key", ["name", "reference_model", "source"])
-def test_a_profile_cannot_bring_what_a_terminal_obeys(tmp_path: Path, key: str) -> None:
+def test_a_profile_cannot_have_control_characters(tmp_path: Path, key: str) -> None:
     path = tmp_path / "x.toml"
     path.write_text(tomli_w.dumps({**MIXTURE, key: "a\x1b[2J"}), encoding="utf-8")
     beside_the_mixture(tmp_path)
@@ -311,7 +311,7 @@ def test_a_profile_cannot_bring_what_a_terminal_obeys(tmp_path: Path, key: str) 
 @pytest.mark.parametrize(
     "name", ["..", ".", "", "../x", "a/b", "/tmp/x", "a\\b", "a\0", "~", "-x", "a b", "a\n", "a" * 256]
 )
-def test_an_experiment_or_an_arm_cannot_be_called_after_a_path(tmp_path: Path, name: str) -> None:
+def test_an_experiment_or_an_arm_cannot_be_named_like_a_path(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="name"):
         load_experiment(write_small(tmp_path, name=name))
     with pytest.raises(InputError, match=r"arm|name"):
@@ -324,11 +324,11 @@ def test_an_arm_of_a_run_directory_cannot_lead_out_of_it(tmp_path: Path, name: s
         a_directory(tmp_path, [name], [0]).finished_runs()
 
 
-def test_what_lies_behind_a_link_is_not_deleted_with_a_run_directory(tmp_path: Path) -> None:
-    other = a_directory(tmp_path / "other", ["global"], [0])
-    store(other, a_run("global", 0, [0.5]))
+def test_files_behind_a_link_are_not_deleted_with_a_run_directory(tmp_path: Path) -> None:
+    linked = a_directory(tmp_path / "other", ["global"], [0])
+    store(linked, a_run("global", 0, [0.5]))
     directory = a_directory(tmp_path / "run", ["global"], [0])
-    (directory.path / "global").symlink_to(other.path / "global")
+    (directory.path / "global").symlink_to(linked.path / "global")
     with pytest.raises(InputError, match=r"run/global: is a link to .*other/global"):
         clear(RunDirectory(directory.path))
-    assert other.is_done("global", 0)
+    assert linked.is_done("global", 0)

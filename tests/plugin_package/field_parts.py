@@ -31,7 +31,9 @@ class EvenAndOdd(Clusterer):
 
 
 class SemiSyncSettings(Settings):
-    wait_s: Duration = Field(10.0, description="after this time, one client that is back is enough")
+    wait_s: Duration = Field(
+        10.0, description="virtual seconds after which one client that is back is enough"
+    )
 
 
 class SemiSync(Pacing):
