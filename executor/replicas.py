@@ -159,7 +159,7 @@ class _SharedSlabs:
 
 @dataclass(frozen=True)
 class TrainedWave:
-    """Which rank has which updates of a wave: group j, of the wave's rows `groups[j]`, is in rank `owner[j]`.
+    """The updates of a wave by rank: those of group j, the wave's rows `groups[j]`, are in rank `owner[j]`.
 
     `trained` has a row for each task of the wave; the updates of other ranks' groups are zeros in it.
     """

@@ -93,16 +93,16 @@ def _mixed(sizes: Ints, weights: Floats, steps: int, batch: int, rng: np.random.
     uses = np.bincount(drawn, minlength=len(sizes))
     passes = -(-uses * batch // np.maximum(sizes, 1))
     # NOTE: one call for all ranges of the same size; a call per range takes twice as long with ten ranges.
-    strings, begins, filled = [], np.zeros(len(sizes), dtype=np.int64), 0
+    sequences, begins, filled = [], np.zeros(len(sizes), dtype=np.int64), 0
     for size in np.unique(sizes[uses > 0]):
         members = np.flatnonzero((sizes == size) & (uses > 0))
         table = np.repeat(starts[members], passes[members])[:, None] + np.arange(size)
-        strings.append(rng.permuted(table, axis=1).ravel())
+        sequences.append(rng.permuted(table, axis=1).ravel())
         begins[members] = filled + (np.cumsum(passes[members]) - passes[members]) * size
-        filled += len(strings[-1])
+        filled += len(sequences[-1])
     # The index, within its range's sequence, of the batch that each step takes.
     order = np.argsort(drawn, kind="stable")
     turn = np.empty(steps, dtype=np.int64)
     turn[order] = np.arange(steps) - np.repeat(np.cumsum(uses) - uses, uses)
-    positions: Ints = np.concatenate(strings)[(begins[drawn] + turn * batch)[:, None] + np.arange(batch)]
+    positions: Ints = np.concatenate(sequences)[(begins[drawn] + turn * batch)[:, None] + np.arange(batch)]
     return positions

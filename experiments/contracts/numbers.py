@@ -183,16 +183,16 @@ def _replaced_in_list(items: list[Any], index: int, replacing: Replace, value: A
 
 
 def _bound(
-    node: Mapping[str, Any], inclusive: str, exclusive: str, whole: bool, none: float, towards: float
+    node: Mapping[str, Any], inclusive: str, exclusive: str, whole: bool, unbounded: float, towards: float
 ) -> float:
-    """The extreme value that a node allows at one end; `none` if it has no bound there."""
+    """The extreme value that a node allows at one end; `unbounded` if it has no bound there."""
     if "enum" in node:
         choices: list[int] = node["enum"]
         return min(choices) if towards > 0 else max(choices)
     if inclusive in node:
         return float(node[inclusive]) if not whole else int(node[inclusive])
     if exclusive not in node:
-        return none
+        return unbounded
     bound = node[exclusive]
     step = 1 if towards > 0 else -1
     return int(bound) + step if whole else math.nextafter(bound, towards)

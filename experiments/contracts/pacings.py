@@ -54,9 +54,9 @@ def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
 
 def _opening(pacing: Pacing, sizes: Ints) -> tuple[Ints, Ints]:
     """The quota for lanes of `sizes` clients, and the visits to open in each."""
-    sizes_before, none = sizes.copy(), np.zeros_like(sizes)
+    sizes_before, zeros = sizes.copy(), np.zeros_like(sizes)
     quota = pacing.quota(sizes)
-    wanted = pacing.opens(quota, sizes, none, none)
+    wanted = pacing.opens(quota, sizes, zeros, zeros)
     for counts in (quota, wanted):
         assert counts.shape == sizes.shape, f"{counts}: must have a count for each of {len(sizes)} lanes"
         assert counts.dtype == np.int64, f"counts are {counts.dtype}, not int64"
@@ -64,7 +64,7 @@ def _opening(pacing: Pacing, sizes: Ints) -> tuple[Ints, Ints]:
         assert not counts[sizes == 0].any(), f"{counts}: must be 0 for a lane without clients"
     assert wanted.any(), "a round must open at least one visit"
     assert same(sizes, sizes_before), "it writes to its arguments"
-    assert not none.any(), "it writes to its arguments"
+    assert not zeros.any(), "it writes to its arguments"
     return quota, wanted
 
 

@@ -136,8 +136,8 @@ def check_detector(make: Callable[[], Detector]) -> None:
             assert flags.dtype == np.bool_, f"flags are {flags.dtype}, not bool"
             outputs.append(flags)
         assert same(*outputs), "two fresh detectors behave differently on equal representations"
-    nobody = np.zeros((0, NUM_LABELS))
-    assert make().detect(nobody, nobody).shape == (0,), "for no clients there must be no flags"
+    no_clients = np.zeros((0, NUM_LABELS))
+    assert make().detect(no_clients, no_clients).shape == (0,), "for no clients there must be no flags"
 
 
 @and_no_global_generator
@@ -162,14 +162,12 @@ def check_selector(make: Callable[[], Selector]) -> None:
     for number, ids in enumerate(LANES):
         lane[ids] = number
     start = Assignment.fresh(np.maximum(lane, 0), len(LANES), _starts(len(LANES)), lanes=lane)
-    everybody_but_5 = np.arange(13)[None] != 5
+    online = np.arange(13)[None] != 5
     for wanted in ([2, 2, 2, 1], [9, 0, 1, 1], [0, 0, 0, 0]):
         outputs = []
         for selector in (make(), resumed(make)):
             watched = _WatchedSelector(selector)
-            rounds = Rounds(
-                _even_stream(13), everybody_but_5, clusterer=Scripted({0: start}), selector=watched
-            )
+            rounds = Rounds(_even_stream(13), online, clusterer=Scripted({0: start}), selector=watched)
             rounds.open()
             sizes = rounds.federation.lane_sizes(0)
             # A round without participants is a RunError; where none are wanted, that is not the selector's.
@@ -296,9 +294,9 @@ def _aggregating(
     """
     watched = _WatchedAggregator(aggregator)
     start = Assignment.fresh(np.array(members), num_models, _starts(num_models))
-    everybody = Sync(SyncSettings(), CohortSize(len(members)))
+    all_participate = Sync(SyncSettings(), CohortSize(len(members)))
     stream = _even_stream(len(members))
-    played = Rounds(stream, clusterer=Scripted({0: start}), aggregator=watched, pacing=everybody)
+    played = Rounds(stream, clusterer=Scripted({0: start}), aggregator=watched, pacing=all_participate)
     for _ in range(rounds):
         played.play()
     return watched
@@ -406,8 +404,8 @@ class _WatchedSchedule(Schedule):
     ) -> Mapping[str, Floats]:
         of_tasks = {name: np.full(len(TASKS[0]), value) for name, value in TASK_SETTINGS.items()}
         self.outputs.append(self._settings(*TASKS, of_tasks, view))
-        none = {name: values[:0] for name, values in base.items()}
-        self._settings(client[:0], model[:0], none, view)
+        of_no_tasks = {name: values[:0] for name, values in base.items()}
+        self._settings(client[:0], model[:0], of_no_tasks, view)
         return self._settings(client, model, base, view)
 
     def _settings(

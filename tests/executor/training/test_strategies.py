@@ -88,9 +88,9 @@ def train(
 
 
 def assert_same(ours: list[Floats], theirs: list[Floats], rel: float) -> None:
-    for mine, other in zip(ours, theirs, strict=True):
-        largest = np.nanmax(np.abs(other), initial=0.0) if np.isfinite(other).any() else 0.0
-        np.testing.assert_allclose(mine, other, rtol=0, atol=rel * largest)
+    for column, expected in zip(ours, theirs, strict=True):
+        largest = np.nanmax(np.abs(expected), initial=0.0) if np.isfinite(expected).any() else 0.0
+        np.testing.assert_allclose(column, expected, rtol=0, atol=rel * largest)
 
 
 @pytest.mark.parametrize("rules", CHAINS, ids=lambda rules: "-".join(type(r).__name__ for r in rules))
