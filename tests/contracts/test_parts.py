@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
+
 import numpy as np
 import pytest
 
@@ -54,6 +57,17 @@ def parts(kind: str):
         part = registry.find(name)
         makers.append(maker(part, part.Settings(**variant), f"{name}-{'-'.join(map(str, variant.values()))}"))
     return pytest.mark.parametrize("make", makers)
+
+
+def test_every_part_has_a_doctest():
+    finder, without = doctest.DocTestFinder(), []
+    for kind, registry in REGISTRIES.items():
+        for name, part in registry:
+            module = importlib.import_module(part.__module__)
+            tests = [*finder.find(part), *finder.find(module)]
+            if not any(test.examples for test in tests):
+                without.append(f"{kind} {name}")
+    assert without == []
 
 
 @pytest.mark.parametrize(

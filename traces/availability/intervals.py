@@ -43,8 +43,8 @@ class IntervalsSettings(plugins.Settings):
     )
     align: Literal["origin", "time_of_day"] = Field(
         "origin",
-        description="the instant at virtual time 0: each device's origin, or the midnight before it on the tables' "
-        "clock, so that devices whose traces began at different hours keep their common rhythm of the day",
+        description="the instant at virtual time 0: each device's origin, or the midnight before it on the "
+        "tables' clock, so that devices whose traces began at different hours keep their common daily rhythm",
     )
     drop_never_online: bool = Field(False, description="leave out devices without any interval longer than 0")
 
