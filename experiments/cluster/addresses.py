@@ -25,7 +25,7 @@ _HOST_AND_PORT = re.compile(
 )
 
 
-def scheduler_address(place: str, what: str, *, is_insecure: bool, patience_s: float) -> str:
+def scheduler_address(scheduler: str, option: str, *, is_insecure: bool, patience_s: float) -> str:
     """The address that `place` is, or that the scheduler file `place` names.
 
     Args:
@@ -38,31 +38,35 @@ def scheduler_address(place: str, what: str, *, is_insecure: bool, patience_s: f
         ConfigurationError: It is neither, or `tcp://` on another machine.
         InputError: There is no such file, or it names no address.
     """
-    if "://" in place:
-        return checked_address(place, what, is_insecure=is_insecure)
-    if not place or _HOST_AND_PORT.fullmatch(place):
-        raise ConfigurationError(f"{what} {place!r}: must be {_choices()}")
-    return checked_address(_named_by(Path(place), what, patience_s), f"{place}:", is_insecure=is_insecure)
+    if "://" in scheduler:
+        return checked_address(scheduler, option, is_insecure=is_insecure)
+    if not scheduler or _HOST_AND_PORT.fullmatch(scheduler):
+        raise ConfigurationError(f"{option} {scheduler!r}: must be {_choices()}")
+    return checked_address(
+        _named_by(Path(scheduler), option, patience_s), f"{scheduler}:", is_insecure=is_insecure
+    )
 
 
-def checked_address(address: str, what: str, *, is_insecure: bool) -> str:
+def checked_address(address: str, option: str, *, is_insecure: bool) -> str:
     """`scheme://host:port`, if it is one that may be talked to; ConfigurationError if not."""
-    found = _ADDRESS.fullmatch(address)
-    if found is None or found["scheme"] not in SCHEMES:
-        raise ConfigurationError(f"{what} {address!r}: must be {_choices()}")
-    place = _HOST_AND_PORT.fullmatch(found["rest"])
-    if place is None or not 0 < int(place["port"]) < 2**16:
+    match = _ADDRESS.fullmatch(address)
+    if match is None or match["scheme"] not in SCHEMES:
+        raise ConfigurationError(f"{option} {address!r}: must be {_choices()}")
+    host_and_port = _HOST_AND_PORT.fullmatch(match["rest"])
+    if host_and_port is None or not 0 < int(host_and_port["port"]) < 2**16:
         raise ConfigurationError(
-            f"{what} {address!r}: must be {_choices()}; a port is 1 to 65535, an IPv6 host is in brackets"
+            f"{option} {address!r}: must be {_choices()}; a port is 1 to 65535, an IPv6 host is in brackets"
         )
-    host = place["host"] or place["ipv6"]
-    if found["scheme"] == "tcp" and not (is_insecure or is_loopback(host)):
+    host = host_and_port["host"] or host_and_port["ipv6"]
+    if match["scheme"] == "tcp" and not (is_insecure or is_loopback(host)):
         raise ConfigurationError(
-            f"{what} {address}: tcp:// has neither encryption nor authentication, and a dask port runs "
+            f"{option} {address}: tcp:// has neither encryption nor authentication, and a dask port runs "
             f"whatever it is sent, by anybody who reaches it; use tls:// with keys (driftscale cluster keys "
             f"DIR), tcp:// on this machine's loopback, or --insecure-cluster in a network you trust"
         )
-    return f"{found['scheme']}://{f'[{host}]' if place['ipv6'] else host}:{int(place['port'])}"
+    return (
+        f"{match['scheme']}://{f'[{host}]' if host_and_port['ipv6'] else host}:{int(host_and_port['port'])}"
+    )
 
 
 def is_loopback(host: str) -> bool:
@@ -75,24 +79,24 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _named_by(file: Path, what: str, patience_s: float) -> str:
+def _named_by(file: Path, option: str, patience_s: float) -> str:
     """The address in a scheduler file, as soon as there is one."""
     deadline_s = time.monotonic() + patience_s
     while not file.exists():
         if time.monotonic() >= deadline_s:
             raise InputError(
-                f"{what} {file}: there is no such scheduler file (waited {patience_s:g} s); it must be "
+                f"{option} {file}: there is no such scheduler file (waited {patience_s:g} s); it must be "
                 f"{_choices()}"
             )
         time.sleep(WAIT_S)
     try:
         document = bounded.json_document(bounded.read_text(file, MOST_FILE_BYTES))
     except (OSError, ValueError) as error:
-        raise InputError(f"{what} {file}: cannot be read as a scheduler file: {error}") from error
+        raise InputError(f"{option} {file}: cannot be read as a scheduler file: {error}") from error
     address = document.get("address") if isinstance(document, dict) else None
     if not isinstance(address, str):
         raise InputError(
-            f"{what} {file}: is no scheduler file, which is a JSON object with an 'address'; "
+            f"{option} {file}: is no scheduler file, which is a JSON object with an 'address'; "
             f"`driftscale cluster scheduler --scheduler-file` writes one"
         )
     return address

@@ -64,7 +64,7 @@ def local_cluster(jobs: int) -> Iterator[distributed.Client]:
 
 @contextmanager
 def joined_cluster(
-    place: str, keys: Path | None = None, *, is_insecure: bool = False
+    scheduler: str, keys: Path | None = None, *, is_insecure: bool = False
 ) -> Iterator[distributed.Client]:
     """A client of the cluster whose scheduler is at `place`: an address, or a scheduler file.
 
@@ -73,7 +73,7 @@ def joined_cluster(
         InputError: Nobody answers there, or refuses these keys; or the keys cannot be used.
     """
     apply_settings()
-    address = scheduler_address(place, "--cluster", is_insecure=is_insecure, patience_s=CONNECT_S)
+    address = scheduler_address(scheduler, "--cluster", is_insecure=is_insecure, patience_s=CONNECT_S)
     security = security_for(address, keys, "client")
     with event_loop() as loop:
         loop.run_sync(greet, address, security, CONNECT_S)
@@ -124,12 +124,12 @@ def event_loop() -> Iterator[LoopRunner]:
         runner.stop()
 
 
-def wait(loop: LoopRunner, what: Coroutine[Any, Any, T]) -> T:
+def wait(loop: LoopRunner, coroutine: Coroutine[Any, Any, T]) -> T:
     """Wait for something in the loop's thread.
 
     NOTE: unlike dask's own `run_sync`, a signal ends it at once, and then outside of dask.
     """
-    return asyncio.run_coroutine_threadsafe(what, loop.loop.asyncio_loop).result()
+    return asyncio.run_coroutine_threadsafe(coroutine, loop.loop.asyncio_loop).result()
 
 
 @contextmanager

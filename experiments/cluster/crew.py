@@ -74,7 +74,9 @@ class DaskCrew:
         self._seen: dict[str, _Seen] = {}
         self._tasks: dict[str, tuple[Job, distributed.Future[Any]]] = {}
         self._gone: str | None = None
-        self._asked_s = self._awake_s = 0.0  # when silence was last asked for, and first after a pause
+        self._silence_checked_s = self._awake_s = (
+            0.0  # when silence was last asked for, and first after a pause
+        )
         self._number = 0
 
     @contextmanager
@@ -148,9 +150,9 @@ class DaskCrew:
 
     def silent_s(self, address: str) -> float:
         now_s, seen = time.monotonic(), self._seen.get(address)
-        if now_s - self._asked_s > AWAY_S:
+        if now_s - self._silence_checked_s > AWAY_S:
             self._awake_s = now_s
-        self._asked_s = now_s
+        self._silence_checked_s = now_s
         return 0.0 if seen is None else now_s - max(seen.since_s, self._awake_s)
 
     def replace(self, address: str) -> None:
@@ -173,8 +175,8 @@ class DaskCrew:
         """Call `function` within the worker at `address`."""
 
         async def call() -> Any:
-            answers = await self._client._run(function, *arguments, workers=[address])
-            return answers[address]
+            results = await self._client._run(function, *arguments, workers=[address])
+            return results[address]
 
         return self._in_loop(call())
 
@@ -195,22 +197,22 @@ class DaskCrew:
         """Look again and again which workers are there; a job of one that is not has ended."""
         while True:
             try:
-                there = (await self._scheduler.identity(n_workers=-1))["workers"]
+                workers = (await self._scheduler.identity(n_workers=-1))["workers"]
             except Exception as error:  # whatever it is, nobody is reached any more
                 self._gone = str(error) or type(error).__name__
                 for address, (job, _) in list(self._tasks.items()):
                     self._events.put(Ended(address, job, None, "the cluster is gone"))
                 return
             now_s = time.monotonic()
-            for address, worker in there.items():
+            for address, worker in workers.items():
                 seen = self._seen.get(address)
                 if seen is None or seen.sign != worker["last_seen"]:
                     self._seen[address] = _Seen(worker["last_seen"], now_s)
-            for address in [known for known in self._seen if known not in there]:
+            for address in [known for known in self._seen if known not in workers]:
                 del self._seen[address]
             # Also one that was given its job after it had left.
             for address, (job, task) in list(self._tasks.items()):
-                if address not in there and not task.done():
+                if address not in workers and not task.done():
                     self._events.put(Ended(address, job, None, "its process ended"))
             await asyncio.sleep(LOOK_S)
 
@@ -223,11 +225,11 @@ def _facts(address: str, done: Waiting[Any]) -> Facts | None:
         # It does not know the function that it was to call; dask's plain Exception then quotes why.
         if not isinstance(error, ImportError | AttributeError) and type(error) is not Exception:
             return None
-        place = f"worker {address}"
-        return Facts(place, "", 0.0, refusal=f"{place} has no driftscale, or another one: {error}")
-    place = f"worker {address} on {facts['machine']}"
-    refusal = None if facts["refusal"] is None else f"{place} {facts['refusal']}"
-    return Facts(place=place, **{**facts, "refusal": refusal})
+        name = f"worker {address}"
+        return Facts(name, "", 0.0, refusal=f"{name} has no driftscale, or another one: {error}")
+    name = f"worker {address} on {facts['machine']}"
+    refusal = None if facts["refusal"] is None else f"{name} {facts['refusal']}"
+    return Facts(name=name, **{**facts, "refusal": refusal})
 
 
 def _why_lost(error: Exception) -> str:

@@ -172,12 +172,12 @@ def _check_dates(path: Path, certificate: str) -> None:
     from cryptography import x509
 
     try:
-        found = x509.load_pem_x509_certificate(certificate.encode("ascii"))
+        parsed = x509.load_pem_x509_certificate(certificate.encode("ascii"))
     except ValueError as error:
         raise InputError(f"{path}: is no certificate in PEM") from error
     now = datetime.datetime.now(datetime.UTC)
-    if not found.not_valid_before_utc <= now <= found.not_valid_after_utc:
+    if not parsed.not_valid_before_utc <= now <= parsed.not_valid_after_utc:
         raise InputError(
-            f"{path}: is valid from {found.not_valid_before_utc:%Y-%m-%d} to "
-            f"{found.not_valid_after_utc:%Y-%m-%d} alone; driftscale cluster keys DIR --fresh makes new ones"
+            f"{path}: is valid from {parsed.not_valid_before_utc:%Y-%m-%d} to "
+            f"{parsed.not_valid_after_utc:%Y-%m-%d} alone; driftscale cluster keys DIR --fresh makes new ones"
         )

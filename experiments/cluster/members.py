@@ -16,7 +16,7 @@ from emulator.errors import EmulatorError
 from experiments.cluster import child_signals
 from experiments.cluster.installation import rounding, source_digest
 from experiments.cluster.settings import OWN_DATA
-from experiments.jobs.workplace import Answer, Job, Workplace
+from experiments.jobs.workplace import Job, JobResult, Workplace
 from experiments.results.json_files import Identity
 from experiments.results.run_directory import RunDirectory
 from experiments.running.locking import why_not_excluded
@@ -49,7 +49,7 @@ def meet(
     facts: dict[str, Any] = {
         "machine": host_name(),
         "available_bytes": float(available_bytes()),
-        "is_busy": _is_leaving or any(place.is_busy for place in _workplaces.values()),
+        "is_busy": _is_leaving or any(workplace.is_busy for workplace in _workplaces.values()),
         "is_leaving": _is_leaving,
         "refusal": None,
         "rounding": rounding(),
@@ -78,17 +78,17 @@ def _refusal(digest: str, plans: Mapping[str, Mapping[str, Any]], locks: Mapping
     return None
 
 
-def do(token: str, job: Job) -> Answer:
+def do(token: str, job: Job) -> JobResult:
     """The answer to a job; events about it are logged under the topic `token`.
 
     Stopped, if another command has met this worker meanwhile: it is to be met again.
     """
     from distributed import get_worker
 
-    worker, place = get_worker(), _workplaces.get(token)
-    if place is None:
+    worker, workplace = get_worker(), _workplaces.get(token)
+    if workplace is None:
         return {"end": "stopped", "notes": []}
-    return place.do(job, lambda body: worker.log_event(token, {"at": worker.address, **body}))
+    return workplace.do(job, lambda body: worker.log_event(token, {"at": worker.address, **body}))
 
 
 async def check_files(token: str, files: Mapping[str, Mapping[str, Identity]]) -> str | None:
@@ -116,5 +116,5 @@ def leave() -> None:
     """Have the run at work stored and stopped, of whatever command it is, and take no other."""
     global _is_leaving
     _is_leaving = True
-    for place in _workplaces.values():
-        place.stop()
+    for workplace in _workplaces.values():
+        workplace.stop()

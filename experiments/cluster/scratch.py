@@ -40,18 +40,18 @@ def _locked_folder(within: Path | None) -> tuple[Path, int]:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=within))
         with suppress(FileNotFoundError):  # swept by a command that found it without its lock
-            lock = _opened(folder)
+            lock = _open_folder(folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if folder.is_dir():
                 return folder, lock
             os.close(lock)
 
 
-def _sweep(place: Path) -> None:
+def _sweep(parent: Path) -> None:
     """Delete this user's folders there whose commands are gone."""
-    for folder in place.glob(f"{PREFIX}*"):
+    for folder in parent.glob(f"{PREFIX}*"):
         try:
-            lock = _opened(folder)
+            lock = _open_folder(folder)
         except OSError:  # another user's, no folder, or gone meanwhile
             continue
         try:
@@ -64,5 +64,5 @@ def _sweep(place: Path) -> None:
             os.close(lock)
 
 
-def _opened(folder: Path) -> int:
+def _open_folder(folder: Path) -> int:
     return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

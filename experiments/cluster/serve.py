@@ -52,7 +52,7 @@ class SchedulerCommand:
 class WorkerCommand:
     """What `driftscale cluster worker` was told; `place` is the scheduler's address or file."""
 
-    place: str
+    scheduler: str
     keys: Path | None
     data: Path | None
     is_insecure: bool
@@ -61,15 +61,15 @@ class WorkerCommand:
     host: str | None
 
 
-def serve_scheduler(asked: SchedulerCommand, say: Say) -> None:
+def serve_scheduler(command: SchedulerCommand, say: Say) -> None:
     """Be a scheduler until a signal comes, or a client shuts the cluster down."""
     apply_settings()
-    security, protocol, host = _scheduler_security(asked)
+    security, protocol, host = _scheduler_security(command)
     with scratch_folder(), event_loop() as loop:
 
         async def start() -> QuietScheduler:
             scheduler = QuietScheduler(
-                host=host, port=asked.port, protocol=protocol, security=security, dashboard=False
+                host=host, port=command.port, protocol=protocol, security=security, dashboard=False
             )
             await scheduler
             return scheduler
@@ -81,33 +81,35 @@ def serve_scheduler(asked: SchedulerCommand, say: Say) -> None:
             if not isinstance(cause, OSError):
                 raise
             raise InputError(
-                f"--host {host or 'of all interfaces'} --port {asked.port}: cannot listen there: {cause}"
+                f"--host {host or 'of all interfaces'} --port {command.port}: cannot listen there: {cause}"
             ) from error
         try:
-            with _scheduler_file(asked.file, scheduler.address):
+            with _scheduler_file(command.file, scheduler.address):
                 say(f"scheduler at {scheduler.address}")
                 wait(loop, _all_finished([scheduler]))
         finally:
             loop.run_sync(scheduler.close)
 
 
-def serve_workers(asked: WorkerCommand, say: Say) -> None:
+def serve_workers(command: WorkerCommand, say: Say) -> None:
     """Be workers until a signal comes, or their scheduler ends. A signal has their runs stored first."""
     apply_settings()
-    address = scheduler_address(asked.place, "ADDRESS", is_insecure=asked.is_insecure, patience_s=JOIN_S)
-    at = urlsplit(address)
-    protocol, host = at.scheme, asked.host
-    security = security_for(address, asked.keys, "worker")
+    address = scheduler_address(
+        command.scheduler, "ADDRESS", is_insecure=command.is_insecure, patience_s=JOIN_S
+    )
+    url = urlsplit(address)
+    protocol, host = url.scheme, command.host
+    security = security_for(address, command.keys, "worker")
     if host is None:  # without one, a worker would listen on all interfaces
         host = (
             LOOPBACK
-            if is_loopback(at.hostname or "")
-            else _host_that_reaches(at.hostname or "", at.port or 0)
+            if is_loopback(url.hostname or "")
+            else _host_that_reaches(url.hostname or "", url.port or 0)
         )
-    _refuse_open(protocol, host, asked.is_insecure)
-    if asked.local_directory is not None and not asked.local_directory.is_dir():
-        raise InputError(f"--local-directory {asked.local_directory}: there is no such folder")
-    with scratch_folder(asked.local_directory), event_loop() as loop:
+    _refuse_open(protocol, host, command.is_insecure)
+    if command.local_directory is not None and not command.local_directory.is_dir():
+        raise InputError(f"--local-directory {command.local_directory}: there is no such folder")
+    with scratch_folder(command.local_directory), event_loop() as loop:
         loop.run_sync(greet, address, security, JOIN_S, "worker")
         nannies: list[QuickNanny] = []
 
@@ -118,9 +120,9 @@ def serve_workers(asked: WorkerCommand, say: Say) -> None:
                     host=host,
                     protocol=protocol,
                     security=security,
-                    env={OWN_DATA: str(asked.data.absolute())} if asked.data is not None else None,
+                    env={OWN_DATA: str(command.data.absolute())} if command.data is not None else None,
                 )
-                for _ in range(asked.jobs)
+                for _ in range(command.jobs)
             )
             await asyncio.gather(*nannies)
 
@@ -133,9 +135,9 @@ def serve_workers(asked: WorkerCommand, say: Say) -> None:
                     raise
                 raise InputError(
                     f"no worker can be started for {address}"
-                    f"{f' on --host {asked.host}' if asked.host else ''}: {cause}"
+                    f"{f' on --host {command.host}' if command.host else ''}: {cause}"
                 ) from error
-            say(f"{asked.jobs} worker{'s' if asked.jobs > 1 else ''} for the scheduler at {address}")
+            say(f"{command.jobs} worker{'s' if command.jobs > 1 else ''} for the scheduler at {address}")
             wait(loop, _all_finished(nannies))
             say(f"the scheduler at {address} has ended")
         except KeyboardInterrupt:
@@ -145,24 +147,24 @@ def serve_workers(asked: WorkerCommand, say: Say) -> None:
             loop.run_sync(_store_and_close_all, nannies)
 
 
-def _scheduler_security(asked: SchedulerCommand) -> tuple[distributed.Security, str, str | None]:
+def _scheduler_security(command: SchedulerCommand) -> tuple[distributed.Security, str, str | None]:
     """Credentials, protocol and host: TLS where there are any credentials, else loopback unless insecure."""
-    is_tls = asked.keys is not None or has_credentials(distributed.Security(), "scheduler")
+    is_tls = command.keys is not None or has_credentials(distributed.Security(), "scheduler")
     protocol = "tls" if is_tls else "tcp"
-    security = security_for(f"{protocol}://", asked.keys, "scheduler")
-    host = asked.host
-    if host is None and not (is_tls or asked.is_insecure):
+    security = security_for(f"{protocol}://", command.keys, "scheduler")
+    host = command.host
+    if host is None and not (is_tls or command.is_insecure):
         host = LOOPBACK
     if host is not None:
-        _refuse_open(protocol, host, asked.is_insecure)
+        _refuse_open(protocol, host, command.is_insecure)
     return security, protocol, host
 
 
 def _host_that_reaches(scheduler: str, port: int) -> str:
     """This machine's address on the way to the scheduler's host. No packet is sent for it."""
-    family, _, _, _, place = socket.getaddrinfo(scheduler, port, type=socket.SOCK_DGRAM)[0]
+    family, _, _, _, target = socket.getaddrinfo(scheduler, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect(place)
+        probe.connect(target)
         return str(probe.getsockname()[0])
 
 

@@ -31,16 +31,16 @@ async def store_and_close(nanny: distributed.Nanny) -> None:
 async def _stop_and_wait(nanny: distributed.Nanny, address: str) -> None:
     async with nanny.rpc(address) as worker:
         await worker.run(function=dumps(stop_runs))
-        while await _asked(worker, is_at_work):
+        while await _call(worker, is_at_work):
             await asyncio.sleep(LOOK_S)
         deadline_s = time.monotonic() + FETCH_S
-        while time.monotonic() < deadline_s and await _asked(worker, has_answers):
+        while time.monotonic() < deadline_s and await _call(worker, has_results):
             await asyncio.sleep(LOOK_S)
 
 
-async def _asked(worker: Any, function: Callable[[distributed.Worker], bool]) -> bool:
-    answer = await worker.run(function=dumps(function))
-    return bool(answer["result"])
+async def _call(worker: Any, function: Callable[[distributed.Worker], bool]) -> bool:
+    reply = await worker.run(function=dumps(function))
+    return bool(reply["result"])
 
 
 def stop_runs(dask_worker: distributed.Worker) -> None:
@@ -56,6 +56,6 @@ def is_at_work(dask_worker: distributed.Worker) -> bool:
     return bool(dask_worker.state.executing)
 
 
-def has_answers(dask_worker: distributed.Worker) -> bool:
+def has_results(dask_worker: distributed.Worker) -> bool:
     """Within a worker: whether it holds answers of tasks that the command has not let go of."""
     return bool(dask_worker.data)

@@ -21,7 +21,7 @@ MARGIN = 1.25
 
 
 def jobs_at_once(
-    asked: int | None,
+    requested: int | None,
     unfinished: int,
     cores: int,
     threads: int,
@@ -39,8 +39,8 @@ def jobs_at_once(
         available_bytes: Of memory.
         peaks_bytes: What runs of the same kind held at most, if that is known.
     """
-    if asked is not None:
-        return max(1, min(asked, unfinished))
+    if requested is not None:
+        return max(1, min(requested, unfinished))
     largest = max(peaks_bytes, default=0.0)
     by_memory = unfinished if largest <= 0 else int(SHARE * available_bytes / largest)
     return max(1, min(unfinished, cores // threads, by_memory))

@@ -16,7 +16,7 @@ from experiments.jobs.admission import Admission
 from experiments.jobs.crew import MOST_LOST, Crew, Ended, Facts, Met, Told
 from experiments.jobs.order import RunQueue, World, world_of
 from experiments.jobs.roster import MEET_AGAIN_S, Roster, Seat
-from experiments.jobs.workplace import Answer, Job
+from experiments.jobs.workplace import Job, JobResult
 from experiments.results.json_files import Identity
 from experiments.running.manifest import Drawn, recorded_files, write_manifest
 from experiments.running.plan import Plan, PlannedRun, Reached
@@ -56,7 +56,7 @@ def run_in_parallel(
 
 
 @dataclass
-class _Progress:
+class _PlanState:
     """How far a plan has come."""
 
     plan: Plan
@@ -79,7 +79,7 @@ class _Command:
         self._progress = progress
         self._finish = finish
         self._clock = clock
-        self._plans: dict[str, _Progress] = {}
+        self._plans: dict[str, _PlanState] = {}
         waiting: list[PlannedRun] = []
         self.outcomes: Outcomes = {}
         for plan in plans:
@@ -98,7 +98,7 @@ class _Command:
                 else:
                     left.append(run)
             waiting += left
-            self._plans[name] = _Progress(plan, files, set(left))
+            self._plans[name] = _PlanState(plan, files, set(left))
         self._queue = RunQueue(waiting)
         peaks: dict[tuple[str, str], float] = {}
         for plan in plans:
@@ -113,7 +113,7 @@ class _Command:
         self._held_until: dict[PlannedRun, float] = {}
         self._error: BaseException | None = None
         self._stopping = False
-        self._said: set[str] = set()
+        self._noted: set[str] = set()
         self._has_news = True
         self._start_s = self._handed_out_s = self._clock()
         self._alone_since: float | None = None
@@ -137,7 +137,7 @@ class _Command:
             while event is not None:
                 self._has_news = True
                 self._heed(stop)
-                self._take(event)
+                self._handle(event)
                 event = self._crew.next_event(0.0)
             # Step 4: silent workers are given up.
             self._replace_silent()
@@ -148,14 +148,14 @@ class _Command:
         if self._error is not None:
             raise self._error
 
-    def _take_in(self, address: str, facts: Facts | None) -> None:
+    def _admit(self, address: str, facts: Facts | None) -> None:
         """A worker was met: it may be given runs, unless it is busy or not fit for them."""
         is_free = self._roster.answered(address, facts)
         if facts is not None and self._roster.is_busy(address):
             at_what = (
                 "leaves the cluster" if facts.is_leaving else "is at a run of another command until that ends"
             )
-            self._say(f"{facts.place} {at_what}")
+            self._note_once(f"{facts.name} {at_what}")
         if not is_free:
             return
         assert facts is not None
@@ -173,7 +173,7 @@ class _Command:
         """A worker that cannot play these runs: bad input before anything is played, later left out."""
         if not self._fingerprints:
             raise ConfigurationError(refusal)
-        self._say(f"{refusal}; it is left out")
+        self._note_once(f"{refusal}; it is left out")
 
     def _hand_out_if_due(self) -> None:
         """After anything that may have made room, and now and then for runs that were held.
@@ -193,16 +193,18 @@ class _Command:
                 self._begin(address, seat, run)
 
     def _pick(self, address: str, seat: Seat) -> PlannedRun | None:
-        others = {other.world for at, other in self._roster.seats.items() if at != address and other.world}
+        drawn_elsewhere = {
+            other.world for at, other in self._roster.seats.items() if at != address and other.world
+        }
         now_s, machine = self._clock(), seat.facts.machine
-        for run in self._queue.candidates(seat.world, others, self._may_begin):
+        for run in self._queue.candidates(seat.world, drawn_elsewhere, self._may_begin):
             if self._held_until.get(run, 0.0) > now_s:
                 continue
             if self._admission.admits(run, machine):
                 return run
             held_back = self._admission.held_back(run, machine)
-            if held_back is not None and machine not in self._said:
-                self._said.add(machine)
+            if held_back is not None and machine not in self._noted:
+                self._noted.add(machine)
                 self._progress.note(held_back)
         return None
 
@@ -248,20 +250,20 @@ class _Command:
 
     # -- what happened -----------------------------------------------------------------------------------
 
-    def _take(self, event: Told | Ended | Met) -> None:
+    def _handle(self, event: Told | Ended | Met) -> None:
         if isinstance(event, Met):
             if not self._stopping:
-                self._take_in(event.address, event.facts)
+                self._admit(event.address, event.facts)
             return
         seat = self._roster.seats.get(event.address)
         if seat is None or seat.job is None:
             return  # of a worker that was given up meanwhile
         if isinstance(event, Told):
-            self._hear(seat, seat.job.run, event.body)
+            self._handle_report(seat, seat.job.run, event.body)
         elif event.job is seat.job:
-            self._end(event.address, seat, event.job, event.answer, event.why)
+            self._end(event.address, seat, event.job, event.result, event.why)
 
-    def _hear(self, seat: Seat, run: PlannedRun, body: Mapping[str, object]) -> None:
+    def _handle_report(self, seat: Seat, run: PlannedRun, body: Mapping[str, object]) -> None:
         if body["run"] != f"{run.experiment}/{run.arm}/{run.seed}":
             return  # of the run before, and late
         match body:
@@ -282,45 +284,45 @@ class _Command:
             seat.notes_shown = number
             self._progress.note(text)
 
-    def _end(self, address: str, seat: Seat, job: Job, answer: Answer | None, why: str = "") -> None:
+    def _end(self, address: str, seat: Seat, job: Job, result: JobResult | None, why: str = "") -> None:
         """A job has ended: `answer` says how; None if the worker was lost, `why` says how."""
         seat.job, run = None, job.run
-        for number, note in enumerate(answer["notes"] if answer is not None else (), start=1):
+        for number, note in enumerate(result["notes"] if result is not None else (), start=1):
             self._note(seat, note, number)
-        if answer is not None and answer["end"] == "drawn":
-            self._record(seat, run, Drawn(**answer["drawn"]))
+        if result is not None and result["end"] == "drawn":
+            self._record(seat, run, Drawn(**result["drawn"]))
             if not self._stopping and run.experiment not in self.outcomes:
                 self._play(address, seat, run)
                 return
             self._put_back(run)
         state = self._plans[run.experiment]
-        if answer is not None and answer["end"] == "done":
-            self._admission.ends(run, answer["peak_memory_bytes"])
-            self._queue.took(run, answer["wall_s"])
+        if result is not None and result["end"] == "done":
+            self._admission.ends(run, result["peak_memory_bytes"])
+            self._queue.took(run, result["wall_s"])
             self._progress.done(run)
             state.left.discard(run)
         else:
             self._admission.ends(run)
             self._progress.left(run)
-        if answer is None:
+        if result is None:
             self._lose(address, run, why)
-        elif answer["end"] == "failed":
-            self._progress.failed(run, answer["why"])
+        elif result["end"] == "failed":
+            self._progress.failed(run, result["why"])
             state.failures.append(run)
             state.left.discard(run)
-        elif answer["end"] == "held":
-            self._say(f"{answer['why']}; it is tried again until that has ended")
+        elif result["end"] == "held":
+            self._note_once(f"{result['why']}; it is tried again until that has ended")
             self._held_until[run] = self._clock() + MEET_AGAIN_S
             self._put_back(run)
-        elif answer["end"] == "stopped":
+        elif result["end"] == "stopped":
             if not self._stopping and run.experiment not in self.outcomes:  # its machine is shutting down
                 self._progress.note(
-                    f"{run.arm}, seed {run.seed}: stored by {seat.facts.place}, for another one"
+                    f"{run.arm}, seed {run.seed}: stored by {seat.facts.name}, for another one"
                 )
             self._put_back(run)
             self._roster.forget(address)
-        elif answer["end"] == "error":
-            self._fail(run, unpacked_error(answer["error"], f"at {seat.facts.place}"))
+        elif result["end"] == "error":
+            self._fail(run, unpacked_error(result["error"], f"at {seat.facts.name}"))
         self._conclude(run.experiment)
 
     def _record(self, seat: Seat, run: PlannedRun, drawn: Drawn) -> None:
@@ -330,8 +332,8 @@ class _Command:
             write_manifest(state.plan.directory, drawn)
             state.files |= drawn.files
             if not state.is_checked:
-                others = [address for address, other in self._roster.seats.items() if other is not seat]
-                refusal = self._crew.check_files(others, {run.experiment: state.files})
+                other_addresses = [at for at, other in self._roster.seats.items() if other is not seat]
+                refusal = self._crew.check_files(other_addresses, {run.experiment: state.files})
                 if refusal is not None:
                     raise ConfigurationError(refusal)
         except (EmulatorError, OSError) as error:
@@ -426,7 +428,7 @@ class _Command:
         limit_s = max(COME_S, *silences_s)
         limit = f"{limit_s:g} s" + (" (executor.worker_timeout_s)" if limit_s > COME_S else "")
         if now_s - self._alone_since > MET_S:
-            self._say(f"no worker is there; waiting up to {limit} for one")
+            self._note_once(f"no worker is there; waiting up to {limit} for one")
         if now_s - self._alone_since > limit_s:
             self._end_all(
                 ResumableError(f"no worker came within {limit}; start some, and give the same command again")
@@ -440,13 +442,13 @@ class _Command:
         for seat in list(self._roster.seats.values())[:1]:
             if facts.rounding != seat.facts.rounding:
                 theirs, ours = _listed(facts.rounding), _listed(seat.facts.rounding)
-                text = f"{facts.place} has {theirs}, {seat.facts.place} {ours}"
-                self._say(f"{text}: results may differ by rounding", key="rounding")
+                text = f"{facts.name} has {theirs}, {seat.facts.name} {ours}"
+                self._note_once(f"{text}: results may differ by rounding", key="rounding")
 
-    def _say(self, text: str, key: str | None = None) -> None:
+    def _note_once(self, text: str, key: str | None = None) -> None:
         """A note that is made once."""
-        if (key or text) not in self._said:
-            self._said.add(key or text)
+        if (key or text) not in self._noted:
+            self._noted.add(key or text)
             self._progress.note(text)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from experiments.jobs.workplace import Answer, Job
+from experiments.jobs.workplace import Job, JobResult
 from experiments.results.json_files import Identity
 
 MOST_LOST = 3
@@ -28,7 +28,7 @@ class Ended:
 
     address: str
     job: Job
-    answer: Answer | None
+    result: JobResult | None
     why: str = ""
 
 
@@ -41,7 +41,7 @@ class Facts:
     one that is gone, is still at work there. `refusal` says why it may be given no run.
     """
 
-    place: str
+    name: str
     machine: str
     available_bytes: float
     is_busy: bool = False

@@ -54,8 +54,8 @@ class RunQueue:
 
     def candidates(
         self,
-        own: World | None,
-        others: Collection[World],
+        drawn_here: World | None,
+        drawn_elsewhere: Collection[World],
         may_begin: Callable[[World], bool] = lambda world: True,
     ) -> Sequence[PlannedRun]:
         """Runs for a worker that has drawn the world `own`, the one to be taken first.
@@ -72,7 +72,7 @@ class RunQueue:
         def preference(world: World) -> tuple[bool, bool, float, int]:
             runs = worlds[world]
             work = sum(self._expected_s(run) for run in runs)
-            return world != own, world in others, -work, min(self._rank[run] for run in runs)
+            return world != drawn_here, world in drawn_elsewhere, -work, min(self._rank[run] for run in runs)
 
         return [
             run

@@ -73,17 +73,17 @@ class Roster:
 
     def welcome(self) -> None:
         """Meet the workers that are new, and those again that were busy or did not answer."""
-        there = self._crew.addresses()
+        present = self._crew.addresses()
         for known in (self._met, self._unanswered, self._busy):
-            known &= set(there)
-        for address in [known for known, _ in self.free() if known not in there]:
+            known &= set(present)
+        for address in [known for known, _ in self.free() if known not in present]:
             del self.seats[address]
         now_s = self._clock()
         for address, again_s in list(self._meet_again_s.items()):
             if now_s >= again_s:
                 del self._meet_again_s[address]
                 self._met.discard(address)
-        for address in there:
+        for address in present:
             if address not in self._met:
                 self._met.add(address)
                 self._unanswered.add(address)

@@ -30,7 +30,7 @@ EVENT_EVERY_S = 0.5
 """Wall seconds between two events about a run, at least."""
 
 Send = Callable[[dict[str, Any]], None]
-Answer = dict[str, Any]
+JobResult = dict[str, Any]
 
 
 def described(plan: Plan, data: Path | None) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def described(plan: Plan, data: Path | None) -> dict[str, Any]:
     }
 
 
-def _plan(description: Mapping[str, Any], own_data: Path | None) -> Plan:
+def _plan_of(description: Mapping[str, Any], own_data: Path | None) -> Plan:
     """The plan that `described` describes. `own_data`: where this machine has the data, if elsewhere."""
     file, here = str(description["file"]), Path(description["here"])
     data = own_data or (None if description["data"] is None else Path(description["data"]))
@@ -91,7 +91,7 @@ class Workplace:
         locks: Mapping[str, bytes],
         own_data: Path | None = None,
     ) -> None:
-        self._plans = {name: _plan(description, own_data) for name, description in plans.items()}
+        self._plans = {name: _plan_of(description, own_data) for name, description in plans.items()}
         self._locks = locks
         self._world: World | None = None
         self._world_of: tuple[str, int] | None = None
@@ -114,34 +114,34 @@ class Workplace:
             for path in known:
                 source(path)
 
-    def do(self, job: Job, send: Send) -> Answer:
+    def do(self, job: Job, send: Send) -> JobResult:
         """Do the job. The answer has the `notes` made over it and an `end`: done (`wall_s` and
         `peak_memory_bytes`), failed (`why`), stopped, held (another process is at work on the run: `why`),
         drawn (`drawn`), or error (`error`: see `executor.failures`)."""
         teller = _Teller(job.run, send)
         self.is_busy = True
         try:
-            answer = self._draw(job) if job.is_draw else self._play(job, teller)
+            result = self._draw(job) if job.is_draw else self._play(job, teller)
         except KeyboardInterrupt:
-            answer = {"end": "stopped"}
+            result = {"end": "stopped"}
         except RunAtWorkError as error:
-            answer = {"end": "held", "why": str(error)}
+            result = {"end": "held", "why": str(error)}
         except Exception as error:  # the command raises it
-            answer = {"end": "error", "error": packed_error(error)}
+            result = {"end": "error", "error": packed_error(error)}
         finally:
             self.is_busy = False
-        return {**answer, "notes": teller.notes}
+        return {**result, "notes": teller.notes}
 
-    def _draw(self, job: Job) -> Answer:
-        world, files = self._drawn(job)
+    def _draw(self, job: Job) -> JobResult:
+        world, files = self._draw_world(job)
         return {"end": "drawn", "drawn": Drawn.of(world, files).model_dump()}
 
-    def _play(self, job: Job, teller: _Teller) -> Answer:
+    def _play(self, job: Job, teller: _Teller) -> JobResult:
         plan, run = self._plans[job.run.experiment], job.run
         if self._stop.asked:
             raise KeyboardInterrupt
         self._beside = job.beside  # at once: while the world is drawn, other runs may begin
-        world = self._known_world(job)
+        world = self._world_for(job)
         why = run_one(
             plan,
             run,
@@ -163,27 +163,27 @@ class Workplace:
         if lock_content(self._plans[name].directory) != self._locks[name]:
             raise KeyboardInterrupt
 
-    def _known_world(self, job: Job) -> World:
+    def _world_for(self, job: Job) -> World:
         """The world of the run: the last one, or drawn again, to be the same as elsewhere."""
         if self._world is not None and self._world_of == (job.run.experiment, job.run.seed):
             return self._world
-        world, files = self._drawn(job)
-        found = Drawn.of(world, files).fingerprint
+        world, files = self._draw_world(job)
+        fingerprint = Drawn.of(world, files).fingerprint
         for what, sha256 in (job.fingerprint or {}).items():
-            if found.get(what) != sha256:
+            if fingerprint.get(what) != sha256:
                 raise ConfigurationError(
                     f"the {what} of seed {job.run.seed} is not on every worker the same: the data files, or "
                     f"the libraries, of one machine differ"
                 )
         return world
 
-    def _drawn(self, job: Job) -> tuple[World, Mapping[str, Identity]]:
+    def _draw_world(self, job: Job) -> tuple[World, Mapping[str, Identity]]:
         plan = self._plans[job.run.experiment]
         self._world = self._world_of = None  # let go of before there is another
         files = SourceFiles(plan.locate, job.files)
         world = draw_world(plan, job.run.seed, files, check_arms=job.check_arms)
         self._world, self._world_of = world, (job.run.experiment, job.run.seed)
-        return world, files.found
+        return world, files.identities
 
 
 class _Teller:

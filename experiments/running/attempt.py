@@ -96,7 +96,7 @@ class Attempt:
         halved: Callable[[], int],
         note: Callable[[str], None],
         lost: int = 0,
-        others: Callable[[], Spent] = Spent,
+        other_ranks: Callable[[], Spent] = Spent,
         runs_beside: Callable[[], int] = lambda: 0,
     ) -> None:
         self._directory, self._arm, self._seed = directory, arm, seed
@@ -115,14 +115,14 @@ class Attempt:
         self._earlier = Tally()
         self._stopwatch = Stopwatch()
         self._start_s = time.perf_counter()
-        self._usage = Usage(others)
+        self._usage = Usage(other_ranks)
         self._stored_s = self._start_s
         self._log: RunLog | None = None
         self.emulation: Emulation
 
     def __enter__(self) -> Attempt:
         try:
-            if not self._go_on():
+            if not self._resume():
                 with naming_file(self._directory.seed_path(self._arm, self._seed)):
                     self._directory.start(self._arm, self._seed)
                 self._open_log(None)
@@ -184,7 +184,7 @@ class Attempt:
         self._take_times()
         return self.tally.timing()
 
-    def _go_on(self) -> bool:
+    def _resume(self) -> bool:
         """Go on from the newest checkpoint that is not damaged; False where there is none, or the run failed.
 
         OSError where one cannot be read, CheckpointError where one is whole and still no state of this run.
@@ -198,17 +198,17 @@ class Attempt:
             try:
                 tree = read_checkpoint(file)
                 with self._refusing(file):
-                    _refuse_another(tree, self._arm, self._seed)
+                    _refuse_other_run(tree, self._arm, self._seed)
                     self._open_log(tree["log"])
             except DataFileError as error:
-                self._note(f"{self._name}: cannot go on from {_said(error, file)}")
+                self._note(f"{self._name}: cannot go on from {_damage_line(error, file)}")
                 damaged.append(file)
                 continue
             self._build_emulation()
             with self._refusing(file):
                 self._restore(tree)
-            for other in damaged:  # else it would be taken for the last but one
-                other.unlink()
+            for damaged_file in damaged:  # else it would be taken for the last but one
+                damaged_file.unlink()
             return True
         self.stored, self.tally.rounds = None, 0
         if damaged:
@@ -233,8 +233,8 @@ class Attempt:
     def _restore(self, tree: Tree) -> None:
         tally = Tally(**tree["tally"])
         self.emulation.restore(tree["emulation"])
-        if others := _other_versions(tree["versions"]):
-            self._note(f"{self._name}: begun with {others}; results may differ by rounding")
+        if changed := _changed_versions(tree["versions"]):
+            self._note(f"{self._name}: begun with {changed}; results may differ by rounding")
         self._earlier, self.tally = tally, Tally(**{**asdict(tally), "resumed": tally.resumed + 1})
         self._stopwatch.seconds.update(tally.spent_s)
         self.stored = tally.rounds
@@ -269,7 +269,7 @@ class Attempt:
         self.tally.host, self.tally.cpu_capability = host_name(), cpu_capability()
 
 
-def _refuse_another(tree: Tree, arm: str, seed: int) -> None:
+def _refuse_other_run(tree: Tree, arm: str, seed: int) -> None:
     """ValueError unless the checkpoint `tree` is one of this version and this run."""
     if tree["format"] != FORMAT:
         raise ValueError(f"its format is {tree['format']!r}, this version of driftscale has {FORMAT}")
@@ -277,7 +277,7 @@ def _refuse_another(tree: Tree, arm: str, seed: int) -> None:
         raise ValueError(f"it is of another run: {tree['run']!r}")
 
 
-def _said(error: DataFileError, file: Path) -> str:
+def _damage_line(error: DataFileError, file: Path) -> str:
     """One line about what is damaged, which names `file`."""
     return str(error) if str(file) in str(error) else f"{file}: {error}"
 
@@ -288,7 +288,7 @@ def rounding_versions() -> Mapping[str, str]:
     return {name: version(name) for name in ROUNDING}
 
 
-def _other_versions(then: Mapping[str, str]) -> str:
+def _changed_versions(then: Mapping[str, str]) -> str:
     """`numpy 2.3 (now 2.4)`, of each package that has changed."""
     return ", ".join(
         f"{name} {then.get(name)} (now {now})"

@@ -56,15 +56,15 @@ def sweep(directory: RunDirectory, note: Callable[[str], None]) -> None:
 
 def at_work(directory: RunDirectory) -> list[tuple[str, int]]:
     """(arm, seed) of all runs that a process is at work on, such as a worker whose command was killed."""
-    found = []
+    busy = []
     for arm, seed in directory.runs_there():
         if directory.seed_lock_path(arm, seed).exists():
             try:
                 with seed_locked(directory, arm, seed):
                     pass
             except RunAtWorkError:
-                found.append((arm, seed))
-    return found
+                busy.append((arm, seed))
+    return busy
 
 
 def _delete_if_empty(folder: Path) -> None:

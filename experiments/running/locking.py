@@ -65,12 +65,12 @@ def locked(path: Path) -> Iterator[None]:
         lock.release()
         raise
     except OSError as error:
-        _let_go(lock, directory, is_new)
+        _release_and_tidy(lock, directory, is_new)
         raise InputError(f"--out {path}: cannot be written in ({error.strerror})") from error
     try:
         yield
     finally:
-        _let_go(lock, directory, is_new)
+        _release_and_tidy(lock, directory, is_new)
 
 
 @contextmanager
@@ -118,10 +118,10 @@ def why_not_excluded(directory: RunDirectory, content: bytes) -> str | None:
 
     path = directory.path
     try:
-        found = lock_content(directory) if directory.lock_path.is_file() else None
+        content_here = lock_content(directory) if directory.lock_path.is_file() else None
     except (OSError, ForeignFileError):
-        found = None
-    if found != content:
+        content_here = None
+    if content_here != content:
         return f"does not see the run directory {path}, which must be at that path on all machines"
     lock = _lock(directory.lock_path, 0)
     try:
@@ -171,7 +171,7 @@ def _delete_and_release(lock: FileLock, path: Path) -> None:
         lock.release()
 
 
-def _let_go(lock: FileLock, directory: RunDirectory, is_new: bool) -> None:
+def _release_and_tidy(lock: FileLock, directory: RunDirectory, is_new: bool) -> None:
     """Release the lock, and take away what was made for it where there is no run directory."""
     try:
         if directory.path.is_dir() and not directory.experiment_path.is_file():

@@ -62,8 +62,8 @@ def write_manifest(directory: RunDirectory, drawn: Drawn) -> None:
                 f"files, or driftscale itself, changed since; take another --out, or --fresh to delete them"
             )
     versions = {"python": platform.python_version(), **{name: installed(name) for name in PACKAGES}}
-    kept = recorded if begun else Manifest()
-    first, later = kept.versions or versions, kept.later_versions
+    base = recorded if begun else Manifest()
+    first, later = base.versions or versions, base.later_versions
     if versions not in (first, *later):
         later = [*later, versions]
     manifest = Manifest(
@@ -74,7 +74,7 @@ def write_manifest(directory: RunDirectory, drawn: Drawn) -> None:
         availability=drawn.availability,
         random_streams=SCHEME,
         sha256={**recorded.sha256, str(drawn.seed): drawn.fingerprint},
-        files={**kept.files, **drawn.files},
+        files={**base.files, **drawn.files},
     )
     content = manifest.model_dump(exclude_unset=True)
     write_durably(directory.manifest_path, json.dumps(content, indent=2) + "\n")

@@ -58,7 +58,7 @@ def load_folder(
     for path, table in tables.items():
         experiment = parse_experiment(table, str(path))
         names = {arm.name for arm in experiment.arm}
-        own = None if arms is None else [arm for arm in arms if arm in names]
-        if own is None or own:
-            members.append(Member(path, experiment, own, locator(data, path)))
+        chosen = None if arms is None else [arm for arm in arms if arm in names]
+        if chosen is None or chosen:
+            members.append(Member(path, experiment, chosen, locator(data, path)))
     return members

@@ -136,10 +136,10 @@ def check(
     return world
 
 
-def some(items: Sequence[str]) -> str:
+def abbreviated(items: Sequence[str]) -> str:
     """The first few of `items`, and how many more there are."""
-    others = len(items) - MOST_NAMED
-    return "; ".join([*items[:MOST_NAMED], *([f"and {others} more"] if others > 0 else [])])
+    num_more = len(items) - MOST_NAMED
+    return "; ".join([*items[:MOST_NAMED], *([f"and {num_more} more"] if num_more > 0 else [])])
 
 
 def _united(new: Experiment, old: Experiment, begun: Collection[str], path: Path) -> Experiment:
@@ -150,12 +150,12 @@ def _united(new: Experiment, old: Experiment, begun: Collection[str], path: Path
     differences = list(_differences(before, _deciding(new)))
     if differences:
         raise ConfigurationError(
-            f"{path} holds runs of another configuration ({some(differences)}); "
+            f"{path} holds runs of another configuration ({abbreviated(differences)}); "
             f"take another --out, or --fresh to delete them"
         )
     seeds = tuple(sorted({*old.seeds, *new.seeds}))
-    kept = [arm for arm in old.arm if arm.name not in {item.name for item in new.arm}]
-    return new.model_copy(update={"seeds": seeds, "arm": (*new.arm, *kept)})
+    old_arms = [arm for arm in old.arm if arm.name not in {item.name for item in new.arm}]
+    return new.model_copy(update={"seeds": seeds, "arm": (*new.arm, *old_arms)})
 
 
 def _deciding(experiment: Experiment) -> dict[str, Any]:

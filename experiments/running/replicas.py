@@ -51,7 +51,7 @@ def lead_to_draw(ranks: Ranks, experiment: Experiment, seed: int) -> None:
     """Have the other ranks draw the world of `seed`, while this one does."""
     ranks.timeout_s = experiment.executor.worker_timeout_s
     ranks.exchange({"draw": experiment.resolved(), "seed": seed})
-    _refuse_asked(ranks)
+    _stop_if_asked(ranks)
 
 
 def agree_on(ranks: Ranks, world: World) -> None:
@@ -103,8 +103,8 @@ class _Following:
 
     def take_part(self) -> None:
         """Do the next thing that rank 0 leads to."""
-        word = self._ranks.exchange(None)[0]
-        match word:
+        command = self._ranks.exchange(None)[0]
+        match command:
             case {"draw": table, "seed": int(seed)}:
                 with self._ranks.telling(ends=True):
                     self._draw(table, seed)
@@ -115,7 +115,7 @@ class _Following:
                 self.takes_part = False
 
     def _draw(self, table: Tree, seed: int) -> None:
-        _refuse_asked(self._ranks)
+        _stop_if_asked(self._ranks)
         self._experiment = parse_experiment(table, "the configuration of rank 0")
         self._ranks.timeout_s = self._experiment.executor.worker_timeout_s
         self._world = None  # let go of before the next is drawn
@@ -127,20 +127,20 @@ class _Following:
         assert self._world is not None
         arm = self._experiment.find_arm(name)
         executor = ReplicatedExecutor(build_executor(self._experiment, arm, self._world), self._ranks)
-        emulation = build_emulation(self._experiment, arm, self._world, executor, _Nowhere(), (), Stopwatch())
+        emulation = build_emulation(self._experiment, arm, self._world, executor, _NullLog(), (), Stopwatch())
         if state is not None:
             emulation.restore(state)
         for _ in emulation.steps():
-            _refuse_asked(self._ranks)
+            _stop_if_asked(self._ranks)
 
 
-class _Nowhere:
+class _NullLog:
     """A log that rank 0 writes."""
 
     def append(self, record: RoundRecord) -> None: ...
 
 
-def _refuse_asked(ranks: Ranks) -> None:
+def _stop_if_asked(ranks: Ranks) -> None:
     """KeyboardInterrupt where the ranks have agreed to stop."""
     if ranks.asked:
         raise KeyboardInterrupt

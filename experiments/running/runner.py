@@ -28,7 +28,7 @@ from experiments.running.attempt import Attempt, Tally
 from experiments.running.leftovers import sweep
 from experiments.running.locking import RunAtWorkError, seed_locked
 from experiments.running.manifest import Drawn, recorded_files, write_manifest
-from experiments.running.plan import Plan, PlannedRun, Reached, some
+from experiments.running.plan import Plan, PlannedRun, Reached, abbreviated
 from experiments.running.replicas import agree_on, lead_to_draw, lead_to_play, leading
 from experiments.running.source_files import SourceFiles
 from experiments.running.stop import Stop
@@ -108,13 +108,13 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) ->
         if world is None or world.streams.seed != run.seed:
             is_first, world = world is None, None  # the last one is let go before the next is drawn
             progress.drawing(run)
-            with _leaving(run, progress):
+            with _told_if_left(run, progress):
                 if ranks is not None:
                     lead_to_draw(ranks, plan.experiment, run.seed)
                 world = draw_world(plan, run.seed, files, check_arms=is_first)
                 if ranks is not None:
                     agree_on(ranks, world)
-                write_manifest(plan.directory, Drawn.of(world, files.found))
+                write_manifest(plan.directory, Drawn.of(world, files.identities))
         try:
             with stop.between_steps() if ranks is None else nullcontext():
                 reason = run_one(plan, run, world, progress, stop, ranks=ranks)
@@ -127,7 +127,7 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) ->
     if at_work and not failures:
         return RunError(
             f"{plan.directory.path}: other processes are at work on {len(at_work)} of {len(plan.runs())} "
-            f"runs ({_named(at_work)}); give the command again when they have ended"
+            f"runs ({_run_names(at_work)}); give the command again when they have ended"
         )
     return failed_runs(plan, failures)
 
@@ -158,8 +158,8 @@ def failed_runs(plan: Plan, failures: Sequence[PlannedRun]) -> FailedRunsError |
     if not failures:
         return None
     return FailedRunsError(
-        f"{len(failures)} of {len(plan.runs())} runs failed ({_named(failures)}); finished runs are kept in "
-        f"{plan.directory.path}"
+        f"{len(failures)} of {len(plan.runs())} runs failed ({_run_names(failures)}); finished runs are kept "
+        f"in {plan.directory.path}"
     )
 
 
@@ -229,16 +229,16 @@ def _run_to_end(
         build=lambda log, observers, stopwatch: build_emulation(
             plan.experiment, arm, world, executor, log, observers, stopwatch
         ),
-        observer=_teller(run, progress),
+        observer=_progress_observer(run, progress),
         halved=lambda: executor.halved_groups,
         lost=lost,
-        others=lambda: Spent() if ranks is None else ranks.others,
+        other_ranks=lambda: Spent() if ranks is None else ranks.others,
         runs_beside=beside,
         note=progress.note,
     )
     progress.begun(run)
     try:
-        with _leaving(run, progress), attempt:
+        with _told_if_left(run, progress), attempt:
             if attempt.stored is not None:
                 progress.going_on(run, attempt.stored)
             if ranks is not None:
@@ -253,30 +253,30 @@ def _run_to_end(
             plan.directory.mark_done(run.arm, run.seed, attempt.finish())
     except (OSError, MemoryError, ResumableError) as error:
         last = attempt.stored
-        goes_on = "begins again" if last is None else f"goes on from its last checkpoint, round {last},"
+        how = "begins again" if last is None else f"goes on from its last checkpoint, round {last},"
         raise ResumableError(
             f"{run.arm}, seed {run.seed} stopped in round {attempt.tally.rounds}: {_machine_problem(error)}. "
-            f"It {goes_on} when the command is given again"
+            f"It {how} when the command is given again"
         ) from error
     progress.done(run)
-    _tell_of_faults(attempt, run, progress)
+    _note_faults(attempt, run, progress)
 
 
-def _teller(run: PlannedRun, progress: Progress) -> Observer:
+def _progress_observer(run: PlannedRun, progress: Progress) -> Observer:
     """An observer that tells `progress` how far `run` has come."""
     accuracy: float | None = None
 
-    def tell(record: RoundRecord) -> None:
+    def report(record: RoundRecord) -> None:
         nonlocal accuracy
         if record.accuracy is not None:
             accuracy = record.accuracy
         progress.round_done(run, Reached(record.round + 1, record.closed_s, accuracy))
 
-    return tell
+    return report
 
 
 @contextmanager
-def _leaving(run: PlannedRun, progress: Progress) -> Iterator[None]:
+def _told_if_left(run: PlannedRun, progress: Progress) -> Iterator[None]:
     """Tells `progress` that `run` was left where an exception, a stop included, ends what is within."""
     try:
         yield
@@ -302,7 +302,7 @@ def _refuse_empty(tally: Tally, experiment: Experiment) -> None:
     )
 
 
-def _tell_of_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> None:
+def _note_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> None:
     """What did not end the run and should still be known."""
     name, tally = f"{run.arm}, seed {run.seed}", attempt.tally
     if tally.rejected:
@@ -326,5 +326,5 @@ def _machine_problem(error: OSError | MemoryError | ResumableError) -> str:
     return str(error)
 
 
-def _named(runs: Sequence[PlannedRun]) -> str:
-    return some([f"{run.arm}, seed {run.seed}" for run in runs])
+def _run_names(runs: Sequence[PlannedRun]) -> str:
+    return abbreviated([f"{run.arm}, seed {run.seed}" for run in runs])

@@ -24,29 +24,33 @@ class SourceFiles:
     def __init__(self, locate: Locate, known: Mapping[str, Identity]) -> None:
         self._locate = locate
         self._known = dict(known)  # and those of this process's first world
-        self.found: dict[str, Identity] = {}
+        self.identities: dict[str, Identity] = {}
 
     def __call__(self, path: str) -> Path:
-        place = self._locate(path)
-        files = {path: place} if place.is_file() else {f"{path}/{file.name}": file for file in _inside(place)}
+        location = self._locate(path)
+        if location.is_file():
+            files = {path: location}
+        else:
+            files = {f"{path}/{file.name}": file for file in _source_files(location)}
         gone = sorted(name for name in self._known if name.startswith(f"{path}/") and name not in files)
         if gone:
-            file = place / gone[0].removeprefix(f"{path}/")
+            file = location / gone[0].removeprefix(f"{path}/")
             raise DataFileError(file, "is gone; the runs in this directory were begun with it")
         for name, file in files.items():
-            found = _identity(file)
-            known = self._known.setdefault(name, found)
-            if found != known:
+            identity = _identity(file)
+            known = self._known.setdefault(name, identity)
+            if identity != known:
                 raise DataFileError(
                     file,
-                    f"has changed since the runs in this directory were begun with it: {_told(known)} then, "
-                    f"{_told(found)} now; put it back, take another --out, or --fresh to begin them again",
+                    f"has changed since the runs in this directory were begun with it: {_in_words(known)} "
+                    f"then, {_in_words(identity)} now; put it back, take another --out, or --fresh to begin "
+                    f"them again",
                 )
-            self.found[name] = found
-        return place
+            self.identities[name] = identity
+        return location
 
 
-def _inside(folder: Path) -> list[Path]:
+def _source_files(folder: Path) -> list[Path]:
     """The files of `folder` that are read: the four of images in idx, else all that lie in it."""
     try:
         return idx_files(folder)
@@ -66,5 +70,5 @@ def _identity(file: Path) -> Identity:
     return Identity(size=size, sha256=state.hexdigest())
 
 
-def _told(identity: Identity) -> str:
+def _in_words(identity: Identity) -> str:
     return f"{identity.size} bytes of sha256 {identity.sha256[:12]}"

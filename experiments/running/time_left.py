@@ -30,7 +30,7 @@ class Work:
 
     done: int = 0
     earlier: int = 0
-    found: int | None = None
+    stored_before: int | None = None
     since_s: float = 0.0
 
 
@@ -65,13 +65,13 @@ class TimeLeft:
         """So many rounds of the run are in its checkpoint: done by an earlier command, or by this one before
         the run was lost."""
         work = self._works[run]
-        work.found = rounds if work.found is None else work.found
-        work.done, work.earlier, work.since_s = rounds, min(rounds, work.found), self._clock()
+        work.stored_before = rounds if work.stored_before is None else work.stored_before
+        work.done, work.earlier, work.since_s = rounds, min(rounds, work.stored_before), self._clock()
 
     def round_done(self, run: PlannedRun, rounds: int) -> None:
         """So many rounds of the run are done by now, one or more of them since the last call."""
         work, now_s = self._works[run], self._clock()
-        work.found = work.found or 0
+        work.stored_before = work.stored_before or 0
         if rounds > work.done:
             self._add(run, rounds - work.done, now_s - work.since_s)
         work.done, work.since_s = rounds, now_s
@@ -108,8 +108,8 @@ class TimeLeft:
         if not self._paces:
             return None
         round_s = {arm: self._round_s(arm) for arm in {arm for arm, _ in left}}
-        each_s = [rounds * round_s[arm] for arm, rounds in left]
-        return max(sum(each_s) / self._at_once, max(each_s))
+        runs_s = [rounds * round_s[arm] for arm, rounds in left]
+        return max(sum(runs_s) / self._at_once, max(runs_s))
 
     def _add(self, run: PlannedRun, rounds: int, wall_s: float) -> None:
         pace = self._paces.setdefault((run.experiment, run.arm), Pace())
@@ -120,5 +120,7 @@ class TimeLeft:
         """Wall seconds of one round of `arm`; one that is new is taken for the mean of those most like it."""
         if arm in self._paces:
             return self._paces[arm].wall_s / self._paces[arm].rounds
-        paces = [pace for other, pace in self._paces.items() if other[0] == arm[0]] or [*self._paces.values()]
+        paces = [pace for (experiment, _), pace in self._paces.items() if experiment == arm[0]] or [
+            *self._paces.values()
+        ]
         return sum(pace.wall_s / pace.rounds for pace in paces) / len(paces)

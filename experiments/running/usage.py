@@ -13,20 +13,20 @@ from executor.ranks import Spent
 class Usage:
     """What is spent from now on. `others` says what the other ranks have spent, whenever it is asked."""
 
-    def __init__(self, others: Callable[[], Spent] = Spent) -> None:
-        self._others = others
+    def __init__(self, other_ranks: Callable[[], Spent] = Spent) -> None:
+        self._other_ranks = other_ranks
         self._first_s = time.process_time()
-        self._others_first_s = others().cpu_s  # what they spent on earlier runs is not this one's
+        self._other_ranks_first_s = other_ranks().cpu_s  # what they spent on earlier runs is not this one's
 
     @property
     def cpu_s(self) -> float:
         """CPU seconds of all ranks."""
-        return time.process_time() - self._first_s + self._others().cpu_s - self._others_first_s
+        return time.process_time() - self._first_s + self._other_ranks().cpu_s - self._other_ranks_first_s
 
     @property
     def peak_memory_bytes(self) -> float:
         """The sum of the most that each rank has held so far, in earlier runs too."""
-        return own_peak_bytes() + self._others().memory_bytes
+        return own_peak_bytes() + self._other_ranks().memory_bytes
 
 
 def own_spent() -> tuple[float, float]:

@@ -50,20 +50,23 @@ def listening(client):
 
 
 def test_nothing_listens_but_scheduler_workers_and_nannies_on_loopback(client):
-    found = listening(client)
-    assert {host for host, _ in found} == {"127.0.0.1"}
-    assert len(found) == 5
+    addresses = listening(client)
+    assert {host for host, _ in addresses} == {"127.0.0.1"}
+    assert len(addresses) == 5
 
 
 def test_whoever_has_no_certificate_is_refused_at_every_port(client):
     bare = ssl.create_default_context()
     bare.check_hostname = False
     bare.verify_mode = ssl.CERT_NONE
-    for place in listening(client):
-        with socket.create_connection(place, timeout=PATIENCE_S) as plain:
+    for address in listening(client):
+        with socket.create_connection(address, timeout=PATIENCE_S) as plain:
             plain.sendall(b"GET / HTTP/1.0\r\n\r\n")
             assert received(plain) in (b"", None)
-        with socket.create_connection(place, timeout=PATIENCE_S) as plain, bare.wrap_socket(plain) as wrapped:
+        with (
+            socket.create_connection(address, timeout=PATIENCE_S) as plain,
+            bare.wrap_socket(plain) as wrapped,
+        ):
             assert received(wrapped) in (b"", None)  # the handshake of TLS 1.3 ends with the first read
 
 

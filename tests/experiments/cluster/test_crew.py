@@ -21,7 +21,7 @@ from experiments.running.locking import locked
 from tests.experiments.jobs.fakes import a_plan
 
 ADDRESS = "tls://10.0.0.7:4711"
-SAID: dict[str, Any] = {
+ANSWER: dict[str, Any] = {
     "machine": "node7",
     "available_bytes": 8.0,
     "is_busy": False,
@@ -30,7 +30,7 @@ SAID: dict[str, Any] = {
 }
 
 
-def answered(answer: dict[str, Any] | BaseException) -> Facts | None:
+def facts_from(answer: dict[str, Any] | BaseException) -> Facts | None:
     """What the command makes of a worker that was met and answered so."""
     done: Future[Any] = Future()
     if isinstance(answer, BaseException):
@@ -41,16 +41,16 @@ def answered(answer: dict[str, Any] | BaseException) -> Facts | None:
 
 
 def test_a_worker_is_called_by_its_address_and_machine() -> None:
-    place = f"worker {ADDRESS} on node7"
-    assert answered(SAID) == Facts(place, "node7", 8.0, rounding={"torch": "2.6"})
-    refused = answered({**SAID, "refusal": "has another driftscale"})
+    name = f"worker {ADDRESS} on node7"
+    assert facts_from(ANSWER) == Facts(name, "node7", 8.0, rounding={"torch": "2.6"})
+    refused = facts_from({**ANSWER, "refusal": "has another driftscale"})
     assert refused is not None
-    assert refused.refusal == f"{place} has another driftscale"
+    assert refused.refusal == f"{name} has another driftscale"
 
 
 @pytest.mark.parametrize("error", [OSError("closed"), TimeoutError(), KeyError(ADDRESS)])
 def test_a_worker_that_is_out_of_reach_has_not_answered(error: Exception) -> None:
-    assert answered(error) is None
+    assert facts_from(error) is None
     gone: Future[Any] = Future()
     gone.cancel()
     assert _facts(ADDRESS, gone) is None
@@ -65,7 +65,7 @@ def test_a_worker_that_is_out_of_reach_has_not_answered(error: Exception) -> Non
     ],
 )
 def test_a_worker_without_our_code_is_refused(error: Exception) -> None:
-    facts = answered(error)
+    facts = facts_from(error)
     assert facts is not None
     assert facts.refusal == f"worker {ADDRESS} has no driftscale, or another one: {error}"
 

@@ -42,11 +42,11 @@ class Worker:
 @pytest.fixture
 def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
     plan = a_plan(tmp_path, "ab", [0])
-    found = Worker(plan)
+    worker = Worker(plan)
     monkeypatch.setattr(members, "_workplaces", {})
-    monkeypatch.setattr(distributed, "get_worker", lambda: found)
+    monkeypatch.setattr(distributed, "get_worker", lambda: worker)
     with locked(plan.directory.path):
-        yield found
+        yield worker
 
 
 def test_a_worker_that_was_met_does_jobs_and_logs_events_for_its_command(worker: Worker) -> None:

@@ -40,47 +40,47 @@ def cluster(tmp_path):
 
 def ended(process):
     """(exit code, what it said since)."""
-    _, said = process.communicate(timeout=PATIENCE_S)
-    return process.returncode, said
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, errors
 
 
-def keep_until_told(told):
+def keep_until_stopped(state_file):
     """A run that ends when it is asked to; as a member's would, it can be asked by its process."""
     import pathlib
     import sys
     import threading
     import types
 
-    asked = threading.Event()
-    sys.modules["experiments.cluster.members"] = types.SimpleNamespace(leave=asked.set)
-    pathlib.Path(told).write_text("at work")
-    asked.wait(600)
-    pathlib.Path(told).write_text("stored")
+    stop_requested = threading.Event()
+    sys.modules["experiments.cluster.members"] = types.SimpleNamespace(leave=stop_requested.set)
+    pathlib.Path(state_file).write_text("at work")
+    stop_requested.wait(600)
+    pathlib.Path(state_file).write_text("stored")
     return "stored"
 
 
 def test_a_worker_that_is_told_to_end_has_its_run_stored_first(cluster, tmp_path):
     write_keys(tmp_path / "keys")
-    file, told = tmp_path / "scheduler.json", tmp_path / "told"
+    file, state_file = tmp_path / "scheduler.json", tmp_path / "state"
     scheduler, line = cluster("scheduler", "--keys", tmp_path / "keys", "--scheduler-file", file)
     assert line.startswith("scheduler at tls://")
     worker, line = cluster("worker", file, "--keys", tmp_path / "keys", "--data", tmp_path)
     assert line.startswith("1 worker for the scheduler at tls://")
     with joined_cluster(str(file), tmp_path / "keys") as client:
         assert set(client.run(os.getenv, OWN_DATA).values()) == {str(tmp_path)}
-        run = client.submit(keep_until_told, str(told), pure=False)
-        while not told.exists():
+        run = client.submit(keep_until_stopped, str(state_file), pure=False)
+        while not state_file.exists():
             time.sleep(0.05)
         worker.send_signal(signal.SIGTERM)
         assert run.result(PATIENCE_S) == "stored"
         run.release()
-        code, said = ended(worker)
+        code, errors = ended(worker)
         assert code == 130
-        assert said.splitlines()[0] == "stopping: runs at work are stored first; once more stops at once"
-        assert len(said.splitlines()) == 2
+        assert errors.splitlines()[0] == "stopping: runs at work are stored first; once more stops at once"
+        assert len(errors.splitlines()) == 2
     scheduler.send_signal(signal.SIGTERM)
-    code, said = ended(scheduler)
-    assert (code, len(said.splitlines())) == (130, 1)
+    code, errors = ended(scheduler)
+    assert (code, len(errors.splitlines())) == (130, 1)
     assert not file.exists()
 
 
@@ -137,16 +137,16 @@ def test_a_client_that_gives_a_run_up_leaves_it_at_work(cluster, tmp_path):
     _, line = cluster("scheduler")
     address = line.split()[-1]
     cluster("worker", address)
-    told = tmp_path / "told"
+    state_file = tmp_path / "state"
     with joined_cluster(address) as client:
-        run = client.submit(keep_until_told, str(told), pure=False)
-        while not told.exists():
+        run = client.submit(keep_until_stopped, str(state_file), pure=False)
+        while not state_file.exists():
             time.sleep(0.05)
         del run
     with joined_cluster(address) as client:
-        assert told.read_text() == "at work"
+        assert state_file.read_text() == "at work"
         client.run(lambda: sys.modules["experiments.cluster.members"].leave())
         deadline_s = time.monotonic() + PATIENCE_S
-        while told.read_text() != "stored":
+        while state_file.read_text() != "stored":
             assert time.monotonic() < deadline_s
             time.sleep(0.05)

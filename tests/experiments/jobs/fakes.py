@@ -11,7 +11,7 @@ from typing import Any
 from executor.failures import packed_error
 from experiments.config import locator
 from experiments.jobs.crew import Ended, Facts, Met, Told
-from experiments.jobs.workplace import Answer, Job
+from experiments.jobs.workplace import Job, JobResult
 from experiments.running.plan import Plan, plan_run
 from tests.experiments.small import small
 
@@ -31,12 +31,12 @@ def ends(end: str, **content: Any) -> Step:
     """The worker answers."""
 
     def step(crew: FakeCrew, address: str, job: Job) -> None:
-        crew.answer(address, {"end": end, "notes": [], **content})
+        crew.end_job(address, {"end": end, "notes": [], **content})
 
     return step
 
 
-def drawn(seed: int) -> Answer:
+def drawn(seed: int) -> JobResult:
     """The answer of a worker that drew the world of a seed."""
     none: dict[str, str] = {}
     world = {"seed": seed, "fingerprint": {"trace": str(seed)}, "profile": none, "availability": none}
@@ -66,7 +66,7 @@ def evaluates(peak_bytes: float) -> Step:
 
 def dies(crew: FakeCrew, address: str, job: Job) -> None:
     """The worker's process ends; no other takes its place."""
-    crew.there.remove(address)
+    crew.present.remove(address)
     crew.events.append(Ended(address, crew.jobs.pop(address), None, "its process ended"))
 
 
@@ -100,7 +100,7 @@ class FakeCrew:
         if not isinstance(workers, Mapping):
             workers = {address: facts(address) for address in workers}
         self.facts: dict[str, Facts | None] = dict(workers)
-        self.there = list(workers)
+        self.present = list(workers)
         self.script = {run: deque(steps) for run, steps in (script or {}).items()}
         self.draws: dict[int, deque[Step]] = {}
         self.one_by_one = one_by_one
@@ -120,13 +120,13 @@ class FakeCrew:
     def clock(self) -> float:
         return self.clock_s
 
-    def answer(self, address: str, answer: Answer) -> None:
-        self.events.append(Ended(address, self.jobs.pop(address), answer))
+    def end_job(self, address: str, result: JobResult) -> None:
+        self.events.append(Ended(address, self.jobs.pop(address), result))
 
     # -- what the command calls -----------------------------------------------------------------------------
 
     def addresses(self) -> Sequence[str]:
-        return list(self.there)
+        return list(self.present)
 
     def meet(self, address: str) -> None:
         self.log.append(f"meet {address}")
@@ -139,7 +139,7 @@ class FakeCrew:
         return self.refusal
 
     def begin(self, address: str, job: Job) -> None:
-        assert address in self.there, f"{address} is gone"
+        assert address in self.present, f"{address} is gone"
         assert address not in self.jobs, f"{address} has a job"
         self.when_begun(job)
         self.jobs[address] = job
@@ -160,7 +160,7 @@ class FakeCrew:
     def replace(self, address: str) -> None:
         self.log.append(f"replace {address}")
         del self.jobs[address], self.silent_since_s[address]
-        self.there[self.there.index(address)] = f"{address}'"
+        self.present[self.present.index(address)] = f"{address}'"
         self.facts[f"{address}'"] = self.facts[address]
 
     def stop(self, addresses: Sequence[str]) -> None:
@@ -178,15 +178,15 @@ class FakeCrew:
             at_work = [self.one_by_one(at_work)]
         for address in at_work:
             if address in self.jobs:
-                self._go_on(address, self.jobs[address])
+                self._advance(address, self.jobs[address])
 
-    def _go_on(self, address: str, job: Job) -> None:
+    def _advance(self, address: str, job: Job) -> None:
         run = job.run
         steps = self.draws.get(run.seed) if job.is_draw else self.script.get((run.arm, run.seed))
         if steps and not (address in self.told_to_stop and not job.is_draw):
             steps.popleft()(self, address, job)
         elif job.is_draw:
-            self.answer(address, drawn(run.seed))
+            self.end_job(address, drawn(run.seed))
         elif address in self.told_to_stop:
             ends("stopped")(self, address, job)
         else:
@@ -195,4 +195,4 @@ class FakeCrew:
 
 def facts(address: str, **changes: Any) -> Facts:
     """Of a worker on a machine that has memory for everything."""
-    return replace(Facts(place=f"worker {address}", machine="host", available_bytes=1e12), **changes)
+    return replace(Facts(name=f"worker {address}", machine="host", available_bytes=1e12), **changes)

@@ -12,7 +12,7 @@ def run(arm: str, seed: int = 0, experiment: str = "e") -> PlannedRun:
     return PlannedRun(experiment, arm, seed, rounds=10)
 
 
-def of(available: float, **peaks: float) -> Admission:
+def one_machine(available: float, **peaks: float) -> Admission:
     """One machine with so much memory; peaks of arms of `e` in earlier runs."""
     return Admission({"m": available}, {("e", arm): peak for arm, peak in peaks.items()})
 
@@ -39,18 +39,20 @@ def test_auto_is_the_least_of_runs_cores_and_memory(
     assert jobs_at_once(None, unfinished, cores, threads, available, peaks) == number
 
 
-@pytest.mark.parametrize(("asked", "unfinished", "number"), [(4, 15, 4), (4, 3, 3), (1, 15, 1), (4, 0, 1)])
+@pytest.mark.parametrize(
+    ("requested", "unfinished", "number"), [(4, 15, 4), (4, 3, 3), (1, 15, 1), (4, 0, 1)]
+)
 def test_a_number_that_is_asked_for_is_taken_as_far_as_there_are_runs(
-    asked: int, unfinished: int, number: int
+    requested: int, unfinished: int, number: int
 ) -> None:
-    assert jobs_at_once(asked, unfinished, 2, 8, 10.0, [9.0]) == number
+    assert jobs_at_once(requested, unfinished, 2, 8, 10.0, [9.0]) == number
 
 
 # -- which run may begin ------------------------------------------------------------------------------------
 
 
 def test_the_second_run_waits_for_the_first_ones_first_evaluated_round() -> None:
-    memory = of(1000.0)
+    memory = one_machine(1000.0)
     assert memory.admits(run("a"), "m")
     memory.begins(run("a"), "m")
     assert not memory.admits(run("b"), "m")
@@ -62,7 +64,7 @@ def test_the_second_run_waits_for_the_first_ones_first_evaluated_round() -> None
 
 
 def test_until_it_is_done_a_run_counts_with_a_quarter_more_than_it_has_held() -> None:
-    memory = of(1000.0)  # of which 800 may be taken
+    memory = one_machine(1000.0)  # of which 800 may be taken
     memory.begins(run("a"), "m")
     memory.saw(run("a"), 320.0, evaluated=True)  # 400, and as much for the next
     assert memory.admits(run("b"), "m")
@@ -73,7 +75,7 @@ def test_until_it_is_done_a_run_counts_with_a_quarter_more_than_it_has_held() ->
 
 
 def test_the_next_seed_of_an_arm_counts_with_its_last_ones_peak() -> None:
-    memory = of(1000.0)
+    memory = one_machine(1000.0)
     memory.begins(run("a", 0), "m")
     memory.saw(run("a", 0), 400.0, evaluated=True)
     memory.ends(run("a", 0), 400.0)
@@ -84,7 +86,7 @@ def test_the_next_seed_of_an_arm_counts_with_its_last_ones_peak() -> None:
 
 
 def test_an_arm_that_is_not_measured_counts_as_the_largest_that_is() -> None:
-    memory = of(1000.0, a=500.0, b=100.0)
+    memory = one_machine(1000.0, a=500.0, b=100.0)
     memory.begins(run("b"), "m")
     assert memory.admits(run("c"), "m")  # 100 + 500
     memory.begins(run("c"), "m")
@@ -95,7 +97,7 @@ def test_an_arm_that_is_not_measured_counts_as_the_largest_that_is() -> None:
 
 
 def test_runs_known_from_earlier_need_no_waiting_and_as_many_begin_as_fit() -> None:
-    memory = of(1000.0, a=200.0)
+    memory = one_machine(1000.0, a=200.0)
     for seed in range(4):
         assert memory.admits(run("a", seed), "m")
         memory.begins(run("a", seed), "m")
@@ -105,29 +107,29 @@ def test_runs_known_from_earlier_need_no_waiting_and_as_many_begin_as_fit() -> N
 
 
 def test_a_line_says_that_memory_holds_fewer_runs_than_could_be_at_work() -> None:
-    memory = of(10 * GIB, a=5 * GIB)
+    memory = one_machine(10 * GIB, a=5 * GIB)
     memory.begins(run("a", 0), "m")
     assert memory.held_back(run("a", 1), "m") == (
         "m: memory for 1 run at a time (the next needs about 5.0 GiB, and 8.0 GiB, 80% of what was "
         "available, may be taken)"
     )
-    memory = of(10 * GIB, a=3 * GIB)
+    memory = one_machine(10 * GIB, a=3 * GIB)
     assert memory.held_back(run("a", 0), "m") is None
     for seed in (0, 1):
         memory.begins(run("a", seed), "m")
-    said = memory.held_back(run("a", 2), "m")
-    assert said is not None
-    assert said.startswith("m: memory for 2 runs at a time")
+    line = memory.held_back(run("a", 2), "m")
+    assert line is not None
+    assert line.startswith("m: memory for 2 runs at a time")
 
 
 def test_with_nothing_at_work_a_run_may_begin_however_large() -> None:
-    memory = of(1000.0, a=5000.0)
+    memory = one_machine(1000.0, a=5000.0)
     assert memory.admits(run("a"), "m")
     assert memory.held_back(run("a"), "m") is None
 
 
 def test_each_machine_has_its_own_memory() -> None:
-    memory = of(1000.0, a=700.0)
+    memory = one_machine(1000.0, a=700.0)
     memory.begins(run("a", 0), "m")
     memory.joins("n", 500.0)
     memory.joins("m", 1e9)  # its runs have taken some since: what was there at the start counts
@@ -139,7 +141,7 @@ def test_each_machine_has_its_own_memory() -> None:
 
 def test_beside_a_run_of_which_nothing_is_known_none_begins_not_even_one_that_is_known() -> None:
     """It could grow beyond all others: a folder's second experiment beside runs of its first."""
-    memory = of(1000.0, a=100.0)
+    memory = one_machine(1000.0, a=100.0)
     memory.begins(run("a", 0), "m")
     assert memory.admits(run("z", experiment="f"), "m")
     memory.begins(run("z", experiment="f"), "m")
@@ -151,14 +153,14 @@ def test_beside_a_run_of_which_nothing_is_known_none_begins_not_even_one_that_is
 
 
 def test_a_run_of_an_unknown_experiment_needs_as_much_as_the_largest_beside_it() -> None:
-    memory = of(1000.0, a=500.0)
+    memory = one_machine(1000.0, a=500.0)
     memory.begins(run("a", 0), "m")
     assert not memory.admits(run("z", experiment="f"), "m")
     assert (memory.held_back(run("z", experiment="f"), "m") or "").startswith("m: memory for 1 run at a time")
 
 
 def test_word_of_a_run_that_has_ended_is_dropped() -> None:
-    memory = of(1000.0)
+    memory = one_machine(1000.0)
     memory.saw(run("a"), 900.0, evaluated=True)
     memory.ends(run("a"))
     memory.begins(run("b"), "m")

@@ -145,7 +145,7 @@ def test_no_run_begins_beside_one_of_which_nothing_is_known(tmp_path: Path) -> N
 
 def test_when_memory_holds_fewer_runs_than_workers_a_line_says_so_once(tmp_path: Path) -> None:
     crew, story = FakeCrew(["w0", "w1", "w2"], {("a", 0): [evaluates(2.0 * 2**30), waits, done()]}), Story()
-    for address in crew.there:
+    for address in crew.present:
         crew.facts[address] = facts(address, available_bytes=7.0 * 2**30)  # of which 5.6 may be taken
     play(crew, a_plan(tmp_path, "a", [0, 1, 2]), story=story)
     assert notes(story) == [
@@ -169,14 +169,14 @@ def test_runs_are_told_how_many_are_at_work_beside_them_on_their_machine(tmp_pat
 
 def test_a_note_is_shown_once_whether_it_came_as_an_event_or_with_the_answer(tmp_path: Path) -> None:
     story = Story()
-    answer = ends("done", wall_s=1.0, peak_memory_bytes=1.0)
+    step = ends("done", wall_s=1.0, peak_memory_bytes=1.0)
 
     def with_notes(crew: FakeCrew, address: str, job: Job) -> None:
-        answer(crew, address, job)
+        step(crew, address, job)
         ended = crew.events[-1]
         assert isinstance(ended, Ended)
-        assert ended.answer is not None
-        ended.answer["notes"].extend(["first", "second"])
+        assert ended.result is not None
+        ended.result["notes"].extend(["first", "second"])
 
     steps: list[Step] = [tells(note="first", number=1), with_notes]
     play(FakeCrew(script={("a", 0): steps}), a_plan(tmp_path, "a", [0]), story=story)
@@ -327,7 +327,7 @@ def test_a_worker_that_comes_while_the_first_world_is_drawn_and_is_unfit_is_bad_
     crew = FakeCrew(["w0"])
     crew.facts["w1"] = facts("w1", refusal="worker w1 has another driftscale")
     crew.draws[0] = deque([waits] * 9)
-    crew.when_begun = lambda job: crew.there.append("w1")
+    crew.when_begun = lambda job: crew.present.append("w1")
     with pytest.raises(ConfigurationError, match=r"^worker w1 has another driftscale$"):
         play(crew, a_plan(tmp_path, "a"))
     assert plays(crew) == []
@@ -345,7 +345,7 @@ def test_a_worker_that_never_answers_holds_the_others_up_for_a_while_only(tmp_pa
 def test_a_worker_that_comes_later_and_is_unfit_is_left_out(tmp_path: Path) -> None:
     crew, story = FakeCrew(["w0"], {("a", 0): [waits, waits, waits, done()]}), Story()
     crew.facts["w1"] = facts("w1", refusal="worker w1 has another driftscale")
-    crew.when_begun = lambda job: None if "w1" in crew.there else crew.there.append("w1")
+    crew.when_begun = lambda job: None if "w1" in crew.present else crew.present.append("w1")
     assert play(crew, a_plan(tmp_path, "a"), story=story) == {"small": None}
     assert crew.log.count("meet w1") == 1
     assert notes(story) == ["worker w1 has another driftscale; it is left out"]
@@ -514,7 +514,7 @@ def test_however_the_last_run_of_an_experiment_that_ended_leaves_it_is_finished_
     finished: list[Plan] = []
     if last == "drawn":
         crew.draws[1] = deque([waits] * 4)
-        crew.draws[1].append(lambda crew, address, job: crew.answer(address, drawn(1)))
+        crew.draws[1].append(lambda crew, address, job: crew.end_job(address, drawn(1)))
     else:
         crew.script["a", 1] = deque(steps[last])
     crew.stop = lambda addresses: None  # type: ignore[method-assign]  # it ends before it hears of that

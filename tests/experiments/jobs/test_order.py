@@ -57,8 +57,8 @@ def test_how_long_an_arm_takes_is_its_own_experiments() -> None:
     queue.took(run("b", 0), 1.0)
     queue.took(run("a", 0, "f"), 2.0)
     queue.took(run("b", 0, "f"), 9.0)
-    found = [(item.experiment, item.arm) for item in queue.candidates(None, ())]
-    assert found == [("f", "b"), ("f", "a"), ("e", "a"), ("e", "b")]
+    candidates = [(item.experiment, item.arm) for item in queue.candidates(None, ())]
+    assert candidates == [("f", "b"), ("f", "a"), ("e", "a"), ("e", "b")]
 
 
 def test_a_run_that_is_taken_is_gone_until_it_is_put_back_and_an_experiment_is_dropped_whole() -> None:
@@ -75,5 +75,5 @@ def test_a_run_that_is_taken_is_gone_until_it_is_put_back_and_an_experiment_is_d
 
 def test_worlds_that_may_not_begin_are_left_out() -> None:
     queue = RunQueue(RUNS)
-    found = queue.candidates(E0, (), lambda world: world == E2)
-    assert [world_of(item) for item in found] == [E2] * 3
+    candidates = queue.candidates(E0, (), lambda world: world == E2)
+    assert [world_of(item) for item in candidates] == [E2] * 3

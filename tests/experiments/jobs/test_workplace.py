@@ -41,17 +41,17 @@ class Desk:
         self.name = plan.experiment.name
         content = {self.name: lock_content(plan.directory)}
         descriptions = json.loads(json.dumps({self.name: described(plan, data)}))  # plain values
-        self.place = Workplace(descriptions, content, own_data)
-        self.said: list[Body] = []
+        self.workplace = Workplace(descriptions, content, own_data)
+        self.sent: list[Body] = []
 
     def run(self, arm: str, seed: int = 0) -> PlannedRun:
         return PlannedRun(self.name, arm, seed, self.plan.experiment.round.rounds)
 
     def draw(self, arm: str = "a", seed: int = 0, **files: Any) -> Body:
-        return self.place.do(Job(self.run(arm, seed), is_draw=True, files=files), self.said.append)
+        return self.workplace.do(Job(self.run(arm, seed), is_draw=True, files=files), self.sent.append)
 
     def play(self, arm: str = "a", seed: int = 0, **job: Any) -> Body:
-        return self.place.do(Job(self.run(arm, seed), is_draw=False, files={}, **job), self.said.append)
+        return self.workplace.do(Job(self.run(arm, seed), is_draw=False, files={}, **job), self.sent.append)
 
 
 @pytest.fixture
@@ -98,14 +98,14 @@ def test_runs_come_to_the_bytes_that_they_come_to_one_after_another(tmp_path: Pa
 
 
 def test_a_world_is_drawn_once_for_the_arms_of_a_seed(desk: Desk, worlds: list[int]) -> None:
-    answers = [desk.draw(), desk.play("a"), desk.play("b"), desk.play("a", 1), desk.play("b", 1)]
-    assert [answer["end"] for answer in answers] == ["drawn", *["done"] * 4]
+    results = [desk.draw(), desk.play("a"), desk.play("b"), desk.play("a", 1), desk.play("b", 1)]
+    assert [result["end"] for result in results] == ["drawn", *["done"] * 4]
     assert worlds == [0, 1]
 
 
 def test_what_is_drawn_is_told_in_plain_values_as_a_manifest_records_it(desk: Desk) -> None:
-    answer = desk.draw(seed=1)
-    drawn = Drawn(**json.loads(json.dumps(answer["drawn"])))
+    result = desk.draw(seed=1)
+    drawn = Drawn(**json.loads(json.dumps(result["drawn"])))
     write_manifest(desk.plan.directory, drawn)
     serial = a_plan(desk.plan.directory.path.parent / "serial", seeds=[1])
     run_plan(serial, Story())
@@ -117,8 +117,8 @@ def test_what_is_drawn_is_told_in_plain_values_as_a_manifest_records_it(desk: De
 def test_a_world_that_is_another_than_elsewhere_is_refused(desk: Desk) -> None:
     fingerprint = desk.draw()["drawn"]["fingerprint"]
     assert Desk(desk.plan).play(fingerprint=fingerprint)["end"] == "done"
-    answer = Desk(desk.plan).play("b", fingerprint={**fingerprint, "trace": "0" * 64})
-    error = unpacked_error(answer["error"], "")
+    result = Desk(desk.plan).play("b", fingerprint={**fingerprint, "trace": "0" * 64})
+    error = unpacked_error(result["error"], "")
     assert isinstance(error, ConfigurationError)
     assert str(error).startswith("the trace of seed 0 is not on every worker the same: ")
 
@@ -131,8 +131,10 @@ def test_a_world_that_cannot_be_drawn_leaves_the_workplace_as_good_as_before(
 
     with monkeypatch.context() as patch:
         patch.setattr(workplace, "draw_world", refuse)
-        answer = desk.place.do(Job(desk.run("a"), is_draw=True, files={}, check_arms=True), desk.said.append)
-    assert str(unpacked_error(answer["error"], "")) == "arm a: does not fit, True"
+        result = desk.workplace.do(
+            Job(desk.run("a"), is_draw=True, files={}, check_arms=True), desk.sent.append
+        )
+    assert str(unpacked_error(result["error"], "")) == "arm a: does not fit, True"
     assert desk.play()["end"] == "done"
 
 
@@ -140,39 +142,39 @@ def test_a_world_that_cannot_be_drawn_leaves_the_workplace_as_good_as_before(
 
 
 def test_a_run_that_is_done_answers_with_what_it_took_and_held_over_all_attempts(desk: Desk) -> None:
-    answer = desk.play()
+    result = desk.play()
     timing = desk.plan.directory.read_timing("a", 0)
-    assert answer == {
+    assert result == {
         "end": "done",
         "notes": [],
         "wall_s": timing.wall_s,
         "peak_memory_bytes": timing.peak_memory_bytes,
     }
-    assert desk.play() == answer  # done meanwhile, by whomever: the same again
+    assert desk.play() == result  # done meanwhile, by whomever: the same again
 
 
 def test_a_run_that_fails_says_why(tmp_path: Path, held: ExitStack) -> None:
     plan = a_plan(tmp_path, training={"learning_rate": 1e38})
     held.enter_context(locked(plan.directory.path))
-    answer = Desk(plan).play()
-    assert answer["end"] == "failed"
-    assert "diverged" in answer["why"]
-    assert plan.directory.failed_path("a", 0).read_text() == answer["why"] + "\n"
+    result = Desk(plan).play()
+    assert result["end"] == "failed"
+    assert "diverged" in result["why"]
+    assert plan.directory.failed_path("a", 0).read_text() == result["why"] + "\n"
 
 
 def test_a_run_is_stored_when_it_is_stopped_and_goes_on_after_it(tmp_path: Path, desk: Desk) -> None:
     def stop(body: Body) -> None:
-        assert desk.place.is_busy
-        desk.place.stop()
+        assert desk.workplace.is_busy
+        desk.workplace.stop()
 
     job = Job(desk.run("a"), is_draw=False, files={})
-    assert desk.place.do(job, stop) == {"end": "stopped", "notes": []}
-    assert not desk.place.is_busy
+    assert desk.workplace.do(job, stop) == {"end": "stopped", "notes": []}
+    assert not desk.workplace.is_busy
     assert desk.plan.directory.checkpoints("a", 0).files()
     assert desk.play("b") == {"end": "stopped", "notes": []}  # it begins no other
     again = Desk(desk.plan)
     assert again.play()["end"] == "done"
-    assert {"run": "small/a/0", "going_on": 1} in again.said
+    assert {"run": "small/a/0", "going_on": 1} in again.sent
     serial = a_plan(tmp_path / "serial", "a", [0])
     run_plan(serial, Story())
     assert logs(desk.plan) == logs(serial)
@@ -180,9 +182,9 @@ def test_a_run_is_stored_when_it_is_stopped_and_goes_on_after_it(tmp_path: Path,
 
 def test_a_run_that_another_process_is_at_is_held(desk: Desk) -> None:
     with seed_locked(desk.plan.directory, "a", 0):
-        answer = desk.play()
-    assert answer["end"] == "held"
-    assert answer["why"].startswith("a, seed 0: another process")
+        result = desk.play()
+    assert result["end"] == "held"
+    assert result["why"].startswith("a, seed 0: another process")
     assert desk.play()["end"] == "done"
 
 
@@ -207,16 +209,16 @@ def test_an_error_comes_to_the_command_as_what_it_is(
         raise error
 
     monkeypatch.setattr(workplace, "run_one", raises)
-    answer = json.loads(json.dumps(desk.play()))
-    found = unpacked_error(answer.pop("error"), "at worker w0")
-    assert answer == {"end": "error", "notes": []}
+    result = json.loads(json.dumps(desk.play()))
+    raised = unpacked_error(result.pop("error"), "at worker w0")
+    assert result == {"end": "error", "notes": []}
     kinds: dict[type, type] = {ZeroDivisionError: PeerFaultError, DataFileError: InputError}
-    assert type(found) is kinds.get(type(error), type(error))
+    assert type(raised) is kinds.get(type(error), type(error))
     if isinstance(error, ZeroDivisionError):
-        assert str(found) == "at worker w0: ZeroDivisionError: a part's mistake"
-        assert found.__notes__[0].startswith("Traceback")
+        assert str(raised) == "at worker w0: ZeroDivisionError: a part's mistake"
+        assert raised.__notes__[0].startswith("Traceback")
     else:
-        assert str(found) == str(error)
+        assert str(raised) == str(error)
 
 
 def test_a_job_of_a_command_that_is_gone_touches_nothing(desk: Desk) -> None:
@@ -231,7 +233,7 @@ def test_a_job_of_a_command_that_is_gone_touches_nothing(desk: Desk) -> None:
 
 def test_a_run_says_how_far_it_has_come(desk: Desk) -> None:
     desk.play()
-    first = desk.said[0]
+    first = desk.sent[0]
     peak = first.pop("peak_bytes")
     assert peak > 2**20
     assert first["run"] == "small/a/0"
@@ -243,16 +245,16 @@ class Teller:
 
     def __init__(self) -> None:
         self.now_s = 100.0
-        self.said: list[Body] = []
+        self.sent: list[Body] = []
         self.run = PlannedRun("e", "a", 0, 100)
-        self.teller = _Teller(self.run, self.said.append, lambda: self.now_s)
+        self.teller = _Teller(self.run, self.sent.append, lambda: self.now_s)
 
     def round(self, number: int, accuracy: float | None = None) -> None:
         self.teller.round_done(self.run, Reached(number, 10.0 * number, accuracy))
 
     @property
     def rounds(self) -> list[int]:
-        return [body["rounds"] for body in self.said if "rounds" in body]
+        return [body["rounds"] for body in self.sent if "rounds" in body]
 
 
 def test_of_many_rounds_two_a_second_are_told() -> None:
@@ -268,7 +270,7 @@ def test_the_first_evaluation_is_told_at_once_and_other_rounds_twice_a_second() 
     for number in range(1, 21):  # eight rounds a second, every other one evaluated
         teller.round(number, None if number % 2 else 0.5)
         teller.now_s += EVENT_EVERY_S / 4
-    told = [(body["rounds"], body["evaluated"]) for body in teller.said]
+    told = [(body["rounds"], body["evaluated"]) for body in teller.sent]
     assert told == [(1, False), (2, True), (6, True), (10, True), (14, True), (18, True)]
 
 
@@ -276,17 +278,17 @@ def test_every_note_is_told_with_its_number_and_none_is_left_out() -> None:
     teller = Teller()
     for text in ("one", "two", "two"):
         teller.teller.note(text)
-    assert [(body["note"], body["number"]) for body in teller.said] == [("one", 1), ("two", 2), ("two", 3)]
+    assert [(body["note"], body["number"]) for body in teller.sent] == [("one", 1), ("two", 2), ("two", 3)]
     assert teller.teller.notes == ["one", "two", "two"]
-    assert {body["run"] for body in teller.said} == {"e/a/0"}
+    assert {body["run"] for body in teller.sent} == {"e/a/0"}
 
 
 def test_notes_come_with_the_answer_again(desk: Desk) -> None:
     desk.plan.directory.start("a", 0)
     desk.plan.directory.log_path("a", 0).touch()
-    answer = desk.play()
-    assert answer["notes"] == ["a, seed 0: was begun and left no checkpoint, starting over"]
-    assert {"run": "small/a/0", "note": answer["notes"][0], "number": 1} in desk.said
+    result = desk.play()
+    assert result["notes"] == ["a, seed 0: was begun and left no checkpoint, starting over"]
+    assert {"run": "small/a/0", "note": result["notes"][0], "number": 1} in desk.sent
 
 
 # -- runs beside it -----------------------------------------------------------------------------------------
@@ -301,8 +303,8 @@ def test_the_most_runs_that_were_beside_it_stand_in_its_timing(
         return desk.plan.directory.read_timing(arm, 0).runs_beside
 
     def drawn_slowly(*arguments: Any, **options: Any) -> Any:
-        desk.place.runs_beside(3)
-        desk.place.runs_beside(2)
+        desk.workplace.runs_beside(3)
+        desk.workplace.runs_beside(2)
         return draw_world(*arguments, **options)
 
     monkeypatch.setattr(workplace, "draw_world", drawn_slowly)
@@ -328,12 +330,12 @@ def a_replay(folder: Path, held: ExitStack) -> Plan:
 def test_a_worker_reads_the_data_where_its_machine_has_them(tmp_path: Path, held: ExitStack) -> None:
     plan = a_replay(tmp_path, held)
     data = tmp_path / "data"
-    there = Desk(plan, data).draw("global")["drawn"]
+    drawn_there = Desk(plan, data).draw("global")["drawn"]
     elsewhere = tmp_path / "elsewhere"
     shutil.move(data, elsewhere)
     desk = Desk(plan, data, elsewhere)
-    assert desk.draw("global")["drawn"] == there
-    desk.place.check_files({desk.name: Drawn(**there).files})
+    assert desk.draw("global")["drawn"] == drawn_there
+    desk.workplace.check_files({desk.name: Drawn(**drawn_there).files})
 
 
 def test_data_that_are_not_the_commands_are_refused(tmp_path: Path, held: ExitStack) -> None:
@@ -343,8 +345,8 @@ def test_data_that_are_not_the_commands_are_refused(tmp_path: Path, held: ExitSt
     with (tmp_path / "data/labels.csv").open("a") as table:
         table.write("here,2021-01-09,x,1\n")
     with pytest.raises(DataFileError, match=r"labels\.csv: has changed since the runs"):
-        desk.place.check_files({desk.name: files})
-    answer = desk.draw("global", **files)
-    error = unpacked_error(answer["error"], "")
+        desk.workplace.check_files({desk.name: files})
+    result = desk.draw("global", **files)
+    error = unpacked_error(result["error"], "")
     assert type(error) is InputError
     assert "labels.csv: has changed" in str(error)

@@ -27,9 +27,11 @@ def play(
 
 def logs(out: Path) -> dict[str, bytes]:
     """The bytes of every log in a run directory."""
-    found = {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.glob("*/seed-*/log.jsonl"))}
-    assert found
-    return found
+    contents = {
+        str(path.relative_to(out)): path.read_bytes() for path in sorted(out.glob("*/seed-*/log.jsonl"))
+    }
+    assert contents
+    return contents
 
 
 def stamps(out: Path) -> dict[str, int]:

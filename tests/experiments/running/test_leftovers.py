@@ -52,11 +52,11 @@ def test_a_run_directory_is_cleared_whole_and_nothing_else_is_ever_deleted(
 
 
 def test_a_folder_that_no_run_can_have_is_not_cleared(directory: RunDirectory) -> None:
-    others = [directory.path / name for name in ("global/seed-00", "global/seed-x", "a\\b/seed-0")]
-    for folder in others:
+    odd_folders = [directory.path / name for name in ("global/seed-00", "global/seed-x", "a\\b/seed-0")]
+    for folder in odd_folders:
         folder.mkdir(parents=True)
     clear(directory)
-    assert all(folder.is_dir() for folder in others)
+    assert all(folder.is_dir() for folder in odd_folders)
     assert not directory.seed_path("global", 0).exists()
 
 
@@ -90,7 +90,7 @@ def test_what_killed_processes_left_is_swept_up_but_for_runs_that_are_at_work(
     directory.seed_lock_path("global", 0).write_text(f"{NOBODY} elsewhere\n")
     with seed_locked(directory, "fielding", 0):
         sweep(directory, notes.append)
-        found = sorted(str(path.relative_to(directory.path)) for path in directory.path.glob("*/*/**/*"))
+        remaining = sorted(str(path.relative_to(directory.path)) for path in directory.path.glob("*/*/**/*"))
         assert notes == [
             f"fielding, seed 0: another process (process {os.getpid()}) is at work on it; its files are left "
             f"alone"
@@ -102,7 +102,7 @@ def test_what_killed_processes_left_is_swept_up_but_for_runs_that_are_at_work(
         f"checkpoint/round-000001-{'0' * 64}.safetensors",
         *files,
     ]
-    assert found == sorted(
+    assert remaining == sorted(
         [*(f"global/seed-0/{name}" for name in files), *(f"fielding/seed-0/{name}" for name in left)]
     )
     assert not directory.seed_lock_path("global", 0).exists()

@@ -139,8 +139,8 @@ def test_a_run_is_of_one_process_at_a_time_until_that_is_killed(tmp_path: Path) 
     directory = RunDirectory(a_run_directory(tmp_path / "run"))
     lock = directory.seed_lock_path("global", 0)
     with holder(directory.path, HOLD_SEED) as other:
-        said = rf"^global, seed 0: another process \(process {other.pid}\) is at work on it$"
-        with pytest.raises(RunAtWorkError, match=said) as refused, seed_locked(directory, "global", 0):
+        refusal = rf"^global, seed 0: another process \(process {other.pid}\) is at work on it$"
+        with pytest.raises(RunAtWorkError, match=refusal) as refused, seed_locked(directory, "global", 0):
             pytest.fail("two processes at one run")
         assert refused.value.exit_code == 3
         assert lock.read_text().splitlines()[0] == f"{other.pid} {socket.gethostname()}"
@@ -246,14 +246,16 @@ def test_each_process_writes_another_lock(tmp_path: Path) -> None:
 
 def test_a_process_that_does_not_see_the_directory_must_not(tmp_path: Path) -> None:
     directory = RunDirectory(a_run_directory(tmp_path / "run"))
-    said = f"does not see the run directory {directory.path}, which must be at that path on all machines"
-    assert why_not_excluded(directory, b"4711 host\n") == said  # no lock
-    assert why_not_excluded(RunDirectory(tmp_path / "none"), b"4711 host\n") == said.replace("run,", "none,")
+    refusal = f"does not see the run directory {directory.path}, which must be at that path on all machines"
+    assert why_not_excluded(directory, b"4711 host\n") == refusal  # no lock
+    assert why_not_excluded(RunDirectory(tmp_path / "none"), b"4711 host\n") == refusal.replace(
+        "run,", "none,"
+    )
     with locked(directory.path):
-        assert why_not_excluded(directory, b"4711 host\n") == said  # another one's
+        assert why_not_excluded(directory, b"4711 host\n") == refusal  # another one's
     directory.lock_path.unlink()
     directory.lock_path.symlink_to(tmp_path)
-    assert why_not_excluded(directory, b"4711 host\n") == said
+    assert why_not_excluded(directory, b"4711 host\n") == refusal
     assert not (tmp_path / "none").exists()
 
 

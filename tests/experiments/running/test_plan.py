@@ -171,12 +171,12 @@ def test_fresh_killed_while_it_deletes_leaves_no_run_that_says_done_and_is_not_w
     play(small(), out)
     whole, unlink, left = logs(out), os.unlink, deletions
 
-    def dying(*asked: Any, **named: Any) -> None:
+    def dying(*arguments: Any, **named: Any) -> None:
         nonlocal left
         if left == 0:
             raise Killed
-        left -= not str(asked[0]).endswith(".lock")
-        unlink(*asked, **named)
+        left -= not str(arguments[0]).endswith(".lock")
+        unlink(*arguments, **named)
 
     with monkeypatch.context() as dead:
         dead.setattr(os, "unlink", dying)

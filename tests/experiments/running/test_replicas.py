@@ -83,11 +83,11 @@ def test_a_run_that_was_stored_is_resumed_by_ranks_and_the_other_way_round(tmp_p
         progress = Stopping()
         size = 1 + attempt % 3
         asks = [lambda progress=progress: progress.asked, *[lambda: False] * 2]
-        found = by_ranks(size, experiment, out, progress, asks=asks)
+        ended = by_ranks(size, experiment, out, progress, asks=asks)
         stories.append(progress)
-        if isinstance(found[0], Story):
+        if isinstance(ended[0], Story):
             break
-        assert [type(each) for each in found] == [KeyboardInterrupt] * size
+        assert [type(error) for error in ended] == [KeyboardInterrupt] * size
     assert logs(out) == logs(tmp_path / "alone")
     resumed = [told for story in stories for told in story.told if told[0] == "going on"]
     assert len(resumed) >= 3
@@ -98,8 +98,8 @@ def test_any_rank_stops_all_and_the_run_is_stored(rank: int, tmp_path: Path) -> 
     counts = iter(range(1000))
     asks = [lambda: False] * 3
     asks[rank] = lambda: next(counts) > 6
-    found = by_ranks(3, small(**TWO_SEEDS), tmp_path / "out", asks=asks)
-    assert [type(each) for each in found] == [KeyboardInterrupt] * 3
+    ended = by_ranks(3, small(**TWO_SEEDS), tmp_path / "out", asks=asks)
+    assert [type(error) for error in ended] == [KeyboardInterrupt] * 3
     assert RunDirectory(tmp_path / "out").checkpoints("global", 0).files()
 
 
@@ -130,10 +130,10 @@ def test_a_run_that_diverges_is_marked_failed_and_all_ranks_play_the_next(tmp_pa
         {"name": "good"},
     ]
     experiment = small(arm=arms, seeds=[0, 1], executor={"chunk": 1})
-    found = by_ranks(3, experiment, tmp_path / "out")
-    assert isinstance(found[0], FailedRunsError)
-    assert "2 of 4 runs failed" in str(found[0])
-    assert found[1:] == [None, None]
+    ended = by_ranks(3, experiment, tmp_path / "out")
+    assert isinstance(ended[0], FailedRunsError)
+    assert "2 of 4 runs failed" in str(ended[0])
+    assert ended[1:] == [None, None]
     directory = RunDirectory(tmp_path / "out")
     assert directory.finished_pairs() == [("good", 0), ("good", 1)]
     assert "diverged" in str(directory.failure("bad", 0))
@@ -183,10 +183,10 @@ def test_a_mistake_in_a_part_of_one_rank_marks_the_run_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicas, "build_executor", failing(RunError("of this run")))
-    found = by_ranks(2, small(**TWO_SEEDS), tmp_path / "out")
-    assert isinstance(found[0], FailedRunsError)
-    assert "1 of 4 runs failed (global, seed 0)" in str(found[0])
-    assert found[1] is None
+    ended = by_ranks(2, small(**TWO_SEEDS), tmp_path / "out")
+    assert isinstance(ended[0], FailedRunsError)
+    assert "1 of 4 runs failed (global, seed 0)" in str(ended[0])
+    assert ended[1] is None
 
 
 def test_what_rank_0_alone_meets_ends_the_others(tmp_path: Path) -> None:
@@ -196,8 +196,8 @@ def test_what_rank_0_alone_meets_ends_the_others(tmp_path: Path) -> None:
             if self.rounds == 3:
                 raise OSError(errno.ENOSPC, "No space left on device", "log.jsonl")
 
-    found = by_ranks(3, small(**TWO_SEEDS), tmp_path / "out", Full())
-    for error in found:
+    ended = by_ranks(3, small(**TWO_SEEDS), tmp_path / "out", Full())
+    for error in ended:
         assert isinstance(error, ResumableError)
         assert "global, seed 0 stopped in round 3: log.jsonl: No space left on device" in str(error)
 

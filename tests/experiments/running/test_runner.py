@@ -448,10 +448,10 @@ def test_ctrl_c_ends_with_130_and_the_summary_of_what_is_finished(tmp_path: Path
     with started(write_small(tmp_path, **SEVERAL), out) as process:
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGCONT)
-        printed, said = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130, said
-    assert "interrupted; finished runs are kept" in said
-    assert "Traceback" not in said
+        printed, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130, errors
+    assert "interrupted; finished runs are kept" in errors
+    assert "Traceback" not in errors
     directory = RunDirectory(out)
     done = directory.finished_pairs()
     assert len(done) == 1

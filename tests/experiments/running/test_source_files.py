@@ -17,10 +17,10 @@ def test_what_is_found_is_taken_down_with_its_size_and_hash(tmp_path: Path) -> N
     files = SourceFiles(locator(tmp_path, None), {})
     assert files("table.csv") == tmp_path / "table.csv"
     sha256 = hashlib.sha256(b"a,b\n" * 400_000).hexdigest()
-    assert files.found == {"table.csv": Identity(size=1_600_000, sha256=sha256)}
-    again = SourceFiles(locator(tmp_path, None), files.found)
+    assert files.identities == {"table.csv": Identity(size=1_600_000, sha256=sha256)}
+    again = SourceFiles(locator(tmp_path, None), files.identities)
     again("table.csv")
-    assert again.found == files.found
+    assert again.identities == files.identities
 
 
 def test_a_file_that_has_changed_is_named_before_anybody_reads_it(tmp_path: Path) -> None:
@@ -31,22 +31,22 @@ def test_a_file_that_has_changed_is_named_before_anybody_reads_it(tmp_path: Path
     with pytest.raises(
         DataFileError, match=r"table\.csv: has changed .* 1 bytes of sha256 .* 2 bytes of sha256"
     ):
-        SourceFiles(locator(tmp_path, None), files.found)("table.csv")
+        SourceFiles(locator(tmp_path, None), files.identities)("table.csv")
     (tmp_path / "table.csv").unlink()
     with pytest.raises(DataFileError, match=r"table\.csv: not found"):
-        SourceFiles(locator(tmp_path, None), files.found)("table.csv")
+        SourceFiles(locator(tmp_path, None), files.identities)("table.csv")
 
 
 def test_of_a_folder_of_images_the_four_that_are_read_count(tmp_path: Path) -> None:
     images = write_idx_folder(tmp_path / "images")
     files = SourceFiles(locator(tmp_path, None), {})
     files("images")
-    assert len(files.found) == 4
+    assert len(files.identities) == 4
     (images / "readme.txt").touch()
-    SourceFiles(locator(tmp_path, None), files.found)("images")
+    SourceFiles(locator(tmp_path, None), files.identities)("images")
     (images / "t10k-labels-idx1-ubyte").unlink()
     with pytest.raises(DataFileError, match=r"images/t10k-labels-idx1-ubyte: is gone"):
-        SourceFiles(locator(tmp_path, None), files.found)("images")
+        SourceFiles(locator(tmp_path, None), files.identities)("images")
 
 
 def test_of_another_folder_all_files_count_but_hidden_ones(tmp_path: Path) -> None:
@@ -56,4 +56,4 @@ def test_of_another_folder_all_files_count_but_hidden_ones(tmp_path: Path) -> No
         (folder / name).write_text(name)
     files = SourceFiles(locator(tmp_path, None), {})
     files("clips")
-    assert sorted(files.found) == ["clips/a.wav", "clips/b.wav"]
+    assert sorted(files.identities) == ["clips/a.wav", "clips/b.wav"]
