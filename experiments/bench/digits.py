@@ -31,7 +31,7 @@ class Silence:
     def begun(self, run: PlannedRun) -> None:
         pass
 
-    def going_on(self, run: PlannedRun, rounds: int) -> None:
+    def resumed(self, run: PlannedRun, rounds: int) -> None:
         pass
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:

@@ -81,8 +81,8 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         self._left.begun(run)
         self._show(run, "")
 
-    def going_on(self, run: PlannedRun, rounds: int) -> None:
-        self._left.going_on(run, rounds)
+    def resumed(self, run: PlannedRun, rounds: int) -> None:
+        self._left.resumed(run, rounds)
         self._bars.update(self._rounds[run], completed=rounds)
         self._bars.console.print(f"{self._names[run]}: resuming from round {rounds}", markup=False)
 
@@ -148,8 +148,8 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         self._left.begun(run)
         self._reached[run], self._begun_s[run] = 0, time.perf_counter()
 
-    def going_on(self, run: PlannedRun, rounds: int) -> None:
-        self._left.going_on(run, rounds)
+    def resumed(self, run: PlannedRun, rounds: int) -> None:
+        self._left.resumed(run, rounds)
         self._reached[run] = rounds
         _print_line(f"{self._names[run]}: resuming from round {rounds}")
 

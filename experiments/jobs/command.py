@@ -269,8 +269,8 @@ class _Command:
         match body:
             case {"note": str(text), "number": int(number)}:
                 self._note(seat, text, number)
-            case {"going_on": int(rounds)}:
-                self._progress.going_on(run, rounds)
+            case {"resumed": int(rounds)}:
+                self._progress.resumed(run, rounds)
             case {"rounds": int(rounds), "closed_s": float(closed_s), "accuracy": accuracy}:
                 assert accuracy is None or isinstance(accuracy, float)
                 self._progress.round_done(run, Reached(rounds, closed_s, accuracy))

@@ -204,8 +204,8 @@ class _Teller:
     def begun(self, run: PlannedRun) -> None:
         """The command knows."""
 
-    def going_on(self, run: PlannedRun, rounds: int) -> None:
-        self._tell(going_on=rounds)
+    def resumed(self, run: PlannedRun, rounds: int) -> None:
+        self._tell(resumed=rounds)
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
         is_first = not self._evaluated and reached.accuracy is not None

@@ -44,7 +44,7 @@ class FailedRunsError(RunError):
 class Progress(Protocol):
     """What is told how far each run has come. Several may be at work at once; the calls come from one thread.
 
-    A run's story is `drawing` (where its clients are not drawn yet), `begun`, `going_on` (where it has a
+    A run's story is `drawing` (where its clients are not drawn yet), `begun`, `resumed` (where it has a
     checkpoint), `round_done` any number of times, and `done` or `left`. One that was left may begin again,
     with fewer rounds than it had reached, or be `failed`.
     """
@@ -53,9 +53,9 @@ class Progress(Protocol):
         """The clients of this run's seed are drawn, which takes a while where they are many."""
 
     def begun(self, run: PlannedRun) -> None:
-        """The run is at work, from its first round unless `going_on` follows."""
+        """The run is at work, from its first round unless `resumed` follows."""
 
-    def going_on(self, run: PlannedRun, rounds: int) -> None:
+    def resumed(self, run: PlannedRun, rounds: int) -> None:
         """The run goes on from a checkpoint with `rounds` done."""
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
@@ -240,7 +240,7 @@ def _run_to_end(
     try:
         with _told_if_left(run, progress), attempt:
             if attempt.stored is not None:
-                progress.going_on(run, attempt.stored)
+                progress.resumed(run, attempt.stored)
             if ranks is not None:
                 state = None if attempt.stored is None else attempt.emulation.state()
                 lead_to_play(ranks, run.arm, state)

@@ -57,11 +57,11 @@ class TimeLeft:
             self._works[run] = Work(run.rounds, run.rounds)
 
     def begun(self, run: PlannedRun) -> None:
-        """The run starts at its first round, unless `going_on` follows."""
+        """The run starts at its first round, unless `resumed` follows."""
         work = self._works[run]
         work.done, work.earlier, work.since_s = 0, 0, self._clock()
 
-    def going_on(self, run: PlannedRun, rounds: int) -> None:
+    def resumed(self, run: PlannedRun, rounds: int) -> None:
         """So many rounds of the run are in its checkpoint: done by an earlier command, or by this one before
         the run was lost."""
         work = self._works[run]

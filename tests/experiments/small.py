@@ -209,7 +209,7 @@ class Story:
     def begun(self, run: PlannedRun) -> None:
         self.told.append(("run", run.arm, run.seed))
 
-    def going_on(self, run: PlannedRun, rounds: int) -> None:
+    def resumed(self, run: PlannedRun, rounds: int) -> None:
         self.told.append(("going on", run.arm, run.seed, rounds))
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:

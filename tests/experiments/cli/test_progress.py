@@ -85,7 +85,7 @@ def test_a_run_that_was_lost_and_begins_again_is_counted_once() -> None:
         progress.left(GLOBAL)
         progress.drawing(GLOBAL)
         progress.begun(GLOBAL)
-        progress.going_on(GLOBAL, 2)
+        progress.resumed(GLOBAL, 2)
         lines = shown(progress)
         assert "2/4" in lines[-1]
         progress.done(GLOBAL)
@@ -179,7 +179,7 @@ def test_lines_report_where_a_lost_run_resumes_and_when_it_is_done(
         progress.round_done(GLOBAL, Reached(3, 30.0, None))
         progress.left(GLOBAL)
         progress.begun(GLOBAL)
-        progress.going_on(GLOBAL, 2)
+        progress.resumed(GLOBAL, 2)
         progress.done(GLOBAL)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("global, seed 1: round 3/4, ")
@@ -199,7 +199,7 @@ class Gone(io.StringIO):
 def test_bars_on_a_terminal_that_is_gone_stop_no_run() -> None:
     with BarProgress([GLOBAL], {}, a_console(screen=Gone()), 1) as bars:
         bars.begun(GLOBAL)
-        bars.going_on(GLOBAL, 1)
+        bars.resumed(GLOBAL, 1)
         bars.note("something went wrong")
         bars.round_done(GLOBAL, Reached(2, 20.0, None))
         bars._bars.refresh()

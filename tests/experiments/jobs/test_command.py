@@ -185,7 +185,7 @@ def test_a_note_is_shown_once_whether_it_came_as_an_event_or_with_the_answer(tmp
 
 def test_a_resumed_run_and_its_rounds_are_told(tmp_path: Path) -> None:
     story = Story()
-    crew = FakeCrew(script={("a", 0): [tells(going_on=2), evaluates(1.0), done()]})
+    crew = FakeCrew(script={("a", 0): [tells(resumed=2), evaluates(1.0), done()]})
     play(crew, a_plan(tmp_path, "a", [0]), story=story)
     assert story.told == [("run", "a", 0), ("going on", "a", 0, 2)]
     assert [(reached.rounds, reached.closed_s, reached.accuracy) for reached in story.reached] == [

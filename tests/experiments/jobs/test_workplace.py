@@ -174,7 +174,7 @@ def test_a_run_is_stored_when_it_is_stopped_and_goes_on_after_it(tmp_path: Path,
     assert desk.play("b") == {"end": "stopped", "notes": []}  # it begins no other
     again = Desk(desk.plan)
     assert again.play()["end"] == "done"
-    assert {"run": "small/a/0", "going_on": 1} in again.sent
+    assert {"run": "small/a/0", "resumed": 1} in again.sent
     serial = a_plan(tmp_path / "serial", "a", [0])
     run_plan(serial, Story())
     assert logs(desk.plan) == logs(serial)

@@ -132,7 +132,7 @@ def test_what_an_earlier_command_stored_is_neither_done_nor_left_to_do_here(cloc
     [run, _] = runs("a")
     left = TimeLeft([run], {}, clock=clock)
     left.begun(run)
-    left.going_on(run, 6)
+    left.resumed(run, 6)
     assert (left.fraction, left.seconds) == (0.0, None)
     clock.now_s = 3.0
     left.round_done(run, 7)
@@ -148,7 +148,7 @@ def test_a_lost_run_has_what_its_checkpoint_lacks_to_do_again(clock, stored, fra
     assert left.fraction == pytest.approx(0.25)
     left.begun(lost)
     if stored is not None:
-        left.going_on(lost, stored)
+        left.resumed(lost, stored)
     assert left.fraction == pytest.approx(fraction)
     assert left.seconds == pytest.approx(10 * 2.0)  # the other one
     left.drop(other)
@@ -161,7 +161,7 @@ def test_the_time_a_run_was_away_is_no_rounds(clock):
     play(left, clock, run, 5, 2.0)
     clock.now_s += 1000.0
     left.begun(run)
-    left.going_on(run, 5)
+    left.resumed(run, 5)
     assert left.seconds == pytest.approx(5 * 2.0)
 
 
@@ -169,14 +169,14 @@ def test_a_lost_run_that_an_earlier_command_began_counts_only_what_is_done_here(
     [run, _] = runs("a")
     left = TimeLeft([run], {}, clock=clock)
     left.begun(run)
-    left.going_on(run, 6)
+    left.resumed(run, 6)
     left.round_done(run, 9)
     assert left.fraction == pytest.approx(3 / 4)
     left.begun(run)
-    left.going_on(run, 8)
+    left.resumed(run, 8)
     assert left.fraction == pytest.approx(2 / 4)
     left.begun(run)
-    left.going_on(run, 2)  # the newer checkpoint was damaged
+    left.resumed(run, 2)  # the newer checkpoint was damaged
     assert left.fraction == 0.0
     left.done(run)
     assert (left.fraction, left.seconds) == (1.0, 0.0)
