@@ -1,1 +1,1 @@
-"""Playing an experiment: its plan, its runs and their attempts, locks, signals and what is left behind."""
+"""Playing an experiment: its plan, its runs and their attempts, locks, signals and clean-up."""

@@ -1,7 +1,7 @@
-"""One (arm, seed) while it is at work: begun, or gone on with from a checkpoint, and stored in between.
+"""One attempt at a run (arm, seed): start it or resume it from a checkpoint, and store checkpoints.
 
-Knows what belongs into a checkpoint besides the emulation: the log, and what is counted and timed over all
-attempts at the run.
+Owns what a checkpoint holds besides the emulation: the state of the log, and the counts and times summed over
+all attempts at the run.
 """
 
 from __future__ import annotations
@@ -30,24 +30,25 @@ from experiments.running.usage import Usage
 from experiments.stopwatch import Stopwatch
 
 FORMAT = 4
-"""Of what a checkpoint holds; another one cannot be gone on from."""
+"""Version of the checkpoint layout; a checkpoint of another version cannot be resumed."""
 
 ROUNDING = ("torch", "numpy", "scipy", "scikit-learn")
-"""Packages of which another version may round differently."""
+"""Packages whose versions may differ in rounding."""
 
 RARE = ("resumed", "halved_cohorts", "lost_workers", "runs_beside")
+"""Counts that `timing.json` omits when they are 0."""
 
 Build = Callable[[Log, tuple[Observer, ...], Stopwatch], Emulation]
-"""A fresh emulation of the run."""
+"""Builds a fresh emulation of the run."""
 
 
 @dataclass
 class Tally:
-    """What is counted and timed over all attempts at a run."""
+    """Counts and times of a run, over all attempts at it."""
 
     rounds: int = 0
-    fruitful: int = 0  # rounds that had an update to learn from
-    rejected: int = 0  # clients, over all rounds, of whom an update was not finite
+    fruitful: int = 0  # rounds that absorbed at least one update
+    rejected: int = 0  # clients whose update was not finite, summed over rounds
     resumed: int = 0
     halved_cohorts: int = 0
     lost_workers: int = 0
@@ -55,12 +56,12 @@ class Tally:
     cpu_s: float = 0.0
     peak_memory_bytes: float = 0.0
     spent_s: dict[str, float] = field(default_factory=dict)
-    runs_beside: int = 0  # the most other runs that were at work on this machine at the same time
+    runs_beside: int = 0  # maximum number of other runs at work on this machine at the same time
     host: str = ""  # of the last attempt
     cpu_capability: str = ""
 
     def timing(self) -> dict[str, float | str]:
-        """As `timing.json` has it; what never happened is left out."""
+        """The content of `timing.json`, without the `RARE` counts that are 0."""
         rare = {name: getattr(self, name) for name in RARE}
         return {
             "host": self.host,
@@ -74,13 +75,30 @@ class Tally:
 
 
 class Attempt:
-    """A run at work; a context in which its log is open. OSError says which file could not be written,
-    ForeignFileError what stands in the place of one.
+    """A run at work; a context in which its log is open.
 
-    `note` is told of checkpoints that are no good, in one line each. `stored` is the round of the last good
-    one, None without any. `halved` says how many cohorts the executor has halved, `lost` how many workers
-    this command has lost over the run, `others` what the other ranks have spent, `runs_beside` how many
-    other runs were at work on this machine at once, at most.
+    Attributes:
+        stored: Round of the last intact checkpoint; None without one.
+        tally: Counts over all attempts; times as of the last checkpoint or `finish`.
+        emulation: The emulation to play.
+
+    Args:
+        directory: The run directory.
+        arm: Name of the arm.
+        seed: The seed.
+        settings: When a checkpoint is due.
+        header: First line of the log.
+        build: Builds a fresh emulation.
+        observer: Called after every round.
+        halved: Returns the number of task groups that the executor has halved so far.
+        note: Receives a line for each damaged checkpoint, and on other oddities.
+        lost: Workers that this command has lost while they played the run.
+        other_ranks: Returns CPU time and memory of the other ranks so far.
+        runs_beside: Returns the maximum number of other runs at work on this machine at once so far.
+
+    Raises:
+        OSError: A file cannot be written; it has the file's name.
+        ForeignFileError: One of the run's files is a link or another kind of file.
     """
 
     def __init__(
@@ -135,13 +153,14 @@ class Attempt:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The emulation has this for a log: apart, both are let go at once, and the world with them.
+        # The emulation refers to this attempt as its log: break the cycle, so that both, and the world, are
+        # freed at once.
         del self.emulation
         with naming_file(self._log_path):
             self._close()
 
     def append(self, record: RoundRecord) -> None:
-        """A `Log` for the emulation: the one on disk, then what is counted."""
+        """Append a record to the log on disk, then count it. Makes this attempt the emulation's `Log`."""
         assert self._log is not None
         with naming_file(self._log_path):
             self._log.append(record)
@@ -151,7 +170,7 @@ class Attempt:
 
     @property
     def is_due(self) -> bool:
-        """Whether the last checkpoint is so old that another is asked for."""
+        """Whether the last checkpoint is as old as the settings allow, in rounds or in wall seconds."""
         every = self._settings.every_rounds
         rounds = self.tally.rounds - (self.stored or 0)
         return (every is not None and rounds >= every) or (
@@ -159,7 +178,7 @@ class Attempt:
         )
 
     def store(self) -> None:
-        """Write a checkpoint; OSError leaves the earlier ones."""
+        """Write a checkpoint. After an OSError the earlier ones are still there."""
         assert self._log is not None
         self._take_times()
         with naming_file(self._log_path):
@@ -177,7 +196,7 @@ class Attempt:
         self._stored_s = time.perf_counter()
 
     def finish(self) -> dict[str, float | str]:
-        """The timing, once the last round is done and all of the log is on the disk."""
+        """Write the whole log to disk, then return the run's timing. Call after the last round."""
         assert self._log is not None
         with naming_file(self._log_path):
             self._log.close()
@@ -185,15 +204,16 @@ class Attempt:
         return self.tally.timing()
 
     def _resume(self) -> bool:
-        """Go on from the newest checkpoint that is not damaged; False where there is none, or the run failed.
+        """Resume from the newest intact checkpoint; False if there is none, or if the run is marked FAILED.
 
-        OSError where one cannot be read, CheckpointError where one is whole and still no state of this run.
+        Raises OSError if a checkpoint cannot be read, CheckpointError if an intact one is not a state of this
+        run.
         """
         if self._directory.failed_path(self._arm, self._seed).is_file():
             return False
         damaged: list[Path] = []
         for file in self._folder.files():
-            # Until it is known to be damaged, the run is taken to be there.
+            # Assume that the run has reached this round, until the checkpoint turns out to be damaged.
             self.stored = self.tally.rounds = round_of(file)
             try:
                 tree = read_checkpoint(file)
@@ -201,33 +221,33 @@ class Attempt:
                     _refuse_other_run(tree, self._arm, self._seed)
                     self._open_log(tree["log"])
             except DataFileError as error:
-                self._note(f"{self._name}: cannot go on from {_damage_line(error, file)}")
+                self._note(f"{self._name}: cannot resume from {_damage_line(error, file)}")
                 damaged.append(file)
                 continue
             self._build_emulation()
             with self._refusing(file):
                 self._restore(tree)
-            for damaged_file in damaged:  # else it would be taken for the last but one
+            for damaged_file in damaged:  # or it would count as the last but one checkpoint
                 damaged_file.unlink()
             return True
         self.stored, self.tally.rounds = None, 0
         if damaged:
-            self._note(f"{self._name}: no checkpoint is good, starting over")
+            self._note(f"{self._name}: all checkpoints are damaged, starting over")
         elif self._log_path.is_file():
             self._note(f"{self._name}: was begun and left no checkpoint, starting over")
         return False
 
     @contextmanager
     def _refusing(self, file: Path) -> Iterator[None]:
-        """Within it, whatever a checkpoint can hold that is no state of this run is a CheckpointError."""
+        """Context that turns errors of a checkpoint whose content does not fit into CheckpointError."""
         try:
             yield
-        except OSError:  # also where it is a ValueError too (io.UnsupportedOperation)
+        except OSError:  # including io.UnsupportedOperation, which is a ValueError too
             raise
         except (LookupError, TypeError, ValueError, AttributeError, RunError) as error:
             why = f"{type(error).__name__} {error}" if isinstance(error, LookupError) else str(error)
             raise CheckpointError(
-                f"{self._name}: {file} cannot be gone on with by this version: {why}; --fresh begins anew"
+                f"{self._name}: {file} cannot be resumed by this version: {why}; --fresh begins anew"
             ) from error
 
     def _restore(self, tree: Tree) -> None:
@@ -244,7 +264,7 @@ class Attempt:
         return f"{self._arm}, seed {self._seed}"
 
     def _open_log(self, state: Mapping[str, Tree] | None) -> None:
-        """Open the log, at its beginning or where `state` says."""
+        """Open the log: a new one, or (`state`) the existing one, cut back to where it was then."""
         self._close()
         with naming_file(self._log_path):
             self._log = RunLog(self._log_path, self._header, state)
@@ -258,7 +278,7 @@ class Attempt:
             self._log = None
 
     def _take_times(self) -> None:
-        """Bring the tally up to now."""
+        """Update the times and counts of the tally to the present."""
         self.tally.wall_s = self._earlier.wall_s + time.perf_counter() - self._start_s
         self.tally.cpu_s = self._earlier.cpu_s + self._usage.cpu_s
         self.tally.peak_memory_bytes = max(self._earlier.peak_memory_bytes, self._usage.peak_memory_bytes)
@@ -270,7 +290,7 @@ class Attempt:
 
 
 def _refuse_other_run(tree: Tree, arm: str, seed: int) -> None:
-    """ValueError unless the checkpoint `tree` is one of this version and this run."""
+    """ValueError unless the checkpoint `tree` has this version's layout and belongs to this run."""
     if tree["format"] != FORMAT:
         raise ValueError(f"its format is {tree['format']!r}, this version of driftscale has {FORMAT}")
     if tree["run"] != {"arm": arm, "seed": seed}:
@@ -278,18 +298,18 @@ def _refuse_other_run(tree: Tree, arm: str, seed: int) -> None:
 
 
 def _damage_line(error: DataFileError, file: Path) -> str:
-    """One line about what is damaged, which names `file`."""
+    """One line on the damage, which names `file`."""
     return str(error) if str(file) in str(error) else f"{file}: {error}"
 
 
 @cache
 def rounding_versions() -> Mapping[str, str]:
-    """What is installed of `ROUNDING`; read once, as a search through the metadata of packages takes long."""
+    """Installed versions of `ROUNDING`. Cached, because searching package metadata is slow."""
     return {name: version(name) for name in ROUNDING}
 
 
 def _changed_versions(then: Mapping[str, str]) -> str:
-    """`numpy 2.3 (now 2.4)`, of each package that has changed."""
+    """The packages whose version has changed, as in `numpy 2.3 (now 2.4)`; empty if there are none."""
     return ", ".join(
         f"{name} {then.get(name)} (now {now})"
         for name, now in rounding_versions().items()

@@ -1,6 +1,6 @@
-"""Runs every configuration of a folder, each into its own run directory, once all are found good.
+"""Runs every configuration of a folder, each into its own run directory, after all have been checked.
 
-Knows how experiments run one after another; what one does is the runner's.
+Owns the order of experiments, one after another; `runner.py` plays each of them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,18 @@ from experiments.running.stop import Stop
 
 
 def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Plan]:
-    """Prepare a run directory `<out>/<name>` for each, once all that is not finished has been built to see.
+    """Prepare a run directory `<out>/<name>` for each member.
 
-    ConfigurationError names the file whose arms, data or devices cannot be put together, ForeignFileError a
-    link in the place of a run directory.
+    First builds, as a check, every experiment that has unfinished runs, or with `fresh` every one.
+
+    Raises:
+        ConfigurationError: The arms, data or devices of a configuration cannot be built; names its file.
+        ForeignFileError: A run directory would be a link.
+        InputError: `out` is the run directory of one experiment.
     """
     if RunDirectory(out).experiment_path.is_file():
         raise InputError(
-            f"--out {out}: is the run directory of one experiment; take another for a folder of them"
+            f"--out {out}: is the run directory of one experiment; take another --out for a folder of them"
         )
     for member in members:
         directory = RunDirectory(path_below(out, member.experiment.name, is_folder=True))
@@ -48,10 +52,13 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Pl
 def run_folder(
     plans: Sequence[Plan], progress: Progress, finish: Callable[[Plan], None], stop: Stop | None = None
 ) -> None:
-    """Run the plans one after the other, and `finish` each, however it ended.
+    """Run the plans one after another, and call `finish` for each, however it ended.
 
-    One that cannot go on does not stop the others; RunError at the end names those. ResumableError when the
-    machine failed one, as it would fail the others.
+    A plan that fails does not stop the others.
+
+    Raises:
+        RunError: Plans have failed; raised at the end, names them.
+        ResumableError: The machine failed one, as it would fail the others; none is begun after it.
     """
     outcomes: Outcomes = {}
     for plan in plans:
@@ -76,7 +83,10 @@ def run_folder(
 
 
 def refuse_failed(plans: Sequence[Plan], outcomes: Outcomes, progress: Progress) -> None:
-    """RunError names the experiments that failed; `progress` is told why, unless it was told of each run."""
+    """RunError that names the failed experiments, if there are any.
+
+    The reason goes to `progress` as a note, unless it was reported run by run (FailedRunsError).
+    """
     failed = []
     for plan in plans:
         outcome = outcomes[plan.experiment.name]

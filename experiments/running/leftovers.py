@@ -1,6 +1,6 @@
-"""Deletes what nobody needs any more in a run directory: files of each run under the lock of that run alone.
+"""Deletes obsolete files of a run directory, those of a run only under that run's lock.
 
-A process that was thought dead may still be at work on a run, on another host of a cluster say.
+A process that seems dead may still be at work on a run, for example on another host of a cluster.
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ from experiments.running.locking import RunAtWorkError, seed_locked
 
 
 def clear(directory: RunDirectory) -> None:
-    """Delete the runs and all that was made of them; whatever else is in the folder stays, and with it the
-    folder.
+    """Delete all runs and the results made from them. Other files stay, and the folder if it has any.
 
-    InputError, before anything is deleted, where a process is at work on a run, or where there are runs and
-    no configuration: they may be anybody's.
+    Raises InputError, before it deletes anything, if a process is at work on a run, or if the folder holds
+    runs but no configuration: driftscale may not have written them.
     """
     if not directory.experiment_path.is_file():
-        if not directory.holds_runs():  # nothing is here yet, or an earlier `clear` came to its end
+        if not directory.holds_runs():  # a new folder, or one that is already cleared
             return
         missing = directory.experiment_path.name
         raise InputError(f"{directory.path}: not a run directory (it has no {missing}), so it is not deleted")
     directory.refuse_foreign()
     runs = directory.runs_there()
     try:
-        for arm, seed in runs:  # one by one: there may be more runs than a process may have files open
+        for arm, seed in runs:  # one by one: there may be more runs than a process may open files
             with seed_locked(directory, arm, seed):
                 pass
     except RunAtWorkError as error:
@@ -43,8 +42,10 @@ def clear(directory: RunDirectory) -> None:
 
 
 def sweep(directory: RunDirectory, note: Callable[[str], None]) -> None:
-    """Delete what killed processes have left of runs; `note` is told of runs that are left alone, since a
-    process is at work on them."""
+    """Delete the files that killed processes have left behind.
+
+    A run that a process is at work on is left alone, and reported by `note`.
+    """
     for arm, seed in directory.runs_there():
         if directory.has_leftovers(arm, seed):
             try:
@@ -55,7 +56,7 @@ def sweep(directory: RunDirectory, note: Callable[[str], None]) -> None:
 
 
 def at_work(directory: RunDirectory) -> list[tuple[str, int]]:
-    """(arm, seed) of all runs that a process is at work on, such as a worker whose command was killed."""
+    """(arm, seed) of the runs that a process is at work on, for example a worker whose command was killed."""
     busy = []
     for arm, seed in directory.runs_there():
         if directory.seed_lock_path(arm, seed).exists():

@@ -1,5 +1,7 @@
-"""One process at a time in a run directory, and on a run. The locks are the kernel's: a killed process holds
-none."""
+"""Locks: one process at a time in a run directory, and one at a time on a run.
+
+They are kernel locks, so that a killed process holds none.
+"""
 
 from __future__ import annotations
 
@@ -21,26 +23,28 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 MOST_HOLDER_BYTES = 300
-"""Of a lock file: a process id and the name of a host, then a number that no other lock has."""
+"""Maximum size of a lock file: a line with process id and host name, then the line `PROCESS`."""
 
 PATIENCE_S = 0.2
-"""For the lock of a run: its last holder may delete the file just when it is opened here."""
-
+"""Wall seconds to wait for the lock of a run: its last holder may delete the file while we open it."""
 
 PROCESS = uuid4().hex
-"""Told in lock files, so that no two processes, on whatever hosts, write the same."""
+"""Random id in lock files: the lock files of any two processes differ, on whatever hosts they are."""
 
 
 class RunAtWorkError(RunError):
-    """Another process is at work on a run, which is not to be touched until that process has ended."""
+    """Another process is at work on a run, which must not be touched until that process has ended."""
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Within it no other process runs into `path`, which is made a folder where there is none.
+    """Context that holds the lock of the run directory `path`, which is created if it does not exist.
 
-    InputError when another one does, or when nothing can be written there; ForeignFileError when the lock is
-    no file of its own. A folder that is still no run directory at the end is left as it was found.
+    A folder that is not a run directory at the end is left as it was before.
+
+    Raises:
+        InputError: Another process has the lock, or the folder cannot be written.
+        ForeignFileError: The lock file is a link or another kind of file.
     """
     from filelock import Timeout
 
@@ -75,10 +79,12 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def seed_locked(directory: RunDirectory, arm: str, seed: int) -> Iterator[None]:
-    """Within it no other process touches the folder of the run.
+    """Context that holds the lock of a run: no other process touches the run's folder.
 
-    RunAtWorkError when another one is at work on it, ResumableError when nothing can be written beside the
-    folder, ForeignFileError when the lock is no file of its own.
+    Raises:
+        RunAtWorkError: Another process is at work on the run.
+        ResumableError: The lock file, which lies beside the run's folder, cannot be written.
+        ForeignFileError: The lock file is a link or another kind of file.
     """
     from filelock import Timeout
 
@@ -106,14 +112,16 @@ def seed_locked(directory: RunDirectory, arm: str, seed: int) -> Iterator[None]:
 
 
 def lock_content(directory: RunDirectory) -> bytes:
-    """What the lock file of a run directory holds while this process has it: no other writes the same."""
+    """The content of the run directory's lock file, which identifies the process that holds the lock."""
     with open_file(directory.lock_path) as file:
         return file.read(MOST_HOLDER_BYTES)
 
 
 def why_not_excluded(directory: RunDirectory, content: bytes) -> str | None:
-    """Why this process must not touch a run directory whose lock, with that `content`, a process on another
-    machine has; None where it sees the directory and is excluded."""
+    """Why this process must not work in a run directory that a command on another machine has locked.
+
+    None if it may: it sees the lock file with that `content`, and the lock excludes it.
+    """
     from filelock import Timeout
 
     path = directory.path
@@ -140,12 +148,12 @@ def why_not_excluded(directory: RunDirectory, content: bytes) -> str | None:
 def _lock(path: Path, patience_s: float) -> FileLock:
     from filelock import FileLock
 
-    # Where locks are not implemented, one that outlives its process is no substitute.
+    # A soft lock would outlive its process: it is no substitute where kernel locks are not implemented.
     return FileLock(path, timeout=patience_s, poll_interval=0.01, fallback_to_soft=False)
 
 
 def _acquire(lock: FileLock, path: Path) -> None:
-    """Take the lock, and say in its file who has it."""
+    """Take the lock, and write into its file which process has it."""
     _take(lock)
     with open_file(path, in_place=True) as file:
         file.truncate()
@@ -153,7 +161,7 @@ def _acquire(lock: FileLock, path: Path) -> None:
 
 
 def _take(lock: FileLock) -> None:
-    """Take the lock; OSError also where the file system has none, which filelock tells in its own way."""
+    """Take the lock; OSError also if the file system has no locks (filelock raises NotImplementedError)."""
     try:
         lock.acquire()
     except NotImplementedError as error:
@@ -161,31 +169,31 @@ def _take(lock: FileLock) -> None:
 
 
 def _delete_and_release(lock: FileLock, path: Path) -> None:
-    """Delete the file while its lock is held, if it is, and release."""
+    """Release the lock, after deleting its file if the lock is held."""
     try:
         if lock.is_locked:
             path.unlink(missing_ok=True)
     except OSError:
-        pass  # a disk that may only be read keeps it
+        pass  # the file stays on a read-only disk
     finally:
         lock.release()
 
 
 def _release_and_tidy(lock: FileLock, directory: RunDirectory, is_new: bool) -> None:
-    """Release the lock, and take away what was made for it where there is no run directory."""
+    """Release the lock; unless `directory` has become a run directory, delete what `locked` created in it."""
     try:
         if directory.path.is_dir() and not directory.experiment_path.is_file():
-            Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: nobody else holds a deleted one
+            Path(lock.lock_file).unlink(missing_ok=True)  # while held: nobody else can hold a deleted one
             if is_new and not any(directory.path.iterdir()):
                 directory.path.rmdir()
     except (OSError, ForeignFileError):
-        pass  # a disk that may only be read keeps it; so does what is no run directory of ours
+        pass  # they stay on a read-only disk, and where a foreign file is in the way
     finally:
         lock.release()
 
 
 def _holder(lock_path: Path) -> str:
-    """` (process 4711)`, or ` (process 4711 on HOST)` of another host; nothing where nobody can read it."""
+    """` (process 4711)`, or ` (process 4711 on HOST)` for another host; empty if the file cannot be read."""
     try:
         with open_file(lock_path) as file:
             text = file.read(MOST_HOLDER_BYTES).decode("utf-8").partition("\n")[0]

@@ -1,7 +1,7 @@
-"""What this machine has for runs: cores and memory, as far as the process may use them, and its name.
+"""This machine: the cores and memory that the process may use, and the host name.
 
-A container or a batch system gives a process less than the machine has, by control groups: each may have
-limits, and those of the groups above it hold too. A limit that the system does not tell is taken for none.
+Containers and batch systems limit a process by control groups: each group may have limits, and those of the
+groups above it apply too. A limit that cannot be read counts as no limit.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from pathlib import Path
 import psutil
 
 MOST_HOST_LETTERS = 255
+"""Characters of a host name that are kept."""
 
 
 def host_name() -> str:
-    """The name of this machine; what cannot be printed in it is a question mark."""
+    """The host name, with a question mark for each character that cannot be printed."""
     name = socket.gethostname()[:MOST_HOST_LETTERS]
     return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 def cores(root: Path = Path("/")) -> int:
-    """Cores that this process may use, at least 1. `root` is where the system's files are."""
+    """Number of cores that this process may use, at least 1. `root` is the root of the file system."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for group in _groups(root, ""):
         with_period = _words(group / "cpu.max")
@@ -37,9 +38,9 @@ def cores(root: Path = Path("/")) -> int:
 
 
 def available_bytes(root: Path = Path("/")) -> int:
-    """Memory that this process and its children can still have. `root` is where the system's files are.
+    """Bytes of memory that this process and its children can still use. `root`: root of the file system.
 
-    Files that the kernel keeps in memory, and has not used lately, make room where it is asked for.
+    Inactive file pages count as available: the kernel evicts them when memory is needed.
     """
     available = int(psutil.virtual_memory().available)
     for version, names in (
@@ -54,8 +55,11 @@ def available_bytes(root: Path = Path("/")) -> int:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of the control groups that this process is in: of version 1 for a `controller`, of
-    version 2 for "". A container may see its own one as the root, and know its path on the host only."""
+    """The folders of this process's control groups, from the root down.
+
+    Of version 1 for a `controller`, of version 2 for "". A container may see its own group as the root, but
+    know only its path on the host.
+    """
     mounted = root / "sys/fs/cgroup"
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -78,7 +82,7 @@ def _statistic(file: Path, name: str) -> int:
 
 
 def _number(file: Path) -> int | None:
-    """None where the file is missing, or says `max`, which is no limit."""
+    """The first number in the file; None if the file is missing, or has `max`, which means no limit."""
     words = _words(file)
     return int(words[0]) if words and words[0] != "max" else None
 
@@ -88,7 +92,7 @@ def _words(file: Path) -> list[str]:
 
 
 def _text(file: Path) -> str:
-    """Empty where there is no such file, or the system does not let it be read."""
+    """Content of the file; empty if it does not exist or cannot be read."""
     try:
         return file.read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""`manifest.json`: what the runs of a directory are made with, and of which files and worlds."""
+"""`manifest.json`: versions, machine, data files and worlds behind the runs of a directory."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ PACKAGES = ("driftscale", "torch", "numpy", "scikit-learn", "scipy", "pyarrow", 
 
 
 class Drawn(JsonTable):
-    """What a manifest records of the world of one seed, wherever it was drawn.
+    """What a manifest records of the world of one seed, whichever process drew it.
 
-    `fingerprint`: see `World.fingerprint`. `files`: those that were read, by their path in the configuration.
+    `fingerprint`: see `World.fingerprint`. `files`: the files that were read, by their path in the
+    configuration.
     """
 
     seed: int
@@ -43,15 +44,15 @@ class Drawn(JsonTable):
 
 
 def write_manifest(directory: RunDirectory, drawn: Drawn) -> None:
-    """Record a world that was drawn, before a run of it stores anything.
+    """Record a world in `manifest.json`. Call it before a run in that world stores anything.
 
-    ConfigurationError if the seed has begun runs and its trace, profile or availability is not what it was
-    when they were begun.
+    Raises ConfigurationError if runs of the seed have begun, and a part of its world (trace, fleet or
+    availability) has changed since then.
     """
     recorded = directory.manifest() or Manifest()
     begun = directory.begun_pairs()
     has_begun = drawn.seed in {seed for _, seed in begun} or any(
-        directory.seed_lock_path(arm, drawn.seed).exists()  # at work for a command that was killed
+        directory.seed_lock_path(arm, drawn.seed).exists()  # its worker may outlive a command that was killed
         for arm in directory.arms()
     )
     known = recorded.sha256.get(str(drawn.seed), {})
@@ -81,14 +82,14 @@ def write_manifest(directory: RunDirectory, drawn: Drawn) -> None:
 
 
 def recorded_files(directory: RunDirectory) -> dict[str, Identity]:
-    """The files behind the runs that are kept; DataFileError where the manifest is damaged."""
+    """Data files of the runs that have begun; DataFileError if the manifest is damaged."""
     manifest = directory.manifest() if directory.begun_pairs() else None
     return {} if manifest is None else manifest.files
 
 
 @cache
 def installed(package: str) -> str:
-    """The version of a package, or that there is none."""
+    """The version of a package, or `not installed`."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""The configurations of a folder, read before anything is imported that could play them."""
+"""The configurations of a folder, read without importing what plays them (torch)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments.config import Experiment, Locate, locator, parse_experiment, re
 
 @dataclass(frozen=True)
 class Member:
-    """One configuration of a folder, and those of its arms that are to be run: all where None."""
+    """One configuration of a folder, and the names of the arms to run (None: all)."""
 
     path: Path
     experiment: Experiment
@@ -34,10 +34,14 @@ def load_folder(
     arms: Sequence[str] | None = None,
     data: Path | None = None,
 ) -> list[Member]:
-    """The configurations right in `folder`, by file name; those that have none of `arms` are left out.
+    """The configurations in `folder`, not below it, sorted by file name.
 
-    ConfigurationError for the first that breaks a rule, or has the name of another; UnknownNameError for an
-    arm that no configuration has; InputError for a folder without any.
+    With `arms`, those that have none of them are left out.
+
+    Raises:
+        ConfigurationError: A configuration breaks a rule, or two have the same name.
+        UnknownNameError: No configuration has one of `arms`.
+        InputError: The folder has no configuration.
     """
     paths = sorted(folder.glob("*.toml"))
     if not paths:
@@ -48,7 +52,7 @@ def load_folder(
         name = table["name"]
         if name in named:
             raise ConfigurationError(
-                f"{path}: name = {name!r}: is that of {named[name]} too; every configuration of a folder "
+                f"{path}: name = {name!r}: is also that of {named[name]}; every configuration of a folder "
                 f"needs a name of its own"
             )
         named[name] = path

@@ -1,4 +1,4 @@
-"""What is to be run where: a configuration, its runs, and the run directory prepared for them."""
+"""Plans: a configuration, the runs it asks for, and the run directory prepared for them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from experiments.running.leftovers import at_work, clear
 from experiments.running.members import refuse_unknown_arms
 
 MOST_NAMED = 3
+"""Items that `abbreviated` names."""
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One (arm, seed) that a command is about to run, or finds finished."""
+    """One (arm, seed) of a command, to be run or already finished; `rounds` is its length."""
 
     experiment: str
     arm: str
@@ -32,9 +33,12 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Reached:
-    """How far a run has come: `rounds` are done, the last of them closed at `closed_s` of virtual time.
+    """How far a run has come.
 
-    `accuracy` is that of the last evaluated round; None while this attempt at the run has had none.
+    Attributes:
+        rounds: Rounds done.
+        closed_s: Virtual time, in seconds, at which the last of them closed.
+        accuracy: Accuracy (0 to 1) in the last evaluated round; None until this attempt has evaluated one.
     """
 
     rounds: int
@@ -44,7 +48,15 @@ class Reached:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run where; `file` is the configuration's, for errors to name."""
+    """What to run, and where.
+
+    Attributes:
+        experiment: The configuration.
+        directory: The prepared run directory.
+        arms: Names of the arms to run.
+        locate: Maps a path in the configuration to a file.
+        file: The configuration's file, named in errors; empty if it has none.
+    """
 
     experiment: Experiment
     directory: RunDirectory
@@ -53,15 +65,20 @@ class Plan:
     file: str = ""
 
     def runs(self) -> list[PlannedRun]:
-        """All arms of a seed together, since they share its world."""
+        """The runs in order: seed by seed, since all arms of a seed share its world."""
         name, rounds = self.experiment.name, self.experiment.round.rounds
         return [PlannedRun(name, arm, seed, rounds) for seed in self.experiment.seeds for arm in self.arms]
 
     def is_done(self, run: PlannedRun) -> bool:
+        """Whether the run is marked DONE."""
         return self.directory.is_done(run.arm, run.seed)
 
     def earlier(self) -> dict[PlannedRun, Timing]:
-        """What was measured on a wall clock in each run that is finished already."""
+        """Timing of each run that is already finished.
+
+        Raises:
+            DataFileError: A `timing.json` is damaged.
+        """
         return {
             run: self.directory.read_timing(run.arm, run.seed) for run in self.runs() if self.is_done(run)
         }
@@ -76,12 +93,27 @@ def plan_run(
     fresh: bool,
     file: str = "",
 ) -> Plan:
-    """Prepare the run directory `path`.
+    """Prepare the run directory `path`, and plan the runs of `experiment` in it.
 
-    Runs that it holds, finished, with a checkpoint or at work, are kept, with their seeds, if the
-    configuration is the same in all else; ConfigurationError names what differs. `fresh` deletes them, once
-    it is clear that the new ones can be built. ForeignFileError names what stands in the place of a file of
-    any of them.
+    Existing runs that are finished, have a checkpoint or are at work are kept, with their arms and seeds.
+
+    Args:
+        experiment: The configuration.
+        path: The run directory, created if it does not exist.
+        arms: Names of the arms to run; None for all.
+        locate: Maps a path in the configuration to a file.
+        fresh: Delete all existing runs, after checking that the new ones can be built.
+        file: The configuration's file, for errors to name.
+
+    Returns:
+        The plan. Its arms are in the given order, without duplicates.
+
+    Raises:
+        UnknownNameError: One of `arms` is not in the configuration.
+        ConfigurationError: A key that affects the results of existing runs differs, or with `fresh` the new
+            runs cannot be built.
+        ForeignFileError: A file of the run directory, or of a run, is a link or another kind of file.
+        InputError: `path` cannot be a run directory or be written, or has runs without a configuration.
     """
     names = [arm.name for arm in experiment.arm]
     refuse_unknown_arms(arms, names)
@@ -94,10 +126,10 @@ def plan_run(
         clear(directory)
     if not directory.experiment_path.is_file() and directory.holds_runs():
         missing = directory.experiment_path.name
-        raise InputError(f"{path} holds runs, but no {missing} that says of what; take another --out")
+        raise InputError(f"{path} holds runs, but no {missing} with their configuration; take another --out")
     recorded = experiment
-    # Of runs that failed, or never came to a checkpoint, nothing is kept: they bind nobody. One that is at
-    # work may come to its end yet.
+    # Runs that failed, or never reached a checkpoint, start over: they do not bind the configuration. A run
+    # at work does, since it may still finish.
     if directory.experiment_path.is_file() and (begun := [*directory.begun_pairs(), *at_work(directory)]):
         old = parse_experiment(directory.experiment(), str(path))
         recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
@@ -123,28 +155,41 @@ def check(
     *,
     scratch: Path,
 ) -> World:
-    """Build everything a run of `arms` (all) needs, for its first seed, and train nothing.
+    """Check a configuration: build all that runs of its first seed need, without training.
 
-    A large trace is laid out in `scratch`, or in the folder above it that exists.
+    Args:
+        experiment: The configuration.
+        locate: Maps a path in the configuration to a file.
+        arms: Names of the arms to check; None or empty for all.
+        file: The configuration's file, for errors to name.
+        scratch: Folder for the file of a large trace; if it does not exist, the nearest existing parent.
+
+    Returns:
+        The world of the first seed.
+
+    Raises:
+        ConfigurationError: The configuration cannot be recorded, or its world or arms cannot be built.
     """
     while not scratch.is_dir() and scratch != scratch.parent:
         scratch = scratch.parent
     with naming(file):
-        experiment.to_toml()  # what cannot be recorded is refused before anything is drawn
+        experiment.to_toml()  # refuse what cannot be recorded before drawing the world
         world = build_world(experiment, experiment.seeds[0], locate, scratch)
         refuse_unfit_arms(experiment, arms or [arm.name for arm in experiment.arm], world)
     return world
 
 
 def abbreviated(items: Sequence[str]) -> str:
-    """The first few of `items`, and how many more there are."""
+    """The first `MOST_NAMED` of `items`, and how many more there are, as one line."""
     num_more = len(items) - MOST_NAMED
     return "; ".join([*items[:MOST_NAMED], *([f"and {num_more} more"] if num_more > 0 else [])])
 
 
 def _united(new: Experiment, old: Experiment, begun: Collection[str], path: Path) -> Experiment:
-    """`new` with the seeds of both; ConfigurationError when they differ in what decides a result of an arm
-    that has `begun`."""
+    """`new` with the seeds and arms of both.
+
+    Raises ConfigurationError if they differ in a key that affects the results of an arm that has `begun`.
+    """
     before = _deciding(old)
     before["arm"] = {name: arm for name, arm in before["arm"].items() if name in begun}
     differences = list(_differences(before, _deciding(new)))
@@ -159,19 +204,21 @@ def _united(new: Experiment, old: Experiment, begun: Collection[str], path: Path
 
 
 def _deciding(experiment: Experiment) -> dict[str, Any]:
-    """What decides the result of an (arm, seed): not which seeds there are, how many threads train, what
-    happens without memory, when it is stored, or how it is reported."""
+    """The keys that affect the result of an (arm, seed).
+
+    All but the seeds, the number of threads, timeouts, what to do without memory, checkpoints and report.
+    """
     table = experiment.resolved()
     for key in ("threads", "worker_timeout_s", "on_out_of_memory"):
         table["executor"].pop(key)
     arms = {arm["name"]: arm for arm in table.pop("arm")}
-    for key in ("seeds", "checkpoint", "report", "training"):  # every arm has its training written out
+    for key in ("seeds", "checkpoint", "report", "training"):  # resolved: every arm has its own training
         table.pop(key)
     return {**table, "arm": arms}
 
 
 def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """`key was X, is Y` of each value that differs; an arm that only one side has is no difference."""
+    """`key was X, is Y` for each value that differs; an arm that only one side has does not count."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*old, *new]):
             if path == "arm" and not (key in old and key in new):

@@ -1,7 +1,7 @@
-"""Runs by the ranks of one job: rank 0 leads, and the others play every run that it names as it does.
+"""Runs played by the ranks of one job: rank 0 leads, and the other ranks play each run that it announces.
 
-Rank 0 alone has the run directory: its lock, log, checkpoints and reports. The others draw the world from
-their own files, which is checked to be the same, and keep nothing.
+Only rank 0 has the run directory: its lock, log, checkpoints and reports. The other ranks draw the world from
+their own files, check that it is the same as rank 0's, and store nothing.
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ from experiments.stopwatch import Stopwatch
 
 @contextmanager
 def joined(job: Job, stop: Stop) -> Iterator[Ranks]:
-    """The ranks of `job`, once all are there. Until then a signal ends the process; from then on `stop` only
-    takes note, and all ranks stop at the end of the same step."""
+    """Context with the ranks of `job`, entered when all have joined.
+
+    Until then a signal ends the process. From then on `stop` only records the request, and all ranks stop at
+    the end of the same step.
+    """
     with stop.between_steps():
         with ended_by_signals():
             ranks = join(job, job.store(), lambda: stop.asked, own_spent)
@@ -41,21 +44,24 @@ def joined(job: Job, stop: Stop) -> Iterator[Ranks]:
 
 @contextmanager
 def leading(ranks: Ranks) -> Iterator[None]:
-    """Within it rank 0 leads; at its end the others end too, by the error that ends it if there is one."""
+    """Context in which rank 0 leads. At its end the other ranks end too, with its error if there is one."""
     with ranks.telling(ends=True):
         yield
         ranks.exchange({"end": True})
 
 
 def lead_to_draw(ranks: Ranks, experiment: Experiment, seed: int) -> None:
-    """Have the other ranks draw the world of `seed`, while this one does."""
+    """Tell the other ranks to draw the world of `seed`, as this one is about to do."""
     ranks.timeout_s = experiment.executor.worker_timeout_s
     ranks.exchange({"draw": experiment.resolved(), "seed": seed})
     _stop_if_asked(ranks)
 
 
 def agree_on(ranks: Ranks, world: World) -> None:
-    """All ranks have drawn the same `world`; ConfigurationError, in all, names one that has not."""
+    """Check that all ranks have drawn the same `world`.
+
+    If not, all ranks raise a ConfigurationError that names one with another world.
+    """
     fingerprints = ranks.exchange(world.fingerprint())
     for rank, fingerprint in enumerate(fingerprints):
         for what, sha256 in fingerprints[0].items():
@@ -63,21 +69,27 @@ def agree_on(ranks: Ranks, world: World) -> None:
                 raise ranks.agreed(
                     ConfigurationError(
                         f"rank {rank}: the {what} of seed {world.streams.seed} is not that of rank 0: its "
-                        f"files, or driftscale itself, are others on this machine"
+                        f"data files or its driftscale differ"
                     )
                 )
 
 
 def lead_to_play(ranks: Ranks, arm: str, state: Tree) -> None:
-    """Have the other ranks play `arm` from `state`, that of an emulation (None: from the first round)."""
+    """Tell the other ranks to play `arm` from `state`, an emulation's (None: from the first round)."""
     ranks.exchange({"play": arm, "state": state})
 
 
 def follow(ranks: Ranks, locate: Locate, scratch: Path) -> None:
-    """Play what rank 0 leads to, until it has no more. Files are found by `locate`, and a large trace is laid
-    out in the folder `scratch`.
+    """Follow rank 0: play each run that it announces, until there are no more.
 
-    Raises what ends the job, as rank 0 raises it; KeyboardInterrupt where a rank was asked to stop.
+    Args:
+        ranks: The ranks of the job; this one is not rank 0.
+        locate: Maps a path in the configuration to a file.
+        scratch: Folder for the file of a large trace.
+
+    Raises:
+        EmulatorError: The error that ends the job, as rank 0 raises it.
+        KeyboardInterrupt: A rank was asked to stop.
     """
     following = _Following(ranks, locate, scratch)
     while following.takes_part:
@@ -85,13 +97,13 @@ def follow(ranks: Ranks, locate: Locate, scratch: Path) -> None:
             following.take_part()
         except (ResumableError, CheckpointError, ForeignFileError):
             raise
-        except EmulatorError:  # rank 0 marks the run FAILED, and leads to the next one
+        except EmulatorError:  # rank 0 marks the run FAILED, and announces the next one
             if ranks.ends:
                 raise
 
 
 class _Following:
-    """A rank that follows; `takes_part` until rank 0 has no more."""
+    """A rank that follows; `takes_part` is False once rank 0 has no more runs."""
 
     def __init__(self, ranks: Ranks, locate: Locate, scratch: Path) -> None:
         self.takes_part = True
@@ -102,7 +114,7 @@ class _Following:
         self._world: World | None = None
 
     def take_part(self) -> None:
-        """Do the next thing that rank 0 leads to."""
+        """Receive the next command of rank 0 and carry it out."""
         command = self._ranks.exchange(None)[0]
         match command:
             case {"draw": table, "seed": int(seed)}:
@@ -118,7 +130,7 @@ class _Following:
         _stop_if_asked(self._ranks)
         self._experiment = parse_experiment(table, "the configuration of rank 0")
         self._ranks.timeout_s = self._experiment.executor.worker_timeout_s
-        self._world = None  # let go of before the next is drawn
+        self._world = None  # free the memory before the next is drawn
         self._world = build_world(self._experiment, seed, self._locate, self._scratch)
         agree_on(self._ranks, self._world)
 
@@ -135,12 +147,12 @@ class _Following:
 
 
 class _NullLog:
-    """A log that rank 0 writes."""
+    """Discards the records: rank 0 writes the log."""
 
     def append(self, record: RoundRecord) -> None: ...
 
 
 def _stop_if_asked(ranks: Ranks) -> None:
-    """KeyboardInterrupt where the ranks have agreed to stop."""
+    """Raise KeyboardInterrupt if the ranks have agreed to stop."""
     if ranks.asked:
         raise KeyboardInterrupt

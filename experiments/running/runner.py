@@ -1,6 +1,6 @@
-"""Runs an experiment into a run directory: every (arm, seed) that is not finished there, one after another.
+"""Runs an experiment into a run directory: every unfinished (arm, seed), one after another.
 
-`experiments.jobs` plays several at once, each by `run_one` here.
+`experiments.jobs` plays several at once, each by `run_one`.
 """
 
 from __future__ import annotations
@@ -34,59 +34,73 @@ from experiments.running.source_files import SourceFiles
 from experiments.running.stop import Stop
 
 Outcomes = dict[str, EmulatorError | None]
-"""How each experiment of a command ended, by its name."""
+"""How each experiment of a command ended, by name: None for success, or its error."""
 
 
 class FailedRunsError(RunError):
-    """Some runs are marked FAILED; the progress was told of each and of its reason."""
+    """Some runs are marked FAILED; each was reported to the progress, with its reason."""
 
 
 class Progress(Protocol):
-    """What is told how far each run has come. Several may be at work at once; the calls come from one thread.
+    """Receives reports on the progress of runs.
 
-    A run's story is `drawing` (where its clients are not drawn yet), `begun`, `resumed` (where it has a
-    checkpoint), `round_done` any number of times, and `done` or `left`. One that was left may begin again,
-    with fewer rounds than it had reached, or be `failed`.
+    Several runs may be at work at once; all calls are made in one thread. The calls for a run are, in this
+    order: `drawing` (only if its world is not drawn yet), `begun`, `resumed` (only if it has a checkpoint),
+    any number of `round_done`, then `done` or `left`. A run that was left may begin again, with fewer rounds
+    than it had reached, or be reported as `failed`.
     """
 
     def drawing(self, run: PlannedRun) -> None:
-        """The clients of this run's seed are drawn, which takes a while where they are many."""
+        """The world of this run's seed is being drawn, which takes a while if it has many clients."""
 
     def begun(self, run: PlannedRun) -> None:
         """The run is at work, from its first round unless `resumed` follows."""
 
     def resumed(self, run: PlannedRun, rounds: int) -> None:
-        """The run goes on from a checkpoint with `rounds` done."""
+        """The run resumes from a checkpoint with `rounds` done."""
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
-        """The run has reached so many rounds: one or more beyond what was last told."""
+        """The run has reached `reached`, one or more rounds after the last report."""
 
     def done(self, run: PlannedRun) -> None:
-        """The run has finished all its rounds, told or not."""
+        """The run has finished all its rounds, including any that were not reported."""
 
     def left(self, run: PlannedRun) -> None:
-        """The run is no longer at work and not done: it was stopped, lost (maybe before it had begun), or is
-        about to be `failed`."""
+        """The run is no longer at work, and not done.
+
+        It was stopped or lost (maybe before it had begun), or will be reported as `failed` next.
+        """
 
     def skipped(self, run: PlannedRun) -> None:
-        """The run was finished earlier, and is kept."""
+        """The run was already finished, and is kept."""
 
     def failed(self, run: PlannedRun, reason: str) -> None:
-        """The run cannot go on, and is not tried again."""
+        """The run has failed for `reason`, and is not tried again by this command."""
 
     def note(self, text: str) -> None:
-        """One line about something that went wrong."""
+        """A line for the user, about something that went wrong."""
 
 
 def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None, ranks: Ranks | None = None) -> None:
-    """Run what is not finished, each from its last checkpoint. One that cannot go on is marked FAILED and the
-    others still run; FailedRunsError at the end names them. So do they when another process is at work on
-    one, which is left alone; RunError at the end names those.
+    """Run the unfinished runs of `plan`, each from its last checkpoint, one after another.
 
-    ResumableError when the machine failed a run, CheckpointError or ForeignFileError when one cannot be
-    resumed: no other is tried. KeyboardInterrupt once `stop` was asked for, and the run at hand stored.
+    A run that fails is marked FAILED, and a run that another process is at work on is left alone; the others
+    are still run.
 
-    With `ranks`, of which this is rank 0, all of them play each run.
+    Args:
+        plan: What to run, and where.
+        progress: Receives reports on each run.
+        stop: Stop request; the run at work is stored before the command ends. None: there is none.
+        ranks: The ranks that play each run together, of which this is rank 0. None: this process plays alone.
+
+    Raises:
+        FailedRunsError: Runs have failed; raised at the end, names them.
+        RunError: Other processes are at work on runs; raised at the end, if none has failed, names them.
+        ResumableError: The machine failed a run; none is begun after it.
+        CheckpointError: A run has an intact checkpoint that cannot be resumed; none is begun after it.
+        ForeignFileError: A file of a run is a link or another kind of file; none is begun after it.
+        ConfigurationError: A world or an arm cannot be built, or a world differs from that of earlier runs.
+        KeyboardInterrupt: A stop was requested.
     """
     with nullcontext() if ranks is None else leading(ranks):
         failed = _run_all(plan, progress, stop or Stop(), ranks)
@@ -95,7 +109,7 @@ def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None, ranks: Ra
 
 
 def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) -> RunError | None:
-    """The error that names the runs that failed, or were left alone."""
+    """Run them; returns the error that names the runs that failed or were left alone, None without any."""
     failures: list[PlannedRun] = []
     at_work: list[PlannedRun] = []
     world: World | None = None
@@ -106,7 +120,7 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) ->
             progress.skipped(run)
             continue
         if world is None or world.streams.seed != run.seed:
-            is_first, world = world is None, None  # the last one is let go before the next is drawn
+            is_first, world = world is None, None  # free the last one before drawing the next
             progress.drawing(run)
             with _told_if_left(run, progress):
                 if ranks is not None:
@@ -133,19 +147,38 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) ->
 
 
 def tidy(plan: Plan, progress: Progress) -> None:
-    """Delete what killed processes have left in the run directory, before anything is played into it."""
+    """Delete files that killed processes have left in the run directory. Call before any run begins.
+
+    Args:
+        plan: Its run directory is tidied.
+        progress: Receives a note on each run that is left alone since a process is at work on it, and one if
+            the manifest is missing.
+
+    Raises:
+        DataFileError: The manifest is damaged.
+    """
     directory = plan.directory
     if directory.begun_pairs() and directory.manifest() is None:
         progress.note(
-            f"{directory.path}: without its {directory.manifest_path.name} nobody knows which files the runs "
-            f"in it were begun with; they are taken to be those of today"
+            f"{directory.path}: {directory.manifest_path.name} is missing, so it is unknown which files its "
+            f"runs were begun with; they are assumed to be the present ones"
         )
     sweep(directory, progress.note)
 
 
 def draw_world(plan: Plan, seed: int, files: SourceFiles, *, check_arms: bool) -> World:
-    """The world of one seed. ConfigurationError where it cannot be drawn, or, if `check_arms`, an arm cannot
-    be put together in it: that shows before anything trains."""
+    """Draw the world of one seed.
+
+    Args:
+        plan: The configuration and the run directory, in which the file of a large trace is laid out.
+        seed: The seed.
+        files: Locates and records the data files.
+        check_arms: Whether to build every arm as well, to find errors before anything trains.
+
+    Raises:
+        ConfigurationError: The world, or an arm in it, cannot be built.
+        DataFileError: A data file is damaged, or has changed since earlier runs.
+    """
     with naming(plan.file):
         world = build_world(plan.experiment, seed, files, plan.directory.path)
         if check_arms:
@@ -154,7 +187,7 @@ def draw_world(plan: Plan, seed: int, files: SourceFiles, *, check_arms: bool) -
 
 
 def failed_runs(plan: Plan, failures: Sequence[PlannedRun]) -> FailedRunsError | None:
-    """The error that names the runs marked FAILED, if there are any."""
+    """The error that names `failures`, the runs marked FAILED; None if there are none."""
     if not failures:
         return None
     return FailedRunsError(
@@ -175,19 +208,32 @@ def run_one(
     beside: Callable[[], int] = lambda: 0,
     when_locked: Callable[[], None] = lambda: None,
 ) -> str | None:
-    """Run one (arm, seed) under its lock: None when it is DONE, or why it is marked FAILED.
-
-    RunAtWorkError where another process is at work on it, and the errors of `_run_to_end`.
+    """Run one (arm, seed) under its lock, from its last checkpoint or from its first round.
 
     Args:
-        ranks: Those that play it together, of which this is rank 0.
-        lost: Workers that were lost over it before.
-        beside: How many other runs were at work on this machine at once, at most.
-        when_locked: Called once the lock is held, before anything is touched; may raise.
+        plan: The configuration and the run directory.
+        run: The run to play.
+        world: The world of its seed.
+        progress: Receives reports on the run.
+        stop: Stop request; the run is stored after its present step.
+        ranks: The ranks that play the run together, of which this is rank 0. None: this process plays alone.
+        lost: Workers that this command has lost while they played the run.
+        beside: Returns the maximum number of other runs at work on this machine at once so far.
+        when_locked: Called once the lock is held, before any file is touched; may raise.
+
+    Returns:
+        None if the run is DONE, else the reason for which it is marked FAILED.
+
+    Raises:
+        RunAtWorkError: Another process is at work on the run.
+        ResumableError: The machine failed the run: no memory, no space, or a file that cannot be used.
+        CheckpointError: The run has an intact checkpoint that cannot be resumed.
+        ForeignFileError: A file of the run is a link or another kind of file.
+        KeyboardInterrupt: A stop was requested; the run is stored.
     """
     with seed_locked(plan.directory, run.arm, run.seed):
         when_locked()
-        if plan.is_done(run):  # by a process that was at work on it until now
+        if plan.is_done(run):  # by another process, while we waited for the lock
             progress.skipped(run)
             return None
         try:
@@ -211,11 +257,7 @@ def _run_to_end(
     lost: int,
     beside: Callable[[], int],
 ) -> None:
-    """Run one (arm, seed) to DONE, from its last checkpoint or from its first round.
-
-    ResumableError where the machine has no room or memory for it, CheckpointError where it is not to be gone
-    on with, KeyboardInterrupt where `stop` was asked for.
-    """
+    """Run one (arm, seed) to DONE; see `run_one`."""
     arm = plan.experiment.find_arm(run.arm)
     local = build_executor(plan.experiment, arm, world)
     executor = local if ranks is None else ReplicatedExecutor(local, ranks)
@@ -253,7 +295,7 @@ def _run_to_end(
             plan.directory.mark_done(run.arm, run.seed, attempt.finish())
     except (OSError, MemoryError, ResumableError) as error:
         last = attempt.stored
-        how = "begins again" if last is None else f"goes on from its last checkpoint, round {last},"
+        how = "begins again" if last is None else f"resumes from its last checkpoint, round {last},"
         raise ResumableError(
             f"{run.arm}, seed {run.seed} stopped in round {attempt.tally.rounds}: {_machine_problem(error)}. "
             f"It {how} when the command is given again"
@@ -263,7 +305,7 @@ def _run_to_end(
 
 
 def _progress_observer(run: PlannedRun, progress: Progress) -> Observer:
-    """An observer that tells `progress` how far `run` has come."""
+    """An observer that reports each round of `run` to `progress`."""
     accuracy: float | None = None
 
     def report(record: RoundRecord) -> None:
@@ -277,7 +319,7 @@ def _progress_observer(run: PlannedRun, progress: Progress) -> Observer:
 
 @contextmanager
 def _told_if_left(run: PlannedRun, progress: Progress) -> Iterator[None]:
-    """Tells `progress` that `run` was left where an exception, a stop included, ends what is within."""
+    """Context that reports `run` as left if an exception, including a stop, ends it."""
     try:
         yield
     except BaseException:
@@ -286,7 +328,7 @@ def _told_if_left(run: PlannedRun, progress: Progress) -> Iterator[None]:
 
 
 def _refuse_empty(tally: Tally, experiment: Experiment) -> None:
-    """RunError when nothing was learnt in the whole run."""
+    """RunError if the whole run has not absorbed a single update."""
     if tally.fruitful > 0:
         return
     rounds = f"no update was absorbed in any of {tally.rounds} rounds"
@@ -303,7 +345,7 @@ def _refuse_empty(tally: Tally, experiment: Experiment) -> None:
 
 
 def _note_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> None:
-    """What did not end the run and should still be known."""
+    """Note the faults that did not end the run: rejected updates, halved task groups."""
     name, tally = f"{run.arm}, seed {run.seed}", attempt.tally
     if tally.rejected:
         progress.note(
@@ -312,13 +354,13 @@ def _note_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> None:
         )
     if tally.halved_cohorts:
         progress.note(
-            f"{name}: {tally.halved_cohorts} cohorts were trained in halves, for want of memory; that may "
-            f"have changed results by rounding"
+            f"{name}: {tally.halved_cohorts} task groups were trained in halves for lack of memory, which "
+            f"may have changed results by rounding"
         )
 
 
 def _machine_problem(error: OSError | MemoryError | ResumableError) -> str:
-    """One line: the file and what is wrong with it, or what there was no memory for."""
+    """One line: the file and its problem, or what ran out of memory."""
     if isinstance(error, OSError):
         return f"{error.filename or 'a file'}: {error.strerror or error or type(error).__name__}"
     if isinstance(error, MemoryError):

@@ -1,4 +1,4 @@
-"""The files that worlds are made of: which were read, and that they are still what they were."""
+"""The data files of worlds: records which were read, and checks that they have not changed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ BLOCK_BYTES = 2**20
 
 
 class SourceFiles:
-    """A `Locate` that takes down each file it finds, before anybody reads it.
+    """A `Locate` that records size and sha256 of each file it locates, before the file is read.
 
-    `known` are those of an earlier world of the same runs: DataFileError names one that has changed since, or
-    is gone. Files go by their path in the configuration.
+    `known` are the files of an earlier world of the same runs; raises DataFileError for one that has changed
+    since or is missing. Files are named by their path in the configuration, in `known` and in `identities`.
     """
 
     def __init__(self, locate: Locate, known: Mapping[str, Identity]) -> None:
         self._locate = locate
-        self._known = dict(known)  # and those of this process's first world
+        self._known = dict(known)  # and the files of this process's first world
         self.identities: dict[str, Identity] = {}
 
     def __call__(self, path: str) -> Path:
@@ -51,10 +51,10 @@ class SourceFiles:
 
 
 def _source_files(folder: Path) -> list[Path]:
-    """The files of `folder` that are read: the four of images in idx, else all that lie in it."""
+    """The files of `folder` that are read: the four of an idx data set, else all files but hidden ones."""
     try:
         return idx_files(folder)
-    except DataFileError:  # another format, of a source that came with a plug-in
+    except DataFileError:  # another format, of a plug-in's source
         return sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
 
 

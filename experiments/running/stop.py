@@ -1,4 +1,4 @@
-"""A stop that is asked for from outside: while a run is at work, it waits for the end of the present step."""
+"""Stop requests from outside: a run at work stops at the end of its present step."""
 
 from __future__ import annotations
 
@@ -7,31 +7,37 @@ from contextlib import contextmanager
 
 
 class Stop:
-    """`asked` says whether there has been one."""
+    """A stop request; `asked` is True once there has been one."""
 
     def __init__(self) -> None:
         self.asked = False
         self._at_work = False
 
     def ask(self) -> None:
-        """Leave word where a run is at work, which then stops by itself; in any other moment, and when asked
-        a second time, KeyboardInterrupt on the spot. May be called from a signal's handler."""
+        """Request a stop. May be called from a signal handler.
+
+        A run at work stops by itself, after its present step. If none is at work, and for a second request,
+        KeyboardInterrupt is raised at once.
+        """
         is_first, self.asked = not self.asked, True
         if not (is_first and self._at_work):
             raise KeyboardInterrupt
 
     def leave_word(self) -> None:
-        """As the first to ask, and never an exception: for another thread than that of the run."""
+        """Request a stop without ever raising; for threads other than the one that plays the run."""
         self.asked = True
 
     @property
     def waits(self) -> bool:
-        """Whether the next to ask will only leave word."""
+        """Whether the next `ask` only records the request, without raising."""
         return self._at_work and not self.asked
 
     @contextmanager
     def between_steps(self) -> Iterator[None]:
-        """Within it, look at `asked` between steps. What was asked for is done at its end, at the latest."""
+        """Context for a run at work, which has to check `asked` between steps.
+
+        Raises KeyboardInterrupt at its beginning or normal end if a stop has been requested.
+        """
         if self.asked:
             raise KeyboardInterrupt
         self._at_work = True

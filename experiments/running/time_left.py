@@ -1,7 +1,8 @@
-"""How much longer a command will take: the wall time of its rounds so far, arm by arm.
+"""Estimates how much longer a command will take, from the wall time of past rounds.
 
-Arms differ in speed by an order of magnitude, so each is judged by its own rounds, in this command or in
-earlier ones; one that has not run yet, by its experiment's; a new experiment, by all.
+Arms differ in speed by an order of magnitude, so the estimate for an arm uses its own rounds, in this command
+or in earlier ones; for an arm that has not run yet, the mean over the arms of its experiment; for a new
+experiment, the mean over all arms.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from dataclasses import dataclass
 
 from experiments.running.plan import PlannedRun
 
-Arm = tuple[str, str]  # of an experiment
+Arm = tuple[str, str]  # experiment, arm
 
 
 @dataclass
 class Pace:
-    """Rounds of an arm, and the wall seconds they took, each in its own run."""
+    """Rounds of an arm and the wall seconds they took, summed over its runs."""
 
     rounds: int = 0
     wall_s: float = 0.0
@@ -25,8 +26,11 @@ class Pace:
 
 @dataclass
 class Work:
-    """The rounds of one run. `earlier` of those that are `done` were so before this command, as `found` says:
-    the rounds it first went on with, None while that is open."""
+    """The rounds of one run: `done` so far, of which `earlier` were done before this command.
+
+    `stored_before`: rounds in the checkpoint that this command first resumed the run from (0: it started
+    over); None until that is known.
+    """
 
     done: int = 0
     earlier: int = 0
@@ -35,10 +39,11 @@ class Work:
 
 
 class TimeLeft:
-    """Follows the runs of a command, of which `at_once` may be at work beside each other.
+    """Follows the runs of a command, of which `at_once` may be at work at the same time.
 
-    `earlier_s` is what runs that were already finished took. The others are followed by calls as those of
-    `experiments.running.runner.Progress`; what a run that was left has done counts until it begins again.
+    `earlier_s` has the wall seconds of runs that were already finished. The methods follow the other runs as
+    those of `experiments.running.runner.Progress` do; the rounds of a run that was left count until it begins
+    again.
     """
 
     def __init__(
@@ -62,14 +67,16 @@ class TimeLeft:
         work.done, work.earlier, work.since_s = 0, 0, self._clock()
 
     def resumed(self, run: PlannedRun, rounds: int) -> None:
-        """So many rounds of the run are in its checkpoint: done by an earlier command, or by this one before
-        the run was lost."""
+        """The run resumes from a checkpoint with `rounds` done.
+
+        They were done by an earlier command, or by this one before the run was lost.
+        """
         work = self._works[run]
         work.stored_before = rounds if work.stored_before is None else work.stored_before
         work.done, work.earlier, work.since_s = rounds, min(rounds, work.stored_before), self._clock()
 
     def round_done(self, run: PlannedRun, rounds: int) -> None:
-        """So many rounds of the run are done by now, one or more of them since the last call."""
+        """The run has done `rounds` rounds in all, one or more of them since the last call."""
         work, now_s = self._works[run], self._clock()
         work.stored_before = work.stored_before or 0
         if rounds > work.done:
@@ -81,22 +88,21 @@ class TimeLeft:
         self.round_done(run, run.rounds)
 
     def drop(self, run: PlannedRun) -> None:
-        """Nothing of the run is left to do, however far it came."""
+        """The run is given up: none of its rounds is left to do."""
         self._works[run].done = run.rounds
 
     @property
     def fraction(self) -> float:
-        """The share of this command's rounds that are done; 1 where it has none to do."""
+        """Fraction of this command's rounds that are done, 0 to 1; 1 if it has none to do."""
         to_do = sum(run.rounds - work.done for run, work in self._works.items())
         in_all = sum(run.rounds - work.earlier for run, work in self._works.items())
         return 1 - to_do / in_all if in_all else 1.0
 
     @property
     def seconds(self) -> float | None:
-        """Wall seconds until all is done; None while nothing says how long a round takes.
+        """Wall seconds until all runs are done; None before any round has been timed.
 
-        The work that remains, shared out over the runs at work at once; at least what the longest single run
-        still takes.
+        The remaining work divided by `at_once`, but at least the time of the longest remaining run.
         """
         left = [
             ((run.experiment, run.arm), run.rounds - work.done)
@@ -117,7 +123,7 @@ class TimeLeft:
         pace.wall_s += wall_s
 
     def _round_s(self, arm: Arm) -> float:
-        """Wall seconds of one round of `arm`; one that is new is taken for the mean of those most like it."""
+        """Wall seconds of one round of `arm`; if it has none yet, the mean over other arms."""
         if arm in self._paces:
             return self._paces[arm].wall_s / self._paces[arm].rounds
         paces = [pace for (experiment, _), pace in self._paces.items() if experiment == arm[0]] or [

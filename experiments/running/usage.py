@@ -1,4 +1,4 @@
-"""What the processes of a run spend: CPU time and memory, of this one and of the other ranks."""
+"""CPU time and peak memory of a run's processes: this one and the other ranks."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from executor.ranks import Spent
 
 
 class Usage:
-    """What is spent from now on. `others` says what the other ranks have spent, whenever it is asked."""
+    """Usage from now on. `other_ranks` returns the totals of the other ranks at the time of the call."""
 
     def __init__(self, other_ranks: Callable[[], Spent] = Spent) -> None:
         self._other_ranks = other_ranks
         self._first_s = time.process_time()
-        self._other_ranks_first_s = other_ranks().cpu_s  # what they spent on earlier runs is not this one's
+        self._other_ranks_first_s = other_ranks().cpu_s  # spent on earlier runs, not on this one
 
     @property
     def cpu_s(self) -> float:
-        """CPU seconds of all ranks."""
+        """CPU seconds of all ranks since this object was made."""
         return time.process_time() - self._first_s + self._other_ranks().cpu_s - self._other_ranks_first_s
 
     @property
     def peak_memory_bytes(self) -> float:
-        """The sum of the most that each rank has held so far, in earlier runs too."""
+        """Sum of the peak memory of all ranks since their processes started, earlier runs included."""
         return own_peak_bytes() + self._other_ranks().memory_bytes
 
 
 def own_spent() -> tuple[float, float]:
-    """CPU seconds of this process, and the most memory that it has held."""
+    """CPU seconds of this process, and its peak memory in bytes."""
     return time.process_time(), own_peak_bytes()
 
 

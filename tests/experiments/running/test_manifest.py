@@ -69,7 +69,7 @@ def test_without_a_manifest_it_is_said_that_files_are_not_compared(tmp_path: Pat
     (tmp_path / "out" / "manifest.json").unlink()
     story = play(small(), tmp_path / "out")
     [note] = [str(told[1]) for told in story.told if told[0] == "note"]
-    assert "without its manifest.json nobody knows which files the runs in it were begun with" in note
+    assert "manifest.json is missing, so it is unknown which files its runs were begun with" in note
     assert not [told for told in play(small(), tmp_path / "out").told if told[0] == "note"]
 
 

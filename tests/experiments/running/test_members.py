@@ -39,7 +39,7 @@ def test_an_arm_that_no_configuration_has_is_refused(folder: Path) -> None:
 
 def test_two_configurations_of_one_name_are_refused(folder: Path) -> None:
     (folder / "zeta.toml").write_text((folder / "beta.toml").read_text())
-    with pytest.raises(ConfigurationError, match=r"zeta\.toml: name = 'beta': is that of .*beta\.toml too"):
+    with pytest.raises(ConfigurationError, match=r"zeta\.toml: name = 'beta': is also that of .*beta\.toml"):
         load_folder(folder)
 
 

@@ -105,7 +105,7 @@ def test_a_failed_arm_is_mended_beside_a_finished_one_which_still_binds(tmp_path
 def test_finished_runs_of_an_unknown_configuration_are_not_adopted(tmp_path: Path) -> None:
     play(small(), tmp_path / "out")
     RunDirectory(tmp_path / "out").experiment_path.unlink()
-    with pytest.raises(InputError, match=r"no experiment\.toml that says of what"):
+    with pytest.raises(InputError, match=r"no experiment\.toml with their configuration"):
         play(small(), tmp_path / "out")
 
 
@@ -113,7 +113,7 @@ def test_checkpoints_of_an_unknown_configuration_are_not_adopted(tmp_path: Path)
     directory = RunDirectory(tmp_path / "out")
     directory.start("global", 0)
     directory.checkpoints("global", 0).write(3, {"round": 3})
-    with pytest.raises(InputError, match=r"no experiment\.toml that says of what"):
+    with pytest.raises(InputError, match=r"no experiment\.toml with their configuration"):
         play(small(), tmp_path / "out")
     assert len(directory.checkpoints("global", 0).files()) == 1
 
