@@ -67,7 +67,7 @@ def test_without_leave_to_halve_the_run_stops_and_is_resumed_when_there_is_memor
     )
     assert "executor.chunk = 25" in message
     assert 'executor.on_out_of_memory = "halve"' in message
-    assert message.endswith("It goes on from its last checkpoint, round 2, when the command is given again")
+    assert message.endswith("It resumes from its last checkpoint, round 2, when the command is given again")
     assert RunDirectory(tmp_path / "out").failure("global", 0) is None
     monkeypatch.undo()
     story = play("stop", tmp_path / "out")
@@ -89,8 +89,8 @@ def test_a_run_that_stopped_for_memory_may_be_resumed_in_halves_which_is_noted_a
     assert directory.read_timing("other", 0).halved_cohorts == 3 * ROUNDS
     assert (
         "note",
-        f"global, seed 0: {3 * (ROUNDS - 2)} cohorts were trained in halves, for want of memory; that may "
-        f"have changed results by rounding",
+        f"global, seed 0: {3 * (ROUNDS - 2)} task groups were trained in halves for lack of memory, which "
+        f"may have changed results by rounding",
     ) in story.told
 
 
@@ -158,5 +158,5 @@ def test_a_process_with_too_little_memory_for_a_cohort_does_as_it_is_told(tmp_pa
     assert "executor.chunk = 25" in last
     assert last.endswith("It begins again when the command is given again")
     assert halved.splitlines()[0] == " 3"
-    assert "cohorts were trained in halves, for want of memory" in halved
+    assert "task groups were trained in halves for lack of memory" in halved
     assert end == " 0\n"
