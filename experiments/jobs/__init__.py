@@ -1,10 +1,10 @@
-"""Runs side by side: which run is begun next, on which worker, and what becomes of it.
+"""Parallel runs: which run begins next, on which worker, and how its end is handled.
 
-    order.py      the queue: which run a free worker gets
-    admission.py  how many runs the memory of a machine holds
-    roster.py     which workers are there, and free
-    workplace.py  a worker's side: draws worlds and plays runs
-    command.py    the command's side: hands out runs until all have ended
+    order.py      the queue: which run a free worker gets next
+    admission.py  how many runs fit into the memory of a machine
+    roster.py     which workers there are, and which are free
+    workplace.py  the worker's side: draws worlds and plays runs
+    command.py    the command's side: dynamic load balancing, a worker gets the next job when it is free
 
-`order` and `admission` are pure. The processes are those of `experiments.cluster`.
+`order` and `admission` are pure. `experiments.cluster` runs the processes.
 """

@@ -1,6 +1,6 @@
-"""How many runs the memory of a machine holds at once.
+"""Admission control: how many runs fit into the memory of a machine at once.
 
-Pure: what is available, and what runs have been seen to hold, is handed in.
+Pure: the available memory and the measured memory of runs are passed in.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from experiments.running.plan import PlannedRun
 
-
 SHARE = 0.8
-"""Of the memory that was available at the start."""
+"""Fraction of the memory available at the start that runs may take."""
 
 MARGIN = 1.25
-"""What a run is expected to need, in what it has held at most so far."""
+"""Factor from the peak memory of a run so far to the memory it is expected to need."""
 
 
 def jobs_at_once(
@@ -28,16 +27,18 @@ def jobs_at_once(
     available_bytes: float,
     peaks_bytes: Iterable[float],
 ) -> int:
-    """How many worker processes there should be: as many as `asked`, or (None) as the machine has room for,
-    and no more than there are runs.
+    """Number of worker processes: as requested, or as the machine has room for; at most one per run.
 
     Args:
-        asked: A number, or None for the machine's own.
-        unfinished: Runs that are left.
-        cores: Of the machine.
-        threads: That each run takes.
-        available_bytes: Of memory.
-        peaks_bytes: What runs of the same kind held at most, if that is known.
+        requested: A number, or None for as many as cores and memory allow.
+        unfinished: Number of unfinished runs.
+        cores: Cores of the machine.
+        threads: Threads per run.
+        available_bytes: Available memory.
+        peaks_bytes: Peak memory of earlier runs of the same kind; may be empty.
+
+    Returns:
+        A number from 1 to max(1, `unfinished`).
     """
     if requested is not None:
         return max(1, min(requested, unfinished))
@@ -49,21 +50,23 @@ def jobs_at_once(
 @dataclass
 class _AtWork:
     machine: str
-    peak_bytes: float = 0.0  # held so far, at most
+    peak_bytes: float = 0.0  # so far
     evaluated: bool = False  # whether it has closed its first evaluated round
 
 
 class Admission:
-    """Follows the runs at work on each machine, and says whether another one may begin.
+    """Tracks the runs at work on each machine, and decides whether another one may begin.
 
-    A run counts with `MARGIN` times the most it has held so far, or, once a run of its arm is finished, with
-    what that one held at most. All together may count for `SHARE` of what was available. Beside a run of
-    which nothing is known none begins until it has closed its first evaluated round; beside others it may
-    begin itself, if there is room for as much as the largest of them needs.
+    A run counts with `MARGIN` times its peak memory so far, or, once a run of its arm has finished, with the
+    peak of that one. Before its first evaluated round, it counts with at least the largest need among the
+    measured runs of its experiment. The sum over runs must not exceed `SHARE` of the memory available at the
+    start. No run begins beside one of unknown size (no run of its experiment has been measured) until that
+    one has closed its first evaluated round. A run of unknown size may begin beside others if there is room
+    for one as large as the largest of them.
 
     Args:
-        available_bytes: Of each machine, before any run began.
-        peaks_bytes: Of (experiment, arm), from runs that were finished earlier.
+        available_bytes: Available memory by machine, before any run began.
+        peaks_bytes: Peak memory by (experiment, arm), from runs that finished earlier.
     """
 
     def __init__(
@@ -71,17 +74,17 @@ class Admission:
     ) -> None:
         self._limits = {machine: SHARE * total for machine, total in available_bytes.items()}
         self._peaks = dict(peaks_bytes)
-        self._largest: dict[str, float] = {}  # of an experiment's runs that were measured
+        self._largest: dict[str, float] = {}  # largest need among measured runs, by experiment
         for (experiment, _), peak in peaks_bytes.items():
             self._largest[experiment] = max(peak, self._largest.get(experiment, 0.0))
         self._at_work: dict[PlannedRun, _AtWork] = {}
 
     def joins(self, machine: str, available_bytes: float) -> None:
-        """Another machine; one that is known keeps what it had."""
+        """Add a machine; for a known one, the memory available at the start stays."""
         self._limits.setdefault(machine, SHARE * available_bytes)
 
     def admits(self, run: PlannedRun, machine: str) -> bool:
-        """Whether `run` may begin on `machine` now. With nothing at work there it always may."""
+        """Whether `run` may begin on `machine` now; always True if nothing is at work there."""
         beside = self._beside(machine)
         if not beside:
             return True
@@ -91,7 +94,7 @@ class Admission:
         return needed <= self._limits[machine]
 
     def held_back(self, run: PlannedRun, machine: str) -> str | None:
-        """Why `run` has to wait for memory; None when it need not, or waits for a first measurement."""
+        """Why `run` has to wait for memory; None if it may begin, or waits for a first measurement."""
         beside = self._beside(machine)
         if any(map(self._is_unmeasured, beside)) or self.admits(run, machine):
             return None
@@ -106,7 +109,7 @@ class Admission:
         self._at_work[run] = _AtWork(machine)
 
     def saw(self, run: PlannedRun, peak_bytes: float, *, evaluated: bool) -> None:
-        """The run has held `peak_bytes` at most so far."""
+        """The peak memory of the run so far is `peak_bytes`; ignored if the run is not at work."""
         work = self._at_work.get(run)
         if work is None:
             return
@@ -116,7 +119,7 @@ class Admission:
             self._measured(run, MARGIN * work.peak_bytes)
 
     def ends(self, run: PlannedRun, peak_bytes: float | None = None) -> None:
-        """The run is not at work any more; `peak_bytes` if it is finished."""
+        """The run is no longer at work; with `peak_bytes`, it has finished with that peak."""
         self._at_work.pop(run, None)
         if peak_bytes is not None:
             self._peaks[run.experiment, run.arm] = peak_bytes
@@ -129,12 +132,12 @@ class Admission:
         return [run for run, work in self._at_work.items() if work.machine == machine]
 
     def _needed(self, run: PlannedRun, beside: Sequence[PlannedRun]) -> float:
-        """Bytes to be free for `run`, which has not begun, beside others."""
+        """Bytes that must be free for `run` to begin beside others."""
         expected = self._expected(run)
         return max(map(self._counts, beside)) if expected is None else expected
 
     def _expected(self, run: PlannedRun) -> float | None:
-        """Bytes that a run which has not begun will need; None if nothing is known of its experiment."""
+        """Bytes that `run`, not begun, is expected to need; None if its experiment is not measured."""
         return self._peaks.get((run.experiment, run.arm), self._largest.get(run.experiment))
 
     def _counts(self, run: PlannedRun) -> float:

@@ -1,4 +1,4 @@
-"""What the command needs of the processes that do its jobs, as a Protocol; `experiments.cluster` has them."""
+"""The `Crew` protocol: workers as the command sees them. `experiments.cluster` implements it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from experiments.jobs.workplace import Job, JobResult
 from experiments.results.json_files import Identity
 
 MOST_LOST = 3
-"""Workers that one run may cost."""
+"""Lost workers of one run after which the command ends."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """The worker at `address` said something about the run it plays."""
+    """A report of the worker at `address` on the run that it plays."""
 
     address: str
     body: Mapping[str, Any]
@@ -23,8 +23,10 @@ class Told:
 
 @dataclass(frozen=True)
 class Ended:
-    """The job that the worker at `address` was given has ended. `answer`: None if the worker was lost, `why`
-    says how."""
+    """The job of the worker at `address` has ended.
+
+    `result` is None if the worker was lost; `why` then states how.
+    """
 
     address: str
     job: Job
@@ -34,11 +36,16 @@ class Ended:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a worker said of itself when it was met.
+    """A worker's description of itself when it was met.
 
-    `machine` names its host, `place` how an error should call it. `is_leaving`: it is told to end, and
-    begins nothing any more. `is_busy`: that, or a run of another command, or of
-    one that is gone, is still at work there. `refusal` says why it may be given no run.
+    Attributes:
+        name: How notes and errors name the worker.
+        machine: Name of its host.
+        available_bytes: Available memory of its host.
+        is_busy: It is leaving, or still at work on a run of another command (which may be gone).
+        is_leaving: It was told to end, and begins no job.
+        refusal: Why it must not be given runs; None if it may.
+        rounding: Versions and processor features on which rounding depends, by name.
     """
 
     name: str
@@ -52,49 +59,49 @@ class Facts:
 
 @dataclass(frozen=True)
 class Met:
-    """The worker at `address` has the command's plans; `facts` are None if it did not answer."""
+    """The worker at `address` has received the command's plans; `facts` is None if it did not respond."""
 
     address: str
     facts: Facts | None
 
 
 class Crew(Protocol):
-    """Workers that come and go; all calls from one thread."""
+    """Workers, which may come and go. All calls must be in one thread."""
 
     def addresses(self) -> Sequence[str]:
-        """Of the workers that are there now. ResumableError if the cluster is gone."""
+        """Addresses of the present workers. ResumableError if the cluster is gone."""
         ...
 
     def meet(self, address: str) -> None:
-        """Hand the command's plans to a worker; `Met` follows."""
+        """Send the command's plans to a worker; a `Met` event follows."""
         ...
 
     def check_files(
         self, addresses: Sequence[str], files: Mapping[str, Mapping[str, Identity]]
     ) -> str | None:
-        """Why the data files of one of these workers are not these, by experiment; None if they are."""
+        """Compare the workers' data files with `files` (by experiment, path); None, or the first refusal."""
         ...
 
     def begin(self, address: str, job: Job) -> None:
-        """Have the worker do the job; it has no other."""
+        """Give a job to a worker that has none; an `Ended` event follows."""
         ...
 
     def next_event(self, patience_s: float) -> Told | Ended | Met | None:
-        """The next thing that happened; None if nothing did in that time."""
+        """The next event; None if there is none within `patience_s` wall seconds."""
         ...
 
     def silent_s(self, address: str) -> float:
-        """Wall seconds since the worker gave a sign of life."""
+        """Wall seconds since the worker's last sign of life."""
         ...
 
     def replace(self, address: str) -> None:
-        """Kill the worker, which is silent; another one takes its place if somebody starts one."""
+        """Kill a silent worker; another one may take its place."""
         ...
 
     def stop(self, addresses: Sequence[str]) -> None:
-        """Have the runs at work there stored and stopped."""
+        """Tell these workers to store and stop their runs."""
         ...
 
     def runs_beside(self, addresses: Sequence[str], number: int) -> None:
-        """Tell these workers how many runs are at work beside theirs."""
+        """Tell these workers how many other runs are at work on their machine."""
         ...

@@ -1,4 +1,4 @@
-"""The queue of an experiment's runs, or of a folder's: which one a free worker gets.
+"""The queue of unfinished runs: which one a free worker gets next.
 
 Pure: knows neither processes nor clocks.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from experiments.running.plan import PlannedRun
 
 World = tuple[str, int]
-"""An experiment and a seed: what has to be drawn once for all arms of it."""
+"""(experiment, seed): names a world, which is drawn once for all arms of the seed."""
 
 
 def world_of(run: PlannedRun) -> World:
@@ -19,11 +19,12 @@ def world_of(run: PlannedRun) -> World:
 
 
 class RunQueue:
-    """Runs that wait for a worker.
+    """The runs that wait for a worker.
 
-    A worker gets runs of the world that it has drawn; else of a world that no other worker has, the one with
-    most work left. Of a world, the slowest arm goes first, so that no long run is left for the end; an arm
-    that has not been measured counts as slow. Ties go by the order in which `runs` were given.
+    Order of preference for a worker: first runs of the world that it has drawn, then of worlds that no other
+    worker has drawn, then of the rest; among these, of the world with the most remaining work. Within a
+    world, the slowest arm goes first, so that no long run is left for the end; an arm that has not been
+    measured counts as infinitely slow. Ties go to the run that comes first in `runs`.
     """
 
     def __init__(self, runs: Iterable[PlannedRun]) -> None:
@@ -38,18 +39,19 @@ class RunQueue:
         return run in self._waiting
 
     def took(self, run: PlannedRun, wall_s: float) -> None:
-        """A run of this arm took that long: as long as its others are expected to."""
+        """A run of this arm took `wall_s`, which other runs of the arm are expected to take too."""
         self._seconds[run.experiment, run.arm] = wall_s
 
     def take(self, run: PlannedRun) -> None:
+        """Remove a waiting run, which is about to begin."""
         self._waiting.remove(run)
 
     def put_back(self, run: PlannedRun) -> None:
-        """The run is to be begun again."""
+        """Let a run that was taken wait again."""
         self._waiting.add(run)
 
     def drop(self, experiment: str) -> None:
-        """None of this experiment's runs is to be begun any more."""
+        """Remove all waiting runs of this experiment."""
         self._waiting = {run for run in self._waiting if run.experiment != experiment}
 
     def candidates(
@@ -58,12 +60,12 @@ class RunQueue:
         drawn_elsewhere: Collection[World],
         may_begin: Callable[[World], bool] = lambda world: True,
     ) -> Sequence[PlannedRun]:
-        """Runs for a worker that has drawn the world `own`, the one to be taken first.
+        """The waiting runs in order of preference for a worker.
 
         Args:
-            own: None if the worker has not drawn any.
-            others: Worlds that other workers have drawn.
-            may_begin: Whether runs of a world may be handed to this worker now.
+            drawn_here: The world that the worker has drawn; None without one.
+            drawn_elsewhere: Worlds that other workers have drawn.
+            may_begin: Whether runs of a world may be given to this worker now.
         """
         worlds: dict[World, list[PlannedRun]] = {}
         for run in self._waiting:

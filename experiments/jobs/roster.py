@@ -1,6 +1,6 @@
-"""Which workers are there, and which of them may be given runs.
+"""The roster: which workers there are, and which of them may be given runs.
 
-Pure but for the crew it asks: knows no plans, and not which run is where.
+Pure, apart from its calls to the crew. Knows no plans.
 """
 
 from __future__ import annotations
@@ -13,66 +13,67 @@ from experiments.jobs.order import World
 from experiments.jobs.workplace import Job
 
 MEET_AGAIN_S = 5.0
-"""Wall seconds until a worker that was busy, lost or silent to us, or a run that was held, is tried again."""
+"""Wall seconds until a busy, lost or unresponsive worker, or a run that was held, is tried again."""
 
 
 @dataclass
 class Seat:
-    """A worker that may be given runs, and what it has at hand."""
+    """A worker that may be given runs, with the world that it has drawn and its job."""
 
     facts: Facts
     world: World | None = None
     job: Job | None = None
-    notes_shown: int = 0  # of its job
+    notes_shown: int = 0  # notes of its job
 
     @property
     def is_playing(self) -> bool:
-        """Whether a run is at work there: a world that is drawn is none yet."""
+        """Whether the worker plays a run, as opposed to drawing a world."""
         return self.job is not None and not self.job.is_draw
 
 
 class Roster:
-    """The workers of a crew. One is met when it appears, and again later if it was busy or did not answer.
+    """The workers of a crew.
 
-    `seats` has those that may be given runs, by address.
+    A worker is met when it appears, and again later if it was busy or did not respond. `seats` has the
+    workers that may be given runs, by address.
     """
 
     def __init__(self, crew: Crew, clock: Callable[[], float]) -> None:
         self._crew = crew
         self._clock = clock
         self.seats: dict[str, Seat] = {}
-        self._met: set[str] = set()  # or asked
-        self._unanswered: set[str] = set()  # of these
-        self._busy: set[str] = set()  # with a run of another command
+        self._met: set[str] = set()  # plans were sent
+        self._unanswered: set[str] = set()  # of `_met`: no response yet
+        self._busy: set[str] = set()  # at work on a run of another command, or leaving
         self._meet_again_s: dict[str, float] = {}
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a worker that is there has not answered yet."""
+        """Whether a present worker has not responded yet."""
         return bool(self._unanswered)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nobody to wait for."""
+        """Whether no worker has a seat or is busy."""
         return not self.seats and not self._busy
 
     def is_busy(self, address: str) -> bool:
-        """Whether the worker is at a run of another command."""
+        """Whether the worker was busy when it was last met."""
         return address in self._busy
 
     def at_work(self, experiment: str | None = None) -> list[str]:
-        """The workers that have a job, or one of that experiment."""
+        """Addresses of the workers that have a job, with `experiment`: a job of it."""
         jobs = {address: seat.job for address, seat in self.seats.items() if seat.job is not None}
         return [address for address, job in jobs.items() if experiment in (None, job.run.experiment)]
 
     def free(self) -> Iterator[tuple[str, Seat]]:
-        """The workers that have none."""
+        """The workers that may be given runs and have no job."""
         for address, seat in self.seats.items():
             if seat.job is None:
                 yield address, seat
 
     def welcome(self) -> None:
-        """Meet the workers that are new, and those again that were busy or did not answer."""
+        """Meet new workers, meet busy and unresponsive ones again, and forget free ones that have gone."""
         present = self._crew.addresses()
         for known in (self._met, self._unanswered, self._busy):
             known &= set(present)
@@ -90,11 +91,14 @@ class Roster:
                 self._crew.meet(address)
 
     def answered(self, address: str, facts: Facts | None) -> bool:
-        """A worker was met, or (None) did not answer: whether it is free for runs, if it is fit for them."""
+        """Handle the response of a worker that was met (None: no response).
+
+        Returns whether the worker is free, so that it may be given a seat if it is fit.
+        """
         self._unanswered.discard(address)
         self._busy.discard(address)
         if address in self.seats:
-            return False  # it was out of reach for a moment, and has its job still
+            return False  # it was out of reach for a moment, and still has its job
         if facts is None:
             self._meet_again(address)
             return False
@@ -105,12 +109,12 @@ class Roster:
         return True
 
     def forget(self, address: str) -> None:
-        """The worker is to be met anew: it has been stopped, and would begin nothing more."""
+        """Remove a stopped worker, and meet it again: until then it begins no job."""
         del self.seats[address]
         self._met.discard(address)
 
     def lose(self, address: str) -> None:
-        """The worker is gone; should there be one at its address later, it is met."""
+        """Remove a lost worker; if there is one at its address later, it is met."""
         del self.seats[address]
         self._meet_again(address)
 

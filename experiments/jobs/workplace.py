@@ -1,7 +1,7 @@
-"""A worker's side of runs side by side: it draws worlds and plays runs, one at a time, for one command.
+"""The worker's side of parallel runs: draws worlds and plays runs, one at a time, for one command.
 
-What it answers are plain values: a worker's errors must not depend on what the command has imported.
-Knows no cluster: how jobs and answers travel is `experiments.cluster`'s.
+Results are plain values, so that a worker's errors do not depend on what the command has imported. Knows no
+cluster: `experiments.cluster` transports jobs and results.
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ from experiments.running.stop import Stop
 from experiments.running.usage import own_peak_bytes
 
 EVENT_EVERY_S = 0.5
-"""Wall seconds between two events about a run, at least."""
+"""Minimum wall seconds between two reports on the rounds of a run."""
 
 Send = Callable[[dict[str, Any]], None]
 JobResult = dict[str, Any]
+"""How a job ended, see `Workplace.do`."""
 
 
 def described(plan: Plan, data: Path | None) -> dict[str, Any]:
-    """A plan as plain values, for `Workplace` to read on any machine that has its run directory. `data` is
-    the folder that --data names."""
+    """A plan as plain values, which `Workplace` reads on any machine that has its run directory.
+
+    `data` is the folder that --data names.
+    """
     return {
         "experiment": plan.experiment.resolved(),
         "directory": str(plan.directory.path.absolute()),
@@ -47,7 +50,7 @@ def described(plan: Plan, data: Path | None) -> dict[str, Any]:
 
 
 def _plan_of(description: Mapping[str, Any], own_data: Path | None) -> Plan:
-    """The plan that `described` describes. `own_data`: where this machine has the data, if elsewhere."""
+    """Inverse of `described`. `own_data`: folder of the data on this machine, if it is another one."""
     file, here = str(description["file"]), Path(description["here"])
     data = own_data or (None if description["data"] is None else Path(description["data"]))
     return Plan(
@@ -61,10 +64,16 @@ def _plan_of(description: Mapping[str, Any], own_data: Path | None) -> Plan:
 
 @dataclass(frozen=True)
 class Job:
-    """One run to be played, or, if `is_draw`, its world to be drawn, whose facts the command must know first.
+    """A run to play, or (`is_draw`) its world to draw: the command records a world before a run in it begins.
 
-    `fingerprint`: of the world as another worker drew it. `files`: what the data files must be. `lost`:
-    workers that were lost over this run before. `beside`: other runs at work on this machine.
+    Attributes:
+        run: The run.
+        is_draw: Whether to draw the world only.
+        files: Identities that the data files must have, by their path in the configuration.
+        check_arms: Whether to build every arm too, when the world is drawn.
+        fingerprint: Fingerprint that the world must have, as another worker drew it.
+        lost: Workers that this command has lost while they played the run.
+        beside: Other runs at work on this machine.
     """
 
     run: PlannedRun
@@ -77,12 +86,12 @@ class Job:
 
 
 class Workplace:
-    """What a worker keeps for a command: its plans, and the world that it drew last.
+    """A worker's state for a command: the plans, and the world that it drew last.
 
     Args:
-        plans: As `described` has them, by their names.
-        locks: What the lock file of each plan's run directory holds while the command has it.
-        own_data: Where this machine has the data, if not where the command has them.
+        plans: The plans as `described` returns them, by experiment.
+        locks: Content of the lock file of each plan's run directory while the command holds it.
+        own_data: Folder of the data on this machine, if it is not the command's.
     """
 
     def __init__(
@@ -100,24 +109,33 @@ class Workplace:
         self.is_busy = False
 
     def stop(self) -> None:
-        """Have the run at work stored and stopped, and begin no other. May be called from another thread."""
+        """Store and stop the run at work, and begin no other. May be called from another thread."""
         self._stop.leave_word()
 
     def runs_beside(self, number: int) -> None:
-        """`number` other runs are at work on this machine now."""
+        """Take note that `number` other runs are at work on this machine now."""
         self._beside = max(self._beside, number)
 
     def check_files(self, files: Mapping[str, Mapping[str, Identity]]) -> None:
-        """DataFileError unless this machine's copies are these `files` of each plan."""
+        """DataFileError unless the data files of each plan on this machine are identical to `files`."""
         for name, known in files.items():
             source = SourceFiles(self._plans[name].locate, known)
             for path in known:
                 source(path)
 
     def do(self, job: Job, send: Send) -> JobResult:
-        """Do the job. The answer has the `notes` made over it and an `end`: done (`wall_s` and
-        `peak_memory_bytes`), failed (`why`), stopped, held (another process is at work on the run: `why`),
-        drawn (`drawn`), or error (`error`: see `executor.failures`)."""
+        """Do the job, and send reports on it.
+
+        Returns:
+            A dictionary with the `notes` on the job and its `end`:
+
+            * `done`, with `wall_s` and `peak_memory_bytes`;
+            * `failed`, with the reason `why`;
+            * `stopped`;
+            * `held`: another process is at work on the run, named in `why`;
+            * `drawn`, with the facts `drawn` of the world;
+            * `error`, with the packed `error` (see `executor.failures`).
+        """
         teller = _Teller(job.run, send)
         self.is_busy = True
         try:
@@ -126,7 +144,7 @@ class Workplace:
             result = {"end": "stopped"}
         except RunAtWorkError as error:
             result = {"end": "held", "why": str(error)}
-        except Exception as error:  # the command raises it
+        except Exception as error:  # the command raises it again
             result = {"end": "error", "error": packed_error(error)}
         finally:
             self.is_busy = False
@@ -140,7 +158,7 @@ class Workplace:
         plan, run = self._plans[job.run.experiment], job.run
         if self._stop.asked:
             raise KeyboardInterrupt
-        self._beside = job.beside  # at once: while the world is drawn, other runs may begin
+        self._beside = job.beside  # now: other runs may begin while the world is drawn
         world = self._world_for(job)
         why = run_one(
             plan,
@@ -158,13 +176,15 @@ class Workplace:
         return {"end": "done", "wall_s": timing.wall_s, "peak_memory_bytes": timing.peak_memory_bytes}
 
     def _refuse_to_intrude(self, name: str) -> None:
-        """KeyboardInterrupt if the run directory is another command's by now: this one was killed while the
-        run was on its way here."""
+        """KeyboardInterrupt if another command has locked the run directory by now.
+
+        The job's command was then killed while the job was on its way to this worker.
+        """
         if lock_content(self._plans[name].directory) != self._locks[name]:
             raise KeyboardInterrupt
 
     def _world_for(self, job: Job) -> World:
-        """The world of the run: the last one, or drawn again, to be the same as elsewhere."""
+        """The world of the run: the last one drawn, or a new one, checked against the job's fingerprint."""
         if self._world is not None and self._world_of == (job.run.experiment, job.run.seed):
             return self._world
         world, files = self._draw_world(job)
@@ -172,14 +192,14 @@ class Workplace:
         for what, sha256 in (job.fingerprint or {}).items():
             if fingerprint.get(what) != sha256:
                 raise ConfigurationError(
-                    f"the {what} of seed {job.run.seed} is not on every worker the same: the data files, or "
-                    f"the libraries, of one machine differ"
+                    f"the {what} of seed {job.run.seed} is not the same on every worker: the data files or "
+                    f"the libraries of one machine differ"
                 )
         return world
 
     def _draw_world(self, job: Job) -> tuple[World, Mapping[str, Identity]]:
         plan = self._plans[job.run.experiment]
-        self._world = self._world_of = None  # let go of before there is another
+        self._world = self._world_of = None  # free the memory before drawing another
         files = SourceFiles(plan.locate, job.files)
         world = draw_world(plan, job.run.seed, files, check_arms=job.check_arms)
         self._world, self._world_of = world, (job.run.experiment, job.run.seed)
@@ -187,8 +207,11 @@ class Workplace:
 
 
 class _Teller:
-    """`Progress` of one run, told to the command: an event every `EVENT_EVERY_S` at most, and one for the
-    first evaluated round, for which other runs may be waiting."""
+    """A `Progress` of one run that sends reports to the command.
+
+    Rounds are reported at most every `EVENT_EVERY_S`, and at once for the first evaluated round, since other
+    runs may be waiting for it.
+    """
 
     def __init__(self, run: PlannedRun, send: Send, clock: Callable[[], float] = time.monotonic) -> None:
         self._send = send
@@ -199,10 +222,10 @@ class _Teller:
         self.notes: list[str] = []
 
     def drawing(self, run: PlannedRun) -> None:
-        """The command knows: it asked for that."""
+        """Not sent: the command has reported it."""
 
     def begun(self, run: PlannedRun) -> None:
-        """The command knows."""
+        """Not sent: the command has reported it."""
 
     def resumed(self, run: PlannedRun, rounds: int) -> None:
         self._tell(resumed=rounds)
@@ -221,7 +244,7 @@ class _Teller:
             )
 
     def done(self, run: PlannedRun) -> None:
-        """The answer says so; likewise for the others below."""
+        """Not sent: it follows from the job's result, as do `left`, `skipped` and `failed`."""
 
     def left(self, run: PlannedRun) -> None: ...
 

@@ -120,7 +120,7 @@ def test_a_world_that_is_another_than_elsewhere_is_refused(desk: Desk) -> None:
     result = Desk(desk.plan).play("b", fingerprint={**fingerprint, "trace": "0" * 64})
     error = unpacked_error(result["error"], "")
     assert isinstance(error, ConfigurationError)
-    assert str(error).startswith("the trace of seed 0 is not on every worker the same: ")
+    assert str(error).startswith("the trace of seed 0 is not the same on every worker: ")
 
 
 def test_a_world_that_cannot_be_drawn_leaves_the_workplace_as_good_as_before(
