@@ -1,5 +1,6 @@
-"""Processes that run side by side, here or on a cluster: dask.distributed as driftscale runs it.
+"""Parallel processes on this machine or on a cluster, by dask.distributed.
 
-It owns settings, credentials, connections and what `driftscale cluster` starts, and knows nothing of runs.
-Importing this package imports no dask; its modules `nodes`, `connection`, `serve` and `stopping` do.
+Owns dask's settings, credentials, connections and the servers that `driftscale cluster` starts. Only
+`crew.py` and `members.py` know of runs. Importing this package does not import dask; its modules `nodes`,
+`connection`, `crew`, `scratch`, `serve` and `stopping` do.
 """

@@ -1,7 +1,8 @@
-"""Where a cluster's scheduler is: what --cluster may name, and which of it is safe to talk to.
+"""The address of a cluster's scheduler: parses what --cluster names, and refuses unsafe addresses.
 
-A dask port runs what it is sent. Without TLS everybody who can reach it commands the workers, and anybody who
-answers at it is sent runs; so `tcp://` is taken on loopback alone, unless the user says otherwise.
+A dask port executes whatever it is sent. Without TLS everybody who can reach the port commands the workers,
+and any process that listens there is sent runs. So `tcp://` is accepted on loopback only, unless the user
+allows it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from emulator.storage import bounded
 
 SCHEMES = ("tls", "tcp")
 MOST_FILE_BYTES = 2**20
-"""Of a scheduler file; dask's own lists its workers."""
+"""Maximum size of a scheduler file; dask's own also lists the workers."""
+
 WAIT_S = 0.1
+"""Wall seconds between two looks for a scheduler file."""
 
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
 _HOST_AND_PORT = re.compile(
@@ -26,17 +29,20 @@ _HOST_AND_PORT = re.compile(
 
 
 def scheduler_address(scheduler: str, option: str, *, is_insecure: bool, patience_s: float) -> str:
-    """The address that `place` is, or that the scheduler file `place` names.
+    """The address of a scheduler, given directly or by a scheduler file.
 
     Args:
-        place: `tls://host:port`, `tcp://host:port`, or the path of a scheduler file.
-        what: The option or argument that it was given for.
+        scheduler: `tls://host:port`, `tcp://host:port`, or the path of a scheduler file.
+        option: The option or argument that named it, for errors.
         is_insecure: Whether the user allows `tcp://` beyond this machine.
-        patience_s: Seconds to wait for a scheduler file that is not there yet.
+        patience_s: Wall seconds to wait for a scheduler file that does not exist yet.
+
+    Returns:
+        The address as `checked_address` returns it.
 
     Raises:
-        ConfigurationError: It is neither, or `tcp://` on another machine.
-        InputError: There is no such file, or it names no address.
+        ConfigurationError: `scheduler` is neither an address nor a file, or is `tcp://` on another machine.
+        InputError: The file does not exist, or has no address.
     """
     if "://" in scheduler:
         return checked_address(scheduler, option, is_insecure=is_insecure)
@@ -48,7 +54,7 @@ def scheduler_address(scheduler: str, option: str, *, is_insecure: bool, patienc
 
 
 def checked_address(address: str, option: str, *, is_insecure: bool) -> str:
-    """`scheme://host:port`, if it is one that may be talked to; ConfigurationError if not."""
+    """The address, normalised to `scheme://host:port`; ConfigurationError if it is malformed or unsafe."""
     match = _ADDRESS.fullmatch(address)
     if match is None or match["scheme"] not in SCHEMES:
         raise ConfigurationError(f"{option} {address!r}: must be {_choices()}")
@@ -70,7 +76,7 @@ def checked_address(address: str, option: str, *, is_insecure: bool) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` is this machine alone: 127.0.0.0/8, ::1 or localhost. No name is looked up."""
+    """Whether `host` is a loopback address: 127.0.0.0/8, ::1 or localhost. Names are not looked up."""
     if host.lower() == "localhost":
         return True
     try:
@@ -80,7 +86,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _named_by(file: Path, option: str, patience_s: float) -> str:
-    """The address in a scheduler file, as soon as there is one."""
+    """The address in a scheduler file; waits until the file exists."""
     deadline_s = time.monotonic() + patience_s
     while not file.exists():
         if time.monotonic() >= deadline_s:
@@ -96,7 +102,7 @@ def _named_by(file: Path, option: str, patience_s: float) -> str:
     address = document.get("address") if isinstance(document, dict) else None
     if not isinstance(address, str):
         raise InputError(
-            f"{option} {file}: is no scheduler file, which is a JSON object with an 'address'; "
+            f"{option} {file}: is not a scheduler file, which is a JSON object with an 'address'; "
             f"`driftscale cluster scheduler --scheduler-file` writes one"
         )
     return address

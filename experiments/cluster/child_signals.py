@@ -1,7 +1,7 @@
-"""Signals and worker processes: they reach the command, which tells its workers.
+"""Signals of worker processes: workers ignore them, and the command tells its workers to stop.
 
-Ctrl-C, a closed terminal and a kill of the process group go to every process of a command; dask's workers die
-of the first two at once. Ours are born with these signals blocked, and ignore them as soon as they are up.
+Ctrl-C, a closed terminal and a kill of the process group reach every process of a command, and dask's own
+workers die of the first two at once. Ours start with these signals blocked, and ignore them once they are up.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 
 OF_THE_COMMAND = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that the command handles for its workers."""
 
 
 @contextmanager
 def blocked() -> Iterator[None]:
-    """Threads and processes that are started within it, and by those, have these signals blocked."""
+    """Context in which new threads and processes, and their descendants, have these signals blocked."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, OF_THE_COMMAND)
     try:
         yield
@@ -27,10 +28,10 @@ def blocked() -> Iterator[None]:
 
 
 def start_tracker() -> None:
-    """Start multiprocessing's resource tracker, a process that is told what all workers share.
+    """Start multiprocessing's resource tracker, the process that keeps track of resources that workers share.
 
-    NOTE: started along with the first worker, it would unblock signals in the thread that starts that. What
-    a killed command shared it removes, and would print a warning of it.
+    NOTE: if it were started along with the first worker, it would unblock signals in the thread that starts
+    the worker. It removes the shared resources of a killed command, and would print a warning for them.
     """
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = "ignore:resource_tracker"
@@ -44,7 +45,7 @@ def start_tracker() -> None:
 
 
 def ignore() -> None:
-    """Ignore these signals in this process; called in its main thread. Without effect in any other."""
+    """Ignore these signals in this process. Has an effect in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         return
     for number in OF_THE_COMMAND:

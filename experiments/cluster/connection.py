@@ -1,4 +1,4 @@
-"""Connections to workers: a cluster of this command's own, or one that is there already."""
+"""Connections to workers: a cluster of the command's own, or an existing one."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ T = TypeVar("T")
 
 @contextmanager
 def local_cluster(jobs: int) -> Iterator[distributed.Client]:
-    """A client of `jobs` new worker processes on this machine, which end with it.
+    """Context with a client of `jobs` new worker processes on this machine, which end with the context.
 
-    They and the scheduler, which is in this process, listen on loopback alone, and talk to holders of
-    credentials that are made for it.
+    The workers, and the scheduler in this process, listen on loopback only, and accept only holders of
+    credentials that are made for this cluster. ResumableError if no worker process starts.
     """
     apply_settings()
     security = make_credentials().security()
@@ -66,11 +66,11 @@ def local_cluster(jobs: int) -> Iterator[distributed.Client]:
 def joined_cluster(
     scheduler: str, keys: Path | None = None, *, is_insecure: bool = False
 ) -> Iterator[distributed.Client]:
-    """A client of the cluster whose scheduler is at `place`: an address, or a scheduler file.
+    """Context with a client of an existing cluster; `scheduler` is an address, or a scheduler file.
 
     Raises:
-        ConfigurationError: `place` is none, needs keys, or is not safe to talk to.
-        InputError: Nobody answers there, or refuses these keys; or the keys cannot be used.
+        ConfigurationError: `scheduler` is neither, needs keys, or is an unsafe address.
+        InputError: No scheduler responds there, it refuses the keys, or the keys cannot be used.
     """
     apply_settings()
     address = scheduler_address(scheduler, "--cluster", is_insecure=is_insecure, patience_s=CONNECT_S)
@@ -82,11 +82,22 @@ def joined_cluster(
 
 
 def security_for(address: str, keys: Path | None, role: str) -> distributed.Security:
-    """The credentials for `address`: those in the folder `keys`, else those of dask's own configuration for
-    `role`, which is "client", "scheduler" or "worker"."""
+    """The credentials for `address`: from the folder `keys`, or else from dask's own configuration.
+
+    Args:
+        address: The address, or `tls://` or `tcp://` alone.
+        keys: Folder of the keys; None for dask's configuration.
+        role: "client", "scheduler" or "worker".
+
+    Raises:
+        ConfigurationError: TLS without keys, or keys without TLS.
+        InputError: The keys cannot be used.
+    """
     if keys is not None:
         if not address.startswith("tls://"):
-            raise ConfigurationError(f"--keys {keys}: are for tls://, and {address} does without; omit one")
+            raise ConfigurationError(
+                f"--keys {keys}: are for tls://, and {address} does not use them; omit one"
+            )
         return read_keys(keys)
     security = distributed.Security()
     if not address.startswith("tls://"):
@@ -98,7 +109,7 @@ def security_for(address: str, keys: Path | None, role: str) -> distributed.Secu
         )
     try:
         security.get_connection_args(role)
-    except OSError as error:  # of which one is ssl.SSLError
+    except OSError as error:  # including ssl.SSLError
         raise InputError(
             f"distributed.comm.tls in dask's configuration: its files cannot be used: {error}"
         ) from error
@@ -106,14 +117,14 @@ def security_for(address: str, keys: Path | None, role: str) -> distributed.Secu
 
 
 def has_credentials(security: distributed.Security, role: str) -> bool:
-    """Whether `security` has a certificate for `role`, and one to check others by."""
+    """Whether `security` has a certificate for `role`, and one to verify the other side."""
     files = security.get_tls_config_for_role(role)
     return bool(files["ca_file"] and files["cert"])
 
 
 @contextmanager
 def event_loop() -> Iterator[LoopRunner]:
-    """A thread with an event loop. Processes that are started from it have the command's signals blocked."""
+    """Context with an event loop in a thread. Processes started from it have `OF_THE_COMMAND` blocked."""
     runner = LoopRunner(asynchronous=False)
     child_signals.start_tracker()
     with child_signals.blocked():
@@ -125,9 +136,9 @@ def event_loop() -> Iterator[LoopRunner]:
 
 
 def wait(loop: LoopRunner, coroutine: Coroutine[Any, Any, T]) -> T:
-    """Wait for something in the loop's thread.
+    """Run `coroutine` in the loop's thread, and wait for its result.
 
-    NOTE: unlike dask's own `run_sync`, a signal ends it at once, and then outside of dask.
+    NOTE: unlike in dask's own `run_sync`, a signal ends the wait at once, and outside of dask's code.
     """
     return asyncio.run_coroutine_threadsafe(coroutine, loop.loop.asyncio_loop).result()
 
@@ -143,27 +154,27 @@ def _client(address: str, security: distributed.Security, loop: LoopRunner) -> I
 async def greet(
     address: str, security: distributed.Security, patience_s: float, role: str = "client"
 ) -> None:
-    """InputError unless somebody at `address` shakes hands within `patience_s`.
+    """InputError unless a handshake with `address` succeeds within `patience_s` wall seconds.
 
-    NOTE: dask's client waits for the handshake without end, and does not say whose certificate was refused.
+    NOTE: dask's client waits for the handshake forever, and does not report whose certificate was refused.
     """
     arguments = security.get_connection_args(role)
     try:
         comm = await asyncio.wait_for(connect(address, timeout=patience_s, **arguments), patience_s)
-    except CommClosedError as error:  # an OSError, as is the next
+    except CommClosedError as error:  # an OSError too
         raise InputError(
-            f"{address}: what listens there does not take us for one of its cluster, or is no dask scheduler "
-            f"({first_cause(error)!r}); all of a cluster need the same keys, and tls:// or tcp:// alike"
+            f"{address}: the process that listens there does not accept us, or is not a dask scheduler "
+            f"({first_cause(error)!r}); all of a cluster need the same keys, and all tls:// or all tcp://"
         ) from error
     except (OSError, TimeoutError) as error:
         raise InputError(
-            f"{address}: no scheduler answers there within {patience_s:g} s ({first_cause(error)!r})"
+            f"{address}: no scheduler responds there within {patience_s:g} s ({first_cause(error)!r})"
         ) from error
     await comm.close()
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """What an error of dask's, which wraps one in another, was at first."""
+    """The first of a chain of errors: dask wraps one in another."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error

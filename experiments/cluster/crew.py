@@ -1,6 +1,6 @@
-"""The workers of a cluster as a `Crew`: jobs are tasks, answers their results, events come by a topic.
+"""The workers of a dask cluster as a `Crew`: jobs are tasks, and reports come as events of a topic.
 
-All that waits for the network is done in the client's event loop; the command looks at a queue.
+All calls that wait for the network run in the client's event loop; the command reads a queue.
 """
 
 from __future__ import annotations
@@ -30,32 +30,37 @@ from experiments.running.locking import lock_content
 from experiments.running.plan import Plan
 
 LOOK_S = 1.0
-"""Wall seconds between two looks at who is there."""
+"""Wall seconds between two looks at which workers are present."""
 
 AWAY_S = 5.0
-"""Wall seconds between two questions for silence after which the command itself, suspended perhaps with its
-workers, is taken to have been away: silence counts from then on."""
+"""Wall seconds between two calls of `silent_s` after which the command counts as having been suspended.
+
+Its workers may have been suspended too, so that silence counts only from then on.
+"""
 
 SILENT_S = 30.0
-"""Wall seconds without a sign of life until nobody waits for what a worker says of its files."""
+"""Wall seconds without a sign of life after which the check of a worker's files is skipped."""
 
 REPLACED_S = 60.0
-"""Wall seconds until a worker that was killed has a successor, or nobody waits for it any more."""
+"""Maximum wall seconds to wait for the replacement of a killed worker, or for the result of a done task."""
 
 
 @dataclass
 class _Seen:
-    """A worker's last sign of life: as its scheduler has it, and when that was new here."""
+    """A worker's last sign of life: the scheduler's time stamp, and when it was first seen here."""
 
     sign: float
     since_s: float
 
 
 class DaskCrew:
-    """`experiments.jobs.crew.Crew` of the workers that `client` reaches.
+    """The `experiments.jobs.crew.Crew` of the workers that `client` reaches. Use it within `at_work`.
 
-    `data` is the folder that --data names; `same_data`: workers read the data of this very machine. To be
-    used within `at_work`.
+    Args:
+        client: A connected client.
+        plans: The plans, whose run directories this process has locked.
+        data: The folder that --data names.
+        same_data: Whether workers read the same data files as the command, so that they need no check.
     """
 
     def __init__(
@@ -74,14 +79,13 @@ class DaskCrew:
         self._seen: dict[str, _Seen] = {}
         self._tasks: dict[str, tuple[Job, distributed.Future[Any]]] = {}
         self._gone: str | None = None
-        self._silence_checked_s = self._awake_s = (
-            0.0  # when silence was last asked for, and first after a pause
-        )
+        self._silence_checked_s = 0.0  # last call of `silent_s`
+        self._awake_s = 0.0  # the first such call after a pause
         self._number = 0
 
     @contextmanager
     def at_work(self) -> Iterator[DaskCrew]:
-        """Within it the workers are watched."""
+        """Context in which the workers are watched."""
         self._client.subscribe_topic(self._token, self._hear)
         watching = self._in_loop(self._watch())
         try:
@@ -94,8 +98,8 @@ class DaskCrew:
     def addresses(self) -> Sequence[str]:
         if self._gone is not None:
             raise ResumableError(
-                f"the cluster is gone ({self._gone}); its workers finish what they are at, and the same "
-                f"command takes the others once there is a cluster again"
+                f"the cluster is gone ({self._gone}); its workers finish the runs that they play, and the "
+                f"same command plays the others once there is a cluster again"
             )
         return list(self._seen)
 
@@ -116,7 +120,7 @@ class DaskCrew:
         for address, call in calls.items():
             while not call.done() and address in self._seen and self.silent_s(address) < SILENT_S:
                 wait([call], LOOK_S)
-            with suppress(Exception):  # who is gone or silent is told with each job what files it must have
+            with suppress(Exception):  # gone or silent: each job has the identities of its files too
                 refusal = call.result(0)
                 if refusal is not None:
                     return f"worker {address}: {refusal}"
@@ -172,7 +176,7 @@ class DaskCrew:
         self._events.put(Told(body["at"], body))
 
     def _call(self, function: Callable[..., Any], address: str, *arguments: Any) -> Waiting[Any]:
-        """Call `function` within the worker at `address`."""
+        """Call `function` in the worker at `address`."""
 
         async def call() -> Any:
             results = await self._client._run(function, *arguments, workers=[address])
@@ -184,21 +188,21 @@ class DaskCrew:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def _ended(self, address: str, job: Job, task: distributed.Future[Any]) -> Ended:
-        """The answer to a job, unless its worker was lost over it."""
+        """The event for a task that is done: with the job's result, unless the worker was lost."""
         try:
             return Ended(address, job, task.result(timeout=REPLACED_S))
-        except FutureCancelledError:  # nobody cancels jobs: their client has lost its scheduler
-            self._gone = self._gone or "its scheduler does not answer any more"
+        except FutureCancelledError:  # we never cancel jobs: the client has lost its scheduler
+            self._gone = self._gone or "its scheduler no longer responds"
             return Ended(address, job, None, self._gone)
         except Exception as error:
             return Ended(address, job, None, _why_lost(error))
 
     async def _watch(self) -> None:
-        """Look again and again which workers are there; a job of one that is not has ended."""
+        """Poll which workers are present; the job of a worker that is gone has ended."""
         while True:
             try:
                 workers = (await self._scheduler.identity(n_workers=-1))["workers"]
-            except Exception as error:  # whatever it is, nobody is reached any more
+            except Exception as error:  # of any kind: the workers can no longer be reached
                 self._gone = str(error) or type(error).__name__
                 for address, (job, _) in list(self._tasks.items()):
                     self._events.put(Ended(address, job, None, "the cluster is gone"))
@@ -210,7 +214,7 @@ class DaskCrew:
                     self._seen[address] = _Seen(worker["last_seen"], now_s)
             for address in [known for known in self._seen if known not in workers]:
                 del self._seen[address]
-            # Also one that was given its job after it had left.
+            # Including a worker that was given its job after it had left.
             for address, (job, task) in list(self._tasks.items()):
                 if address not in workers and not task.done():
                     self._events.put(Ended(address, job, None, "its process ended"))
@@ -218,11 +222,11 @@ class DaskCrew:
 
 
 def _facts(address: str, done: Waiting[Any]) -> Facts | None:
-    """What a worker said of itself; None if it did not answer."""
+    """A worker's facts from its response to `members.meet`; None if it did not respond."""
     try:
         facts = done.result()
     except Exception as error:
-        # It does not know the function that it was to call; dask's plain Exception then quotes why.
+        # The worker cannot import the function; dask may raise a plain Exception that quotes the ImportError.
         if not isinstance(error, ImportError | AttributeError) and type(error) is not Exception:
             return None
         name = f"worker {address}"

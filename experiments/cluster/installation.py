@@ -1,4 +1,4 @@
-"""What is installed on a machine, as far as results depend on it."""
+"""The installation on a machine, as far as results depend on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @cache
 def source_digest() -> str:
-    """sha256 of all sources of driftscale, by their names."""
+    """sha256 over the names and contents of all source files of driftscale."""
     state = hashlib.sha256()
     for package in OUR_PACKAGES:
         for file in sorted((ROOT / package).rglob("*.py")):
@@ -26,5 +26,5 @@ def source_digest() -> str:
 
 @cache
 def rounding() -> dict[str, str]:
-    """What may make results differ by rounding: versions of libraries, and what the processor can do."""
+    """Library versions and the processor's capability: if these differ, results may differ by rounding."""
     return {**rounding_versions(), "CPU": cpu_capability()}

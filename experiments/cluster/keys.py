@@ -1,8 +1,8 @@
-"""Credentials of a cluster: one key, and a certificate that is signed with it and trusts nothing else.
+"""Credentials of a cluster: one key and its self-signed certificate, the only one that members trust.
 
-Anybody who holds the key is a member of the cluster, and commands it: scheduler, workers and clients have the
-same. A command with workers of its own makes credentials that are kept in no file; dask has the key in one
-for the moment in which TLS reads it, within a folder of this user's alone.
+Anybody who holds the key is a member of the cluster and can command it: scheduler, workers and clients use
+the same key. A command with workers of its own makes credentials in memory; dask writes the key to a file
+only while TLS reads it, in a folder that only this user can read.
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ if TYPE_CHECKING:
 CERTIFICATE = "certificate.pem"
 KEY = "key.pem"
 VALID_DAYS = 3650
-"""A cluster's keys outlive the longest study; who wants shorter ones makes them anew."""
+"""Long enough for any study; make new keys to replace them earlier."""
+
 CLOCK_SLACK = datetime.timedelta(days=1)
-"""By which the clocks of a cluster's hosts may differ."""
+"""Maximum difference between the clocks of a cluster's hosts."""
+
 MOST_PEM_BYTES = 2**16
+"""Maximum size of a file of keys."""
 
 
 @dataclass(frozen=True, repr=False)
 class Credentials:
-    """A certificate and its key, in PEM."""
+    """A certificate and its private key, in PEM."""
 
     certificate: str
     key: str
 
     def security(self) -> Security:
-        """They for every role, with encryption required of every connection."""
+        """These credentials for every role, with encryption required on every connection."""
         from distributed import Security
 
         return Security(
@@ -102,10 +105,11 @@ def make_credentials(valid_days: int = VALID_DAYS) -> Credentials:
 
 
 def write_keys(folder: Path, *, fresh: bool = False) -> None:
-    """New credentials in `folder`, which is made; readable by their owner alone.
+    """Write new credentials into `folder`, created if it does not exist; only the owner can read the files.
 
     Raises:
-        InputError: There are some already (`fresh` replaces them), or others may write in the folder.
+        InputError: `folder` has keys already (`fresh` replaces them), cannot be created, or others may write
+            in it.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -126,12 +130,12 @@ def write_keys(folder: Path, *, fresh: bool = False) -> None:
     for path, content in zip(paths, (credentials.certificate, credentials.key), strict=True):
         path.unlink(missing_ok=True)
         with create_file(path) as file:
-            os.fchmod(file.fileno(), 0o600)  # before there is anything to be read
+            os.fchmod(file.fileno(), 0o600)  # before the key is written
             file.write(content.encode("ascii"))
 
 
 def read_keys(folder: Path) -> Security:
-    """The credentials in `folder`; InputError, with the file's name, if they are none, or not secret."""
+    """The credentials in `folder`; InputError, with the file's name, if they are invalid or not secret."""
     certificate, key = (_read_secret(folder / name) for name in (CERTIFICATE, KEY))
     _check_dates(folder / CERTIFICATE, certificate)
     security = Credentials(certificate, key).security()
@@ -139,7 +143,7 @@ def read_keys(folder: Path) -> Security:
         security.get_connection_args("client")
     except ssl.SSLError as error:
         raise InputError(
-            f"{folder / KEY}: is no key in PEM that {CERTIFICATE} beside it belongs to ({error.reason})"
+            f"{folder / KEY}: is not the key, in PEM, of {CERTIFICATE} beside it ({error.reason})"
         ) from error
     return security
 
@@ -150,7 +154,7 @@ def _read_secret(path: Path) -> str:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             if mode & 0o077:
                 raise InputError(
-                    f"{path}: has mode {mode:04o}: others may read it, and with it command the cluster; "
+                    f"{path}: has mode {mode:04o}: others may read it, and could then command the cluster; "
                     f"chmod 600 it, or make new keys"
                 )
             content = file.read(MOST_PEM_BYTES + 1)
@@ -161,11 +165,11 @@ def _read_secret(path: Path) -> str:
             f"{path}: cannot be read: {error.strerror}; `driftscale cluster keys DIR` makes keys"
         ) from error
     if len(content) > MOST_PEM_BYTES or b"-----BEGIN " not in content:
-        raise InputError(f"{path}: is no PEM of at most {MOST_PEM_BYTES:,} bytes")
+        raise InputError(f"{path}: is not PEM of at most {MOST_PEM_BYTES:,} bytes")
     try:
         return content.decode("ascii")
     except ValueError as error:
-        raise InputError(f"{path}: is no PEM: {error}") from error
+        raise InputError(f"{path}: is not PEM: {error}") from error
 
 
 def _check_dates(path: Path, certificate: str) -> None:
@@ -174,10 +178,10 @@ def _check_dates(path: Path, certificate: str) -> None:
     try:
         parsed = x509.load_pem_x509_certificate(certificate.encode("ascii"))
     except ValueError as error:
-        raise InputError(f"{path}: is no certificate in PEM") from error
+        raise InputError(f"{path}: is not a certificate in PEM") from error
     now = datetime.datetime.now(datetime.UTC)
     if not parsed.not_valid_before_utc <= now <= parsed.not_valid_after_utc:
         raise InputError(
             f"{path}: is valid from {parsed.not_valid_before_utc:%Y-%m-%d} to "
-            f"{parsed.not_valid_after_utc:%Y-%m-%d} alone; driftscale cluster keys DIR --fresh makes new ones"
+            f"{parsed.not_valid_after_utc:%Y-%m-%d} only; driftscale cluster keys DIR --fresh makes new ones"
         )

@@ -1,7 +1,7 @@
-"""What a worker process does when the command calls: it is met, does jobs, and is told to stop.
+"""The functions that the command calls in a worker process: meet it, give it a job, stop it.
 
-These functions run within a worker. What they keep is one process's: it works for one command at a time, but
-may still be at a run of an earlier one.
+Their state belongs to the worker process, which works for one command at a time, but may still be at work on
+a run of an earlier one.
 """
 
 from __future__ import annotations
@@ -33,15 +33,18 @@ def meet(
     locks: Mapping[str, bytes],
     dask_worker: Any = None,
 ) -> dict[str, Any]:
-    """Take in the plans of the command `token`; what it must know of this worker.
+    """Receive the plans of a command; returns facts about this worker.
 
     Args:
-        token: Of the command.
-        digest: Of the command's own sources.
-        plans: As `described` has them, by their names.
-        locks: What the lock file of each plan's run directory holds.
-        dask_worker: This one, as dask hands it in. Signals are the affair of its nanny, if it has one; else
-            it is the process of its command, which has to heed them.
+        token: Identifies the command.
+        digest: The command's `source_digest`.
+        plans: The plans as `described` returns them, by experiment.
+        locks: Content of the lock file of each plan's run directory.
+        dask_worker: This worker, passed in by dask. If it has a nanny, the nanny handles signals and the
+            worker ignores them; if not, it is the command's process, which has to handle them.
+
+    Returns:
+        The fields of `experiments.jobs.crew.Facts` except `name`, by name.
     """
     if dask_worker is not None and dask_worker.nanny is not None:
         child_signals.ignore()
@@ -59,13 +62,13 @@ def meet(
         if facts["refusal"] is None and not facts["is_busy"]:
             _workplaces.clear()
             _workplaces[token] = Workplace(plans, locks, Path(own_data) if own_data else None)
-    except EmulatorError as error:  # such as a part that is not installed here
+    except EmulatorError as error:  # for example, a part that is not installed here
         facts["refusal"] = f"cannot play these runs: {error}"
     return facts
 
 
 def _refusal(digest: str, plans: Mapping[str, Mapping[str, Any]], locks: Mapping[str, bytes]) -> str | None:
-    """Why this worker must not play the runs of these plans."""
+    """Why this worker must not play the runs of these plans; None if it may."""
     if source_digest() != digest:
         return (
             f"has another driftscale (sources {source_digest()[:12]}, the command's {digest[:12]}); install "
@@ -79,9 +82,9 @@ def _refusal(digest: str, plans: Mapping[str, Mapping[str, Any]], locks: Mapping
 
 
 def do(token: str, job: Job) -> JobResult:
-    """The answer to a job; events about it are logged under the topic `token`.
+    """Do a job; returns its result, and logs reports on it under the topic `token`.
 
-    Stopped, if another command has met this worker meanwhile: it is to be met again.
+    The result is `stopped` if another command has met this worker meanwhile; it has to be met again.
     """
     from distributed import get_worker
 
@@ -92,7 +95,10 @@ def do(token: str, job: Job) -> JobResult:
 
 
 async def check_files(token: str, files: Mapping[str, Mapping[str, Identity]]) -> str | None:
-    """Why the data files here are not these; in a thread, since they may be large."""
+    """How the data files here differ from `files`; None if they do not.
+
+    Checked in a thread, since they may be large.
+    """
     try:
         await asyncio.to_thread(_workplaces[token].check_files, files)
     except EmulatorError as error:
@@ -101,19 +107,19 @@ async def check_files(token: str, files: Mapping[str, Mapping[str, Identity]]) -
 
 
 def stop(token: str) -> None:
-    """Have the run that is at work for that command stored and stopped."""
+    """Store and stop the run at work for that command."""
     if token in _workplaces:
         _workplaces[token].stop()
 
 
 def runs_beside(token: str, number: int) -> None:
-    """`number` other runs are at work on this machine."""
+    """Take note that `number` other runs are at work on this machine."""
     if token in _workplaces:
         _workplaces[token].runs_beside(number)
 
 
 def leave() -> None:
-    """Have the run at work stored and stopped, of whatever command it is, and take no other."""
+    """Store and stop the run at work, of any command, and take no other job."""
     global _is_leaving
     _is_leaving = True
     for workplace in _workplaces.values():

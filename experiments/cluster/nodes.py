@@ -1,7 +1,7 @@
 """Dask's scheduler, nanny and worker without their web servers.
 
-Each of dask's servers opens a second port for HTTP, without TLS, and no setting turns it off. Nothing here
-shows a dashboard, so the port has no use.
+Each of dask's servers opens a second port, for HTTP without TLS, and no setting turns it off. We show no
+dashboard, so the port has no use.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from distributed.core import Status
 from experiments.cluster import child_signals
 from experiments.cluster.settings import quieten
 
-quieten()  # in a worker's process, which imports this before it runs anything
+quieten()  # for a worker's process, which imports this module before it runs anything
 
 STARTS = 3
-"""Worker processes that may be killed, or end by themselves, before one is up for the first time."""
+"""Attempts to start the first worker process of a nanny, which may be killed or end before it is up."""
 
 
 class QuietScheduler(distributed.Scheduler):
-    """Listens on the one port that it is told."""
+    """A scheduler that listens on one port only."""
 
     def start_http_server(self, *args: Any, **kwargs: Any) -> None:
         pass
 
 
 class QuietWorker(distributed.Worker):
-    """Listens on one port; signals are the command's affair."""
+    """A worker that listens on one port only and ignores signals, which the command handles."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         child_signals.ignore()
-        # What runs need takes seconds to import, in which a worker that is up would be silent.
+        # Importing what runs need takes seconds, in which a worker that is up would be silent.
         import experiments.cluster.members  # noqa: F401
 
         super().__init__(*args, **kwargs)
@@ -42,14 +42,17 @@ class QuietWorker(distributed.Worker):
 
 
 class QuickNanny(distributed.Nanny):
-    """Has one `QuietWorker` of one thread without limits of memory, and kills it when closed."""
+    """A nanny of one `QuietWorker`, with one thread and without memory limits; kills it when closed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs |= {"nthreads": 1, "memory_limit": None, "worker_class": QuietWorker}
         super().__init__(*args, **kwargs)
 
     async def instantiate(self) -> Status:
-        """Start the worker process, and another one where it is killed before it is up, as later ones are."""
+        """Start the worker process, and another one if it is killed before it is up.
+
+        Dask itself restarts a worker process only after it has been up.
+        """
         for _ in range(STARTS - 1):
             status = await super().instantiate()
             if status != Status.stopped or self.status not in (Status.init, Status.starting):
@@ -57,9 +60,9 @@ class QuickNanny(distributed.Nanny):
         return await super().instantiate()
 
     async def kill(self, timeout: float = 5, reason: str = "nanny-kill") -> None:
-        """Kill the worker process, whatever it is at, even if it is not up yet or does not answer.
+        """Kill the worker process at once, even if it is at work, not up yet or not responding.
 
-        NOTE: dask asks it to close first, and waits; a run that is to be stored was stopped before.
+        NOTE: dask would first tell it to close, and wait. A run that has to be stored was stopped before.
         """
         if self.process is not None and self.process.process is not None:
             await self.process.process.kill()

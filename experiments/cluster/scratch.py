@@ -1,4 +1,4 @@
-"""Temporary folders of commands that start dask's servers, and those that killed ones have left."""
+"""Temporary folders for dask's servers: one per command, deleted at its end or by a later command."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from pathlib import Path
 import dask
 
 PREFIX = ".driftscale-scratch-"
-"""Nobody names a folder like this: those whose command is gone are deleted, whatever is in them."""
+"""Prefix of our folders, which no other software uses: a folder whose command is gone is deleted whole."""
 
 
 @contextmanager
 def scratch_folder(within: Path | None = None) -> Iterator[None]:
-    """A temporary folder of this command's own, in which its servers have theirs. Those of commands that
-    have been killed are deleted.
+    """Context with a temporary folder for this command's servers, set as dask's `temporary-directory`.
 
-    A command that is alive holds a lock on its folder.
+    Folders of commands that were killed are deleted: a command that is alive holds a lock on its folder.
 
-    NOTE: dask puts it on sys.path, and would take one that all users of the machine share.
+    NOTE: dask puts the folder on sys.path. By default, it would use one that all users of the machine share.
     """
     _sweep(within or Path(tempfile.gettempdir()))
     folder, lock = _locked_folder(within)
@@ -36,10 +35,10 @@ def scratch_folder(within: Path | None = None) -> Iterator[None]:
 
 
 def _locked_folder(within: Path | None) -> tuple[Path, int]:
-    """A new folder and a lock on it, which holds as long as this process, or until it is closed."""
+    """A new folder and the descriptor of a lock on it, held until it is closed or this process ends."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=within))
-        with suppress(FileNotFoundError):  # swept by a command that found it without its lock
+        with suppress(FileNotFoundError):  # deleted by another command before it was locked
             lock = _open_folder(folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if folder.is_dir():
@@ -48,11 +47,11 @@ def _locked_folder(within: Path | None) -> tuple[Path, int]:
 
 
 def _sweep(parent: Path) -> None:
-    """Delete this user's folders there whose commands are gone."""
+    """Delete this user's scratch folders in `parent` whose commands are gone."""
     for folder in parent.glob(f"{PREFIX}*"):
         try:
             lock = _open_folder(folder)
-        except OSError:  # another user's, no folder, or gone meanwhile
+        except OSError:  # another user's, not a folder, or gone meanwhile
             continue
         try:
             if os.fstat(lock).st_uid == os.getuid():

@@ -1,4 +1,4 @@
-"""A scheduler or workers of a cluster, at work until a signal ends them."""
+"""Serves a scheduler or workers of a cluster, until a signal ends them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from experiments.cluster.settings import OWN_DATA, apply_settings
 from experiments.cluster.stopping import store_and_close
 
 JOIN_S = 60.0
-"""Seconds that workers wait for their scheduler, which may be started after them."""
+"""Wall seconds that workers wait for their scheduler, which may start after them."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class SchedulerCommand:
-    """What `driftscale cluster scheduler` was told."""
+    """The arguments of `driftscale cluster scheduler`."""
 
     keys: Path | None
     host: str | None
@@ -50,7 +50,7 @@ class SchedulerCommand:
 
 @dataclass(frozen=True)
 class WorkerCommand:
-    """What `driftscale cluster worker` was told; `place` is the scheduler's address or file."""
+    """The arguments of `driftscale cluster worker`; `scheduler` is the scheduler's address or file."""
 
     scheduler: str
     keys: Path | None
@@ -62,7 +62,7 @@ class WorkerCommand:
 
 
 def serve_scheduler(command: SchedulerCommand, say: Say) -> None:
-    """Be a scheduler until a signal comes, or a client shuts the cluster down."""
+    """Serve a scheduler until a signal, or until a client shuts the cluster down."""
     apply_settings()
     security, protocol, host = _scheduler_security(command)
     with scratch_folder(), event_loop() as loop:
@@ -92,7 +92,7 @@ def serve_scheduler(command: SchedulerCommand, say: Say) -> None:
 
 
 def serve_workers(command: WorkerCommand, say: Say) -> None:
-    """Be workers until a signal comes, or their scheduler ends. A signal has their runs stored first."""
+    """Serve workers until a signal, after which runs are stored first, or until their scheduler ends."""
     apply_settings()
     address = scheduler_address(
         command.scheduler, "ADDRESS", is_insecure=command.is_insecure, patience_s=JOIN_S
@@ -148,7 +148,7 @@ def serve_workers(command: WorkerCommand, say: Say) -> None:
 
 
 def _scheduler_security(command: SchedulerCommand) -> tuple[distributed.Security, str, str | None]:
-    """Credentials, protocol and host: TLS where there are any credentials, else loopback unless insecure."""
+    """Credentials, protocol and host: TLS if there are any credentials, else loopback, unless insecure."""
     is_tls = command.keys is not None or has_credentials(distributed.Security(), "scheduler")
     protocol = "tls" if is_tls else "tcp"
     security = security_for(f"{protocol}://", command.keys, "scheduler")
@@ -161,7 +161,7 @@ def _scheduler_security(command: SchedulerCommand) -> tuple[distributed.Security
 
 
 def _host_that_reaches(scheduler: str, port: int) -> str:
-    """This machine's address on the way to the scheduler's host. No packet is sent for it."""
+    """This machine's address on the route to the scheduler's host. Sends no packet."""
     family, _, _, _, target = socket.getaddrinfo(scheduler, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(target)
@@ -171,15 +171,15 @@ def _host_that_reaches(scheduler: str, port: int) -> str:
 def _refuse_open(protocol: str, host: str, is_insecure: bool) -> None:
     if protocol == "tcp" and not (is_insecure or is_loopback(host)):
         raise ConfigurationError(
-            f"--host {host}: without keys everybody who reaches a dask port has it run what they send; give "
-            f"--keys DIR (driftscale cluster keys DIR), a host of loopback such as {LOOPBACK}, or "
+            f"--host {host}: without keys everybody who reaches a dask port can make it run code; give "
+            f"--keys DIR (driftscale cluster keys DIR), a loopback host such as {LOOPBACK}, or "
             f"--insecure-cluster in a network you trust"
         )
 
 
 @contextmanager
 def _scheduler_file(file: Path | None, address: str) -> Iterator[None]:
-    """Within it `file` says where the scheduler is; readers find all of it or nothing."""
+    """Context in which `file` has the scheduler's address; readers see the whole file or none."""
     if file is None:
         yield
         return
@@ -196,7 +196,7 @@ def _scheduler_file(file: Path | None, address: str) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            if file.read_bytes() == content:  # and not that of another scheduler by now
+            if file.read_bytes() == content:  # unless another scheduler has replaced it
                 file.unlink()
 
 

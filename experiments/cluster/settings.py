@@ -1,59 +1,60 @@
-"""The settings of dask that every scheduler, nanny, worker and client of ours has."""
+"""The dask settings of all our schedulers, nannies, workers and clients."""
 
 from __future__ import annotations
 
 import logging
 
 CONNECT_S = 10.0
-"""Seconds within which a scheduler answers, or counts as absent."""
+"""Wall seconds within which a scheduler has to respond."""
 
 OWN_DATA = "DRIFTSCALE_WORKER_DATA"
-"""The environment variable that says where a worker has the data, if not where the command has them."""
+"""Environment variable with a worker's own data folder, if it is not the command's."""
 
 SETTINGS: dict[str, object] = {
-    # A run is one task. A process that died over it may have been killed for it: what follows is decided by
-    # the command, which alone knows how often this run has lost its worker.
+    # A run is one task. If its worker process dies, dask must not retry: the command decides, since only it
+    # knows how often the run has lost its worker.
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.work-stealing": False,
-    "distributed.scheduler.worker-ttl": None,  # the command itself watches for silence
+    "distributed.scheduler.worker-ttl": None,  # the command watches for silence itself
     "distributed.scheduler.active-memory-manager.start": False,
     "distributed.scheduler.preload": [],
     "distributed.worker.preload": [],
     "distributed.nanny.preload": [],
     "distributed.client.preload": [],
-    # Its samples of every thread's stack, each 10 ms, cost 12 % of a run.
+    # Sampling every thread's stack each 10 ms would cost 12 % of a run.
     "distributed.worker.profile.enabled": False,
-    # Limits of memory kill and pause; the command itself begins no more runs than memory has room for.
+    # Memory limits would kill or pause workers; the command begins no more runs than fit into memory.
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
-    # The environment of a worker is that of its command. Dask's own MALLOC_TRIM_THRESHOLD_ makes the C
-    # library hand freed memory back at once (15x the page faults); with its OMP_NUM_THREADS a worker would
-    # not compute as the command's own process does.
+    # A worker gets the environment of its command. Dask's MALLOC_TRIM_THRESHOLD_ would make the C library
+    # return freed memory at once (15x the page faults); with dask's OMP_NUM_THREADS a worker would not
+    # compute as the command's own process does.
     "distributed.nanny.pre-spawn-environ": {},
     "distributed.nanny.environ": {},
     "distributed.diagnostics.nvml": False,
-    # Health checks of the event loop, of which dask makes 50 a second, wake an idle process.
+    # Dask's default, 50 health checks of the event loop per second, would wake an idle process.
     "distributed.admin.tick.interval": "500 ms",
     "distributed.admin.system-monitor.interval": "2 s",
     "distributed.admin.system-monitor.disk": False,
     "distributed.admin.system-monitor.gil.enabled": False,
-    # A worker that is being replaced on a slow machine is not given up.
+    # Do not give up a worker that is being replaced on a slow machine.
     "distributed.deploy.lost-worker-timeout": "1 day",
     "distributed.comm.timeouts.connect": f"{CONNECT_S} s",
     "distributed.comm.timeouts.tcp": "30 s",
 }
 
 LOGGERS = ("distributed", "distributed.client", "tornado", "asyncio")
-"""Of libraries that print on standard error, where the lines of a command belong."""
+"""Loggers of libraries that print on standard error, which is for the command's lines only."""
 
 
 def apply_settings() -> None:
-    """Set dask's configuration in this process; nannies hand it on to their workers."""
+    """Set dask's configuration in this process; nannies pass it on to their workers."""
     import dask
 
-    # NOTE: only after its import does distributed add its defaults, which would be taken for the user's.
+    # NOTE: distributed adds its defaults when it is imported. If that came after `set`, they would count as
+    # the user's settings.
     import distributed  # noqa: F401
 
     dask.config.set(SETTINGS)
@@ -61,10 +62,10 @@ def apply_settings() -> None:
 
 
 def quieten() -> None:
-    """Let dask, and what it is built on, print nothing but what ends it.
+    """Let dask, and the libraries that it uses, print critical errors only.
 
-    Its errors are connections that break, with a traceback for each, as they do when a worker dies or a
-    cluster is closed; the command learns of these anyway, and says them in a line.
+    Its other errors are broken connections, with a traceback each, as when a worker dies or a cluster is
+    closed; the command notices these anyway, and reports each in a line.
     """
     for name in LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Taking a worker off a cluster without losing what its run has done since the last checkpoint."""
+"""Removes a worker from a cluster without losing the progress of its run since the last checkpoint."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from distributed.core import Status
 from distributed.protocol.pickle import dumps
 
 STOP_S = 110.0
-"""Seconds that a run has for storing: SLURM's --signal=TERM@120 kills 120 s after its SIGTERM."""
+"""Wall seconds for storing a run: SLURM's --signal=TERM@120 kills 120 s after its SIGTERM."""
+
 FETCH_S = 5.0
-"""Seconds that the command has for fetching the run's answer."""
+"""Wall seconds for the command to fetch the job's result."""
+
 LOOK_S = 0.1
+"""Wall seconds between two calls to the worker."""
 
 
 async def store_and_close(nanny: distributed.Nanny) -> None:
-    """Have the run on the worker of `nanny` stop and store, wait for its answer, and close both."""
-    if nanny.worker_address is not None:  # as it is while there is no worker
-        with suppress(OSError, TimeoutError):  # it is dead, or does not answer: nothing more will be stored
+    """Store and stop the run on the nanny's worker, wait until its result is fetched, and close both."""
+    if nanny.worker_address is not None:  # None while there is no worker
+        with suppress(OSError, TimeoutError):  # it is dead or does not respond: nothing more will be stored
             await asyncio.wait_for(_stop_and_wait(nanny, nanny.worker_address), STOP_S)
     await nanny.close()
 
@@ -44,18 +47,18 @@ async def _call(worker: Any, function: Callable[[distributed.Worker], bool]) -> 
 
 
 def stop_runs(dask_worker: distributed.Worker) -> None:
-    """Within a worker: take no further task, and ask the run that is at work to stop and store."""
+    """In a worker: take no further task, and store and stop the run at work."""
     dask_worker.status = Status.paused
     members = sys.modules.get("experiments.cluster.members")
-    if members is not None:  # imported when the first command meets the worker
+    if members is not None:  # not imported before the first command meets the worker
         members.leave()
 
 
 def is_at_work(dask_worker: distributed.Worker) -> bool:
-    """Within a worker: whether a task is at work."""
+    """In a worker: whether a task is at work."""
     return bool(dask_worker.state.executing)
 
 
 def has_results(dask_worker: distributed.Worker) -> bool:
-    """Within a worker: whether it holds answers of tasks that the command has not let go of."""
+    """In a worker: whether it holds results of tasks that the command has not released."""
     return bool(dask_worker.data)

@@ -88,8 +88,8 @@ def test_the_address_in_a_scheduler_file_is_checked_as_any_other(tmp_path):
         (b"\xff", "cannot be read"),
         (b"[" * 100, "cannot be read"),
         (b" " * (MOST_FILE_BYTES + 1), "more than"),
-        (b"[]", "no scheduler file"),
-        (b'{"address": 1}', "no scheduler file"),
+        (b"[]", "not a scheduler file"),
+        (b'{"address": 1}', "not a scheduler file"),
     ],
 )
 def test_a_file_that_is_no_scheduler_file_is_refused_by_name(tmp_path, content, why):

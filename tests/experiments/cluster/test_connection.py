@@ -180,7 +180,7 @@ def test_a_scheduler_that_is_not_there_is_said_in_a_line(monkeypatch):
         held.bind(("127.0.0.1", 0))  # and listens not
         address = f"tcp://127.0.0.1:{held.getsockname()[1]}"
         with (
-            pytest.raises(InputError, match=r"no scheduler answers there within 0\.5 s"),
+            pytest.raises(InputError, match=r"no scheduler responds there within 0\.5 s"),
             joined_cluster(address),
         ):
             pass
@@ -191,7 +191,7 @@ def test_a_port_that_never_answers_is_not_waited_for_without_end(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         with (
-            pytest.raises(InputError, match=r"no scheduler answers there within 0\.5 s"),
+            pytest.raises(InputError, match=r"no scheduler responds there within 0\.5 s"),
             joined_cluster(address),
         ):
             pass

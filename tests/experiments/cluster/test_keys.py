@@ -116,7 +116,7 @@ def test_keys_that_have_expired_say_since_when(tmp_path, monkeypatch):
     monkeypatch.setattr(keys, "CLOCK_SLACK", datetime.timedelta(days=3))
     monkeypatch.setattr(keys, "make_credentials", lambda: make_credentials(valid_days=-1))
     write_keys(tmp_path / "keys")
-    with pytest.raises(InputError, match=r"is valid from .* alone; .*--fresh makes new ones"):
+    with pytest.raises(InputError, match=r"is valid from .* only; .*--fresh makes new ones"):
         read_keys(tmp_path / "keys")
 
 
