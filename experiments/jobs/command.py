@@ -285,45 +285,54 @@ class _Command:
             self._progress.note(text)
 
     def _end(self, address: str, seat: Seat, job: Job, result: JobResult | None, why: str = "") -> None:
-        """A job has ended: `answer` says how; None if the worker was lost, `why` says how."""
+        """A job has ended with `result`; None: its worker was lost, for the reason `why`."""
         seat.job, run = None, job.run
-        for number, note in enumerate(result["notes"] if result is not None else (), start=1):
-            self._note(seat, note, number)
-        if result is not None and result["end"] == "drawn":
-            self._record(seat, run, Drawn(**result["drawn"]))
-            if not self._stopping and run.experiment not in self.outcomes:
-                self._play(address, seat, run)
-                return
-            self._put_back(run)
+        if result is None:
+            self._admission.ends(run)
+            self._progress.left(run)
+            self._lose(address, run, why)
+        else:
+            for number, note in enumerate(result["notes"], start=1):
+                self._note(seat, note, number)
+            if result["end"] == "drawn":
+                self._record(seat, run, Drawn(**result["drawn"]))
+                if not self._stopping and run.experiment not in self.outcomes:
+                    self._play(address, seat, run)
+                    return
+            self._handle_result(address, seat, run, result)
+        self._conclude(run.experiment)
+
+    def _handle_result(self, address: str, seat: Seat, run: PlannedRun, result: JobResult) -> None:
+        """Handle the `result` of a job, unless its run is about to begin."""
         state = self._plans[run.experiment]
-        if result is not None and result["end"] == "done":
+        if result["end"] == "done":
             self._admission.ends(run, result["peak_memory_bytes"])
             self._queue.took(run, result["wall_s"])
             self._progress.done(run)
             state.left.discard(run)
-        else:
-            self._admission.ends(run)
-            self._progress.left(run)
-        if result is None:
-            self._lose(address, run, why)
-        elif result["end"] == "failed":
-            self._progress.failed(run, result["why"])
-            state.failures.append(run)
-            state.left.discard(run)
-        elif result["end"] == "held":
-            self._note_once(f"{result['why']}; it is tried again until that has ended")
-            self._held_until[run] = self._clock() + MEET_AGAIN_S
-            self._put_back(run)
-        elif result["end"] == "stopped":
-            if not self._stopping and run.experiment not in self.outcomes:  # its machine is shutting down
-                self._progress.note(
-                    f"{run.arm}, seed {run.seed}: stored by {seat.facts.name}, for another one"
-                )
-            self._put_back(run)
-            self._roster.forget(address)
-        elif result["end"] == "error":
-            self._fail(run, unpacked_error(result["error"], f"at {seat.facts.name}"))
-        self._conclude(run.experiment)
+            return
+        self._admission.ends(run)
+        self._progress.left(run)
+        match result["end"]:
+            case "drawn":  # the command or the experiment has ended meanwhile
+                self._put_back(run)
+            case "failed":
+                self._progress.failed(run, result["why"])
+                state.failures.append(run)
+                state.left.discard(run)
+            case "held":
+                self._note_once(f"{result['why']}; it is tried again until that has ended")
+                self._held_until[run] = self._clock() + MEET_AGAIN_S
+                self._put_back(run)
+            case "stopped":
+                if not self._stopping and run.experiment not in self.outcomes:  # its machine shuts down
+                    self._progress.note(
+                        f"{run.arm}, seed {run.seed}: stored by {seat.facts.name}, for another worker"
+                    )
+                self._put_back(run)
+                self._roster.forget(address)
+            case "error":
+                self._fail(run, unpacked_error(result["error"], f"at {seat.facts.name}"))
 
     def _record(self, seat: Seat, run: PlannedRun, drawn: Drawn) -> None:
         """Record the world that was drawn, so that a run of it may store something."""
