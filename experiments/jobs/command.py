@@ -1,6 +1,7 @@
-"""The command's side of runs side by side: hands out runs until all have ended.
+"""The command's side of parallel runs: dynamic load balancing over workers, until all runs have ended.
 
-Alone writes manifests, and owns progress and results. Knows no cluster: workers are a `Crew`.
+A worker takes the next job when it has finished one. Only the command writes manifests, reports progress and
+makes results. Knows no cluster: workers are a `Crew`.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from experiments.running.runner import Outcomes, Progress, failed_runs, tidy
 from experiments.running.stop import Stop
 
 LOOK_S = 0.2
-"""Wall seconds between two looks at a stop that was asked for, at most."""
+"""Maximum wall seconds until a stop request is noticed."""
 
 MET_S = 15.0
-"""Wall seconds that it may take to meet the workers that are there at the start, without a word."""
+"""Wall seconds to wait for the responses of the first workers, and to wait for a worker without a note."""
 
 COME_S = 30.0
-"""Wall seconds that it may take at least: processes start slowly on a machine that is at work."""
+"""Minimum wall seconds to wait for a worker: processes start slowly on a busy machine."""
 
 
 def run_in_parallel(
@@ -41,13 +42,29 @@ def run_in_parallel(
     finish: Callable[[Plan], None] = lambda plan: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcomes:
-    """Run what is not finished of all plans, as many at once as the crew and the memory allow, and `finish`
-    each plan when its last run has ended.
+    """Run the unfinished runs of all plans in parallel, as many at once as workers and memory allow.
 
-    What ends one experiment (a changed file, a checkpoint that cannot be resumed, runs that are FAILED) is in
-    what is returned. What would end all of them is raised, once the runs at work are stored: ResumableError
-    or OSError where a machine failed a run, KeyboardInterrupt where `stop` was asked for, and any mistake in
-    a part.
+    An error that would affect all experiments is raised, once the runs at work are stored. An error of one
+    experiment ends that one alone.
+
+    Args:
+        plans: The plans, of experiments with different names.
+        crew: The workers.
+        progress: Receives reports on each run.
+        stop: Stop request; all runs at work are stored before the command ends.
+        finish: Called for each plan when its last run has ended, or when the command ends early.
+        clock: Wall time in seconds.
+
+    Returns:
+        How each experiment ended, by name: None, or its error (a changed file, a checkpoint that cannot be
+        resumed, runs that are FAILED).
+
+    Raises:
+        ResumableError: A machine failed a run, or there are no workers.
+        OSError: A machine failed a run.
+        ConfigurationError: A worker cannot play the runs; only before the first run begins.
+        KeyboardInterrupt: A stop was requested.
+        Exception: A mistake in a part, or in driftscale.
     """
     command = _Command(plans, crew, progress, finish, clock)
     with stop.between_steps():
@@ -57,13 +74,13 @@ def run_in_parallel(
 
 @dataclass
 class _PlanState:
-    """How far a plan has come."""
+    """How far a plan has come; `left` are its unfinished runs, `files` the data files of its worlds."""
 
     plan: Plan
     files: dict[str, Identity]
     left: set[PlannedRun]
     failures: list[PlannedRun] = field(default_factory=list)
-    is_checked: bool = False  # whether all its arms were put together
+    is_checked: bool = False  # whether all its arms have been built, with its first world
 
 
 class _Command:
@@ -121,27 +138,27 @@ class _Command:
     # -- the loop ----------------------------------------------------------------------------------------
 
     def play(self, stop: Stop) -> None:
-        """Until nothing is at work, and nothing is left that may be begun."""
+        """Main loop: runs until no job is at work and no run is left to begin."""
         for name in self._plans:
             self._conclude(name)
         while self._roster.at_work() or (self._queue and not self._stopping):
-            # Step 1: a stop that was asked for reaches the workers.
+            # Step 1: pass a stop request on to the workers.
             self._heed(stop)
-            # Step 2: free workers get runs.
+            # Step 2: give runs to free workers.
             if not self._stopping:
                 self._roster.welcome()
                 self._hand_out_if_due()
                 self._wait_for_workers()
-            # Step 3: what happened meanwhile.
+            # Step 3: handle the events since then.
             event = self._crew.next_event(LOOK_S)
             while event is not None:
                 self._has_news = True
                 self._heed(stop)
                 self._handle(event)
                 event = self._crew.next_event(0.0)
-            # Step 4: silent workers are given up.
+            # Step 4: give up silent workers.
             self._replace_silent()
-        for name, state in self._plans.items():  # what was stopped half-way has results too
+        for name, state in self._plans.items():  # experiments that were stopped half-way have results too
             if name not in self.outcomes:
                 with suppress(OSError, EmulatorError):  # the disk may be what is full
                     self._finish(state.plan)
@@ -149,11 +166,13 @@ class _Command:
             raise self._error
 
     def _admit(self, address: str, facts: Facts | None) -> None:
-        """A worker was met: it may be given runs, unless it is busy or not fit for them."""
+        """A worker was met: give it a seat, unless it is busy or not fit for the runs."""
         is_free = self._roster.answered(address, facts)
         if facts is not None and self._roster.is_busy(address):
             at_what = (
-                "leaves the cluster" if facts.is_leaving else "is at a run of another command until that ends"
+                "leaves the cluster"
+                if facts.is_leaving
+                else "is busy with a run of another command until that ends"
             )
             self._note_once(f"{facts.name} {at_what}")
         if not is_free:
@@ -170,15 +189,16 @@ class _Command:
         self._roster.seats[address] = Seat(facts)
 
     def _refuse(self, refusal: str) -> None:
-        """A worker that cannot play these runs: bad input before anything is played, later left out."""
+        """Refuse a worker that cannot play these runs: an error before the first run, later a note."""
         if not self._fingerprints:
             raise ConfigurationError(refusal)
         self._note_once(f"{refusal}; it is left out")
 
     def _hand_out_if_due(self) -> None:
-        """After anything that may have made room, and now and then for runs that were held.
+        """Give runs to free workers after each event, and every `MEET_AGAIN_S` for runs that were held.
 
-        First all workers answer: that one cannot play these runs shows before any is played.
+        At the start, wait until all present workers have responded, so that an unfit worker is found before
+        any run is played.
         """
         if self._roster.is_waiting and not self._fingerprints and self._clock() - self._start_s < MET_S:
             return
@@ -193,6 +213,7 @@ class _Command:
                 self._begin(address, seat, run)
 
     def _pick(self, address: str, seat: Seat) -> PlannedRun | None:
+        """The next run for a free worker; None if no waiting run may begin there now."""
         drawn_elsewhere = {
             other.world for at, other in self._roster.seats.items() if at != address and other.world
         }
@@ -209,7 +230,10 @@ class _Command:
         return None
 
     def _may_begin(self, world: World) -> bool:
-        """Whether the world is drawn, or may be: not by two at once, and the first of an experiment alone."""
+        """Whether a run in the world may begin: no two workers may draw the same world at once.
+
+        Of an experiment that is not checked yet, only one world is drawn at a time.
+        """
         jobs = [seat.job for seat in self._roster.seats.values() if seat.job is not None]
         drawing = {world_of(job.run) for job in jobs if job.is_draw}
         if world in drawing:
@@ -257,7 +281,7 @@ class _Command:
             return
         seat = self._roster.seats.get(event.address)
         if seat is None or seat.job is None:
-            return  # of a worker that was given up meanwhile
+            return  # from a worker that was given up meanwhile
         if isinstance(event, Told):
             self._handle_report(seat, seat.job.run, event.body)
         elif event.job is seat.job:
@@ -265,7 +289,7 @@ class _Command:
 
     def _handle_report(self, seat: Seat, run: PlannedRun, body: Mapping[str, object]) -> None:
         if body["run"] != f"{run.experiment}/{run.arm}/{run.seed}":
-            return  # of the run before, and late
+            return  # a late report on the run before
         match body:
             case {"note": str(text), "number": int(number)}:
                 self._note(seat, text, number)
@@ -279,7 +303,7 @@ class _Command:
                 self._admission.saw(run, peak_bytes, evaluated=bool(body["evaluated"]))
 
     def _note(self, seat: Seat, text: str, number: int) -> None:
-        """Each note once: it comes as an event and again with the answer, should the event be late."""
+        """Show each note once: it comes as an event, and again with the job's result."""
         if number > seat.notes_shown:
             seat.notes_shown = number
             self._progress.note(text)
@@ -335,7 +359,7 @@ class _Command:
                 self._fail(run, unpacked_error(result["error"], f"at {seat.facts.name}"))
 
     def _record(self, seat: Seat, run: PlannedRun, drawn: Drawn) -> None:
-        """Record the world that was drawn, so that a run of it may store something."""
+        """Record a world in the manifest: only then may a run in it store anything."""
         state = self._plans[run.experiment]
         try:
             write_manifest(state.plan.directory, drawn)
@@ -353,17 +377,17 @@ class _Command:
         seat.world = world_of(run)
 
     def _put_back(self, run: PlannedRun) -> None:
-        """The run is begun again, unless its experiment has ended."""
+        """Let the run wait again, unless its experiment has ended."""
         if run.experiment not in self.outcomes:
             self._queue.put_back(run)
 
     def _lose(self, address: str, run: PlannedRun, why: str) -> None:
-        """A worker is gone: its run is begun again, from its last checkpoint, unless it has cost too many."""
+        """A worker is lost: its run resumes elsewhere, unless it has cost `MOST_LOST` workers."""
         self._roster.lose(address)
         self._lost[run] = lost = self._lost.get(run, 0) + 1
         if self._stopping or run.experiment in self.outcomes:
             return
-        self._crew.addresses()  # ResumableError where not this worker alone is lost, but the whole cluster
+        self._crew.addresses()  # ResumableError if the whole cluster is lost, not only this worker
         name = f"{run.arm}, seed {run.seed}"
         if lost < MOST_LOST:
             self._progress.note(f"{name}: its worker was lost ({why}); resuming from its last checkpoint")
@@ -378,7 +402,7 @@ class _Command:
         )
 
     def _fail(self, run: PlannedRun, error: BaseException) -> None:
-        """What ended a run ends its experiment, or, if it would meet the others too, all."""
+        """End the experiment of a run that met `error`, or all experiments if the error would affect all."""
         if not isinstance(error, EmulatorError) or isinstance(error, ResumableError):
             self._end_all(error)
             return
@@ -387,7 +411,7 @@ class _Command:
         self._crew.stop(self._roster.at_work(run.experiment))
 
     def _end_all(self, error: BaseException) -> None:
-        """Begin no other run, and stop those at work; the first error is raised."""
+        """Begin no other run, and stop those at work; `play` raises the first error."""
         self._error = self._error or error
         if not self._stopping:
             self._stop_all()
@@ -401,7 +425,7 @@ class _Command:
         self._crew.stop(self._roster.at_work())
 
     def _conclude(self, name: str) -> None:
-        """Finish an experiment none of whose runs is left."""
+        """Finish an experiment if it has no run at work, and none left to begin."""
         state = self._plans[name]
         if self._roster.at_work(name) or (state.left and name not in self.outcomes):
             return
@@ -427,7 +451,7 @@ class _Command:
                 self._end(address, seat, seat.job, None, f"it gave no sign of life for {silent_s:.0f} s")
 
     def _wait_for_workers(self) -> None:
-        """Give up once no worker has been there for as long as one may be silent, or take to start."""
+        """Give up if no worker has been present for as long as one may be silent or take to start."""
         if not (self._roster.is_empty and self._queue):
             self._alone_since = None
             return
@@ -437,7 +461,7 @@ class _Command:
         limit_s = max(COME_S, *silences_s)
         limit = f"{limit_s:g} s" + (" (executor.worker_timeout_s)" if limit_s > COME_S else "")
         if now_s - self._alone_since > MET_S:
-            self._note_once(f"no worker is there; waiting up to {limit} for one")
+            self._note_once(f"no worker is present; waiting up to {limit} for one")
         if now_s - self._alone_since > limit_s:
             self._end_all(
                 ResumableError(f"no worker came within {limit}; start some, and give the same command again")
@@ -447,7 +471,7 @@ class _Command:
         return {name: state.files for name, state in self._plans.items() if state.is_checked}
 
     def _tell_of_rounding(self, facts: Facts) -> None:
-        """Say once that results may differ by rounding, since one worker is not like the first."""
+        """Note once that results may differ by rounding, if a worker differs from the first one."""
         for seat in list(self._roster.seats.values())[:1]:
             if facts.rounding != seat.facts.rounding:
                 theirs, ours = _listed(facts.rounding), _listed(seat.facts.rounding)
@@ -455,7 +479,7 @@ class _Command:
                 self._note_once(f"{text}: results may differ by rounding", key="rounding")
 
     def _note_once(self, text: str, key: str | None = None) -> None:
-        """A note that is made once."""
+        """Note `text`, unless a note with this `key` (by default the text itself) has been made."""
         if (key or text) not in self._noted:
             self._noted.add(key or text)
             self._progress.note(text)

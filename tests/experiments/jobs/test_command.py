@@ -292,7 +292,7 @@ def test_a_busy_worker_is_met_again_for_as_long_as_it_takes(tmp_path: Path) -> N
         "small": None
     }
     assert 3600 / (MEET_AGAIN_S + 1) < crew.log.count("meet w0") <= 3600 / MEET_AGAIN_S + 2
-    assert notes(story) == ["worker w0 is at a run of another command until that ends"]
+    assert notes(story) == ["worker w0 is busy with a run of another command until that ends"]
 
 
 def test_a_worker_that_did_not_answer_is_met_again(tmp_path: Path) -> None:
@@ -377,7 +377,7 @@ def test_without_any_worker_the_command_gives_up_resumably(tmp_path: Path) -> No
     with pytest.raises(ResumableError, match=r"^no worker came within 40 s \(executor\.worker_timeout_s\)"):
         play(crew, plan, story=story)
     assert 40 < crew.clock_s < 41
-    assert notes(story) == ["no worker is there; waiting up to 40 s (executor.worker_timeout_s) for one"]
+    assert notes(story) == ["no worker is present; waiting up to 40 s (executor.worker_timeout_s) for one"]
 
 
 def test_a_run_that_another_process_is_at_is_tried_again(tmp_path: Path) -> None:
