@@ -1,4 +1,4 @@
-"""Where a scheduler may be, and with whom nobody should talk."""
+"""Addresses of schedulers: which are accepted, and which are refused as unsafe."""
 
 import json
 
@@ -99,6 +99,6 @@ def test_a_file_that_is_no_scheduler_file_is_refused_by_name(tmp_path, content, 
         scheduler_address(str(file), "--cluster", is_insecure=False, patience_s=0)
 
 
-def test_a_scheduler_file_that_never_comes_is_said(tmp_path):
+def test_a_scheduler_file_that_never_comes_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"no such scheduler file \(waited 0\.2 s\)"):
         scheduler_address(str(tmp_path / "none"), "--cluster", is_insecure=False, patience_s=0.2)

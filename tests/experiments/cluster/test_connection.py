@@ -1,4 +1,4 @@
-"""Workers of a command's own: who may talk to them, what they survive, and how they end."""
+"""A command's own workers: who may connect to them, what they survive, and how they end."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from experiments.cluster.keys import make_credentials, write_keys
 
 PATIENCE_S = 240
 AT_ONCE_S = 20
-"""Wall seconds in which workers are gone, however long their tasks would take."""
+"""Wall seconds within which workers are gone, however long their tasks would take."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_nothing_listens_but_scheduler_workers_and_nannies_on_loopback(client):
     assert len(addresses) == 5
 
 
-def test_whoever_has_no_certificate_is_refused_at_every_port(client):
+def test_a_client_without_a_certificate_is_refused_at_every_port(client):
     bare = ssl.create_default_context()
     bare.check_hostname = False
     bare.verify_mode = ssl.CERT_NONE
@@ -73,7 +73,7 @@ def test_whoever_has_no_certificate_is_refused_at_every_port(client):
 def received(connection):
     try:
         return connection.recv(1)
-    except (ConnectionResetError, ssl.SSLError):  # not TimeoutError: whoever waits has been let in
+    except (ConnectionResetError, ssl.SSLError):  # not TimeoutError: a connection that waits was accepted
         return None
 
 
@@ -174,10 +174,10 @@ def test_ctrl_c_ends_the_command_and_dask_prints_nothing(tmp_path):
     assert not any(map(psutil.pid_exists, workers))
 
 
-def test_a_scheduler_that_is_not_there_is_said_in_a_line(monkeypatch):
+def test_an_absent_scheduler_is_reported_in_a_line(monkeypatch):
     monkeypatch.setattr("experiments.cluster.connection.CONNECT_S", 0.5)
     with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))  # and listens not
+        held.bind(("127.0.0.1", 0))  # without listening
         address = f"tcp://127.0.0.1:{held.getsockname()[1]}"
         with (
             pytest.raises(InputError, match=r"no scheduler responds there within 0\.5 s"),

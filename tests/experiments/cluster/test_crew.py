@@ -21,7 +21,7 @@ from experiments.running.locking import locked
 from tests.experiments.jobs.fakes import a_plan
 
 ADDRESS = "tls://10.0.0.7:4711"
-ANSWER: dict[str, Any] = {
+RESPONSE: dict[str, Any] = {
     "machine": "node7",
     "available_bytes": 8.0,
     "is_busy": False,
@@ -30,20 +30,20 @@ ANSWER: dict[str, Any] = {
 }
 
 
-def facts_from(answer: dict[str, Any] | BaseException) -> Facts | None:
-    """What the command makes of a worker that was met and answered so."""
+def facts_from(response: dict[str, Any] | BaseException) -> Facts | None:
+    """The facts that the command gets from a worker's response to being met."""
     done: Future[Any] = Future()
-    if isinstance(answer, BaseException):
-        done.set_exception(answer)
+    if isinstance(response, BaseException):
+        done.set_exception(response)
     else:
-        done.set_result(answer)
+        done.set_result(response)
     return _facts(ADDRESS, done)
 
 
 def test_a_worker_is_called_by_its_address_and_machine() -> None:
     name = f"worker {ADDRESS} on node7"
-    assert facts_from(ANSWER) == Facts(name, "node7", 8.0, rounding={"torch": "2.6"})
-    refused = facts_from({**ANSWER, "refusal": "has another driftscale"})
+    assert facts_from(RESPONSE) == Facts(name, "node7", 8.0, rounding={"torch": "2.6"})
+    refused = facts_from({**RESPONSE, "refusal": "has another driftscale"})
     assert refused is not None
     assert refused.refusal == f"{name} has another driftscale"
 

@@ -1,4 +1,4 @@
-"""The keys of a cluster: secret, never replaced unasked, and refused when they are of no use."""
+"""The keys of a cluster: secret, never replaced without a request, and refused when they cannot be used."""
 
 import datetime
 import os
@@ -100,7 +100,7 @@ def test_a_file_that_is_no_pem_is_refused_by_name(folder, name, content):
 
 
 @pytest.mark.parametrize("name", [CERTIFICATE, KEY])
-def test_keys_that_are_not_there_are_said_by_name(folder, name):
+def test_missing_keys_are_named(folder, name):
     (folder / name).unlink()
     with pytest.raises(InputError, match=rf"{name}: cannot be read.*cluster keys"):
         read_keys(folder)

@@ -58,7 +58,7 @@ def test_a_worker_that_was_met_does_jobs_and_logs_events_for_its_command(worker:
     assert {body["at"] for _, body in worker.logged} == {worker.address}
 
 
-def test_a_job_of_a_command_whose_worker_another_one_has_met_is_answered_stopped(worker: Worker) -> None:
+def test_a_job_of_a_command_whose_worker_another_one_has_met_ends_stopped(worker: Worker) -> None:
     """So that the command meets it again, instead of taking it for lost."""
     worker.meet("one")
     worker.meet("two")

@@ -19,7 +19,7 @@ PATIENCE_S = 240
 
 @pytest.fixture
 def cluster(tmp_path):
-    """Starts `driftscale cluster`, and waits for its first line; what is left at the end is killed."""
+    """Starts `driftscale cluster`, and waits for its first line; kills all its processes at the end."""
     started = []
 
     def start(*arguments):
@@ -39,13 +39,13 @@ def cluster(tmp_path):
 
 
 def ended(process):
-    """(exit code, what it said since)."""
+    """(exit code, standard error after the first line)."""
     _, errors = process.communicate(timeout=PATIENCE_S)
     return process.returncode, errors
 
 
 def keep_until_stopped(state_file):
-    """A run that ends when it is asked to; as a member's would, it can be asked by its process."""
+    """A task that ends when its process calls `leave`, as a run does that `members` plays."""
     import pathlib
     import sys
     import threading
@@ -118,7 +118,7 @@ def test_without_keys_nothing_listens_beyond_loopback(cluster):
     assert hosts == ["127.0.0.1"] * 3  # scheduler, nanny, worker
 
 
-def test_a_port_that_is_taken_is_said(cluster):
+def test_a_port_that_is_taken_is_reported(cluster):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         process, line = cluster("scheduler", "--port", port)
@@ -126,7 +126,7 @@ def test_a_port_that_is_taken_is_said(cluster):
         assert ended(process) == (2, "")
 
 
-def test_a_host_that_is_another_machine_is_said(cluster):
+def test_a_host_that_is_another_machine_is_reported(cluster):
     process, line = cluster("scheduler", "--host", "203.0.113.9", "--insecure-cluster")
     assert line.startswith("error: ")
     assert "cannot listen there" in line

@@ -1,4 +1,4 @@
-"""Workers that do as a test's script says, in one process and by a clock that only they move."""
+"""Fake workers that follow a test's script, in one process, with a clock that only they advance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.running.plan import Plan, plan_run
 from tests.experiments.small import small
 
 Step = Callable[["FakeCrew", str, Job], None]
-"""What happens next at a worker that has a job."""
+"""What happens next to the job of a worker."""
 
 
 def a_plan(
@@ -28,7 +28,7 @@ def a_plan(
 
 
 def ends(end: str, **content: Any) -> Step:
-    """The worker answers."""
+    """The job ends with this result."""
 
     def step(crew: FakeCrew, address: str, job: Job) -> None:
         crew.end_job(address, {"end": end, "notes": [], **content})
@@ -37,10 +37,10 @@ def ends(end: str, **content: Any) -> Step:
 
 
 def drawn(seed: int) -> JobResult:
-    """The answer of a worker that drew the world of a seed."""
-    none: dict[str, str] = {}
-    world = {"seed": seed, "fingerprint": {"trace": str(seed)}, "profile": none, "availability": none}
-    return {"end": "drawn", "notes": [], "drawn": {**world, "files": none}}
+    """The result of drawing the world of a seed."""
+    empty: dict[str, str] = {}
+    world = {"seed": seed, "fingerprint": {"trace": str(seed)}, "profile": empty, "availability": empty}
+    return {"end": "drawn", "notes": [], "drawn": {**world, "files": empty}}
 
 
 def done(wall_s: float = 1.0, peak_memory_bytes: float = 1.0) -> Step:
@@ -60,7 +60,7 @@ def tells(**body: Any) -> Step:
 
 
 def evaluates(peak_bytes: float) -> Step:
-    """The worker tells of a first evaluated round."""
+    """The worker reports its first evaluated round."""
     return tells(rounds=1, closed_s=10.0, accuracy=0.5, evaluated=True, peak_bytes=peak_bytes)
 
 
@@ -84,7 +84,7 @@ def waits(crew: FakeCrew, address: str, job: Job) -> None:
 
 
 class FakeCrew:
-    """A `Crew` whose jobs go on one step each time the command waits: all of them, or `one_by_one`.
+    """A `Crew` whose jobs advance one step each time the command waits: all jobs, or `one_by_one`.
 
     A job's next step is the next one of its run in `script`; without one a run is done, and a world is drawn.
     `log` has what workers were given. Refuses a second job for a worker that has one.
@@ -194,5 +194,5 @@ class FakeCrew:
 
 
 def facts(address: str, **changes: Any) -> Facts:
-    """Of a worker on a machine that has memory for everything."""
+    """Facts of a worker whose machine has memory for all runs."""
     return replace(Facts(name=f"worker {address}", machine="host", available_bytes=1e12), **changes)

@@ -13,7 +13,7 @@ def run(arm: str, seed: int = 0, experiment: str = "e") -> PlannedRun:
 
 
 def one_machine(available: float, **peaks: float) -> Admission:
-    """One machine with so much memory; peaks of arms of `e` in earlier runs."""
+    """One machine with `available` bytes; `peaks` of arms of `e` in earlier runs."""
     return Admission({"m": available}, {("e", arm): peak for arm, peak in peaks.items()})
 
 
@@ -42,7 +42,7 @@ def test_auto_is_the_least_of_runs_cores_and_memory(
 @pytest.mark.parametrize(
     ("requested", "unfinished", "number"), [(4, 15, 4), (4, 3, 3), (1, 15, 1), (4, 0, 1)]
 )
-def test_a_number_that_is_asked_for_is_taken_as_far_as_there_are_runs(
+def test_a_requested_number_is_used_up_to_the_number_of_runs(
     requested: int, unfinished: int, number: int
 ) -> None:
     assert jobs_at_once(requested, unfinished, 2, 8, 10.0, [9.0]) == number
@@ -58,7 +58,7 @@ def test_the_second_run_waits_for_the_first_ones_first_evaluated_round() -> None
     assert not memory.admits(run("b"), "m")
     memory.saw(run("a"), 100.0, evaluated=False)
     assert not memory.admits(run("b"), "m")
-    assert memory.held_back(run("b"), "m") is None  # it is not memory that it waits for
+    assert memory.held_back(run("b"), "m") is None  # it waits for a measurement, not for memory
     memory.saw(run("a"), 100.0, evaluated=True)
     assert memory.admits(run("b"), "m")
 
@@ -132,7 +132,7 @@ def test_each_machine_has_its_own_memory() -> None:
     memory = one_machine(1000.0, a=700.0)
     memory.begins(run("a", 0), "m")
     memory.joins("n", 500.0)
-    memory.joins("m", 1e9)  # its runs have taken some since: what was there at the start counts
+    memory.joins("m", 1e9)  # the memory at the start counts: its runs have taken some since
     assert not memory.admits(run("a", 1), "m")
     assert memory.admits(run("a", 1), "n")
     memory.begins(run("a", 1), "n")
@@ -159,9 +159,9 @@ def test_a_run_of_an_unknown_experiment_needs_as_much_as_the_largest_beside_it()
     assert (memory.held_back(run("z", experiment="f"), "m") or "").startswith("m: memory for 1 run at a time")
 
 
-def test_word_of_a_run_that_has_ended_is_dropped() -> None:
+def test_a_report_on_a_run_that_has_ended_is_ignored() -> None:
     memory = one_machine(1000.0)
     memory.saw(run("a"), 900.0, evaluated=True)
     memory.ends(run("a"))
     memory.begins(run("b"), "m")
-    assert not memory.admits(run("c"), "m")  # nothing is known still
+    assert not memory.admits(run("c"), "m")  # still not measured

@@ -67,12 +67,12 @@ def test_the_first_world_is_drawn_alone_and_a_worker_keeps_the_one_that_it_has(t
     assert play(crew, a_plan(tmp_path, "abc"), story=story) == {"small": None}
     assert crew.log == [
         *("meet w0", "meet w1"),
-        "draw a0 at w0",  # whether the arms fit shows there
+        "draw a0 at w0",  # where the arms are checked
         "play a0 at w0",
         "draw a1 at w1",  # a0 is measured
         *("play a1 at w1", "play b0 at w0"),
         *("play c0 at w0", "play c1 at w1"),  # how long c takes is not known yet
-        "play b1 at w0",  # of its own world nothing is left
+        "play b1 at w0",  # no run of its own world is left
     ]
     assert sorted(story.ends) == [("done", arm, seed) for arm in "abc" for seed in (0, 1)]
     assert [job.check_arms for job in crew.given if job.is_draw] == [True, False]
@@ -80,7 +80,7 @@ def test_the_first_world_is_drawn_alone_and_a_worker_keeps_the_one_that_it_has(t
 
 def test_no_other_world_of_an_experiment_is_drawn_beside_its_first(tmp_path: Path) -> None:
     crew = FakeCrew(script={("a", 0): [waits, waits, done()]})
-    crew.facts["w1"] = facts("w1", machine="other")  # where memory is no reason to wait
+    crew.facts["w1"] = facts("w1", machine="other")  # where it need not wait for memory
     crew.draws[0] = deque([waits, waits, waits])
     play(crew, a_plan(tmp_path, "a"))
     assert crew.log[2:] == ["draw a0 at w0", "play a0 at w0", "draw a1 at w1", "play a1 at w1"]
@@ -164,7 +164,7 @@ def test_runs_are_told_how_many_are_at_work_beside_them_on_their_machine(tmp_pat
     assert crew.beside == [("w0", 1)]
 
 
-# -- what workers tell --------------------------------------------------------------------------------------
+# -- reports of workers -------------------------------------------------------------------------------------
 
 
 def test_a_note_is_shown_once_whether_it_came_as_an_event_or_with_the_answer(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_note_is_shown_once_whether_it_came_as_an_event_or_with_the_answer(tmp
     assert notes(story) == ["first", "second"]
 
 
-def test_a_resumed_run_and_its_rounds_are_told(tmp_path: Path) -> None:
+def test_a_resumed_run_and_its_rounds_are_reported(tmp_path: Path) -> None:
     story = Story()
     crew = FakeCrew(script={("a", 0): [tells(resumed=2), evaluates(1.0), done()]})
     play(crew, a_plan(tmp_path, "a", [0]), story=story)
@@ -194,7 +194,7 @@ def test_a_resumed_run_and_its_rounds_are_told(tmp_path: Path) -> None:
 
 
 def test_what_comes_late_is_dropped(tmp_path: Path) -> None:
-    """Words about the run before, the answer to an earlier job, and anything of a worker that is gone."""
+    """Reports on the run before, the result of an earlier job, and events of a worker that is gone."""
     story, plan = Story(), a_plan(tmp_path, "ab", [0])
     crew = FakeCrew(["w0"], {("b", 0): [waits, done()]})
     first: list[Job] = []
@@ -235,7 +235,7 @@ def test_a_worker_that_is_lost_and_back_at_the_same_address_is_met_again(tmp_pat
     begun_s: list[float] = []
     crew.when_begun = lambda job: begun_s.append(crew.clock_s)
     assert play(crew, a_plan(tmp_path, "a", [0])) == {"small": None}
-    assert begun_s[2] - begun_s[1] >= MEET_AGAIN_S  # until then it may still be taken for being there
+    assert begun_s[2] - begun_s[1] >= MEET_AGAIN_S  # until then the lost worker may still count as present
     assert crew.log == ["meet w0", "draw a0 at w0", "play a0 at w0", "meet w0", "play a0 at w0"]
 
 
@@ -361,7 +361,7 @@ def test_data_files_that_differ_on_a_worker_end_the_experiment_before_it_trains(
     assert (crew.checked, plays(crew)) == (["w1"], [])
 
 
-def test_other_libraries_are_told_once(tmp_path: Path) -> None:
+def test_other_libraries_are_noted_once(tmp_path: Path) -> None:
     crew, story = FakeCrew(["w0", "w1", "w2"]), Story()
     for address, torch in (("w0", "2.6"), ("w1", "2.7"), ("w2", "2.8")):
         crew.facts[address] = facts(address, rounding={"torch": torch, "CPU": "AVX2"})
@@ -408,7 +408,7 @@ def test_a_stop_reaches_every_worker_once_and_no_run_begins_after_it(tmp_path: P
     assert plays(crew) == ["a0 at w0", "a1 at w1"]
     assert crew.log[-2:] == ["stop w0", "stop w1"]
     assert sorted(story.ends) == [("left", "a", 0), ("left", "a", 1)]
-    assert len(finished) == 1  # what is done has results
+    assert len(finished) == 1  # finished runs have results
 
 
 def test_a_stop_while_a_world_is_drawn_begins_no_run_of_it(tmp_path: Path) -> None:
@@ -485,7 +485,7 @@ OF_ONE = [CheckpointError("of another version"), ForeignFileError("log.jsonl: is
 
 @pytest.mark.parametrize("error", OF_ONE, ids=lambda error: type(error).__name__)
 def test_what_ends_one_experiment_leaves_the_others(tmp_path: Path, error: EmulatorError) -> None:
-    """Its other runs are stopped and none is begun; those of a folder's other experiments go on."""
+    """Its other runs are stopped and none is begun; those of a folder's other experiments continue."""
     bad, good = a_plan(tmp_path, "ab", name="bad"), a_plan(tmp_path, "c", [7], name="good")
     script: dict[tuple[str, int], list[Step]] = {
         ("a", 0): [evaluates(1.0), waits, waits, fails_by(error)],
@@ -517,11 +517,11 @@ def test_however_the_last_run_of_an_experiment_that_ended_leaves_it_is_finished_
         crew.draws[1].append(lambda crew, address, job: crew.end_job(address, drawn(1)))
     else:
         crew.script["a", 1] = deque(steps[last])
-    crew.stop = lambda addresses: None  # type: ignore[method-assign]  # it ends before it hears of that
+    crew.stop = lambda addresses: None  # type: ignore[method-assign]  # it ends before the stop reaches it
     story = Story()
     outcomes = run_in_parallel([a_plan(tmp_path)], crew, story, Stop(), finished.append, crew.clock)
     assert isinstance(outcomes["small"], CheckpointError)
-    assert not [note for note in notes(story) if "begun again" in str(note)]
+    assert not [note for note in notes(story) if "resuming from" in str(note)]
     assert sorted(plays(crew)) == (["a0 at w0"] if last == "drawn" else ["a0 at w0", "a1 at w1"])
     assert len(finished) == 1
 
@@ -557,7 +557,7 @@ ENDS: dict[str, Callable[[], Step]] = {
     "silent": lambda: falls_silent,
     "dies": lambda: dies_and_returns,
 }
-"""What may happen to a run and leaves the others; two of the last kinds at most, of which three end all."""
+"""What may happen to a run without ending others; three lost workers would (`silent`, `dies`)."""
 
 
 @given(data=st.data())

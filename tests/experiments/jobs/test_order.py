@@ -27,12 +27,16 @@ def test_a_worker_stays_with_its_world_then_takes_one_that_nobody_has_then_anoth
     queue = RunQueue(RUNS)
     assert names(queue, E1, (E0,)) == ["a1", "b1", "c1", "a2", "b2", "c2", "a0", "b0", "c0"]
     assert names(queue, ("other", 1), (E0, E1)) == ["a2", "b2", "c2", "a0", "b0", "c0", "a1", "b1", "c1"]
-    assert names(queue, E1, (E1,))[:3] == ["a1", "b1", "c1"]  # its own, whoever else has it
+    assert names(queue, E1, (E1,))[:3] == [
+        "a1",
+        "b1",
+        "c1",
+    ]  # its own world, although another worker has drawn it
 
 
 def test_the_slowest_arm_goes_first_and_what_is_not_measured_before_it() -> None:
     queue = RunQueue(RUNS[:3])
-    queue.took(run("a", 7), 5.0)  # any run of the arm says it
+    queue.took(run("a", 7), 5.0)  # of any run of the arm
     queue.took(run("b", 7), 9.0)
     assert names(queue) == ["c0", "b0", "a0"]
     queue.took(run("c", 8), 1.0)

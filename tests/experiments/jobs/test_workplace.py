@@ -34,7 +34,7 @@ Body = dict[str, Any]
 
 
 class Desk:
-    """A plan whose run directory is locked, a workplace for it, and what that has said."""
+    """A plan whose run directory is locked, a workplace for it, and the reports that this has sent."""
 
     def __init__(self, plan: Plan, data: Path | None = None, own_data: Path | None = None) -> None:
         self.plan = plan
@@ -103,7 +103,7 @@ def test_a_world_is_drawn_once_for_the_arms_of_a_seed(desk: Desk, worlds: list[i
     assert worlds == [0, 1]
 
 
-def test_what_is_drawn_is_told_in_plain_values_as_a_manifest_records_it(desk: Desk) -> None:
+def test_the_facts_of_a_drawn_world_are_plain_values_as_a_manifest_records_them(desk: Desk) -> None:
     result = desk.draw(seed=1)
     drawn = Drawn(**json.loads(json.dumps(result["drawn"])))
     write_manifest(desk.plan.directory, drawn)
@@ -114,7 +114,7 @@ def test_what_is_drawn_is_told_in_plain_values_as_a_manifest_records_it(desk: De
     assert not list(desk.plan.directory.path.glob("*/seed-*"))  # a draw stores nothing
 
 
-def test_a_world_that_is_another_than_elsewhere_is_refused(desk: Desk) -> None:
+def test_a_world_that_differs_from_another_workers_is_refused(desk: Desk) -> None:
     fingerprint = desk.draw()["drawn"]["fingerprint"]
     assert Desk(desk.plan).play(fingerprint=fingerprint)["end"] == "done"
     result = Desk(desk.plan).play("b", fingerprint={**fingerprint, "trace": "0" * 64})
@@ -150,7 +150,7 @@ def test_a_run_that_is_done_answers_with_what_it_took_and_held_over_all_attempts
         "wall_s": timing.wall_s,
         "peak_memory_bytes": timing.peak_memory_bytes,
     }
-    assert desk.play() == result  # done meanwhile, by whomever: the same again
+    assert desk.play() == result  # already done: the same again
 
 
 def test_a_run_that_fails_says_why(tmp_path: Path, held: ExitStack) -> None:
@@ -162,7 +162,7 @@ def test_a_run_that_fails_says_why(tmp_path: Path, held: ExitStack) -> None:
     assert plan.directory.failed_path("a", 0).read_text() == result["why"] + "\n"
 
 
-def test_a_run_is_stored_when_it_is_stopped_and_goes_on_after_it(tmp_path: Path, desk: Desk) -> None:
+def test_a_run_is_stored_when_it_is_stopped_and_resumes_after_it(tmp_path: Path, desk: Desk) -> None:
     def stop(body: Body) -> None:
         assert desk.workplace.is_busy
         desk.workplace.stop()
@@ -228,10 +228,10 @@ def test_a_job_of_a_command_that_is_gone_touches_nothing(desk: Desk) -> None:
     assert not list(desk.plan.directory.path.glob("*/seed-*"))
 
 
-# -- what is told meanwhile ---------------------------------------------------------------------------------
+# -- reports on a run ---------------------------------------------------------------------------------------
 
 
-def test_a_run_says_how_far_it_has_come(desk: Desk) -> None:
+def test_a_run_reports_how_far_it_has_come(desk: Desk) -> None:
     desk.play()
     first = desk.sent[0]
     peak = first.pop("peak_bytes")
@@ -257,7 +257,7 @@ class Teller:
         return [body["rounds"] for body in self.sent if "rounds" in body]
 
 
-def test_of_many_rounds_two_a_second_are_told() -> None:
+def test_of_many_rounds_two_a_second_are_reported() -> None:
     teller = Teller()
     for number in range(1, 34):
         teller.round(number)
@@ -265,7 +265,7 @@ def test_of_many_rounds_two_a_second_are_told() -> None:
     assert teller.rounds == [1, 9, 17, 25, 33]
 
 
-def test_the_first_evaluation_is_told_at_once_and_other_rounds_twice_a_second() -> None:
+def test_the_first_evaluation_is_reported_at_once_and_other_rounds_twice_a_second() -> None:
     teller = Teller()
     for number in range(1, 21):  # eight rounds a second, every other one evaluated
         teller.round(number, None if number % 2 else 0.5)
@@ -274,7 +274,7 @@ def test_the_first_evaluation_is_told_at_once_and_other_rounds_twice_a_second() 
     assert told == [(1, False), (2, True), (6, True), (10, True), (14, True), (18, True)]
 
 
-def test_every_note_is_told_with_its_number_and_none_is_left_out() -> None:
+def test_every_note_is_sent_with_its_number_and_none_is_left_out() -> None:
     teller = Teller()
     for text in ("one", "two", "two"):
         teller.teller.note(text)

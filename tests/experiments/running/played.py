@@ -1,4 +1,4 @@
-"""Experiments played into a run directory, and what that left there."""
+"""Plays experiments into a run directory, and reads the files that they leave."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def play(
     arms: Sequence[str] | None = None,
     fresh: bool = False,
 ) -> Story:
-    """Run it into `out`; the story of what was done."""
+    """Run the experiment into `out`; the story of its progress."""
     story = Story()
     run_plan(plan_run(experiment, out, arms, locator(data, None), fresh=fresh), story)
     return story
@@ -35,4 +35,5 @@ def logs(out: Path) -> dict[str, bytes]:
 
 
 def stamps(out: Path) -> dict[str, int]:
+    """Modification time, in ns, of every file of a run."""
     return {str(path): path.stat().st_mtime_ns for path in sorted(out.glob("*/seed-*/*"))}

@@ -13,7 +13,7 @@ from tests.experiments.small import Story, write_drifting
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two experiments, of which the second has an arm more."""
+    """Two experiments that have one arm in common."""
     folder = tmp_path / "configs"
     write_drifting(folder, name="beta", seeds=[0])
     extra = [{"name": "oblivious"}, {"name": "window", "memory": {"kind": "held", "window": 1}}]
@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def play(folder: Path, out: Path, arms: list[str] | None = None) -> tuple[Story, list[str]]:
-    """Run it; the story of what was done, and the experiments that were finished, in order."""
+    """Run the folder; the story of its progress, and the finished experiments in order."""
     story, finished = Story(), []
 
     def finish(plan: Plan) -> None:
@@ -108,7 +108,7 @@ def test_an_experiment_that_fails_stops_no_other_and_is_named_at_the_end(
         run_folder(plans, story, finish)
     assert finished == ["aardvark", "alpha", "beta"]
     assert [told[0] for told in story.told].count("run") == 2 + 2 + 2
-    # Each failure is told once.
+    # Each failure is reported once.
     assert [told[:2] for told in story.told if told[0] != "run"] == [
         ("failed", "oblivious"),
         ("failed", "oracle"),

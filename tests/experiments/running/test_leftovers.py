@@ -15,7 +15,7 @@ NOBODY, TOKEN = 999_999_999, "0123456789abcdef"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files but the locks."""
+    """The bytes of all files but the locks."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -25,7 +25,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> RunDirectory:
-    """Two finished runs, each with a torn file and a checkpoint that a kill right after DONE has left."""
+    """Two finished runs, each with a torn file and a checkpoint left by a kill right after DONE."""
     directory = a_directory(tmp_path / "run", ["global", "fielding"], [0])
     for arm in ("global", "fielding"):
         store(directory, a_run(arm, 0, [0.5]))

@@ -62,7 +62,7 @@ def test_a_second_process_is_refused_at_once_and_told_who_the_first_is(tmp_path:
             pytest.fail("two processes in one directory")
         assert str(path) in str(refused.value)
         assert f"(process {other.pid})" in str(refused.value)
-        clear(RunDirectory(path))  # as --fresh does it
+        clear(RunDirectory(path))  # as --fresh does
         with pytest.raises(InputError, match="another process"), locked(path):
             pytest.fail("the lock was deleted")
         other.kill()
@@ -247,12 +247,12 @@ def test_each_process_writes_another_lock(tmp_path: Path) -> None:
 def test_a_process_that_does_not_see_the_directory_must_not(tmp_path: Path) -> None:
     directory = RunDirectory(a_run_directory(tmp_path / "run"))
     refusal = f"does not see the run directory {directory.path}, which must be at that path on all machines"
-    assert why_not_excluded(directory, b"4711 host\n") == refusal  # no lock
+    assert why_not_excluded(directory, b"4711 host\n") == refusal  # there is no lock file
     assert why_not_excluded(RunDirectory(tmp_path / "none"), b"4711 host\n") == refusal.replace(
         "run,", "none,"
     )
     with locked(directory.path):
-        assert why_not_excluded(directory, b"4711 host\n") == refusal  # another one's
+        assert why_not_excluded(directory, b"4711 host\n") == refusal  # another process's lock
     directory.lock_path.unlink()
     directory.lock_path.symlink_to(tmp_path)
     assert why_not_excluded(directory, b"4711 host\n") == refusal

@@ -16,7 +16,7 @@ from tests.experiments.running.played import play
 from tests.experiments.small import replay, small, write_idx_folder, write_label_trace
 
 
-def test_a_world_that_is_drawn_otherwise_than_that_of_earlier_runs_is_refused(tmp_path: Path) -> None:
+def test_a_world_that_differs_from_that_of_earlier_runs_is_refused(tmp_path: Path) -> None:
     play(small(), tmp_path, arms=["global"])
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     manifest["sha256"]["0"]["fleet"] = "0" * 64
@@ -31,7 +31,7 @@ def test_a_world_that_is_drawn_otherwise_than_that_of_earlier_runs_is_refused(tm
         play(small(), tmp_path)
 
 
-def test_a_world_of_a_run_at_work_is_not_another_now(tmp_path: Path) -> None:
+def test_a_world_that_differs_from_that_of_a_run_at_work_is_refused(tmp_path: Path) -> None:
     play(small(), tmp_path, arms=["global"])
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     manifest["sha256"]["0"]["fleet"] = "0" * 64
@@ -64,7 +64,7 @@ def test_the_manifest_says_which_files_were_read(tmp_path: Path) -> None:
     assert files["labels.csv"] == Identity(size=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
-def test_without_a_manifest_it_is_said_that_files_are_not_compared(tmp_path: Path) -> None:
+def test_without_a_manifest_a_note_states_that_files_are_not_compared(tmp_path: Path) -> None:
     play(small(), tmp_path / "out", arms=["global"])
     (tmp_path / "out" / "manifest.json").unlink()
     story = play(small(), tmp_path / "out")

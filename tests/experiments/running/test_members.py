@@ -11,7 +11,7 @@ from tests.experiments.small import write_drifting
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two experiments, of which the second has an arm more."""
+    """Two experiments that have one arm in common."""
     write_drifting(tmp_path, name="beta")
     write_drifting(tmp_path, name="alpha", arm=[{"name": "oblivious"}, {"name": "window", "memory": "held"}])
     return tmp_path
@@ -48,7 +48,7 @@ def test_a_folder_without_configurations_is_refused(tmp_path: Path) -> None:
         load_folder(tmp_path)
 
 
-def test_a_misspelt_key_of_one_is_said_before_a_setting_of_another_that_needs_torch(folder: Path) -> None:
+def test_a_misspelt_key_of_one_is_reported_before_a_setting_of_another_that_needs_torch(folder: Path) -> None:
     write_drifting(folder, name="aardvark", training={"model": {"kind": "mlp", "hiden": [3]}})
     write_drifting(folder, name="zeta", round={"roundz": 3})
     with pytest.raises(ConfigurationError, match=r"zeta\.toml: round: unknown key 'roundz'"):

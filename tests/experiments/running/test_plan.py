@@ -38,7 +38,7 @@ def test_another_configuration_in_the_same_directory_is_refused_and_says_what_di
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-def test_more_threads_go_on_with_the_same_runs_and_write_the_same_logs(tmp_path: Path) -> None:
+def test_more_threads_keep_the_finished_runs_and_write_the_same_logs(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     play(small(seeds=[0, 1]), one)
     play(small(seeds=[0]), two)
@@ -160,7 +160,7 @@ def test_fresh_runs_in_a_folder_without_runs_whatever_else_is_in_it(left: list[s
 
 
 class Killed(BaseException):
-    """Nothing is done any more, not even cleared away."""
+    """The process is killed: not even clean-up code runs."""
 
 
 @pytest.mark.parametrize("deletions", range(1, 8))
@@ -247,7 +247,7 @@ def test_an_arm_that_its_trace_does_not_fit_is_refused_before_anything_trains(tm
     assert built.trace.num_clients == 12
 
 
-# -- what may be asked for can be read back ---------------------------------------------------------------
+# -- configurations can be read back ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def by_ranks(
     following: Callable[[Ranks], None] | None = None,
     **options: Any,
 ) -> list[Any]:
-    """What rank 0 was told, and None, or the error, of each other one."""
+    """How each rank ended: its error, or the story of rank 0 and None for the others."""
     follower = following or (lambda ranks: follow(ranks, Path, out.parent))
 
     def play(ranks: Ranks) -> Story | None:
@@ -168,7 +168,7 @@ def failing(error: BaseException) -> Callable[..., LocalExecutor]:
         (ZeroDivisionError("by zero"), Exception, "in rank 1 of 2: ZeroDivisionError: by zero"),
     ],
 )
-def test_what_the_machine_does_to_a_rank_ends_all_and_rank_0_says_it(
+def test_what_the_machine_does_to_a_rank_ends_all_and_rank_0_reports_it(
     error: Exception, kind: type[Exception], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicas, "build_executor", failing(error))
@@ -216,10 +216,10 @@ def test_what_ends_rank_0_between_runs_ends_the_others(
 
 def test_a_rank_that_is_gone_stops_the_run_which_can_be_resumed(tmp_path: Path) -> None:
     def leave(ranks: Ranks) -> None:
-        exchange, told = ranks.exchange, iter(range(100))
+        exchange, calls = ranks.exchange, iter(range(100))
 
         def leaving(*arguments: Any, **named: Any) -> Any:
-            if next(told) == 9:
+            if next(calls) == 9:
                 raise SystemExit
             return exchange(*arguments, **named)
 

@@ -125,7 +125,7 @@ def test_timing_counts_what_a_clusterer_does_with_participants_and_the_scores_it
     assert timing["cpu_s"] > 0
 
 
-def test_progress_is_told_of_each_round_with_the_last_accuracy_that_is_known(tmp_path: Path) -> None:
+def test_each_round_is_reported_with_the_last_accuracy_that_is_known(tmp_path: Path) -> None:
     story = play(small(round={"rounds": 5, "evaluate_every": 3}), tmp_path / "run", arms=["global"])
     _, records = read_log(RunDirectory(tmp_path / "run").log_path("global", 0))
     accuracies = [record.accuracy for record in records]
@@ -283,7 +283,7 @@ def test_large_traces_lie_in_the_run_directory_one_at_a_time(
 # -- runs that fail -----------------------------------------------------------------------------------------
 
 
-def test_a_run_that_cannot_go_on_is_marked_with_its_reason_and_the_others_still_run(tmp_path: Path) -> None:
+def test_a_run_that_fails_is_marked_with_its_reason_and_the_others_still_run(tmp_path: Path) -> None:
     (tmp_path / "w.csv").write_text(NEVER_AGAIN)
     out, story = tmp_path / "run", Story()
     experiment = small(devices={"availability": "w.csv"})
@@ -347,7 +347,7 @@ def test_a_run_that_never_absorbs_an_update_is_no_result(tmp_path: Path) -> None
     assert "no update was absorbed in any of 4 rounds" in (directory.failure("global", 0) or "")
 
 
-def test_updates_that_are_not_finite_are_told_of_at_the_end_of_their_run(tmp_path: Path) -> None:
+def test_updates_that_are_not_finite_are_reported_at_the_end_of_their_run(tmp_path: Path) -> None:
     story = play(small(faults={"corrupt": 0.3}), tmp_path / "out", arms=["global"])
     [note] = [str(told[1]) for told in story.told if told[0] == "note"]
     records = RunDirectory(tmp_path / "out").read_run("global", 0).records

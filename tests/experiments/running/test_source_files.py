@@ -12,7 +12,7 @@ from experiments.running.source_files import SourceFiles
 from tests.experiments.small import write_idx_folder
 
 
-def test_what_is_found_is_taken_down_with_its_size_and_hash(tmp_path: Path) -> None:
+def test_located_files_are_recorded_with_size_and_hash(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_bytes(b"a,b\n" * 400_000)
     files = SourceFiles(locator(tmp_path, None), {})
     assert files("table.csv") == tmp_path / "table.csv"

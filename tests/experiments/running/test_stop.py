@@ -6,7 +6,7 @@ from experiments.running.stop import Stop
 
 
 def ask_at_work(stop: Stop, times: int, then: Exception | None = None) -> list[bool]:
-    """Ask while a run is at work, so many times; what `asked` was before each, and at the end of the work."""
+    """Request a stop `times` times while a run is at work; `asked` before each request, and at the end."""
     seen = []
     try:
         with stop.between_steps():
@@ -21,13 +21,13 @@ def ask_at_work(stop: Stop, times: int, then: Exception | None = None) -> list[b
     return seen
 
 
-def test_a_run_at_work_is_left_word_and_stops_by_itself_at_the_latest_at_its_end() -> None:
+def test_a_run_at_work_stops_by_itself_at_the_latest_at_its_end() -> None:
     assert ask_at_work(Stop(), 1) == [False, True, True]
     assert ask_at_work(Stop(), 0) == [False]
 
 
 def test_a_second_stop_is_at_once() -> None:
-    assert ask_at_work(Stop(), 3) == [False, True, True]  # the third was never asked
+    assert ask_at_work(Stop(), 3) == [False, True, True]  # the third request is never made
 
 
 def test_where_nothing_is_at_work_a_stop_is_at_once_and_nothing_begins_after_it() -> None:

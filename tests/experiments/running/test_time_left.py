@@ -62,7 +62,7 @@ def test_an_arm_that_has_not_run_is_taken_for_the_mean_of_its_experiments_others
     assert left.seconds == pytest.approx(10 * 2.0)
 
 
-def test_runs_that_were_finished_earlier_tell_it_from_the_start(clock):
+def test_runs_finished_earlier_give_an_estimate_from_the_start(clock):
     done, todo = runs("a")
     left = TimeLeft([done, todo], {done: 40.0}, clock=clock)
     assert left.seconds == pytest.approx(40.0)
@@ -111,7 +111,7 @@ def test_no_less_is_left_than_the_longest_run_takes_alone(clock):
     assert left.seconds == pytest.approx(9 * 5.0)
 
 
-def test_rounds_that_were_not_told_one_by_one_count_like_those_that_were(clock):
+def test_rounds_that_were_not_reported_one_by_one_count_like_those_that_were(clock):
     one, two = planned = runs("a")
     left = TimeLeft(planned, {}, at_once=2, clock=clock)
     left.begun(one)
@@ -119,11 +119,11 @@ def test_rounds_that_were_not_told_one_by_one_count_like_those_that_were(clock):
     clock.now_s = 6.0
     left.round_done(one, 3)
     left.round_done(two, 3)
-    left.round_done(two, 3)  # told again, it changes nothing
+    left.round_done(two, 3)  # reported again, it changes nothing
     assert left.fraction == pytest.approx(6 / 20)
     assert left.seconds == pytest.approx(7 * 2.0)
     clock.now_s = 20.0
-    left.done(one)  # seven rounds more, which nobody told
+    left.done(one)  # seven rounds more, not reported before
     assert left.fraction == pytest.approx(13 / 20)
     assert left.seconds == pytest.approx(7 * 2.0)
 

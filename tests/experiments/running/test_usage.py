@@ -27,7 +27,7 @@ def test_what_the_other_ranks_spend_from_now_on_counts_and_all_that_they_hold() 
     assert 6e12 < usage.peak_memory_bytes < 6.5e12
 
 
-def test_a_rank_tells_what_it_has_spent_since_it_began() -> None:
+def test_a_rank_reports_what_it_has_spent_since_it_began() -> None:
     before_s, _ = own_spent()
     spend(0.0015)
     after_s, held_bytes = own_spent()
