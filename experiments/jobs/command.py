@@ -167,7 +167,7 @@ class _Command:
 
     def _admit(self, address: str, facts: Facts | None) -> None:
         """A worker was met: give it a seat, unless it is busy or not fit for the runs."""
-        is_free = self._roster.answered(address, facts)
+        is_free = self._roster.responded(address, facts)
         if facts is not None and self._roster.is_busy(address):
             at_what = (
                 "leaves the cluster"

@@ -43,14 +43,14 @@ class Roster:
         self._clock = clock
         self.seats: dict[str, Seat] = {}
         self._met: set[str] = set()  # plans were sent
-        self._unanswered: set[str] = set()  # of `_met`: no response yet
+        self._awaited: set[str] = set()  # of `_met`: no response yet
         self._busy: set[str] = set()  # at work on a run of another command, or leaving
         self._meet_again_s: dict[str, float] = {}
 
     @property
     def is_waiting(self) -> bool:
         """Whether a present worker has not responded yet."""
-        return bool(self._unanswered)
+        return bool(self._awaited)
 
     @property
     def is_empty(self) -> bool:
@@ -75,9 +75,9 @@ class Roster:
     def welcome(self) -> None:
         """Meet new workers, meet busy and unresponsive ones again, and forget free ones that have gone."""
         present = self._crew.addresses()
-        for known in (self._met, self._unanswered, self._busy):
-            known &= set(present)
-        for address in [known for known, _ in self.free() if known not in present]:
+        for addresses in (self._met, self._awaited, self._busy):
+            addresses &= set(present)
+        for address in [address for address, _ in self.free() if address not in present]:
             del self.seats[address]
         now_s = self._clock()
         for address, again_s in list(self._meet_again_s.items()):
@@ -87,15 +87,15 @@ class Roster:
         for address in present:
             if address not in self._met:
                 self._met.add(address)
-                self._unanswered.add(address)
+                self._awaited.add(address)
                 self._crew.meet(address)
 
-    def answered(self, address: str, facts: Facts | None) -> bool:
+    def responded(self, address: str, facts: Facts | None) -> bool:
         """Handle the response of a worker that was met (None: no response).
 
         Returns whether the worker is free, so that it may be given a seat if it is fit.
         """
-        self._unanswered.discard(address)
+        self._awaited.discard(address)
         self._busy.discard(address)
         if address in self.seats:
             return False  # it was out of reach for a moment, and still has its job
