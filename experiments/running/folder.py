@@ -25,7 +25,7 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Pl
 
     Raises:
         ConfigurationError: The arms, data or devices of a configuration cannot be built; names its file.
-        ForeignFileError: A run directory would be a link.
+        ForeignFileError: A run directory is a link, or not a folder.
         InputError: `out` is the run directory of one experiment.
     """
     if RunDirectory(out).experiment_path.is_file():
