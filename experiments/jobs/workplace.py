@@ -136,10 +136,10 @@ class Workplace:
             * `drawn`, with the facts `drawn` of the world;
             * `error`, with the packed `error` (see `executor.failures`).
         """
-        teller = _Teller(job.run, send)
+        reporter = _Reporter(job.run, send)
         self.is_busy = True
         try:
-            result = self._draw(job) if job.is_draw else self._play(job, teller)
+            result = self._draw(job) if job.is_draw else self._play(job, reporter)
         except KeyboardInterrupt:
             result = {"end": "stopped"}
         except RunAtWorkError as error:
@@ -148,13 +148,13 @@ class Workplace:
             result = {"end": "error", "error": packed_error(error)}
         finally:
             self.is_busy = False
-        return {**result, "notes": teller.notes}
+        return {**result, "notes": reporter.notes}
 
     def _draw(self, job: Job) -> JobResult:
         world, files = self._draw_world(job)
         return {"end": "drawn", "drawn": Drawn.of(world, files).model_dump()}
 
-    def _play(self, job: Job, teller: _Teller) -> JobResult:
+    def _play(self, job: Job, reporter: _Reporter) -> JobResult:
         plan, run = self._plans[job.run.experiment], job.run
         if self._stop.asked:
             raise KeyboardInterrupt
@@ -164,7 +164,7 @@ class Workplace:
             plan,
             run,
             world,
-            teller,
+            reporter,
             self._stop,
             lost=job.lost,
             beside=lambda: self._beside,
@@ -206,7 +206,7 @@ class Workplace:
         return world, files.identities
 
 
-class _Teller:
+class _Reporter:
     """A `Progress` of one run that sends reports to the command.
 
     Rounds are reported at most every `EVENT_EVERY_S`, and at once for the first evaluated round, since other
@@ -228,14 +228,14 @@ class _Teller:
         """Not sent: the command has reported it."""
 
     def resumed(self, run: PlannedRun, rounds: int) -> None:
-        self._tell(resumed=rounds)
+        self._report(resumed=rounds)
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
         is_first = not self._evaluated and reached.accuracy is not None
         self._evaluated = self._evaluated or is_first
         if is_first or self._clock() - self._sent_s >= EVENT_EVERY_S:
             self._sent_s = self._clock()
-            self._tell(
+            self._report(
                 rounds=reached.rounds,
                 closed_s=reached.closed_s,
                 accuracy=reached.accuracy,
@@ -254,8 +254,8 @@ class _Teller:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
-        self._tell(note=text, number=len(self.notes))
+        self._report(note=text, number=len(self.notes))
 
-    def _tell(self, **content: Any) -> None:
+    def _report(self, **content: Any) -> None:
         run = self._run
         self._send({"run": f"{run.experiment}/{run.arm}/{run.seed}", **content})

@@ -122,7 +122,7 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) ->
         if world is None or world.streams.seed != run.seed:
             is_first, world = world is None, None  # free the last one before drawing the next
             progress.drawing(run)
-            with _told_if_left(run, progress):
+            with _reporting_left(run, progress):
                 if ranks is not None:
                     lead_to_draw(ranks, plan.experiment, run.seed)
                 world = draw_world(plan, run.seed, files, check_arms=is_first)
@@ -280,7 +280,7 @@ def _run_to_end(
     )
     progress.begun(run)
     try:
-        with _told_if_left(run, progress), attempt:
+        with _reporting_left(run, progress), attempt:
             if attempt.stored is not None:
                 progress.resumed(run, attempt.stored)
             if ranks is not None:
@@ -318,7 +318,7 @@ def _progress_observer(run: PlannedRun, progress: Progress) -> Observer:
 
 
 @contextmanager
-def _told_if_left(run: PlannedRun, progress: Progress) -> Iterator[None]:
+def _reporting_left(run: PlannedRun, progress: Progress) -> Iterator[None]:
     """Context that reports `run` as left if an exception, including a stop, ends it."""
     try:
         yield

@@ -22,7 +22,7 @@ from emulator.errors import (
 from executor.failures import PeerFaultError, unpacked_error
 from experiments.config import load_experiment, locator
 from experiments.jobs import workplace
-from experiments.jobs.workplace import EVENT_EVERY_S, Job, Workplace, _Teller, described
+from experiments.jobs.workplace import EVENT_EVERY_S, Job, Workplace, _Reporter, described
 from experiments.running.locking import lock_content, locked, seed_locked
 from experiments.running.manifest import Drawn, write_manifest
 from experiments.running.plan import Plan, PlannedRun, Reached, plan_run
@@ -240,17 +240,17 @@ def test_a_run_reports_how_far_it_has_come(desk: Desk) -> None:
     assert (first["rounds"], first["evaluated"]) == (1, first["accuracy"] is not None)
 
 
-class Teller:
-    """A teller of one run, whose clock the test moves."""
+class Reporting:
+    """A reporter of one run, whose clock the test advances."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
         self.sent: list[Body] = []
         self.run = PlannedRun("e", "a", 0, 100)
-        self.teller = _Teller(self.run, self.sent.append, lambda: self.now_s)
+        self.reporter = _Reporter(self.run, self.sent.append, lambda: self.now_s)
 
     def round(self, number: int, accuracy: float | None = None) -> None:
-        self.teller.round_done(self.run, Reached(number, 10.0 * number, accuracy))
+        self.reporter.round_done(self.run, Reached(number, 10.0 * number, accuracy))
 
     @property
     def rounds(self) -> list[int]:
@@ -258,29 +258,29 @@ class Teller:
 
 
 def test_of_many_rounds_two_a_second_are_reported() -> None:
-    teller = Teller()
+    reporting = Reporting()
     for number in range(1, 34):
-        teller.round(number)
-        teller.now_s += EVENT_EVERY_S / 8
-    assert teller.rounds == [1, 9, 17, 25, 33]
+        reporting.round(number)
+        reporting.now_s += EVENT_EVERY_S / 8
+    assert reporting.rounds == [1, 9, 17, 25, 33]
 
 
 def test_the_first_evaluation_is_reported_at_once_and_other_rounds_twice_a_second() -> None:
-    teller = Teller()
+    reporting = Reporting()
     for number in range(1, 21):  # eight rounds a second, every other one evaluated
-        teller.round(number, None if number % 2 else 0.5)
-        teller.now_s += EVENT_EVERY_S / 4
-    told = [(body["rounds"], body["evaluated"]) for body in teller.sent]
-    assert told == [(1, False), (2, True), (6, True), (10, True), (14, True), (18, True)]
+        reporting.round(number, None if number % 2 else 0.5)
+        reporting.now_s += EVENT_EVERY_S / 4
+    reports = [(body["rounds"], body["evaluated"]) for body in reporting.sent]
+    assert reports == [(1, False), (2, True), (6, True), (10, True), (14, True), (18, True)]
 
 
 def test_every_note_is_sent_with_its_number_and_none_is_left_out() -> None:
-    teller = Teller()
+    reporting = Reporting()
     for text in ("one", "two", "two"):
-        teller.teller.note(text)
-    assert [(body["note"], body["number"]) for body in teller.sent] == [("one", 1), ("two", 2), ("two", 3)]
-    assert teller.teller.notes == ["one", "two", "two"]
-    assert {body["run"] for body in teller.sent} == {"e/a/0"}
+        reporting.reporter.note(text)
+    assert [(body["note"], body["number"]) for body in reporting.sent] == [("one", 1), ("two", 2), ("two", 3)]
+    assert reporting.reporter.notes == ["one", "two", "two"]
+    assert {body["run"] for body in reporting.sent} == {"e/a/0"}
 
 
 def test_notes_come_with_the_answer_again(desk: Desk) -> None:
