@@ -13,9 +13,9 @@ class SlowlyComing(FakeCrew):
         super().__init__(())
 
     def addresses(self) -> Sequence[str]:
-        address = f"worker-{len(self.there)}"
+        address = f"worker-{len(self.present)}"
         self.facts[address] = None if address == "worker-1" else facts(address)
-        self.there.append(address)
+        self.present.append(address)
         return super().addresses()
 
 
