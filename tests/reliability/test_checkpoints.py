@@ -304,7 +304,7 @@ def test_when_none_is_good_the_run_starts_over_and_says_so(
     story = play(small(**EVERY_ROUND), out)
     notes = [str(told[1]) for told in story.told if told[0] == "note"]
     assert len(notes) == 3
-    assert notes[-1] == "fielding, seed 0: no checkpoint is good, starting over"
+    assert notes[-1] == "fielding, seed 0: all checkpoints are damaged, starting over"
     assert story.rounds == ROUNDS
     assert log_of(out) == whole
 
@@ -338,7 +338,7 @@ def test_a_file_that_cannot_be_read_is_kept_and_the_run_resumed_once_it_can(
     assert message.startswith("fielding, seed 0 stopped in round ")
     assert "Input/output error" in message
     assert file_name in message
-    assert "It goes on from its last checkpoint, round 6, when the command is given again" in message
+    assert "It resumes from its last checkpoint, round 6, when the command is given again" in message
     assert rounds_of(out) == before
     assert ("going on", "fielding", 0, 6) in play(small(**EVERY_ROUND), out).told
     assert log_of(out) == whole
@@ -352,7 +352,7 @@ def test_without_its_log_a_run_starts_over(gone: str, out: Path, whole: bytes) -
     story = play(small(**EVERY_ROUND), out)
     assert story.rounds == ROUNDS
     assert [told for told in story.told if told[0] == "note"][-1][1] == (
-        "fielding, seed 0: no checkpoint is good, starting over"
+        "fielding, seed 0: all checkpoints are damaged, starting over"
     )
     assert log_of(out) == whole
 

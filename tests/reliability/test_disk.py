@@ -82,7 +82,7 @@ def test_a_file_that_grows_too_large_stops_the_run_which_is_resumed_when_there_i
     assert file.replace("\\", "") in message
     assert "File too large" in message
     assert (
-        "It goes on from its last checkpoint, round" if has_checkpoint else "It begins again when"
+        "It resumes from its last checkpoint, round" if has_checkpoint else "It begins again when"
     ) in message
     directory = RunDirectory(tmp_path / "out")
     assert not directory.is_done("global", 0)
@@ -155,7 +155,7 @@ def test_a_disk_that_fills_stops_the_run_which_is_resumed_when_there_is_room(
     out = disk / "out"
     story = Acting(7, lambda: fill(disk, leave))
     with pytest.raises(
-        ResumableError, match=r"No space left on device\. It goes on from its last checkpoint"
+        ResumableError, match=r"No space left on device\. It resumes from its last checkpoint"
     ):
         play(small(**EVERY_ROUND), out, story)
     (disk / "ballast").unlink()

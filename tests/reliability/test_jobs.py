@@ -533,7 +533,7 @@ def test_workers_finish_the_runs_of_a_killed_command_and_another_one_takes_the_o
     stage.wait_for_runs(2, first)
     first.process.kill()
     second = stage.run(config, "--cluster", cluster.file)
-    wait_until(lambda: second.stderr.count("is at a run of") == 2 or second.process.poll() is not None)
+    wait_until(lambda: second.stderr.count("is busy with a run of") == 2 or second.process.poll() is not None)
     assert second.process.poll() is None, second.stderr
     stage.release()
     wait_until(lambda: all("DONE" in stage.files("a", seed) for seed in SEEDS))

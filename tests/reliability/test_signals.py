@@ -57,7 +57,7 @@ def test_two_signals_at_once_end_at_once_and_lose_no_checkpoint(tmp_path: Path) 
     assert "interrupted; finished runs are kept" in stderr
     killing.finish()
     assert "resuming from round" in killing.stderr[-1]
-    assert "cannot go on" not in killing.stderr[-1]
+    assert "cannot resume" not in killing.stderr[-1]
 
 
 @pytest.mark.slow
