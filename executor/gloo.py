@@ -98,19 +98,19 @@ def here() -> Job | None:
 def join(
     job: Job,
     store: Store,
-    asks: Callable[[], bool] = lambda: False,
+    wants_stop: Callable[[], bool] = lambda: False,
     spent: Callable[[], tuple[float, float]] = lambda: (0.0, 0.0),
 ) -> Ranks:
     """The ranks of `job`, once all have connected; raises ResumableError if one does not.
 
     A job on loopback listens on the loopback interface alone; any other listens on the interface that
-    torch.distributed chooses, which GLOO_SOCKET_IFNAME sets. `asks` and `spent`: see `Ranks`.
+    torch.distributed chooses, which GLOO_SOCKET_IFNAME sets. `wants_stop` and `spent`: see `Ranks`.
     """
     try:
         gather = GlooGather(job, store)
     except RuntimeError as error:
         raise job.alone(error) from error
-    return Ranks(job.rank, job.size, gather, asks, spent, NEAR_BYTES if job.on_loopback else FAR_BYTES)
+    return Ranks(job.rank, job.size, gather, wants_stop, spent, NEAR_BYTES if job.on_loopback else FAR_BYTES)
 
 
 class GlooGather:

@@ -73,10 +73,10 @@ class Spent:
 class Ranks:
     """A job of connected ranks, as seen by its rank `rank` of `size`.
 
-    `asks()` returns whether this rank was asked to stop, `spent()` the CPU seconds and the peak memory of
-    this process so far. The attribute `asked` is the same in all ranks: whether one of them had been asked
-    to stop before the last exchange. After an error that all ranks raise, `ends` tells whether it ends the
-    job or only the current run. `is_alone`: another rank is lost, which ends the job too.
+    `wants_stop()` returns whether this rank was asked to stop, `spent()` the CPU seconds and the peak memory
+    of this process so far. The attribute `stop_requested` is the same in all ranks: whether one of them had
+    been asked to stop before the last exchange. After an error that all ranks raise, `ends` tells whether it
+    ends the job or only the current run. `is_alone`: another rank is lost, which ends the job too.
     """
 
     def __init__(
@@ -84,19 +84,19 @@ class Ranks:
         rank: int,
         size: int,
         gather: Gather,
-        asks: Callable[[], bool] = lambda: False,
+        wants_stop: Callable[[], bool] = lambda: False,
         spent: Callable[[], tuple[float, float]] = lambda: (0.0, 0.0),
         inline_bytes: int = NEAR_BYTES,
     ) -> None:
         self.rank, self.size = rank, size
         self.timeout_s = FIRST_TIMEOUT_S
-        self.asked = False
+        self.stop_requested = False
         self.ends = False
         self.is_alone = False
         self.others = Spent()
         self.exchanges = 0
         self._gather = gather
-        self._asks = asks
+        self._wants_stop = wants_stop
         self._spent = spent
         self._inline_bytes = inline_bytes
         self._shared_error: BaseException | None = None  # that every rank raises
@@ -137,7 +137,7 @@ class Ranks:
         try:
             yield
         except BaseException as error:
-            if self._is_shared(error) or (isinstance(error, KeyboardInterrupt) and self.asked):
+            if self._is_shared(error) or (isinstance(error, KeyboardInterrupt) and self.stop_requested):
                 raise
             try:
                 headers, bodies = self._exchange({"ends": ends, **packed_error(error)}, False, NO_DIGEST)
@@ -173,7 +173,7 @@ class Ranks:
         body = b"" if content is None else to_bytes(content)
         cpu_s, memory_bytes = self._spent()
         header = np.array(
-            [(self.exchanges, well, self._asks(), len(body), cpu_s, memory_bytes, digest)], dtype=HEADER
+            [(self.exchanges, well, self._wants_stop(), len(body), cpu_s, memory_bytes, digest)], dtype=HEADER
         )
         self.exchanges += 1
         first = np.zeros(HEADER.itemsize + self._inline_bytes, dtype=np.uint8)
@@ -218,13 +218,13 @@ class Ranks:
             ) from error
 
     def _read_headers(self, headers: npt.NDArray[np.void]) -> None:
-        """Update `asked` and `others` from the headers; LostError unless all belong to this exchange."""
+        """Update `stop_requested` and `others`; LostError unless all headers belong to this exchange."""
         if (headers["sequence"] != self.exchanges - 1).any():
             sequence = ", ".join(str(number) for number in headers["sequence"])
             raise LostError(f"ranks are out of step, in exchanges {sequence}: a mistake in driftscale")
         if headers["length"].min() < 0 or headers["length"].max() > MOST_BYTES:
             raise LostError(f"a message of {headers['length'].max()} bytes: must be at most {MOST_BYTES}")
-        self.asked = self.asked or bool(headers["asked"].any())
+        self.stop_requested = self.stop_requested or bool(headers["asked"].any())
         others = np.arange(self.size) != self.rank
         self.others = Spent(
             float(headers["cpu_s"][others].sum()), float(headers["memory_bytes"][others].sum())

@@ -63,14 +63,14 @@ def stop_on_signals(rank: int | None = None) -> Iterator[Stop]:
         if _is_importing(frame):
             signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
             return
-        if rank is not None and stop.asked:
+        if rank is not None and stop.stop_requested:
             if time.monotonic() - requested_s <= SAME_S:
                 return
             os._exit(EXIT_CODE)
         requested_s = time.monotonic()
         if stop.waits and not rank:
             _write(STOPPING)
-        stop.ask()
+        stop.request()
 
     with _handling(handle, always=(signal.SIGALRM,)):
         try:

@@ -417,7 +417,7 @@ class _Command:
             self._stop_all()
 
     def _heed(self, stop: Stop) -> None:
-        if stop.asked and not self._stopping:
+        if stop.stop_requested and not self._stopping:
             self._stop_all()
 
     def _stop_all(self) -> None:

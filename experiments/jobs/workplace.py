@@ -156,7 +156,7 @@ class Workplace:
 
     def _play(self, job: Job, reporter: _Reporter) -> JobResult:
         plan, run = self._plans[job.run.experiment], job.run
-        if self._stop.asked:
+        if self._stop.stop_requested:
             raise KeyboardInterrupt
         self._beside = job.beside  # now: other runs may begin while the world is drawn
         world = self._world_for(job)

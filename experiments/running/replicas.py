@@ -38,7 +38,7 @@ def joined(job: Job, stop: Stop) -> Iterator[Ranks]:
     """
     with stop.between_steps():
         with ended_by_signals():
-            ranks = join(job, job.store(), lambda: stop.asked, own_spent)
+            ranks = join(job, job.store(), lambda: stop.stop_requested, own_spent)
         yield ranks
 
 
@@ -154,5 +154,5 @@ class _NullLog:
 
 def _stop_if_asked(ranks: Ranks) -> None:
     """Raise KeyboardInterrupt if the ranks have agreed to stop."""
-    if ranks.asked:
+    if ranks.stop_requested:
         raise KeyboardInterrupt

@@ -287,9 +287,9 @@ def _run_to_end(
                 state = None if attempt.stored is None else attempt.emulation.state()
                 lead_to_play(ranks, run.arm, state)
             for _ in attempt.emulation.steps():
-                if agreed.asked or attempt.is_due:
+                if agreed.stop_requested or attempt.is_due:
                     attempt.store()
-                if agreed.asked:
+                if agreed.stop_requested:
                     raise KeyboardInterrupt
             _refuse_empty(attempt.tally, plan.experiment)
             plan.directory.mark_done(run.arm, run.seed, attempt.finish())

@@ -149,15 +149,15 @@ def test_a_rank_raises_its_own_error_if_the_others_are_gone() -> None:
 
 def test_a_stop_of_one_rank_is_agreed_on_in_the_next_exchange() -> None:
     def play(ranks: Ranks) -> list[bool]:
-        asked = []
+        requested = []
         for _ in range(3):
             ranks.exchange(None)
-            asked.append(ranks.asked)
-        return asked
+            requested.append(ranks.stop_requested)
+        return requested
 
     counts = iter(range(100))
-    asks = [lambda: False, lambda: next(counts) >= 1, lambda: False]
-    assert together(3, play, asks=asks) == [[False, True, True]] * 3
+    wants_stop = [lambda: False, lambda: next(counts) >= 1, lambda: False]
+    assert together(3, play, wants_stop=wants_stop) == [[False, True, True]] * 3
 
 
 def test_cpu_time_and_memory_of_the_others_are_summed() -> None:

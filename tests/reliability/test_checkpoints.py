@@ -40,11 +40,11 @@ class AfterRounds(Stop):
         self._story, self._rounds = story, rounds
 
     @property
-    def asked(self) -> bool:
+    def stop_requested(self) -> bool:
         return self._story.rounds >= self._rounds
 
-    @asked.setter
-    def asked(self, value: bool) -> None:
+    @stop_requested.setter
+    def stop_requested(self, value: bool) -> None:
         """Ignore other requests."""
 
 

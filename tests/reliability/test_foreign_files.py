@@ -40,7 +40,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def round_done(run: PlannedRun, reached: Reached) -> None:
         story.reached.append(reached)
         if story.rounds == 4 + 2:
-            stop.ask()
+            stop.request()
 
     story.round_done = round_done  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):

@@ -25,9 +25,9 @@ def signalled_twice(number: int) -> list[bool]:
     try:
         with stop_on_signals() as stop, stop.between_steps():
             os.kill(os.getpid(), number)
-            seen.append(stop.asked)
+            seen.append(stop.stop_requested)
             os.kill(os.getpid(), number)
-            seen.append(stop.asked)
+            seen.append(stop.stop_requested)
     except KeyboardInterrupt:
         seen.append(False)
     return seen
@@ -49,7 +49,7 @@ def test_a_signal_that_is_ignored_stays_ignored_as_nohup_wants_it() -> None:
     try:
         with stop_on_signals() as stop:
             os.kill(os.getpid(), signal.SIGHUP)
-            assert not stop.asked
+            assert not stop.stop_requested
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -61,7 +61,7 @@ def test_another_thread_than_the_main_one_installs_no_handlers() -> None:
 
     def look() -> None:
         with stop_on_signals() as stop:
-            seen.append((stop.asked, signal.getsignal(signal.SIGTERM)))
+            seen.append((stop.stop_requested, signal.getsignal(signal.SIGTERM)))
 
     thread = threading.Thread(target=look)
     thread.start()

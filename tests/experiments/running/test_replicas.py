@@ -72,18 +72,18 @@ def test_a_run_that_was_stored_is_resumed_by_ranks_and_the_other_way_round(tmp_p
     out = tmp_path / "out"
 
     class Stopping(Story):
-        asked = False
+        stop_requested = False
 
         def round_done(self, run: PlannedRun, reached: Reached) -> None:
             super().round_done(run, reached)
-            self.asked = self.rounds % 3 == 0
+            self.stop_requested = self.rounds % 3 == 0
 
     stories = []
     for attempt in range(20):
         progress = Stopping()
         size = 1 + attempt % 3
-        asks = [lambda progress=progress: progress.asked, *[lambda: False] * 2]
-        ended = by_ranks(size, experiment, out, progress, asks=asks)
+        wants_stop = [lambda progress=progress: progress.stop_requested, *[lambda: False] * 2]
+        ended = by_ranks(size, experiment, out, progress, wants_stop=wants_stop)
         stories.append(progress)
         if isinstance(ended[0], Story):
             break
@@ -96,9 +96,9 @@ def test_a_run_that_was_stored_is_resumed_by_ranks_and_the_other_way_round(tmp_p
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_any_rank_stops_all_and_the_run_is_stored(rank: int, tmp_path: Path) -> None:
     counts = iter(range(1000))
-    asks = [lambda: False] * 3
-    asks[rank] = lambda: next(counts) > 6
-    ended = by_ranks(3, small(**TWO_SEEDS), tmp_path / "out", asks=asks)
+    wants_stop = [lambda: False] * 3
+    wants_stop[rank] = lambda: next(counts) > 6
+    ended = by_ranks(3, small(**TWO_SEEDS), tmp_path / "out", wants_stop=wants_stop)
     assert [type(error) for error in ended] == [KeyboardInterrupt] * 3
     assert RunDirectory(tmp_path / "out").checkpoints("global", 0).files()
 

@@ -6,18 +6,18 @@ from experiments.running.stop import Stop
 
 
 def ask_at_work(stop: Stop, times: int, then: Exception | None = None) -> list[bool]:
-    """Request a stop `times` times while a run is at work; `asked` before each request, and at the end."""
+    """Request a stop `times` times at work; `stop_requested` before each request, and at the end."""
     seen = []
     try:
         with stop.between_steps():
             for _ in range(times):
-                seen.append(stop.asked)
-                stop.ask()
-            seen.append(stop.asked)
+                seen.append(stop.stop_requested)
+                stop.request()
+            seen.append(stop.stop_requested)
             if then is not None:
                 raise then
     except KeyboardInterrupt:
-        seen.append(stop.asked)
+        seen.append(stop.stop_requested)
     return seen
 
 
@@ -34,7 +34,7 @@ def test_where_nothing_is_at_work_a_stop_is_at_once_and_nothing_begins_after_it(
     stop = Stop()
     assert not stop.waits
     with pytest.raises(KeyboardInterrupt):
-        stop.ask()
+        stop.request()
     with pytest.raises(KeyboardInterrupt), stop.between_steps():
         pytest.fail("begun")
 
@@ -43,4 +43,4 @@ def test_what_a_run_ended_with_is_not_hidden_by_a_stop() -> None:
     stop = Stop()
     with pytest.raises(ValueError, match="diverged"):
         ask_at_work(stop, 1, ValueError("diverged"))
-    assert stop.asked
+    assert stop.stop_requested
