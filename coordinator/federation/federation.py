@@ -26,12 +26,12 @@ from coordinator.federation.lanes import Lanes
 from coordinator.federation.measurement import NOT_MEASURED, Measurement, measure, scored_clients
 from coordinator.federation.membership import Membership
 from coordinator.federation.method import Parts, RoundSettings
-from coordinator.federation.progress import RoundProgress
 from coordinator.federation.reports import Reports
+from coordinator.federation.round_progress import RoundProgress
 from coordinator.federation.solver_state import SolverState
 from coordinator.federation.stored_parts import StoredParts
 from coordinator.federation.tasks import task_settings, visit_work
-from coordinator.federation.window import Window
+from coordinator.federation.views import Views
 from coordinator.view import Part, Samples, ScoreResponse, View
 from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
@@ -83,7 +83,7 @@ class Federation:
         self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
         self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
         self._reports = Reports(stream.num_clients, stream.num_labels)
-        self._window = Window(
+        self._views = Views(
             bank=self.bank,
             memory=parts.memory,
             reports=self._reports,
@@ -427,7 +427,7 @@ class Federation:
         return min(self.settings.min_online, sum(map(len, trainable)))
 
     def _view(self, part: Part, round_: int, **news: Any) -> View:
-        """The view of `part` now; `news` are keyword arguments of `Window.view`."""
+        """The view of `part` now; `news` are keyword arguments of `Views.view`."""
         assignment = self._membership.assignment
 
         def score(
@@ -438,8 +438,8 @@ class Federation:
             limit: int | None = None,
         ) -> ScoreResponse:
             def resolve(responding: Ints) -> SampleRanges:
-                return self._window.samples_of(samples, responding, round_, assignment)
+                return self._views.samples_of(samples, responding, round_, assignment)
 
             return self._requests.score(round_, clients, models, resolve, metrics, limit)
 
-        return self._window.view(part, round_, assignment, score, self._progress.log_trigger, **news)
+        return self._views.view(part, round_, assignment, score, self._progress.log_trigger, **news)

@@ -10,7 +10,7 @@ from emulator.errors import InputError
 from experiments.cli.output import OutputFormat, print_json
 from experiments.cli.tables import print_drift, print_path, print_summary, print_unfinished
 from experiments.results.report import write_results
-from experiments.results.report.cells import how_far
+from experiments.results.report.cells import run_counts
 from experiments.results.run_directory import RunDirectory
 from experiments.results.summary import Summary
 from experiments.results.table import build_table, how_many_runs, recorded_name, write_table
@@ -20,7 +20,7 @@ def report_one(path: Path, output: OutputFormat) -> None:
     """Write the results of a run directory, and print its summary; InputError if no run is finished."""
     directory = RunDirectory(path)
     if not directory.finished_pairs():
-        raise InputError(f"{path}: no run is finished: {how_far(how_many_runs(directory))}")
+        raise InputError(f"{path}: no run is finished: {run_counts(how_many_runs(directory))}")
     summary = write_results_of(directory)
     if output is OutputFormat.JSON:
         print_json(summary.as_json())

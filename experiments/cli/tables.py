@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.results.formats import Cell
-from experiments.results.report.cells import NOTHING, how_far, scored_steps
+from experiments.results.report.cells import NOTHING, run_counts, scored_steps
 from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
 from experiments.results.report.notes import (
     COST_NOTE,
@@ -59,7 +59,7 @@ def print_unfinished(table: dict[str, Any]) -> None:
     """Print a line for each unfinished experiment, with its progress."""
     for column in table["experiments"]:
         if column["finished"] < column["planned"]:
-            _console().print(Text(f"{column['name']}: {how_far(column)}"), soft_wrap=True)
+            _console().print(Text(f"{column['name']}: {run_counts(column)}"), soft_wrap=True)
 
 
 def print_drift(table: dict[str, Any]) -> None:

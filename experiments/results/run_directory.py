@@ -154,7 +154,7 @@ class RunDirectory:
         for arm, seed in planned:
             self.seed_path(arm, seed)
             self.seed_lock_path(arm, seed)
-        for arm, seed in self.runs_there():
+        for arm, seed in self.existing_runs():
             folder = self.seed_path(arm, seed)
             self.seed_lock_path(arm, seed)
             for name in RUN_FILES:
@@ -246,10 +246,10 @@ class RunDirectory:
         """Whether any run is finished or has a checkpoint, even if it is not in the configuration."""
         return any(
             self.done_path(arm, seed).exists() or any(self.seed_path(arm, seed).glob("checkpoint/round-*"))
-            for arm, seed in self.runs_there()
+            for arm, seed in self.existing_runs()
         )
 
-    def runs_there(self) -> list[tuple[str, int]]:
+    def existing_runs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all runs with a folder or a lock, even if not in the configuration; sorted."""
         runs = set()
         for path in (*self.path.glob("*/seed-*"), *self.path.glob("*/.seed-*.lock")):
@@ -270,7 +270,7 @@ class RunDirectory:
             or (self.is_done(arm, seed) and self.checkpoints(arm, seed).path.exists())
         )
 
-    def begun_pairs(self) -> list[tuple[str, int]]:
+    def resumable_pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all runs of the configuration that are finished or can be resumed."""
         return [
             (arm, seed)
@@ -298,7 +298,7 @@ class RunDirectory:
         if folder.exists():
             shutil.rmtree(folder)
 
-    def delete_files_of_all(self) -> None:
+    def delete_shared_files(self) -> None:
         """Delete the files that all runs share, the configuration last."""
         for file in self._shared_files():
             file.unlink(missing_ok=True)

@@ -25,7 +25,7 @@ def clear(directory: RunDirectory) -> None:
         missing = directory.experiment_path.name
         raise InputError(f"{directory.path}: not a run directory (it has no {missing}), so it is not deleted")
     directory.refuse_foreign()
-    runs = directory.runs_there()
+    runs = directory.existing_runs()
     try:
         for arm, seed in runs:  # one by one: there may be more runs than a process may open files
             with seed_locked(directory, arm, seed):
@@ -37,7 +37,7 @@ def clear(directory: RunDirectory) -> None:
             directory.delete_run(arm, seed)
     for arm in {arm: None for arm, _ in runs}:
         _delete_if_empty(directory.path / arm)
-    directory.delete_files_of_all()
+    directory.delete_shared_files()
     _delete_if_empty(directory.path)
 
 
@@ -46,7 +46,7 @@ def sweep(directory: RunDirectory, note: Callable[[str], None]) -> None:
 
     A run that a process is at work on is left alone, and reported by `note`.
     """
-    for arm, seed in directory.runs_there():
+    for arm, seed in directory.existing_runs():
         if directory.has_leftovers(arm, seed):
             try:
                 with seed_locked(directory, arm, seed):
@@ -58,7 +58,7 @@ def sweep(directory: RunDirectory, note: Callable[[str], None]) -> None:
 def at_work(directory: RunDirectory) -> list[tuple[str, int]]:
     """(arm, seed) of the runs that a process is at work on, for example a worker whose command was killed."""
     busy = []
-    for arm, seed in directory.runs_there():
+    for arm, seed in directory.existing_runs():
         if directory.seed_lock_path(arm, seed).exists():
             try:
                 with seed_locked(directory, arm, seed):

@@ -50,7 +50,7 @@ def write_manifest(directory: RunDirectory, drawn: Drawn) -> None:
     availability) has changed since then.
     """
     recorded = directory.manifest() or Manifest()
-    begun = directory.begun_pairs()
+    begun = directory.resumable_pairs()
     has_begun = drawn.seed in {seed for _, seed in begun} or any(
         directory.seed_lock_path(arm, drawn.seed).exists()  # its worker may outlive a command that was killed
         for arm in directory.arms()
@@ -83,7 +83,7 @@ def write_manifest(directory: RunDirectory, drawn: Drawn) -> None:
 
 def recorded_files(directory: RunDirectory) -> dict[str, Identity]:
     """Data files of the runs that have begun; DataFileError if the manifest is damaged."""
-    manifest = directory.manifest() if directory.begun_pairs() else None
+    manifest = directory.manifest() if directory.resumable_pairs() else None
     return {} if manifest is None else manifest.files
 
 

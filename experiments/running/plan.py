@@ -130,7 +130,7 @@ def plan_run(
     recorded = experiment
     # Runs that failed, or never reached a checkpoint, start over: they do not bind the configuration. A run
     # at work does, since it may still finish.
-    if directory.experiment_path.is_file() and (begun := [*directory.begun_pairs(), *at_work(directory)]):
+    if directory.experiment_path.is_file() and (begun := [*directory.resumable_pairs(), *at_work(directory)]):
         old = parse_experiment(directory.experiment(), str(path))
         recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
     with naming(file):

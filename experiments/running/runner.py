@@ -158,7 +158,7 @@ def tidy(plan: Plan, progress: Progress) -> None:
         DataFileError: The manifest is damaged.
     """
     directory = plan.directory
-    if directory.begun_pairs() and directory.manifest() is None:
+    if directory.resumable_pairs() and directory.manifest() is None:
         progress.note(
             f"{directory.path}: {directory.manifest_path.name} is missing, so it is unknown which files its "
             f"runs were begun with; they are assumed to be the present ones"

@@ -435,7 +435,7 @@ def test_failed_is_never_beside_checkpoints_and_a_failed_run_starts_over(
     directory.checkpoints("fielding", 0).path.mkdir()  # as after a power failure
     for file, content in files:
         file.write_bytes(content)
-    assert directory.begun_pairs() == []
+    assert directory.resumable_pairs() == []
     story = play(small(**EVERY_ROUND), out)
     assert story.told == [("run", "fielding", 0)]
     assert directory.failure("fielding", 0) is None

@@ -34,10 +34,10 @@ def compared(cell: Mapping[str, Any] | None) -> tuple[str, str, str]:
     return mean_and_std(cell), mean_and_std(cell["published"]), f"{difference:+.2f}"
 
 
-def how_far(column: Mapping[str, Any]) -> str:
+def run_counts(column: Mapping[str, Any]) -> str:
     """The numbers of finished and failed runs, and of runs that have not been played.
 
-    >>> how_far({"finished": 1, "failed": 4, "planned": 45})
+    >>> run_counts({"finished": 1, "failed": 4, "planned": 45})
     '1 finished, 4 failed, 40 not run'
     """
     numbers = {

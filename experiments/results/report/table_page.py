@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from experiments.results.report.cells import NOTHING, compared, how_far, models, scored_steps
+from experiments.results.report.cells import NOTHING, compared, models, run_counts, scored_steps
 
 TITLES = {
     "accuracy_omitting_drift": "Accuracy (%), omitting drift cells",
@@ -45,7 +45,7 @@ def render_table(table: Mapping[str, Any]) -> str:
     return template("table_page.html").render(
         name=table["name"],
         unfinished=[
-            (column["name"], how_far(column))
+            (column["name"], run_counts(column))
             for column in table["experiments"]
             if column["finished"] < column["planned"]
         ],

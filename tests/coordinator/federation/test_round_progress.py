@@ -1,7 +1,7 @@
 import pytest
 
 from coordinator.assignment import Fit
-from coordinator.federation.progress import RoundProgress
+from coordinator.federation.round_progress import RoundProgress
 from emulator.messages import Trigger
 from emulator.storage.state_tree import as_tree, from_bytes, from_tree, to_bytes
 

@@ -19,7 +19,7 @@ from emulator.ports import Executor, SampleStream
 from emulator.seeding import RandomStreams
 
 
-class Window:
+class Views:
     """The facts of one run; callers supply the round and the assignment in force."""
 
     def __init__(
