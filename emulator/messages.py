@@ -247,10 +247,10 @@ class Updates(Protocol):
         ...
 
     def rows(self, columns: slice) -> Floats32:
-        """(n, c) some columns of the updates (deltas).
+        """Some parameters of all n updates (deltas), as an array of shape (n, c).
 
         Args:
-            columns: which of the P parameters.
+            columns: slice of the P parameters, which selects c of them.
         """
         ...
 

@@ -105,7 +105,10 @@ class Availability(Protocol):
 
 
 class SampleStream(Protocol):
-    """Which labelled samples each client holds at the current data step."""
+    """A cursor over data steps: the labelled samples that each client holds at the current one.
+
+    `advance_to_round` moves it to a later step.
+    """
 
     @property
     def num_clients(self) -> int:
@@ -146,14 +149,14 @@ class SampleStream(Protocol):
         ...
 
     def arrived(self, ids: Ints, first_step: int, last_step: int) -> SampleRanges:
-        """The training samples each client holds now that arrived in some data steps.
+        """The training samples that arrived in a range of data steps and that each client still holds.
 
-        The samples a client had from the start arrived at or before step 0.
+        Samples that a client had from the start count as arrived at step 0.
 
         Args:
             ids: client ids, array of shape (n,).
-            first_step: the first data step, included.
-            last_step: the last data step, included.
+            first_step: the first data step of arrival, included.
+            last_step: the last data step of arrival, included.
 
         Returns:
             One range of table rows per client.

@@ -30,7 +30,10 @@ def forward_flops(spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: in
 
 
 class _FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """The total that torch's `FlopCounterMode` counts, without importing torch's compiler."""
+    """Dispatch mode that counts floating-point operations in `flops`, as torch's `FlopCounterMode` does.
+
+    Unlike that one, it does not import torch's compiler.
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -59,8 +59,8 @@ class Job:
     def store(self) -> Store:
         """The key-value store through which the ranks find one another.
 
-        Raises ConfigurationError if a variable that torchrun sets is missing, ResumableError if the store
-        cannot be reached.
+        Raises ConfigurationError if a variable that torchrun sets is missing or malformed, ResumableError if
+        the store cannot be reached.
         """
         from torch.distributed.rendezvous import rendezvous
 

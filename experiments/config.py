@@ -379,8 +379,9 @@ class OutsideError(DataFileError):
 def locator(data: Path | None, config: Path | None, here: Path = Path()) -> Locate:
     """A function that finds the files and folders that a configuration names.
 
-    It looks for a path in `here`, under `data`, and beside the configuration, in this order. The file must
-    lie in one of these folders, after links are followed.
+    It looks for a path in `here`, under `data`, and beside the configuration, in this order, and takes the
+    first existing one that lies in one of these folders after links are followed. The links directly in a
+    folder that it finds must lead into one of them too.
 
     Args:
         data: The folder of --data; None without it.

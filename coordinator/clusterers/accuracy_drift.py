@@ -156,7 +156,11 @@ class AccuracyDrift(Clusterer):
 
 
 def in_use(draft: Draft, claimed: Ints) -> Ints:
-    """The rows of the bank with members or claims, ascending; `claimed` (M,) from before the draft."""
+    """The rows of the bank whose models have members or claimed samples, ascending.
+
+    Call it before a model is added to `draft`. `claimed` (M,) is the number of samples that the memory holds
+    for each model of the bank, as `View.claimed` returns it.
+    """
     return np.flatnonzero((claimed > 0) | draft.used)
 
 

@@ -82,7 +82,11 @@ class Ifca(Clusterer):
         return self._chosen(view.participants, view)
 
     def _chosen(self, clients: Ints, view: View) -> Assignment | None:
-        """Let `clients` choose; None if all of them stay."""
+        """Move each of `clients` to the model that does best on its newest arrivals.
+
+        Ties go to the lowest row; a model whose loss is NaN counts as the worst. A client that is offline or
+        has no samples to score stays where it is. Returns None if no client moves.
+        """
         by_loss = self.settings.metric == "loss"
         num_models = len(view.model_ids)
         response = view.score(

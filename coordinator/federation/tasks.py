@@ -35,10 +35,11 @@ def task_settings(
 def visit_work(
     visit: Ints, settings: Mapping[str, Floats], downloaded: Bools, num_visits: int, model_bytes: float
 ) -> Work:
-    """(num_visits,) the work of each visit on its tasks.
+    """The transfer and training of each visit, summed over its tasks.
 
-    `visit` (n,) is the visit of each task, in [0, num_visits); `downloaded` (n,) marks the tasks whose model
-    the client holds already.
+    `visit` (n,) is the visit of each task, in [0, num_visits). `downloaded` (n,) marks the tasks whose model
+    the client holds already, and does not download again; every task uploads one model. The columns of the
+    result are of shape (num_visits,).
     """
 
     def total(amount: Floats) -> Floats:

@@ -65,7 +65,10 @@ class LocalRule(plugins.Configured, ABC):
 
     @property
     def state(self) -> Mapping[str, StateSpec]:
-        """The keys of `run.state` that last from task to task of a (client, model) pair; as a rule none."""
+        """The rule's state that outlasts a task, by its key in `run.state`; none by default.
+
+        It is kept for each (client, model) pair, and the pair's next task begins with it; see `StateSpec`.
+        """
         return {}
 
     @property

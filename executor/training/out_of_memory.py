@@ -19,10 +19,11 @@ Policy = Literal["stop", "halve"]
 
 
 class OutOfMemory:
-    """The out-of-memory policy of a run: a job on a group's members that does not fit raises or is halved.
+    """Runs jobs on the members of a task group, with a policy for running out of memory.
 
-    `policy` "stop" raises ResumableError; "halve" runs the job on each half of the members instead. `halved`
-    counts the splits.
+    With `policy` "stop", a job that does not fit raises ResumableError. With "halve", it is run on each half
+    of the members instead, and on halves of these if need be; a single member that does not fit raises
+    ResumableError. `halved` counts the splits.
     """
 
     def __init__(self, policy: Policy, chunk: int) -> None:

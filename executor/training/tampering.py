@@ -1,6 +1,7 @@
 """Tampering: changes to an update between training and arrival, by a byzantine client or a bad link.
 
-A pure function of the task and the seed: the rank that trains it and the rest of its group change nothing.
+They depend on the update as trained, the task and the seed alone: not on the rank that trains the task, nor
+on the other tasks of its group.
 """
 
 from __future__ import annotations

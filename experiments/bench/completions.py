@@ -1,9 +1,12 @@
 """Workload E2: the events of an asynchronous run, with a constant number of visits in flight.
 
-Each visit that completes is replaced at once by the visit of the next client, whose length comes from the
-fleet's arrays. All three implementations complete the same visits in the same order. Ours uses the bulk
-operations of the queue of visits in flight: the visits that end before any visit that starts in the meantime
-are taken out and replaced together, as an asynchronous coordinator can do.
+The clients of all visits are drawn beforehand; a visit's length follows from its client's device and link.
+Whenever a visit completes, the next one drawn starts at that instant. Three implementations complete the same
+visits in the same order: ours, a heap (`heapq`) and SimPy.
+
+Ours takes visits out of its queue in batches, and puts their replacements in together. A batch stops, at the
+latest, before the first visit that does not end earlier than every replacement in the batch: up to there the
+order of ends cannot change. An asynchronous coordinator could batch its visits in the same way.
 """
 
 from __future__ import annotations

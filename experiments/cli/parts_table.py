@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def print_parts(kind: str | None, output: OutputFormat) -> None:
-    """Print the parts of one kind with their settings, or the names and summaries of all parts."""
+    """Print the parts of one kind with their settings, or the names and summaries of all parts.
+
+    All parts are printed if `kind` is None. JSON always includes the settings. Raises UnknownNameError if
+    there is no such kind.
+    """
     registries = _registries()
     if kind is not None and kind not in registries:
         raise UnknownNameError("kind of part", kind, registries)

@@ -21,7 +21,10 @@ MOST_JOBS = 1024
 
 @dataclass(frozen=True)
 class Scale:
-    """The values of --jobs and --cluster; `jobs` None means `auto`."""
+    """The options that decide where runs are played: --jobs, --cluster, --keys, --insecure-cluster.
+
+    `jobs` is None for `auto`, and has no effect if `cluster` is given.
+    """
 
     jobs: int | None = 1
     cluster: str | None = None

@@ -174,7 +174,10 @@ async def greet(
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """The first of a chain of errors: dask wraps one in another."""
+    """The error at the start of the chain of `__cause__`: dask wraps the original error in others.
+
+    An error without a cause is returned itself.
+    """
     while error.__cause__ is not None:
         error = error.__cause__
     return error

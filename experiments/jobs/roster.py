@@ -54,7 +54,11 @@ class Roster:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no worker has a seat or is busy."""
+        """Whether there is neither a worker that may be given runs nor a busy one.
+
+        Those that may be given runs are in `seats`. A busy worker is at work on a run of another command, or
+        leaving. One that has not responded yet does not count.
+        """
         return not self.seats and not self._busy
 
     def is_busy(self, address: str) -> bool:

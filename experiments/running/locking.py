@@ -1,6 +1,7 @@
-"""Locks: one process at a time in a run directory, and one at a time on a run.
+"""Locks: one command at a time in a run directory, and one process at a time in the folder of a run.
 
-They are kernel locks, so that a killed process holds none.
+The workers of a command hold the locks of the runs that they play, not that of the run directory. All are
+kernel locks, which a process loses when it is killed.
 """
 
 from __future__ import annotations
@@ -33,17 +34,19 @@ PROCESS = uuid4().hex
 
 
 class RunAtWorkError(RunError):
-    """Another process is at work on a run, which must not be touched until that process has ended."""
+    """Another process is at work on a run, which must not be touched until that work has ended."""
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Context that holds the lock of the run directory `path`, which is created if it does not exist.
+    """Context that holds the lock of the run directory `path`, and creates the folder if it is missing.
 
-    A folder that is not a run directory at the end is left as it was before.
+    If the folder has no recorded configuration at the end, and so has not become a run directory, the lock
+    file is deleted, and then the folder too if it was created here and is empty.
 
     Raises:
-        InputError: Another process has the lock, or the folder cannot be written.
+        InputError: Another process has the lock, `path` is a file, or the folder cannot be created or
+            written.
         ForeignFileError: The lock file is a link or another kind of file.
     """
     from filelock import Timeout

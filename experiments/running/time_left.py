@@ -62,7 +62,10 @@ class TimeLeft:
             self._works[run] = Work(run.rounds, run.rounds)
 
     def begun(self, run: PlannedRun) -> None:
-        """The run starts at its first round, unless `resumed` follows."""
+        """Take note that a run has begun: from its first round, unless `resumed` is called next.
+
+        Rounds that it had done before no longer count as done.
+        """
         work = self._works[run]
         work.done, work.earlier, work.since_s = 0, 0, self._clock()
 
