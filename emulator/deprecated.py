@@ -76,9 +76,23 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
 """The present name of each old attribute and argument, by class."""
 
 
-def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
-    """Emit a DeprecationWarning that `old` is now `new`, attributed by default to the caller's caller."""
-    warnings.warn(f"{old} is now {new}; the old name goes with {REMOVED_IN}", DeprecationWarning, stacklevel)
+BETWEEN = ("emulator.deprecated", "emulator.plugins", "abc", "importlib._bootstrap")
+"""Modules whose frames lie between a use of an old name and its warning."""
+
+
+def warn_renamed(old: str, new: str) -> None:
+    """Emit a DeprecationWarning that `old` is now `new`, attributed to the line that uses the old name."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__") in BETWEEN and frame.f_back is not None:
+        frame = frame.f_back
+    warnings.warn_explicit(
+        f"{old} is now {new}; the old name goes with {REMOVED_IN}",
+        DeprecationWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
 
 
 def keep_old_names(module: str) -> None:
@@ -141,7 +155,7 @@ def adopt_old_members(cls: type) -> None:
     renamed = [item for base in cls.__mro__ for item in MEMBERS.get(base.__name__, {}).items()]
     for old, new in renamed:
         if old in vars(cls) and new not in vars(cls):
-            warn_renamed(f"{cls.__name__}.{old}", new, stacklevel=4)
+            warn_renamed(f"{cls.__name__}.{old}", new)
             setattr(cls, new, vars(cls)[old])
             delattr(cls, old)
         # Not `settings`: the old name of a method of schedules, and now an attribute of every instance.

@@ -74,7 +74,7 @@ class NoSettings(Settings):
 class Configured:
     """Base of all kinds of parts: a class with its `Settings` model, built from an instance of it.
 
-    `old_members` maps the old names of renamed members to the new ones (see `emulator.deprecated`).
+    A subclass may still use the old names of renamed members (see `emulator.deprecated`).
     """
 
     Settings: ClassVar[type[Settings]] = NoSettings
@@ -96,12 +96,11 @@ class Configured:
         adopt_old_members(cls)
 
     def __getattr__(self, name: str) -> Any:
-        """Let `settings` be read by its old name `parameters`, and the other way round."""
+        """Let a part read `settings` as `parameters`, or set `parameters` alone: both warn."""
         alias = {"parameters": "settings", "settings": "parameters"}.get(name)
         if alias is None or alias not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        if name == "parameters":
-            warn_renamed(f"{type(self).__name__}.parameters", "settings")
+        warn_renamed(f"{type(self).__name__}.parameters", "settings")
         return vars(self)[alias]
 
 

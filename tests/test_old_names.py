@@ -14,6 +14,9 @@ import pytest
 from coordinator import candidates, view
 from coordinator.assignment import Assignment
 from coordinator.clusterers.fielding import Fielding, FieldingSettings
+from coordinator.memories.held import Held, HeldSettings
+from coordinator.schedules import Schedule
+from coordinator.selectors import Selector
 from emulator import deprecated, plugins
 from emulator.messages import ArrayUpdates, SampleRanges
 from experiments import contracts
@@ -80,6 +83,40 @@ def test_an_assignment_accepts_and_has_its_old_names() -> None:
     assert {Path(warning.filename) for warning in warned} == {Path(__file__)}
 
 
+def test_a_warning_is_of_the_line_that_uses_the_old_name() -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+
+        class OldSelector(Selector):
+            Parameters = plugins.NoSettings
+
+            def select(self, candidates, wanted, view):
+                return candidates.ids(0)
+
+        class OldMemory(Held):
+            def remix(self, assignment):
+                super().remix(assignment)
+
+        class OldSchedule(Schedule):
+            def settings(self, client, model, base, view):
+                return {}
+
+        from coordinator.view import Answers  # noqa: F401
+
+        OldMemory(HeldSettings()).models_changed(Assignment.moved(ints(0), 1))
+    lines = Path(__file__).read_text().splitlines()
+    uses = {lines[warning.lineno - 1].strip() for warning in warned if warning.filename == __file__}
+    assert len(warned) >= 5
+    assert {warning.filename for warning in warned} == {__file__}
+    assert uses == {
+        "class OldSelector(Selector):",
+        "class OldMemory(Held):",
+        "class OldSchedule(Schedule):",
+        "from coordinator.view import Answers  # noqa: F401",
+        "super().remix(assignment)",
+    }
+
+
 def test_updates_and_ranges_have_their_old_methods() -> None:
     updates = ArrayUpdates(ints(0), ints(0), ints(1), ints(1), np.ones((1, 2), dtype=np.float32))
     with pytest.warns(DeprecationWarning, match="Updates.mix is now Updates.weighted_sum"):
@@ -94,7 +131,8 @@ def test_a_part_has_its_settings_under_both_names() -> None:
         def __init__(self, parameters: plugins.Settings) -> None:
             self.parameters = parameters
 
-    assert Old(NOTHING).settings is NOTHING
+    with pytest.warns(DeprecationWarning, match="Old.parameters is now settings"):
+        assert Old(NOTHING).settings is NOTHING
     with pytest.warns(DeprecationWarning, match="parameters is now settings"):
         assert plugins.Configured(NOTHING).parameters is NOTHING
     with pytest.warns(DeprecationWarning, match="Fielding.Parameters is now Settings"):
