@@ -40,7 +40,7 @@ from executor.training.reference import ReferenceLoop
 from executor.training.stacked import StackedStrategy
 from executor.training.tampering import tamper
 
-STACKED_PARAMETERS = 250_000  # over all models of a group: a step's whole working set is near a core's cache
+STACKED_PARAMETERS = 250_000  # over all models of a group: then a step about fills a core's cache
 LEAST_STACKED, MOST_STACKED = 8, 25
 
 StrategyName = Literal["stacked", "dense", "loop"]
@@ -92,7 +92,7 @@ class LocalExecutor:
 
     @property
     def state(self) -> Mapping[str, StateSpec]:
-        """The rules' state of each (client, model) pair that lasts from task to task, as "rule.name"."""
+        """The rules' state that each (client, model) pair keeps between its tasks, by key "rule.name"."""
         return self._chain.state
 
     @property
@@ -213,7 +213,7 @@ class LocalExecutor:
         }
 
         def train_group(members: Ints) -> None:
-            # Gathered here, so that there are never more groups in memory than threads.
+            # The group is gathered here, so that there are never more groups in memory than threads.
             group = wave.group(members)
             trained = self._strategy.train(group)
             moved = trained.parameters.numpy()
@@ -304,7 +304,10 @@ def _strategy(settings: ExecutorSettings, model: ModelSpec) -> StrategyName:
 
 
 def _chunk(num_parameters: int) -> int:
-    """The group size that trains models of that size fastest, measured from 2,400 to 160,000 parameters."""
+    """The number of tasks in a group with which models of `num_parameters` train fastest.
+
+    The constants were measured on models of 2,400 to 160,000 parameters.
+    """
     return min(MOST_STACKED, max(LEAST_STACKED, STACKED_PARAMETERS // num_parameters))
 
 

@@ -1,4 +1,4 @@
-"""Errors sent from one process to another; one of a known kind keeps its type."""
+"""Packs errors, to send them from one process to another; an error of a known type keeps that type."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Connects the ranks of a job that torchrun started, and gathers arrays between them by gloo.
 
-What they gather, and in which order, is the business of `executor.ranks`.
+The content and the order of the exchanges belong to `executor.ranks`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # not every build of torch has it, and a run in one process d
 
 CONNECT_S = 300.0  # limit for all ranks to connect; rank 0 may inspect its run directory first
 
-LEAST_NAP_S, MOST_NAP_S, NAPS = 20e-6, 1e-3, 16  # a nap lasts a sixteenth of the wait so far
+LEAST_NAP_S, MOST_NAP_S, NAPS = 20e-6, 1e-3, 16  # a nap lasts a 16th of the wait so far, within limits
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Job:
         return store
 
     def alone(self, error: RuntimeError) -> ResumableError:
-        """The error to raise when the other ranks were not found, because of `error`."""
+        """The error to raise when not all ranks have connected within `CONNECT_S`; `error` is the cause."""
         return ResumableError(
             f"rank {self.rank} of {self.size}: the others do not come up in {CONNECT_S:g} s "
             f"({_first_line(error)})"
@@ -91,7 +91,10 @@ def file_store(path: str, size: int) -> Store:
 
 
 def here() -> Job | None:
-    """The job that this process belongs to, if torchrun started it."""
+    """The job that this process belongs to; None without torchrun, or with one rank.
+
+    Raises ConfigurationError as `Job.from_environment`.
+    """
     return Job.from_environment(os.environ)
 
 
@@ -151,7 +154,7 @@ class GlooGather:
 
 
 def _nap_until(is_completed: Callable[[], bool]) -> None:
-    """Wait in Python rather than within torch, so that a signal is handled at once."""
+    """Wait until `is_completed()`, in Python rather than in torch, so that a signal is handled at once."""
     start_s = time.perf_counter()
     while not is_completed():
         waited_s = time.perf_counter() - start_s
@@ -160,7 +163,11 @@ def _nap_until(is_completed: Callable[[], bool]) -> None:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Within it a signal ends the process: before the ranks have connected there is nothing to store."""
+    """Within it SIGINT, SIGTERM and SIGHUP end the process at once, unless the process ignores them.
+
+    For the time before the ranks have connected, when there is nothing to store. No effect outside the main
+    thread.
+    """
     numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
     if threading.current_thread() is not threading.main_thread():
         numbers = []  # only the main thread may have handlers

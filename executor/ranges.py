@@ -21,7 +21,7 @@ def rows_of(samples: SampleRanges, requests: Ints) -> tuple[Ints, Ints]:
     begins, ends = samples.offsets[requests], samples.offsets[requests + 1]
     ranges = _spans(begins, ends)
     first, last = samples.first[ranges], samples.last[ranges]
-    # Counts these requests only: counting a million for the sake of a few would take most of the time.
+    # Counts only the ranges of these requests: for a few of a million, counting all takes most of the time.
     filled = np.concatenate(([0], np.cumsum(last - first)))[np.concatenate(([0], np.cumsum(ends - begins)))]
     counts: Ints = np.diff(filled)
     return _spans(first, last), counts

@@ -25,7 +25,7 @@ Bytes = npt.NDArray[np.uint8]
 FIRST_TIMEOUT_S = 600.0  # until rank 0 has sent the others its executor.worker_timeout_s
 
 NEAR_BYTES, FAR_BYTES = 2**17, 2**12
-"""The bytes of a body that are sent along with its header, on one machine and between several.
+"""How many bytes of a body are sent along with its header: between ranks on loopback, and between others.
 
 The rest needs a second gather, which takes a tenth of a millisecond on one machine, where bytes cost next to
 nothing.
@@ -54,9 +54,10 @@ class LostError(Exception):
 
 
 class Gather(Protocol):
-    """All-gather: contributes `array`, of the same length in every rank, and returns those of all ranks.
+    """All-gather: contributes `array`, and returns the arrays of all ranks, in the order of ranks.
 
-    The arrays are in the order of ranks. Raises LostError after `timeout_s`, or when a rank has exited.
+    All ranks must contribute arrays of the same length. Raises LostError after `timeout_s`, or when a rank
+    has exited.
     """
 
     def __call__(self, array: Bytes, timeout_s: float) -> Sequence[Bytes]: ...
@@ -64,7 +65,7 @@ class Gather(Protocol):
 
 @dataclass
 class Spent:
-    """CPU seconds and the sum of peak memory, in bytes, of the other ranks, as of the last exchange."""
+    """CPU seconds and peak memory in bytes, each summed over the other ranks, as of the last exchange."""
 
     cpu_s: float = 0.0
     memory_bytes: float = 0.0
@@ -102,11 +103,12 @@ class Ranks:
         self._shared_error: BaseException | None = None  # that every rank raises
 
     def exchange(self, content: Tree, digest: bytes = NO_DIGEST, doing: str = "") -> list[Tree]:
-        """The contents of all ranks, in the order of ranks.
+        """Send `content` to all ranks; returns the contents of all ranks, in the order of ranks.
 
         `digest` is a hash of the inputs of what the rank is `doing`. In all ranks, raises the error of the
-        lowest rank that reports one; ResumableError when a rank's digest differs from that of rank 0, or
-        when a rank has exited or was silent for `timeout_s`.
+        lowest rank that reports one, and ResumableError when a rank's digest differs from that of rank 0.
+        Also raises ResumableError when a rank has exited or was silent for `timeout_s`, or its message cannot
+        be read.
         """
         try:
             headers, bodies = self._exchange(content, True, digest)
@@ -131,8 +133,9 @@ class Ranks:
     def telling(self, *, ends: bool) -> Iterator[None]:
         """Within it, an error of this rank alone is reported to the others, and all ranks raise it.
 
-        If a lower rank reports an error in the same exchange, all raise that one. An error that all ranks
-        raise already is raised as it is. `ends`: whether the error ends the job, or only the current run.
+        If a lower rank reports an error in the same exchange, all raise that one. Not reported, but raised as
+        they are: an error that all ranks raise already, and a KeyboardInterrupt once `stop_requested`.
+        `ends`: whether the error ends the job, or only the current run.
         """
         try:
             yield
@@ -157,7 +160,10 @@ class Ranks:
         return error is not None
 
     def agreed(self, error: EmulatorError) -> EmulatorError:
-        """`error`, which every rank raises for the same reason: it is not reported and ends the job."""
+        """Take note that every rank raises `error` for the same reason, and return it for raising.
+
+        The error ends the job; `telling` does not report it.
+        """
         self._shared_error, self.ends = error, True
         return error
 
@@ -169,7 +175,7 @@ class Ranks:
         return unpacked_error(body, f"in rank {rank} of {self.size}")
 
     def _exchange(self, content: Tree, well: bool, digest: bytes) -> tuple[npt.NDArray[np.void], list[Tree]]:
-        """The headers and the bodies of all ranks, errors included."""
+        """The headers and the bodies of all ranks; that of a rank that is not `well` is its packed error."""
         body = b"" if content is None else to_bytes(content)
         cpu_s, memory_bytes = self._spent()
         header = np.array(
@@ -218,7 +224,11 @@ class Ranks:
             ) from error
 
     def _read_headers(self, headers: npt.NDArray[np.void]) -> None:
-        """Update `stop_requested` and `others`; LostError unless all headers belong to this exchange."""
+        """Update `stop_requested` and `others` from the headers of all ranks.
+
+        Raises LostError for a header of another exchange, or one that announces a body of an impossible
+        length.
+        """
         if (headers["sequence"] != self.exchanges - 1).any():
             sequence = ", ".join(str(number) for number in headers["sequence"])
             raise LostError(f"ranks are out of step, in exchanges {sequence}: a mistake in driftscale")

@@ -1,8 +1,9 @@
-"""`emulator.ports.Executor` over ranks that play the same run, with the results of one process to the bit.
+"""Implements `emulator.ports.Executor` over several ranks that play the same run.
 
-Groups and slabs are those of `LocalExecutor`. Each rank computes its share of them, and all ranks exchange
-the results. Updates stay in the rank that trained them; the methods of `Updates` that need more than was
-exchanged after training are exchanges themselves, so all ranks must call them.
+The results equal those of one process to the bit: task groups and slabs are those of `LocalExecutor`. Each
+rank computes its share of them, and all ranks exchange the results. Updates stay in the rank that trained
+them; the methods of `Updates` that need more than was exchanged after training are exchanges themselves, so
+all ranks must call them.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class ReplicatedExecutor:
     ) -> ReplicatedUpdates:
         """The update of each task, as `LocalExecutor.train` returns it.
 
-        Where `weights` are known, the sums of updates by these are part of the same exchange.
+        If `weights` are given, the sums of the updates by them are exchanged along with the other results.
         """
         groups, steps = self._local.cut(tasks, models, start)
         owner = share(np.array([steps[members].sum() for members in groups]), self._ranks.size)
@@ -134,9 +135,9 @@ class ReplicatedExecutor:
 
 
 class _SharedSlabs:
-    """Slabs of requests, divided among the ranks by their samples; `local` has those of this rank.
+    """Slabs of requests, shared out among the ranks so that their numbers of samples balance.
 
-    `counts` (n,): the number of samples of each request.
+    `counts` (n,): the number of samples of each request. `local`: the slabs of this rank.
     """
 
     def __init__(self, slabs: Sequence[Ints], counts: Ints, ranks: Ranks) -> None:
@@ -146,7 +147,7 @@ class _SharedSlabs:
         self.local = self._of(ranks.rank)
 
     def exchange(self, columns: Mapping[str, Floats], digest: bytes, doing: str) -> None:
-        """Fill in, in place, the rows of `columns` that the other ranks have computed; an exchange."""
+        """Fill in, in place, the rows of `columns` that other ranks have computed. All ranks must call it."""
         rows = [_joined(self._of(rank)) for rank in range(self._ranks.size)]
         local = {name: column[rows[self._ranks.rank]] for name, column in columns.items()}
         for members, results in zip(rows, self._ranks.exchange(local, digest, doing), strict=True):
@@ -159,9 +160,10 @@ class _SharedSlabs:
 
 @dataclass(frozen=True)
 class TrainedWave:
-    """The updates of a wave by rank: those of group j, the wave's rows `groups[j]`, are in rank `owner[j]`.
+    """A trained wave whose updates are spread over the ranks: rank `owner[j]` has those of task group j.
 
-    `trained` has a row for each task of the wave; the updates of other ranks' groups are zeros in it.
+    `groups[j]`: the group's rows of the wave. `trained` has a row for each task of the wave; the updates of
+    other ranks' groups are zeros in it.
     """
 
     ranks: Ranks
@@ -173,11 +175,15 @@ class TrainedWave:
         return np.flatnonzero(self.owner == rank).tolist()
 
     def rows_of(self, rank: int) -> Ints:
-        """The wave's rows in a rank's groups, group after group."""
+        """The wave's rows that `rank` has trained, group after group."""
         return _joined([self.groups[number] for number in self.groups_of(rank)])
 
     def local_sums(self, group_weights: GroupWeights) -> Tree:
-        """This rank's contribution to the sums by `group_weights`: rows and sums, each in one array."""
+        """This rank's contribution to the sums by `group_weights`, as a tree of at most two arrays.
+
+        Each is a concatenation over this rank's groups: "rows" of updates that are sent as they are, and
+        "sums" of the other groups (see `summed`).
+        """
         rows: list[Floats | Floats32] = []
         sums: list[Floats | Floats32] = []
         for number in group_weights.among(self.groups_of(self.ranks.rank)):
@@ -187,7 +193,10 @@ class TrainedWave:
         return {name: np.concatenate(parts) for name, parts in (("rows", rows), ("sums", sums)) if parts}
 
     def sums_of(self, rank: int, group_weights: GroupWeights, sent: Tree) -> dict[int, Floats | Floats32]:
-        """By group, the part of `sent`, which `local_sums` returned in `rank`, that belongs to it."""
+        """The result of `summed` for each of the groups of `rank`, by group.
+
+        `sent`: the contribution of that rank, which `local_sums` returned there.
+        """
         by_group: dict[int, Floats | Floats32] = {}
         filled = {"rows": 0, "sums": 0}
         for number in group_weights.among(self.groups_of(rank)):
@@ -209,7 +218,7 @@ class TrainedWave:
         return group_weights.total(by_group, self.trained.delta.shape[1])
 
     def column(self, of_rows: Callable[[Ints], np.ndarray], doing: str) -> np.ndarray:
-        """(n, ...) `of_rows` of all rows of the wave, each called in the rank that has it; an exchange."""
+        """(n, ...) a column over the wave's n rows; each rank computes its rows by `of_rows`. An exchange."""
         parts = self.ranks.exchange(of_rows(self.rows_of(self.ranks.rank)), _digest(doing), doing)
         column = np.zeros((len(self.trained), *parts[0].shape[1:]), dtype=parts[0].dtype)
         for rank, part in enumerate(parts):
@@ -219,10 +228,10 @@ class TrainedWave:
 
 @dataclass(frozen=True)
 class ReplicatedUpdates(OldUpdates):
-    """Implements `emulator.messages.Updates`; the rows are in the ranks that trained them.
+    """Implements `emulator.messages.Updates`; each update is in the rank that trained it.
 
-    Row i is row `wave_rows[i]` of the wave. `known`: the weights that were known before training, over the
-    whole wave, and the sums by them; None if there are none.
+    Row i is row `wave_rows[i]` of the wave. `known`: the weights (k, n) that were given before training, over
+    the n rows of the whole wave, and the sums (k, P) by them; None if no weights were given.
     """
 
     client: Ints
@@ -275,7 +284,10 @@ class ReplicatedUpdates(OldUpdates):
         return self._here().rows(columns)
 
     def _here(self) -> ArrayUpdates:
-        """All of these updates in memory; the exchange happens once, also for the results of `take`."""
+        """All of these updates as arrays in this rank.
+
+        The first call is an exchange; later ones are not, also on updates that `take` returned.
+        """
         if not self._rows:
             self._rows.append(self.wave.column(lambda rows: self.wave.trained.delta[rows], "reading updates"))
         group_of = self.wave.trained.group

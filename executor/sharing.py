@@ -1,4 +1,7 @@
-"""Assigns the pieces of a wave to ranks: a pure function of the pieces, so that all ranks agree."""
+"""Assigns pieces of work, task groups or slabs of requests, to ranks.
+
+A pure function of the weights of the pieces, so that all ranks agree.
+"""
 
 from __future__ import annotations
 

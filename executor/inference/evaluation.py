@@ -31,10 +31,10 @@ def evaluate(
     samples: SampleRanges,
     wanted: Sequence[Ints],
 ) -> Evaluation:
-    """Each client's mean accuracy and loss on its `samples`, served by `models` (M, P) according to `plan`.
+    """Each client's accuracy and mean loss on its `samples`, served by `models` (M, P) according to `plan`.
 
-    Only the clients in the slabs `wanted`, which `cut` makes, are evaluated. NaN for the others, and for a
-    client without samples or without a model.
+    `wanted`: some of the slabs that `cut` returns; only their clients are evaluated. NaN for all others, and
+    for a client without samples or without a model.
     """
     accuracy, loss = np.full(len(plan.models), np.nan), np.full(len(plan.models), np.nan)
 
@@ -72,7 +72,7 @@ def _of_slab(
 
 
 def _by_one(predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
-    """Each client with the only model that serves it, if any."""
+    """Evaluate each client with the only model that serves it; NaN for a client without one."""
     serves = _serves(plan)
     accuracy, loss = np.full(len(serves), np.nan), np.full(len(serves), np.nan)
     for model in np.unique(serves[serves >= 0]):
@@ -88,7 +88,7 @@ def _by_one(predictor: Predictor, models: Floats32, plan: InferencePlan, samples
 def _by_many(
     predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges
 ) -> Evaluation:
-    """Each client with the weighted mean of its models' probabilities, or the weighted count of votes."""
+    """Evaluate each client with the weighted mean of its models' probabilities, or a weighted vote."""
     accuracy, loss = np.full(len(plan.models), np.nan), np.full(len(plan.models), np.nan)
     served = _used(plan)
     counts = np.where(served.any(axis=1), samples.counts(), 0)
@@ -111,7 +111,7 @@ def _by_many(
 
 
 def _used(plan: InferencePlan) -> Bools:
-    """(N, width) where `plan.models` is a model, not padding, of weight above 0."""
+    """(N, width) True where `plan.models` names a model, instead of padding, and its weight is above 0."""
     used: Bools = (plan.models >= 0) & (plan.weights > 0)
     return used
 
@@ -170,13 +170,19 @@ class _Tally:
             )
 
     def outcome(self) -> tuple[Floats, Floats]:
-        """For each sample, 1.0 where the label of largest share (ties: the lowest) is right, and its loss."""
+        """For each sample, 1.0 if the label of largest share is the true one, else 0.0; and its loss.
+
+        Ties go to the lowest label.
+        """
         correct = (self._shares.argmax(axis=1) == self._labels).astype(np.float64)
         return correct, self._loss if self._votes else -self._log_probability
 
 
 def _means(values: Floats, counts: Ints) -> Floats:
-    """(k,) the mean of each client's consecutive `values`, of which it has `counts` (k,); NaN where 0."""
+    """(k,) the mean of each of k clients' values; NaN for a client without values.
+
+    `values`: those of the first client, then those of the next; `counts` (k,) has the number of each.
+    """
     owner = np.repeat(np.arange(len(counts)), counts)
     sums = np.bincount(owner, weights=values, minlength=len(counts))
     means = np.full(len(counts), np.nan)

@@ -1,6 +1,7 @@
 """The logits of models on samples, batch after batch.
 
-Batch borders depend on the request and the model alone, since they decide the last bits of a result.
+Batch borders decide the last bits of a result, so they depend on the rows, the model and the number of models
+alone.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Predictor:
             self._batches(rows, EVALUATION_BATCH, stacked_logits, use)
 
     def batch_of_many(self, num_models: int) -> int:
-        """Samples in a batch of `of_many`."""
+        """The number of samples in a batch of `of_many` for `num_models` models."""
         if not self.dense:
             return EVALUATION_BATCH
         return max(EVALUATION_BATCH, ACTIVATIONS // (num_models * self._widest))

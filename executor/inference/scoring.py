@@ -28,7 +28,8 @@ def score(
 ) -> Scores:
     """The scores of every one of `models` (m, P) on each of n requests for `samples`.
 
-    Only the requests in the slabs `wanted`, which `cut` makes, are scored; the others' sums are zero.
+    `wanted`: some of the slabs that `cut` returns; only their requests are scored, and the others' sums are
+    zero.
     """
     counts, labels = samples.counts(), predictor.model.num_labels
     sums: dict[Metric, Floats] = {name: np.zeros((len(counts), len(models))) for name in metrics}
@@ -63,7 +64,7 @@ def cut(predictor: Predictor, num_models: int, counts: Ints) -> list[Ints]:
 def _of_samples(
     predictor: Predictor, models: Floats32, rows: Ints, metrics: frozenset[Metric]
 ) -> dict[Metric, Floats]:
-    """(m, rows) the terms of each metric's sums.
+    """(m, rows) for each metric, the value of each sample, of which `score` returns sums.
 
     For the confusion matrix, the index of each sample's cell in the flattened matrix.
     """

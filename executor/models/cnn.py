@@ -62,7 +62,10 @@ class Cnn(ModelSpec):
         return nn.Sequential(*blocks, nn.Flatten(), nn.Linear(inputs * height * width, num_labels))
 
     def _padding(self, side: int) -> int:
-        """The padding to use for images whose shorter side has `side` pixels."""
+        """The padding to use for images whose shorter side has `side` pixels.
+
+        Raises ConfigurationError if such an image does not last through all blocks.
+        """
         configured = self.settings.padding
         for padding in (0, 1) if configured is None else (configured,):
             left = side
@@ -91,5 +94,5 @@ class ChannelsLast(nn.Module):
 
 
 def _after_block(side: int, padding: int) -> int:
-    """The pixels of a side that are left after one block, at least 0."""
+    """The length in pixels of a side of `side` pixels after one block, at least 0."""
     return max(side + 2 * padding - KERNEL + 1, 0) // POOL

@@ -22,7 +22,7 @@ STEPS = "adam.steps"
 
 
 class Adam(LocalRule):
-    """Adam: steps scaled by the root of a running mean of squared gradients.
+    """Adam: steps along a running mean of gradients, divided by the root of that of squared gradients.
 
     With `g` the gradient plus `weight_decay w`: `m <- beta1 m + (1 - beta1) g`,
     `v <- beta2 v + (1 - beta2) g^2`, then
@@ -30,8 +30,8 @@ class Adam(LocalRule):
     With `amsgrad`, the largest `v` so far takes the place of `v` in the last line. The learning rate is a
     setting of the task.
 
-    `keep` determines how long `m`, `v` and `t` live. By default they last from task to task of a
-    (client, model) pair until the client's data changes, as in FedDrift's code, although the parameters are
+    `keep` determines how long `m`, `v` and `t` live. By default each (client, model) pair keeps them from one
+    task to its next, until the client's data changes, as in FedDrift's code, although the parameters are
     replaced in between.
 
     The first step has the size of the learning rate, whatever the gradient: `m / (1 - beta1) = g` and

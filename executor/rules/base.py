@@ -28,7 +28,8 @@ class LocalRun:
         present: Tensor of shape (n, P): the parameters that each task has now.
         settings: The tasks' settings, such as `learning_rate`; tensors of shape (n, 1).
         state: What rules remember from step to step, under keys of the form "rule.name"; tensors of shape
-            (n, ...). Rules must write into these tensors in place: the rows of finished tasks stay in them.
+            (n, ...). Rules must write into these tensors in place: after `keep_first` they are views of the
+            tensors that also have the rows of finished tasks.
         frozen: Boolean tensor of shape (P,), True for parameters that no step moves; None if there are none.
         step: The number of steps done.
     """
@@ -77,10 +78,10 @@ class LocalRule(plugins.Configured, ABC):
         return False
 
     def begin(self, run: LocalRun) -> None:
-        """Called once, before the first step, to put the rule's initial state into `run.state`.
+        """Put the rule's initial state into `run.state`: called once for a run, before its first step.
 
         Args:
-            run: The n tasks; the state that lasts from task to task is in `run.state` already.
+            run: The n tasks; the state that the rule declares in `state` is in `run.state` already.
         """
 
     @abstractmethod
@@ -105,7 +106,7 @@ class Chain:
 
     @property
     def state(self) -> Mapping[str, StateSpec]:
-        """The state of all rules that lasts from task to task of a (client, model) pair, by key."""
+        """The state of all rules that a (client, model) pair keeps between its tasks, by key."""
         return {name: slot for rule in self.rules for name, slot in rule.state.items()}
 
     @property

@@ -26,9 +26,10 @@ def task_batches(tasks: TrainTasks, chosen: Ints, steps: Ints, streams: RandomSt
     batches: every sample comes once before any comes twice, and a batch is always full. A batch may extend
     into the next pass, so a batch larger than its range has each sample about equally often. With several
     ranges, each step first draws one of them, with a probability proportional to its weight times its size,
-    and takes the next batch of that range's sequence.
+    and takes the next batch of that range's sequence. For a bootstrap, a range is first resampled (`_rows`).
 
-    The streams are ("batches", round, client, model).
+    The streams are ("batches", round, client, model), and for a bootstrap that of `_rows` too. Raises
+    ValueError if all ranges of a task with several have weight 0 or no samples.
     """
     size = int(tasks.settings["batch_size"][chosen[0]])
     batches = np.zeros((int(steps.max()), len(chosen), size), dtype=np.int64)
@@ -64,8 +65,9 @@ def _of_one(
 def _rows(tasks: TrainTasks, task: int, sizes: Ints, streams: RandomStreams) -> Ints:
     """The task's table rows, range after range; for a bootstrap, each range resampled with replacement.
 
-    A resample has the size of its range; its counts are distributed as Poisson(1) weights given their sum.
-    The stream is ("bootstrap", step, client, model): all rounds of a data step see the same resample.
+    A resample has the size of its range; how often it has each sample is distributed as independent
+    Poisson(1) numbers, given their sum. The stream is ("bootstrap", step, client, model): all rounds of a
+    data step see the same resample.
     """
     rows = tasks.samples.rows(task)
     if not tasks.samples.bootstrap:
@@ -79,7 +81,11 @@ def _rows(tasks: TrainTasks, task: int, sizes: Ints, streams: RandomStreams) -> 
 
 
 def _mixed(sizes: Ints, weights: Floats, steps: int, batch: int, rng: np.random.Generator) -> Ints:
-    """(steps, batch) the positions of one task's batches in its rows, which are in order of its ranges."""
+    """(steps, batch) the batches of a task of several ranges, as positions in its rows.
+
+    The rows are in order of ranges, `sizes` of each. Raises ValueError if no range has samples and a weight
+    above 0.
+    """
     starts = np.cumsum(sizes) - sizes
     chance = np.cumsum(weights * sizes)
     if not chance[-1] > 0:

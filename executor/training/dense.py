@@ -89,7 +89,7 @@ class DenseStrategy:
 
 
 def _write(gradients: Layers, inputs: list[Tensor], slopes: list[Tensor]) -> None:
-    """Write the `gradients`, given each layer's input (n, B, in) and slope (n, out, B)."""
+    """Write into `gradients` the gradient of each layer, from its input (n, B, in) and slope (n, out, B)."""
     layers = zip(gradients.weights, gradients.biases, inputs, slopes, strict=True)
     for weight, bias, layer_input, slope in layers:
         torch.sum(slope, 2, keepdim=True, out=bias)
@@ -100,7 +100,7 @@ def _write(gradients: Layers, inputs: list[Tensor], slopes: list[Tensor]) -> Non
 
 
 class _CrossEntropy:
-    """The cross-entropy of a group, step by step, its slope multiplied by each task's `scale` (n, 1).
+    """The cross-entropy loss of a group, and in each step its slope times each task's `scale` (n, 1).
 
     The losses themselves are computed at the end, for all steps at once.
     """

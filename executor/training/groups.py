@@ -1,7 +1,7 @@
 """Task groups: the tasks of a wave that train side by side, with their batches gathered.
 
-All strategies train groups, each in its own way. The tasks of a group depend on the wave and on the
-configured chunk, never on ranks or memory.
+All strategies train groups, each in its own way. The borders of groups depend on the wave and the chunk,
+never on ranks or memory; a group that does not fit into memory may be trained in halves (`out_of_memory.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from executor.training.batches import step_counts, task_batches
 
 @dataclass(frozen=True)
 class TaskGroup:
-    """n tasks of one batch size B, sorted by falling steps, so that the active ones are always a prefix.
+    """n tasks of one batch size B in order of descending steps, so that the active ones are always a prefix.
 
     `tasks` (n,): their positions in the wave. `start` (n, P): initial parameters. `settings`: columns (n, 1).
     `state`: the rules' state that earlier tasks of the same pairs left, if any, (n, P) or (n, 1) each.
@@ -65,9 +65,10 @@ class TaskGroup:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained group: `parameters` (n, P); `loss` (n,), the mean over the steps, NaN without steps.
+    """The result of training a group: the `parameters` (n, P) and mean `loss` (n,) of its tasks.
 
-    `state`: the rules' state that lasts to the next task, (n, P) or (n, 1) each.
+    The mean is over a task's steps, NaN for a task without steps. `state`: the rules' state that the pairs'
+    next tasks start with, (n, P) or (n, 1) each.
     """
 
     parameters: Tensor
@@ -82,7 +83,10 @@ class Strategy(Protocol):
 
 
 class Wave:
-    """Tasks to be trained at the same virtual time, each from its row, `start` (n,), of `models` (M, P)."""
+    """n tasks to be trained at the same virtual time; task i starts from row `start[i]` of `models` (M, P).
+
+    Tensors of its groups are of type `dtype`, except the labels.
+    """
 
     def __init__(
         self,
@@ -104,8 +108,8 @@ class Wave:
     def cut(self, chunk: int) -> list[Ints]:
         """The tasks of each group, as positions in the wave; at most `chunk` per group.
 
-        Tasks are sorted by batch size and then by falling steps, and cut into parts of nearly equal size: all
-        tasks of a group have the same batch size and similar numbers of steps.
+        Tasks are sorted by batch size and then by descending steps, and cut into parts of nearly equal size:
+        all tasks of a group have the same batch size and similar numbers of steps.
         """
         sizes = self._tasks.settings["batch_size"].astype(np.int64)
         order = np.lexsort((-self.steps, sizes))
@@ -114,7 +118,7 @@ class Wave:
         return [members for part in parts for members in part]
 
     def group(self, members: Ints) -> TaskGroup:
-        """The group of the tasks `members`, positions in the wave: one of `cut`, or a part of one."""
+        """The task group of `members`, positions in the wave: a group that `cut` returned, or part of one."""
         tasks, steps = self._tasks, self.steps[members]
         takes: Bools = np.arange(steps[0])[:, None] < steps  # (steps, n)
         rows = task_batches(tasks, members, steps, self._streams)

@@ -31,7 +31,7 @@ class Layers:
 
     @classmethod
     def of(cls, model: FlatModel, flat: Tensor) -> Layers:
-        """Views of `flat` (n, P)."""
+        """The layers of n models, as views of their parameters `flat` (n, P)."""
         named = model.named(flat)
         mask = named.pop(MASK, None)
         parts = list(named.values())
@@ -54,15 +54,15 @@ class Layers:
         )
 
     def first(self, models: int) -> Layers:
-        """Views of the first `models`."""
+        """The layers of the first `models` models, as views."""
         return self.map(lambda part: part[:models])
 
     def parts(self) -> list[Tensor]:
-        """All tensors of the models."""
+        """All tensors of the models: the mask, if any, then the weights of all layers, then the biases."""
         return [*([] if self.mask is None else [self.mask]), *self.weights, *self.biases]
 
     def activations(self, features: Tensor) -> list[Tensor]:
-        """The inputs of each layer (n, B, in), and last the logits (n, labels, B).
+        """The input of each layer, (n, B, in), and as the last item the logits, (n, labels, B).
 
         `features`: (n, B, features), or (1, B, features) where all models have the same.
         """
@@ -75,7 +75,7 @@ class Layers:
         return activations
 
     def slopes(self, inputs: list[Tensor], slope: Tensor) -> list[Tensor]:
-        """For each layer, (n, out, B) the derivative of the loss by its outputs before ReLU.
+        """For each layer, (n, out, B) the derivative of the loss by the layer's outputs before ReLU.
 
         `inputs`: the input of each layer (n, B, in). `slope` (n, labels, B): the derivative by the logits.
         """

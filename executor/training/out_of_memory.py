@@ -1,4 +1,4 @@
-"""Running out of memory: recognised, and turned into a clear error or a second attempt in two halves."""
+"""Recognises that memory ran out, and raises a clear error or tries again on each half of a task group."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Local training as usually written in torch: the baseline of the bench.
 
 One client after the other: an ordinary module, `torch.optim.SGD`, `loss.backward()`. No run uses it. From
-this package it takes only the model's recipe and the choice of each batch's samples, so that it trains the
-same models on the same batches.
+this package it takes the model's recipe and the choice of each batch's samples, so that it trains the same
+models on the same batches.
 """
 
 from __future__ import annotations
@@ -82,16 +82,16 @@ class PlainLoop:
         )
 
     def _state(self, flat: Tensor) -> dict[str, Tensor]:
-        """`flat` (P,) as the module's state."""
+        """The parameters `flat` (P,) as a state dict of the module."""
         named = list(self._module.named_parameters())
         parts = torch.split_with_sizes(flat, [parameter.numel() for _, parameter in named])
         return {name: part.view_as(old) for (name, old), part in zip(named, parts, strict=True)}
 
 
 def _as_usual(module: nn.Module, sample_shape: tuple[int, ...]) -> nn.Module:
-    """A convolutional network as it is usually written: channels first, and ReLU before the pooling.
+    """A convolutional network as usually written, channels first and ReLU before pooling.
 
-    The parameters, their order and the function stay the same; other networks stay as they are.
+    The parameters, their order and the function stay the same; other networks are returned as they are.
     """
     if not isinstance(module, nn.Sequential) or not isinstance(module[0], ChannelsLast):
         return module

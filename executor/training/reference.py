@@ -40,9 +40,9 @@ class ReferenceLoop:
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state)
 
     def _train_one(self, group: TaskGroup, client: int, trained: Tensor, state: dict[str, Tensor]) -> Tensor:
-        """Train task `client` in place, in `trained` (P,), which has its start, and `state`.
+        """Train task `client` of the group; returns the sum of its losses over its steps.
 
-        Returns the sum of its losses over the steps.
+        `trained` (P,) has the initial parameters. It changes in place, as does the rules' `state`.
         """
         settings = {name: column[client, None] for name, column in group.settings.items()}
         run = LocalRun(group.start[client, None], trained[None], settings, state, self._model.frozen)
@@ -61,7 +61,7 @@ class ReferenceLoop:
         return total
 
     def _descent(self, run: LocalRun, trained: Tensor) -> Step:
-        """A step of plain gradient descent.
+        """A function that does one step of plain gradient descent on `trained` (P,).
 
         NOTE: the chain gives the same result; for models of millions of parameters its two additional passes
         over them take a fifth of a step.

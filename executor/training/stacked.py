@@ -1,7 +1,7 @@
 """Local training of a whole group in one batched step: the parameters of all its tasks are one (n, P) array.
 
-Equals the reference loop up to rounding. A task that has done its steps leaves the batch; since tasks are
-sorted by steps, the arrays just get shorter.
+The results equal the reference loop's up to rounding. A task that has done its steps leaves the batch; since
+tasks are sorted by descending steps, the arrays just get shorter.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def tamper(delta: Floats32, tasks: TrainTasks, members: Ints, streams: RandomStr
         faults = {name: float(column[task]) for name, column in columns.items()}
         key = (tasks.round, int(tasks.client[task]), int(tasks.model[task]))
         update = delta[task]
-        with np.errstate(over="ignore", invalid="ignore"):  # the coordinator leaves out what is not finite
+        with np.errstate(over="ignore", invalid="ignore"):  # the coordinator rejects such updates
             if faults.get("scale", 1.0) != 1:
                 update *= np.float32(faults["scale"])
             if faults.get("noise", 0.0) > 0:

@@ -8,10 +8,10 @@ All parts of driftscale pass them; third parties can call them from their own te
         check_part(MySelector, MySettings())
         check_selector(lambda: MySelector(MySettings()))
 
-Parts have state, so most checks take a function that makes a fresh part; they run it in the real federation
-over fake ports, among simple parts. Where a check runs two parts side by side, it stores one of them and
-restores it before every call, as in a run that was interrupted. All checks of parts also fail when a global
-random generator is drawn from or seeded.
+Parts have state, so most checks take a function that makes a fresh part. Clusterers, memories, selectors,
+aggregators and schedules are run in the real federation over fake ports, among simple parts. Where a check
+compares two parts that have state, one of them is stored and restored before every call, as in a run that was
+interrupted. All checks that run a part also fail if it draws from or seeds a global random generator.
 
 `check_model` and `check_rule` need torch, which is imported when one of them is first used.
 """

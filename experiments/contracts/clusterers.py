@@ -28,7 +28,7 @@ SILENT_STEPS = (None, 1, 2)
 def check_clusterer(make: Callable[[], Clusterer]) -> None:
     """Check a clusterer in federations of several data steps, with and without clients that do not respond.
 
-    * The first call of `on_data` returns an assignment, a later moment may; all pass `check_assignment`.
+    * The first call of `on_data` returns an assignment; every assignment passes `check_assignment`.
     * Two fresh clusterers behave the same on equal views, one of them stored and restored all the time.
     * It does not write to the views.
     * Its plans pass `check_plan`; `serve` sends no client requests, logs no trigger and changes nothing.
@@ -136,7 +136,7 @@ def check_plan(plan: InferencePlan, num_clients: int, num_models: int) -> None:
 
 
 def _stories() -> list[Floats]:
-    """Label shares by data step, (S, N, L), of several scenarios.
+    """Several scenarios of drift: in each, the label shares of N clients in S data steps, (S, N, L).
 
     Two groups that drift and return; one client that leaves all others; two clients; no visible groups; a
     single client.
@@ -178,11 +178,11 @@ def _play(make: Callable[[], Clusterer], labels: Floats, silent_step: int | None
 
 
 def _online(stream: LabelStream, silent_step: int | None) -> Bools | None:
-    """(slots, N) whether each client is online; None, where there is no silent step: all clients always are.
+    """(slots, N) whether each client is online; None, which stands for always, if there is no silent step.
 
-    Otherwise every third client is offline when a data step begins, except before the first round, and
-    client 1 is offline when visits begin and afterwards. In the silent step all clients are offline when
-    updates have been aggregated, and also when visits begin in its first round.
+    Every third client is offline when a data step begins, except before the first round, and client 1 is
+    offline when visits begin and afterwards. In the silent step all clients are offline when updates have
+    been aggregated, and also when visits begin in its first round.
     """
     if silent_step is None:
         return None
@@ -200,7 +200,7 @@ def _online(stream: LabelStream, silent_step: int | None) -> Bools | None:
 
 
 class _Watched(Clusterer):
-    """Wraps a clusterer: checks and records what it returns; every `serve` calls it `times` times."""
+    """Wraps a clusterer: checks and records what it returns; passes each call of `serve` on `times` times."""
 
     oracle = True  # for the federation; the watch checks whether the wrapped part declares it
 

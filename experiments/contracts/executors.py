@@ -238,7 +238,7 @@ def _check_layers(model: FlatModel, shape: Shape) -> None:
 
 
 def _corrections(rule: LocalRule, rows: Sequence[int], state: dict[str, Tensor]) -> Tensor:
-    """(n, steps, WIDTH) what `correct` returns in each step of these tasks; 0 after a task's last step.
+    """(n, steps, WIDTH) the results of `correct` for the tasks `rows`; 0 after a task's last step.
 
     The rule is called as a strategy calls it. `state`, from earlier tasks, is updated in place.
     """
@@ -301,7 +301,7 @@ def _check_begun(rule: LocalRule, run: LocalRun, state: Mapping[str, Tensor]) ->
 
 
 def _check_remembered(make: Callable[[], LocalRule], first: Tensor) -> None:
-    """Check that the declared state starts at zero, and is all that a fresh rule needs to continue."""
+    """Check that the declared state starts at zero, and that a fresh rule can continue from it alone."""
     everyone = range(len(STEPS))
     rule = make()
     declared = rule.state
@@ -317,7 +317,7 @@ def _check_remembered(make: Callable[[], LocalRule], first: Tensor) -> None:
 
 
 def _settings(rows: Sequence[int]) -> dict[str, Tensor]:
-    """The settings of these tasks, columns (n, 1)."""
+    """The settings of the tasks `rows`, columns (n, 1)."""
     columns = {"learning_rate": [0.5, 0.25, 0.125], "local_steps": STEPS, "batch_size": [4, 4, 4]}
     return {name: torch.tensor(column)[list(rows), None].float() for name, column in columns.items()}
 

@@ -22,7 +22,10 @@ class _Generator(NamedTuple):
 
 
 def and_no_global_generator(check: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Decorates a check: it fails too if a global generator was drawn from or seeded during the check."""
+    """Decorates a check: it also fails if a global generator is drawn from or seeded during the check.
+
+    If that happens, the check is run again, and fails only if it happens again.
+    """
 
     @wraps(check)
     def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
@@ -54,7 +57,7 @@ def _moved_by(play: Callable[[], None]) -> list[str]:
 
 
 def _generators() -> dict[str, _Generator]:
-    """The global generators by name; torch's only if torch is imported, or else nothing draws from it."""
+    """The global generators by name; torch's only if torch is imported, since otherwise nothing uses it."""
     generators = {
         "random": _Generator(random.random, random.getstate, random.setstate),
         "numpy": _Generator(np.random.random, np.random.get_state, np.random.set_state),

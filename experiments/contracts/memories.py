@@ -1,4 +1,4 @@
-"""Contract of memories: which clients train which models, on samples that they hold."""
+"""Contract of memories: the (client, model) pairs that train, and samples that their clients hold."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_memory(make: Callable[[], Memory]) -> None:
 
     * `rows` returns pairs of a participant and a model of the bank, sorted and distinct, each with samples
       that its client holds; `samples` returns the same samples for the pair.
-    * `trains` names exactly the clients that have a pair.
+    * `trains` is True for exactly those clients that have a pair.
     * Two fresh memories return the same on equal histories, one of them stored and restored all the time.
     * It does not write to its arguments.
     * It reads the true concepts only if it declares `oracle = True`.
@@ -81,8 +81,9 @@ def check_ranges(samples: SampleRanges, clients: Ints, view: View) -> None:
 def _history() -> list[Assignment]:
     """Assignments of five data steps.
 
-    Clients are members of three models; then model 1 merges into 0, 2 is dropped, and one is added; then
-    clients move away from the new model; then two more steps, until the first samples have expired.
+    Clients are members of three models; then model 1 merges into 0, 2 is dropped, and one is added; then all
+    clients leave the new model; then they return to it, for two steps, until the arrivals of step 0 have
+    expired.
     """
     first = np.array([[0, -1], [2, 1], [-1, -1], [1, -1], [0, 2]])
     second = np.array([[0, -1], [1, 0], [1, -1], [0, -1], [-1, -1]])
@@ -146,7 +147,7 @@ class _Watched(Memory):
 
 
 def _outputs(memory: _Watched, view: View) -> list[Any]:
-    """What the memory returns at one data step: `rows` of several sets of clients, and all `samples`."""
+    """The results of the memory at one data step: `rows` of several sets of clients, and all `samples`."""
     everyone = np.arange(NUM_CLIENTS)
     client_sets = (everyone, np.array([0, 1, 4]), everyone[:0])
     return [[_rows(memory, clients, view) for clients in client_sets], _samples(memory, view)]
@@ -169,7 +170,7 @@ def _rows(memory: _Watched, clients: Ints, view: View) -> tuple[Ints, Ints, Samp
 
 
 def _samples(memory: _Watched, view: View) -> list[SampleRanges]:
-    """The samples of all clients for each model."""
+    """For each model, the samples of all clients; also checks that they do not depend on the call."""
     by_model, clients = [], np.arange(view.num_clients)
     for model in range(len(view.model_ids)):
         samples = memory.samples(clients, model, view)

@@ -1,4 +1,4 @@
-"""Contract of the numbers in a part's settings, or in a table of a configuration: bounds, and only numbers.
+"""Contract of the numbers in a table of a configuration: each has two bounds and takes only numbers.
 
 The numbers are found through the JSON schema of the settings, at any depth: in lists, in nested tables and in
 the choices of a union.
@@ -21,7 +21,8 @@ NO_NUMBERS: tuple[object, ...] = (True, False, "40", "1.5", "nan", [], {})
 class ConfiguredNumber:
     """A number in a table of settings: its path, whether it is an integer, its lowest and highest value.
 
-    `table_with(value)` is the whole table with `value` in place of the number.
+    A bound that is missing is infinite. `table_with(value)` is the whole table with `value` in place of the
+    number.
     """
 
     path: str
@@ -32,15 +33,15 @@ class ConfiguredNumber:
 
 
 def check_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> None:
-    """Check that every number in `settings` has two bounds and refuses all that is outside or not a number.
+    """Check that every number in `settings` has two bounds, and refuses values beyond them and non-numbers.
 
-    The annotations in `emulator.numbers` comply. Every number must also take at least one value within its
-    bounds.
+    The annotations in `emulator.numbers` comply. Every number must also take at least one of its
+    bounds and a few ordinary values.
 
     Args:
         settings: The class of the settings.
-        example: A table that `settings` accepts. Where a table has free keys, but not every key is valid, it
-            must have a valid one.
+        example: A table that `settings` accepts. If a table in it has free keys and not every key is
+            valid, the example must have a valid one.
 
     Raises:
         AssertionError: A number breaks a rule; the message names the number.
@@ -60,7 +61,7 @@ def check_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> None
 def extreme_tables(
     settings: type[BaseModel], example: Mapping[str, Any]
 ) -> Iterator[tuple[str, float, dict[str, Any]]]:
-    """(path, value, table) for the lowest and the highest value of every number, where it is valid.
+    """For every number, tables in which it has its lowest or its highest value, if they are valid.
 
     Args:
         settings: The class of the settings.
@@ -96,7 +97,7 @@ def configured_numbers(settings: type[BaseModel], example: Mapping[str, Any]) ->
 Replace = Callable[[Any], Any]
 
 NumberNode = tuple[tuple[str | int, ...], Mapping[str, Any], Replace]
-"""A number's path below a node of the schema, its own node, and what builds the value with it replaced."""
+"""The path of a number below a node, the number's node, and a function to replace it in the whole value."""
 
 
 class _Schema:
@@ -106,7 +107,10 @@ class _Schema:
         self._definitions = definitions
 
     def numbers(self, node: Mapping[str, Any], example: Any) -> Iterator[NumberNode]:
-        """The numbers below `node`; the values around them are those of `example`, else minimal ones."""
+        """The numbers below `node`, each with its path and a function that replaces it in a whole value.
+
+        The rest of that value is taken from `example`, or is minimal where `example` does not fit.
+        """
         node = self._resolved(node)
         kind = node.get("type")
         choices = node.get("anyOf") or node.get("oneOf")
@@ -185,7 +189,10 @@ def _replaced_in_list(items: list[Any], index: int, replacing: Replace, value: A
 def _bound(
     node: Mapping[str, Any], inclusive: str, exclusive: str, whole: bool, unbounded: float, towards: float
 ) -> float:
-    """The extreme value that a node allows at one end; `unbounded` if it has no bound there."""
+    """The extreme value that a node allows at one end; `unbounded` if it has no bound there.
+
+    `towards`: the infinity on whose side of the bound the allowed values are.
+    """
     if "enum" in node:
         choices: list[int] = node["enum"]
         return min(choices) if towards > 0 else max(choices)
@@ -207,7 +214,7 @@ def _above(number: ConfiguredNumber) -> float:
 
 
 def _takes(settings: type[BaseModel], number: ConfiguredNumber, value: Any) -> bool:
-    """Whether the settings accept `value` for the number; raises any error but a ValidationError."""
+    """Whether the settings accept `value` for the number; errors other than ValidationError are raised."""
     try:
         settings.model_validate(number.table_with(value))
     except ValidationError:

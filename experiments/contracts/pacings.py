@@ -53,7 +53,7 @@ def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
 
 
 def _opening(pacing: Pacing, sizes: Ints) -> tuple[Ints, Ints]:
-    """The quota for lanes of `sizes` clients, and the visits to open in each."""
+    """(lanes,) the quota of lanes of `sizes` clients, and (lanes,) the visits to open in each; checked."""
     sizes_before, zeros = sizes.copy(), np.zeros_like(sizes)
     quota = pacing.quota(sizes)
     wanted = pacing.opens(quota, sizes, zeros, zeros)
@@ -69,7 +69,7 @@ def _opening(pacing: Pacing, sizes: Ints) -> tuple[Ints, Ints]:
 
 
 def _check_rows(pacing: Pacing, quota: Ints, wanted: Ints) -> None:
-    """Check that the rules, given several rows of counts at once, evaluate each as if it were alone."""
+    """Check that the rules evaluate each of several rows of counts as if it were given alone."""
     back = np.stack([np.zeros_like(wanted), wanted // 2, wanted, wanted])
     out = np.stack([wanted, wanted - wanted // 2, np.zeros_like(wanted), np.zeros_like(wanted)])
     elapsed_s = np.array([[0.0], [1.0], [1e6], [1e12]])
@@ -86,7 +86,10 @@ def _check_rows(pacing: Pacing, quota: Ints, wanted: Ints) -> None:
 def _play_round(
     make: Callable[[CohortSize], Pacing], sizes: Ints, quota: Ints, wanted: Ints, rng: np.random.Generator
 ) -> None:
-    """Play a round whose visits end in random order; compare handing ends over together and one by one."""
+    """Play a round whose visits end in random order; check that it does not matter how ends are handed over.
+
+    They are handed over all together, in threes and one by one.
+    """
     lanes = np.repeat(np.arange(len(sizes)), np.minimum(wanted, sizes))
     lasts_s = rng.choice([1.0, 10.0, 1000.0]) * rng.integers(1, 9, size=len(lanes))
     ends = VisitEnds(
@@ -103,10 +106,10 @@ def _play_round(
 def _played(
     pacing: Pacing, sizes: Ints, quota: Ints, lanes: Ints, ends: VisitEnds, most: int
 ) -> tuple[float, Ints, Floats]:
-    """The time of the round's server step, and how and when its visits ended.
+    """The time of the round's server step, and of each visit its outcome and its end.
 
-    At most `most` ends of visits are handed over together. Raises RunError if the pacing asks for another
-    dispatch or server step.
+    At most `most` ends of visits are handed over together. Raises AssertionError if there is no server step,
+    and RunError if the pacing asks for another dispatch or server step.
     """
     visits = Visits(pacing)
     visits.plan(sizes, quota)

@@ -43,7 +43,7 @@ STRANGE: tuple[Any, ...] = (
     {"kind": 1},
     {"no_such_key": {}},
 )
-"""Values that a configuration file may have in place of a setting."""
+"""Values that are tried in place of every setting: it must take them, or refuse with a ValidationError."""
 
 LANES = (np.array([1, 4, 5, 9, 12]), np.array([0, 2]), np.zeros(0, dtype=np.int64), np.array([7]))
 """The clients of each lane; client 5 is offline."""
@@ -93,7 +93,10 @@ def check_part(part: type, settings: Settings) -> None:
 
 
 def _refusal(settings: type[Settings], table: Mapping[str, Any]) -> str:
-    """Why `settings` refuse the table; empty if they accept it."""
+    """The message with which `settings` refuse the table; empty if they accept it.
+
+    Raises AssertionError if they refuse it by another error than a ValidationError.
+    """
     try:
         settings.model_validate(table)
     except ValidationError as error:
@@ -144,8 +147,7 @@ def check_detector(make: Callable[[], Detector]) -> None:
 def check_selector(make: Callable[[], Selector]) -> None:
     """Check a selector in a round of several lanes with one client offline.
 
-    * Participants are ascending, distinct and among the candidates online, in each lane at most as many as
-      wanted.
+    * Participants are ascending, distinct and online candidates; no lane has more of them than wanted.
     * Two fresh selectors choose the same participants on equal views, one of them stored and restored.
     * It does not write to its arguments.
     * It reads the true concepts only if it declares `oracle = True`.
@@ -170,7 +172,7 @@ def check_selector(make: Callable[[], Selector]) -> None:
             rounds = Rounds(_even_stream(13), online, clusterer=Scripted({0: start}), selector=watched)
             rounds.open()
             sizes = rounds.federation.lane_sizes(0)
-            # A round without participants is a RunError; where none are wanted, that is not the selector's.
+            # A round without participants raises RunError: a mistake of the selector only if some are wanted.
             with nullcontext() if any(wanted) else suppress(RunError):
                 rounds.federation.select(0, sizes, np.array(wanted), 0.0)
             outputs.append(watched.chosen)
@@ -178,7 +180,7 @@ def check_selector(make: Callable[[], Selector]) -> None:
 
 
 class _WatchedSelector(Selector):
-    """Wraps a selector: checks what it returns; `chosen` has the last participants."""
+    """Wraps a selector: checks the participants it returns; `chosen` has those of the last call."""
 
     oracle = True  # for the federation; the watch checks whether the wrapped part declares it
 
@@ -208,7 +210,7 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
 
     * Models without updates stay as they are.
     * It does not write to its arguments.
-    * Two fresh aggregators make the same models of equal updates, one of them stored and restored.
+    * Two fresh aggregators return the same models for equal updates, one of them stored and restored.
     * If `weights` returns weights, `aggregate` calls `weighted_sum` once, with these.
     * It reads the true concepts only if it declares `oracle = True`.
 
@@ -243,7 +245,10 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
 
 
 class _WatchedAggregator(Aggregator):
-    """Wraps an aggregator: checks the models it returns and keeps them in `made`; `view` is the last one."""
+    """Wraps an aggregator: checks the models it returns and keeps them in `made`.
+
+    `view` is the view of the last call of `aggregate`.
+    """
 
     oracle = True  # for the federation; the watch checks whether the wrapped part declares it
 
@@ -288,7 +293,7 @@ class _WatchedAggregator(Aggregator):
 def _aggregating(
     aggregator: Aggregator, members: Sequence[int], num_models: int, rounds: int
 ) -> _WatchedAggregator:
-    """The aggregator after `rounds` rounds, in which all clients participate.
+    """The aggregator, wrapped, after `rounds` rounds in which all clients participated.
 
     `members`: the model that each client is a member of.
     """
@@ -426,7 +431,7 @@ class _WatchedSchedule(Schedule):
 
 
 def _even_stream(num_clients: int) -> LabelStream:
-    """One data step, in which all labels are equally frequent."""
+    """A stream of one data step, in which all labels are equally frequent."""
     return LabelStream(np.full((1, num_clients, NUM_LABELS), 1 / NUM_LABELS))
 
 

@@ -1,7 +1,7 @@
 """Fake ports of a federation of a few clients: a sample stream, availability by table, and toy models.
 
-Samples arrive and expire. Nothing is random: what a client holds, trains or responds is a fixed function of
-its id, of model parameters and of samples.
+Samples arrive and expire. Nothing is random: the samples, updates and responses of a client are fixed
+functions of its id, of model parameters and of samples.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class LabelStream:
     """Implements `emulator.ports.SampleStream` for given label shares `labels` (S, N, L) of S data steps.
 
     The label of largest share is the concept of the samples that arrive. Clients start with samples of
-    `HELD_STEPS` steps. The last of several clients receives nothing in odd steps, and no client receives
-    anything in `silent_step`; samples expire all the same.
+    `HELD_STEPS` steps. Of several clients the last receives nothing in odd steps from 1 on, and no client
+    receives anything in `silent_step`; samples expire all the same.
     """
 
     def __init__(self, labels: Floats, rounds_per_step: int = 1, silent_step: int | None = None) -> None:
@@ -101,7 +101,7 @@ class LabelStream:
 class Presence:
     """Implements `emulator.ports.Availability` by a table `online` (slots, N), a row per `SLOT_S` seconds.
 
-    After the last slot availability stays as it is in it.
+    After the last slot availability does not change any more.
     """
 
     def __init__(self, online: Bools) -> None:
@@ -176,9 +176,9 @@ class ToyModels:
         return scores_of(models, rows, self._stream.row_concept, NUM_LABELS, metrics)
 
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
-        """The loss is the weighted distance of a client's models to the target of its last sample's concept.
+        """Evaluate each client by the distance of its models to the target of its last sample's concept.
 
-        The accuracy is exp(-loss).
+        The loss is the weighted mean distance, NaN for a client without samples; the accuracy is exp(-loss).
         """
         target = target_of(self._stream.row_concept[samples.last - 1])
         distance = np.abs(models[plan.models, :3].mean(axis=2) - target[:, None])
@@ -192,7 +192,7 @@ def initial(number: int) -> Floats32:
 
 
 def quick_fleet(num_clients: int) -> Fleet:
-    """Devices fast enough that a visit takes a small part of a slot."""
+    """A fleet of devices so fast that a visit takes a small part of a slot."""
     return Fleet(
         seconds_per_sample=np.full(num_clients, 0.01),
         download_bytes_per_s=np.full(num_clients, 1e6),

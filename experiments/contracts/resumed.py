@@ -1,4 +1,4 @@
-"""Runs every call of a part on a fresh instance, restored from the state of the last one."""
+"""Stands in for a part that is stored and restored before every call, as in an interrupted run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Part = TypeVar("Part", bound=Stateful)
 def resumed(make: Callable[[], Part]) -> Part:
     """A stand-in for a part of `make`: every call goes to a fresh part, restored from the last state.
 
-    It must return what a part that is never stored returns.
+    A part that stores all of its state returns the same as if it had never been stored. A call raises
+    RunError if the state cannot be stored, or an attribute that is not declared as state has changed.
     """
     return cast(Part, _Resumed(make))
 

@@ -50,7 +50,7 @@ class Rounds:
     """A federation that plays round after round, at instants that a coordinator could give it.
 
     `parts` replace the simple parts, by their names in `Parts`. `online` (slots, N): whether each client is
-    online in each slot; None: all clients always are.
+    online in each slot, `SLOTS` of them per round; None if all clients always are.
     """
 
     def __init__(self, stream: LabelStream, online: Bools | None = None, **parts: Any) -> None:
@@ -82,7 +82,7 @@ class Rounds:
     def dispatch(self) -> None:
         """Select participants, dispatch their visits, and close the round when all have ended.
 
-        The round is skipped if no client has anything to train.
+        Does nothing if no client has anything to train.
         """
         federation, start_s = self.federation, SLOTS * SLOT_S * self.round
         if not federation.lane_sizes(self.round).any():
@@ -98,7 +98,10 @@ class Rounds:
         federation.close_round(self.round, self._opened_s, now_s)
 
     def select(self) -> None:
-        """Select participants; if too few clients are online, open the round again later and retry once."""
+        """Select participants; if too few clients are online, open the round again later and retry once.
+
+        Raises AssertionError if too few are online then, too.
+        """
         federation, pacing = self.federation, self.federation.parts.pacing
         for _ in range(2):
             sizes = federation.lane_sizes(self.round)
@@ -119,7 +122,7 @@ class Rounds:
 
 
 def _simple_parts(num_clients: int) -> Parts:
-    """One model for all clients, which two of three clients train in each round."""
+    """Simple parts: one model for all clients, trained by two of three clients in each round."""
     return Parts(
         clusterer=Scripted({0: Assignment.fresh(np.zeros(num_clients, dtype=np.int64), 1, initial(0))}),
         detectors={"changed": Changed(NoSettings())},

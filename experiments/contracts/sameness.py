@@ -19,7 +19,10 @@ def left_alone(*arguments: Any) -> Iterator[None]:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two results hold the same arrays and plain values, to the bit."""
+    """Whether two results hold the same arrays and plain values, to the bit.
+
+    The keys of mappings are not compared, nor values of other types.
+    """
     return _same_leaves(_leaves(left), _leaves(right))
 
 
@@ -68,7 +71,7 @@ def _collect(value: Any, leaves: list[Leaf]) -> None:
 
 
 def _collect_derived(value: Any, leaves: list[Leaf]) -> None:
-    """As `_collect`, for instances of subclasses of arrays, plain values and containers."""
+    """Do as `_collect`, for instances of subclasses of arrays, plain values and containers."""
     if isinstance(value, np.ndarray):
         leaves.append(value)
     elif isinstance(value, tuple(PLAIN)):

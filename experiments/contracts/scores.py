@@ -1,4 +1,4 @@
-"""Scores of the toy models: four sums, a fixed function of parameters and table rows."""
+"""Scores of the toy models: sums for four metrics, a fixed function of parameters and table rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ METRICS: frozenset[Metric] = frozenset(get_args(Metric))
 
 
 def target_of(concepts: Ints) -> Floats:
-    """The number towards which each concept moves weights; never equal to initial weights below 4."""
+    """The number towards which each concept moves a model's weights; never an initial weight below 4."""
     return 1.3 * concepts.astype(np.float64) + 1.1
 
 
@@ -23,10 +23,10 @@ def scores_of(
 ) -> Scores:
     """The scores of all `models` (m, P) on each of n requests for `rows` of the table.
 
-    A model gives the true label a probability that falls with the distance between its mean weight and the
-    target of the row's concept; a hundredth of its mask is added, to distinguish models of equal weights. It
-    is right where the probability exceeds a fixed number of the row. Row r has label r modulo L; a wrong
-    model predicts the next label.
+    A model's value is the mean of its weights, plus a hundredth of the sum of its mask, which distinguishes
+    models of equal weights. It gives the true label a probability that falls with the distance between its
+    value and the target of the row's concept, and is right where the probability exceeds a number that
+    depends on the row alone. Row r has label r modulo L; a wrong model predicts the next label.
     """
     shape = (len(rows), len(models))
     correct, loss, error = np.zeros(shape), np.zeros(shape), np.zeros(shape)

@@ -176,7 +176,7 @@ def _check_concepts_of(trace: Trace, concepts: Ints) -> None:
 
 
 def _samples(trace: Trace, ranges: SampleRanges, client: int) -> list[tuple[bytes, int]]:
-    """Features and label of each of the client's rows, sorted: the order of rows does not matter."""
+    """The features and label of each of the client's samples, sorted: their order does not matter."""
     rows = ranges.rows(client)
     features, labels = trace.features(rows), trace.labels(rows)
     return sorted((sample.tobytes(), int(label)) for sample, label in zip(features, labels, strict=True))

@@ -26,7 +26,11 @@ class Watch:
         self.logged: list[Trigger] = []
 
     def over(self, view: View) -> View:
-        """`view` with its calls recorded and checked; AssertionError for one that no run could serve."""
+        """`view`, with the part's client requests and triggers recorded.
+
+        Calls raise AssertionError for a request or trigger that no run could serve, and for true concepts
+        that the part does not declare to read.
+        """
         return replace(
             view,
             truth=lambda: self._truth(view),
