@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from pydantic import BaseModel
+
 from emulator.arrays import Floats
 
 C = TypeVar("C", bound=type)
@@ -72,6 +74,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
 
 FIELDS: Mapping[str, Mapping[str, str]] = {
     "Assignment": {"remix": "mixing", "heir": "successor", "lane": "lane_of_client"},
+    "Chosen": {"parameters": "settings"},
+    "RoundRecord": {"kept": "completed"},
 }
 """The present name of each old attribute and argument, by class."""
 
@@ -115,6 +119,10 @@ def renamed_arguments(**new_of_old: str) -> Callable[[Callable[P, R]], Callable[
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             for old, new in new_of_old.items():
+                if old in kwargs and new in kwargs:
+                    raise TypeError(
+                        f"{function.__qualname__}: {old} is the old name of {new}: give one of them"
+                    )
                 if old in kwargs:
                     warn_renamed(f"{function.__qualname__}({old}=...)", f"{new}=...")
                     kwargs[new] = kwargs.pop(old)
@@ -149,18 +157,23 @@ def _renamed_attribute(owner: str, old: str, new: str) -> property:
 def adopt_old_members(cls: type) -> None:
     """Let a class, just created, define and use renamed members of its bases under their old names.
 
-    A member that `cls` defines under an old name is moved to the new name; one that it defines under a new
-    name is readable under the old name too.
+    A member that `cls`, or a mixin of it, defines under an old name gets the new name; one that it defines
+    under a new name is readable under the old name too. The constructors of our own parts take `parameters`.
     """
-    renamed = [item for base in cls.__mro__ for item in MEMBERS.get(base.__name__, {}).items()]
-    for old, new in renamed:
-        if old in vars(cls) and new not in vars(cls):
-            warn_renamed(f"{cls.__name__}.{old}", new)
-            setattr(cls, new, vars(cls)[old])
-            delattr(cls, old)
-        # Not `settings`: the old name of a method of schedules, and now an attribute of every instance.
-        if new in vars(cls) and old != "settings":
+    ours = [base for base in cls.__mro__ if base.__module__.startswith(("emulator.", "coordinator."))]
+    for old, new in (item for base in ours for item in MEMBERS.get(base.__name__, {}).items()):
+        for base in cls.__mro__:
+            member = vars(base).get(old)
+            if new in vars(base) or isinstance(member, _OldMember):
+                break
+            if member is not None and (old != "settings" or callable(member)):
+                warn_renamed(f"{base.__name__}.{old}", new)
+                setattr(cls, new, member)
+                break
+        if new in vars(cls):
             setattr(cls, old, _OldMember(vars(cls)[new], old, new))
+    if "__init__" in vars(cls) and cls in ours:
+        cls.__init__ = renamed_arguments(parameters="settings")(vars(cls)["__init__"])  # type: ignore[misc]
 
 
 class _OldMember:
@@ -171,9 +184,45 @@ class _OldMember:
         self._old, self._new = old, new
 
     def __get__(self, instance: object, owner: type) -> Any:
-        warn_renamed(f"{owner.__name__}.{self._old}", self._new)
+        # The state of a part looks up its attributes, such as `settings`, in the class: that is no use.
+        if instance is not None or self._old != "settings":
+            warn_renamed(f"{owner.__name__}.{self._old}", self._new)
         bind = getattr(self._member, "__get__", None)
         return self._member if isinstance(self._member, type) or bind is None else bind(instance, owner)
+
+
+class OldSettings:
+    """Descriptor: the settings of a part under their old name, `parameters`, with a warning at each access.
+
+    A part may have an attribute `parameters` of another kind, such as those of a model: it is left alone.
+    """
+
+    def __get__(self, part: Any, owner: type) -> Any:
+        if part is not None and "parameters" in vars(part):
+            return vars(part)["parameters"]
+        for base in owner.__mro__:
+            other = vars(base).get("parameters", self)
+            if other is not self:  # such as the method of torch's Module
+                return other.__get__(part, owner)
+        if part is None:
+            raise AttributeError(f"type object {owner.__name__!r} has no attribute 'parameters'")
+        warn_renamed(f"{owner.__name__}.parameters", "settings")
+        return part.settings
+
+    def __set__(self, part: Any, value: Any) -> None:
+        if isinstance(value, BaseModel):
+            warn_renamed(f"{type(part).__name__}.parameters", "settings")
+            part.settings = value
+        else:
+            vars(part)["parameters"] = value
+
+
+def settings_class(part: Any) -> Any:
+    """`Settings` of a part, or what a part that is not derived from our base has as `Parameters`; or None."""
+    if not hasattr(part, "Settings") and hasattr(part, "Parameters"):
+        warn_renamed(f"{part.__name__}.Parameters", "Settings")
+        return part.Parameters
+    return getattr(part, "Settings", None)
 
 
 class OldUpdates:

@@ -29,7 +29,13 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from emulator.deprecated import adopt_old_members, keep_old_names, warn_renamed
+from emulator.deprecated import (
+    OldSettings,
+    adopt_old_members,
+    keep_old_names,
+    renamed_fields,
+    settings_class,
+)
 from emulator.errors import ConfigurationError, UnknownNameError
 
 T = TypeVar("T")
@@ -82,6 +88,8 @@ class Configured:
     settings: Any
     """An instance of `Settings`; a part declares its type for type checkers: `settings: XSettings`."""
 
+    parameters = OldSettings()
+
     def __init__(self, settings: BaseModel) -> None:
         """Keep the settings; a part that overrides this may take further arguments of its kind.
 
@@ -95,13 +103,8 @@ class Configured:
         super().__init_subclass__(**more)
         adopt_old_members(cls)
 
-    def __getattr__(self, name: str) -> Any:
-        """Let a part read `settings` as `parameters`, or set `parameters` alone: both warn."""
-        alias = {"parameters": "settings", "settings": "parameters"}.get(name)
-        if alias is None or alias not in vars(self):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        warn_renamed(f"{type(self).__name__}.parameters", "settings")
-        return vars(self)[alias]
+
+adopt_old_members(Configured)
 
 
 def alone_is_a_list(value: Any) -> Any:
@@ -116,6 +119,7 @@ def alone_is_a_list(value: Any) -> Any:
     return [value] if isinstance(value, str | Mapping) else value
 
 
+@renamed_fields
 @dataclass(frozen=True)
 class Chosen(Generic[T]):
     """A part chosen in a configuration: its name, its class and its validated settings."""
@@ -186,10 +190,11 @@ class ChoiceOf:
             part = self._registry.find(name)
         except UnknownNameError as error:
             raise ValueError(str(error)) from error
-        if not isinstance(getattr(part, "Settings", None), type):
+        declared = settings_class(part)
+        if not isinstance(declared, type):
             raise ValueError(f"the {self._registry.kind} {name!r} is {part!r}, which has no class Settings")
         rest = {key: item for key, item in table.items() if key != self._key}
-        return Chosen(name, part, part.Settings.model_validate(rest, context=info.context))
+        return Chosen(name, part, cast(Any, declared).model_validate(rest, context=info.context))
 
     def _describe(self, chosen: Chosen[Any]) -> dict[str, Any]:
         """The table that chooses this part, with all defaults written out."""

@@ -7,20 +7,25 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
+import torch
+from pydantic import create_model
 
 from coordinator import candidates, view
 from coordinator.assignment import Assignment
 from coordinator.clusterers.fielding import Fielding, FieldingSettings
 from coordinator.memories.held import Held, HeldSettings
 from coordinator.schedules import Schedule
+from coordinator.schedules.adaptive_lr import AdaptiveLearningRate, AdaptiveLearningRateSettings
 from coordinator.selectors import Selector
 from emulator import deprecated, plugins
 from emulator.messages import ArrayUpdates, SampleRanges
+from executor.rules.base import LocalRule
 from experiments import contracts
-from tests.fakes import NOTHING, ints
+from tests.fakes import NOTHING, a_view, ints
 
 PACKAGE = Path(__file__).with_name("old_plugin_package")
 
@@ -131,11 +136,113 @@ def test_a_part_has_its_settings_under_both_names() -> None:
         def __init__(self, parameters: plugins.Settings) -> None:
             self.parameters = parameters
 
+    class Copying(Fielding):
+        def __init__(self, parameters: FieldingSettings) -> None:
+            super().__init__(parameters)
+            self.parameters = parameters.model_copy(update={"threshold": 0.9})
+
     with pytest.warns(DeprecationWarning, match="Old.parameters is now settings"):
         assert Old(NOTHING).settings is NOTHING
-    with pytest.warns(DeprecationWarning, match="parameters is now settings"):
+    with pytest.warns(DeprecationWarning, match="Copying.parameters is now settings"):
+        assert Copying(FieldingSettings()).settings.threshold == 0.9
+    with pytest.warns(DeprecationWarning, match="Configured.parameters is now settings"):
         assert plugins.Configured(NOTHING).parameters is NOTHING
     with pytest.warns(DeprecationWarning, match="Fielding.Parameters is now Settings"):
         assert Fielding.Parameters is FieldingSettings
+    with pytest.warns(DeprecationWarning, match="LocalRule.Parameters is now Settings"):
+        assert LocalRule.Parameters is plugins.NoSettings
+    with pytest.warns(DeprecationWarning, match="parameters=.* is now settings=..."):
+        assert Fielding(parameters=FieldingSettings(max_clusters=3)).settings.max_clusters == 3
     with pytest.raises(AttributeError, match="'Configured' object has no attribute 'paramters'"):
         _ = plugins.Configured(NOTHING).paramters
+
+
+def test_parameters_that_are_a_models_are_left_alone() -> None:
+    class Averaging(plugins.Configured):
+        def __init__(self, settings: plugins.Settings) -> None:
+            super().__init__(settings)
+            self.parameters = np.zeros(2)
+
+    class Spec(plugins.Configured, torch.nn.Module):
+        def __init__(self, settings: plugins.Settings) -> None:
+            torch.nn.Module.__init__(self)
+            self.settings = settings
+            self.layer = torch.nn.Linear(1, 1)
+
+    part = Averaging(NOTHING)
+    assert part.parameters.tolist() == [0, 0]
+    assert part.settings is NOTHING
+    assert sum(parameter.numel() for parameter in Spec(NOTHING).parameters()) == 2
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_old_members_of_mixins_are_adopted() -> None:
+    class Counting:
+        changes = 0
+
+        def remix(self, assignment: Assignment) -> None:
+            self.changes += 1
+
+    class Limits:
+        Parameters = FieldingSettings
+
+    class Memory(Counting, Held):
+        pass
+
+    class Limited(Limits, Selector):
+        def select(self, candidates, wanted, view):
+            return candidates.ids(0)
+
+    memory = Memory(HeldSettings())
+    memory.models_changed(Assignment.moved(ints(0), 1))
+    assert memory.changes == 1
+    assert Limited.Settings is FieldingSettings
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_schedule_may_call_the_old_method_of_its_base() -> None:
+    class Halving(AdaptiveLearningRate):
+        def settings(self, client, model, base, view):
+            rates = super().settings(client, model, base, view)["learning_rate"]
+            return {"learning_rate": rates / 2}
+
+    schedule, rows = Halving(AdaptiveLearningRateSettings()), ints(0)
+    seen = a_view(models=[[4.0]], model_ids=ints(0))
+    schedule.observe(seen)
+    base = {"learning_rate": np.ones(1)}
+    assert schedule.task_settings(rows, rows, base, seen)["learning_rate"].tolist() == [0.5]
+
+
+def test_a_part_of_a_plug_in_may_have_the_name_of_a_base_of_ours() -> None:
+    class Schedule(Selector):
+        settings = NOTHING
+
+        def remix(self) -> str:
+            return "its own"
+
+        def select(self, candidates, wanted, view):
+            return candidates.ids(0)
+
+    assert Schedule.settings is NOTHING
+    assert Schedule(NOTHING).remix() == "its own"
+
+
+def test_a_part_without_our_base_may_still_have_parameters() -> None:
+    class Duck:
+        Parameters = HeldSettings
+
+        def __init__(self, parameters: HeldSettings) -> None:
+            self.window = parameters.window
+
+    choice = plugins.ChoiceOf(plugins.Registry("duck", "x.duck", {"duck": Duck}))
+    kind: Any = create_model("Pond", duck=(Annotated[plugins.Chosen[Any], choice], ...))
+    with pytest.warns(DeprecationWarning, match="Duck.Parameters is now Settings"):
+        chosen = kind(duck={"kind": "duck", "window": 2}).duck
+    assert chosen.build().window == 2
+    with pytest.warns(DeprecationWarning, match="Chosen.parameters is now settings"):
+        assert chosen.parameters is chosen.settings
+
+
+def test_an_old_and_a_new_name_together_are_refused() -> None:
+    with pytest.raises(TypeError, match="remix is the old name of mixing"):
+        Assignment(mixing=np.eye(1), remix=np.eye(1))

@@ -112,6 +112,7 @@ def draw_trace(
     )
 
 
+@renamed_arguments(parameters="settings")
 def num_windows(settings: StreamSettings, rounds: int) -> int:
     """Count the windows that a run needs: those owned from the start, and one for each later step.
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from coordinator.assignment import Fit
 from coordinator.clusterers.silhouette import silhouettes
 from emulator.arrays import Floats, Ints
-from emulator.deprecated import keep_old_names
+from emulator.deprecated import keep_old_names, renamed_arguments
 from emulator.numbers import MOST, Count, Number, TwoOrMore
 from emulator.plugins import Settings
 
@@ -67,6 +67,7 @@ class Partition:
     fitted: Fit
 
 
+@renamed_arguments(parameters="settings")
 def partition(reports: Floats, settings: PartitionSettings, generator: np.random.Generator) -> Partition:
     """Cluster `reports` (N, D) into the number of clusters with the largest mean L1 silhouette.
 

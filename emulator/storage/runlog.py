@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from emulator.arrays import Floats32, Ints
+from emulator.deprecated import renamed_fields
 from emulator.errors import DataFileError
 from emulator.messages import Trigger
 from emulator.storage.bounded import json_document
@@ -44,6 +45,7 @@ from emulator.storage.packed import packed, unpacked
 from emulator.storage.state_tree import Tree
 
 
+@renamed_fields
 @dataclass(frozen=True, eq=False)
 class RoundRecord:
     """One round. Times are absolute virtual seconds; byte counts are totals since the start of the run.

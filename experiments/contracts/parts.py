@@ -20,6 +20,7 @@ from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.deprecated import renamed_arguments, settings_class
 from emulator.errors import RunError
 from emulator.messages import ArrayUpdates, Updates
 from emulator.plugins import Settings
@@ -54,6 +55,7 @@ TASKS = (np.array([0, 0, 1, 3]), np.array([0, 2, 1, 2]))
 TASK_SETTINGS = {"learning_rate": 0.1, "local_steps": 20.0, "batch_size": 10.0}
 
 
+@renamed_arguments(parameters="settings")
 def check_part(part: type, settings: Settings) -> None:
     """Check the class of a part and its settings.
 
@@ -71,7 +73,7 @@ def check_part(part: type, settings: Settings) -> None:
         AssertionError: The part breaks a rule, which the message names.
     """
     assert (part.__doc__ or "").strip().splitlines(), f"{part.__name__} has no docstring"
-    declared = getattr(part, "Settings", None)
+    declared = settings_class(part)
     assert isinstance(declared, type), f"{part.__name__} has no class Settings"
     assert issubclass(declared, Settings), (
         f"{part.__name__}.Settings is not a subclass of emulator.plugins.Settings"
