@@ -1,4 +1,4 @@
-"""Array types shared by all packages, and the weighted sum whose order is part of the contract."""
+"""Array types shared by all packages, and a weighted sum with a fixed order of summation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 NO_IDS: Ints = np.zeros(0, dtype=np.int64)
-"""No clients; not to be written to."""
+"""An empty array of ids, shared by its users: not to be written to."""
 
 
 def weighted_sums(weights: Floats, rows: Floats32) -> Floats:

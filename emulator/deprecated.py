@@ -63,21 +63,21 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "IdxParameters": "IdxSettings",
     },
 }
-"""The present name of each old one, by module."""
+"""For each module, its old names and the present name of each."""
 
 MEMBERS: Mapping[str, Mapping[str, str]] = {
     "Configured": {"Parameters": "Settings"},
     "Memory": {"remix": "models_changed"},
     "Schedule": {"settings": "task_settings"},
 }
-"""The present name of each old member, by the base class of parts that has it."""
+"""For each base class of parts, the old names of its members and the present name of each."""
 
 FIELDS: Mapping[str, Mapping[str, str]] = {
     "Assignment": {"remix": "mixing", "heir": "successor", "lane": "lane_of_client"},
     "Chosen": {"parameters": "settings"},
     "RoundRecord": {"kept": "completed"},
 }
-"""The present name of each old attribute and argument, by class."""
+"""For each class, the old names of its fields and the present name of each."""
 
 
 BETWEEN = ("emulator.deprecated", "emulator.plugins", "abc", "importlib._bootstrap")
@@ -100,7 +100,10 @@ def warn_renamed(old: str, new: str) -> None:
 
 
 def keep_old_names(module: str) -> None:
-    """Make the old names of a module, which is being imported, available as attributes of the module."""
+    """Make the old names of `module` available as its attributes, each use with a warning.
+
+    To be called by the module itself, at its end.
+    """
     new_of_old = NAMES[module]
 
     def look_up(name: str) -> Any:
@@ -155,7 +158,7 @@ def _renamed_attribute(owner: str, old: str, new: str) -> property:
 
 
 def adopt_old_members(cls: type) -> None:
-    """Let a class, just created, define and use renamed members of its bases under their old names.
+    """Make renamed members work under their old names in `cls`, a class that was just created.
 
     A member that `cls`, or a mixin of it, defines under an old name gets the new name; one that it defines
     under a new name is readable under the old name too. The constructors of our own parts take `parameters`.
@@ -226,7 +229,7 @@ def settings_class(part: Any) -> Any:
 
 
 class OldUpdates:
-    """Old names of members of `emulator.messages.Updates`."""
+    """Base of `ArrayUpdates` with the old names of its members."""
 
     def mix(self, weights: Floats) -> Floats:
         """Old name of `Updates.weighted_sum`."""
@@ -236,10 +239,10 @@ class OldUpdates:
 
 
 class OldSampleRanges:
-    """What `emulator.messages.SampleRanges` had under other names."""
+    """Base of `SampleRanges` with the old names of its members."""
 
     @classmethod
     def side_by_side(cls, *args: Any, **kwargs: Any) -> Any:
-        """As `SampleRanges.joined`."""
+        """Old name of `SampleRanges.joined`."""
         warn_renamed("SampleRanges.side_by_side", "SampleRanges.joined")
         return cls.joined(*args, **kwargs)  # type: ignore[attr-defined]

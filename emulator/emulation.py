@@ -44,7 +44,10 @@ class Emulation:
             pass
 
     def steps(self) -> Iterator[None]:
-        """Like `run`, one step at a time: between two steps the run can be stored or abandoned."""
+        """Iterate over the steps of `run`: between two of them the run can be stored or abandoned.
+
+        RunError if no event or visit is left before the coordinator has finished.
+        """
         if not self._started:
             self._take(self.coordinator.start())
             self._started = True

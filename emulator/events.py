@@ -36,7 +36,7 @@ class RoundOpened(Event):
 
 @dataclass(frozen=True)
 class DispatchDue(Event):
-    """The reports of `round` have arrived: participants are selected."""
+    """The reports of `round`, and the responses to the clusterer, have arrived: participants are selected."""
 
     priority: ClassVar[int] = 2
     round: int
@@ -53,4 +53,4 @@ class CohortDue(Event):
 EVENTS: Mapping[str, type[Event]] = {
     kind.__name__: kind for kind in (RoundDeadline, RoundOpened, DispatchDue, CohortDue)
 }
-"""Event classes by name, for state that is read back."""
+"""Event classes by name, to restore the events of a stored queue."""

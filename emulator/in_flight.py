@@ -15,7 +15,7 @@ from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.storage.state_tree import Tree, as_tree, from_tree
 
 SORTED_AT_ONCE = 4096
-"""Visits sorted together when the sorted ones have been popped; an eighth of all, if that is more."""
+"""Number of visits sorted at once, whenever all sorted ones are popped; an eighth of the rest, if more."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class VisitEnds:
         )
 
     def part(self, first: int, stop: int | None = None) -> VisitEnds:
-        """Views of rows [first, stop)."""
+        """Rows [first, stop), as views; up to the last one if `stop` is None."""
         rows = slice(first, stop)
         return VisitEnds(self.time_s[rows], self.client[rows], self.visit[rows], self.dropped[rows])
 
     def in_order(self) -> VisitEnds:
-        """Sorted by time; at one instant arrivals before drop-outs, then by client, then by visit."""
+        """Sort the rows by time; at one instant arrivals before drop-outs, then by client, then by visit."""
         order = np.argsort(self.time_s, kind="stable")
         time_s = self.time_s[order]
         if (time_s[1:] == time_s[:-1]).any():
@@ -100,9 +100,10 @@ class InFlight:
             self._later.append(ends)
 
     def first(self, until_s: float, most: int | None = None) -> VisitEnds:
-        """The first visits that end at `until_s` or before, in order and at most `most`.
+        """The next visits to end, at `until_s` or before, in order and at most `most`.
 
-        Not necessarily all of them, but at least one if there are any. They stay until they are popped.
+        There may be more of them than are returned, but at least one is returned if there is any. They stay
+        in the queue until they are popped.
         """
         self._sort_next()
         stop = int(np.searchsorted(self._soon.time_s, until_s, side="right"))
@@ -111,7 +112,7 @@ class InFlight:
         return self._soon.part(self._done, stop)
 
     def pop(self, count: int) -> None:
-        """Remove the first `count` visits; IndexError if `first` has not returned that many."""
+        """Remove the first `count` visits, which `first` has returned; IndexError if fewer are sorted."""
         if not 0 <= count <= len(self._soon) - self._done:
             raise IndexError(f"{count} visits cannot be popped: only those that `first` returned can")
         self._done += count

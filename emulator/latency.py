@@ -34,7 +34,9 @@ class Phases:
         return self.download_s + self.compute_s + self.upload_s
 
     def moved(self, work: Work, elapsed_s: Floats) -> tuple[Floats, Floats]:
-        """Bytes (down, up) transferred in the first `elapsed_s` seconds, in proportion to the phase's time.
+        """Bytes (down, up), each (n,), transferred in the first `elapsed_s` seconds of each visit.
+
+        Bytes are transferred evenly over the time of their phase.
 
         Args:
             work: what the visits transfer in all.
@@ -53,7 +55,12 @@ class LatencyModel(Protocol):
 
 @dataclass(frozen=True)
 class DriftscaleLatency:
-    """`latency + bytes / bandwidth` each way; `samples x seconds_per_sample x model_factor` in between."""
+    """The time model `driftscale`: latency and bandwidth in each direction, and compute time by model.
+
+    A transfer takes `latency + bytes / bandwidth` seconds (0 if there are no bytes), and computing takes
+    `samples x seconds_per_sample x model_factor`. A sample that is only predicted counts as `FORWARD_SHARE`
+    samples.
+    """
 
     fleet: FleetColumns
     model_factor: float = 1.0
@@ -72,7 +79,8 @@ class DriftscaleLatency:
 class FedScaleLatency:
     """FedScale `client_metadata.py`: 3 x batch x steps x ms / 1000 + (up + down) / bandwidth.
 
-    The factor 3 and the unit of 1024 bits are already in the fleet's columns.
+    The factor 3 and the unit of 1024 bits are already in the fleet's columns. Samples that are only predicted
+    take no time.
     """
 
     fleet: FleetColumns
@@ -94,7 +102,7 @@ TIME_MODELS: Mapping[str, type[DriftscaleLatency] | type[FedScaleLatency]] = {
 
 
 def _transfer(bytes_: Floats, bytes_per_s: Floats, latency_s: Floats) -> Floats:
-    """Seconds to transfer `bytes_` one way; 0 where there are none."""
+    """(n,) seconds to transfer `bytes_` (n,) one way; 0 for 0 bytes."""
     return np.where(bytes_ > 0, latency_s + bytes_ / bytes_per_s, 0.0)
 
 

@@ -21,7 +21,11 @@ BYTES_PER_REPORTED_NUMBER = 4
 
 @dataclass(frozen=True)
 class Work:
-    """What clients transfer and compute: the input of the latency model and the ledger; columns (n,)."""
+    """What n clients or visits transfer and compute: the input of the latency model and of the ledger.
+
+    Columns of shape (n,). `forward_samples` are only predicted (a forward pass), `trained_samples` are
+    trained on (forward and backward), counted once for each use.
+    """
 
     download_bytes: Floats
     upload_bytes: Floats
@@ -77,7 +81,7 @@ class SampleRanges(OldSampleRanges):
 
     @classmethod
     def joined(cls, parts: Sequence[SampleRanges], weights: Floats | None = None) -> SampleRanges:
-        """The ranges that each row has in all parts, in the order of the parts, without the empty ones.
+        """One request in which each row has its ranges in all `parts`, in their order, but no empty ones.
 
         Args:
             parts: at least one, all with the same rows and one range per row.
@@ -111,7 +115,7 @@ class SampleRanges(OldSampleRanges):
         )
 
     def rows(self, index: int) -> Ints:
-        """The table rows of row `index` of the request, range after range."""
+        """(k,) the table rows of all k samples of row `index` of the request, range after range."""
         ranges = range(int(self.offsets[index]), int(self.offsets[index + 1]))
         spans = [np.arange(self.first[j], self.last[j], dtype=np.int64) for j in ranges]
         return np.concatenate(spans) if spans else np.zeros(0, dtype=np.int64)
@@ -121,8 +125,8 @@ class SampleRanges(OldSampleRanges):
 class StateSpec:
     """One named variable that a local rule keeps for a (client, model) pair between tasks.
 
-    It starts at zero and is reset when the client's data changes. `shape` is that of one pair: (P,) for
-    "parameters", (1,) for "scalar".
+    It starts at zero, and does so again after the client's data changed or the model was replaced. `shape` is
+    that of one pair: (P,) for "parameters", (1,) for "scalar".
     """
 
     shape: Literal["parameters", "scalar"]
@@ -132,9 +136,10 @@ class StateSpec:
 class TrainTasks:
     """Training tasks, frozen at dispatch and sorted by (client, model); columns of shape (n,).
 
-    `model` is the bank's id. `settings` holds `learning_rate`, `local_steps` and `batch_size`. `state` is the
-    solver's state of each pair, (n, P) or (n, 1) by its `StateSpec`. `round` is in the key of the batches'
-    random streams, the data `step` in that of bootstraps.
+    `model` is the bank's id of the model, `visit` the id of the visit that the task is part of. `settings`
+    holds `learning_rate`, `local_steps` and `batch_size`. `state` is the solver's state of each pair, (n, P)
+    or (n, 1) by its `StateSpec`. `round` is in the key of the batches' random streams, the data `step` in
+    that of bootstraps.
 
     `tampering` describes what happens to each update before it arrives; a column without effect is left out.
     An update is multiplied by `scale`; noise of `noise` times its norm is added; where `nan` or `bits` is 1,
@@ -173,9 +178,9 @@ class TrainTasks:
 class Updates(Protocol):
     """The results of training, one row per task.
 
-    The updates themselves may be on other ranks, and are reached only through the methods. Rows belong to the
-    task groups they were trained in: sums are taken within a group first, where its rows are, and so are the
-    same to the bit wherever that is.
+    The updates (deltas) may be on other ranks, and are reached only through the methods. Sums are taken
+    within each task group first and then over the groups, so that the number of ranks does not change a bit
+    of them.
     """
 
     @property
@@ -209,7 +214,7 @@ class Updates(Protocol):
 
     @property
     def state(self) -> Mapping[str, Floats32]:
-        """The solver's new state of each pair, laid out as `TrainTasks.state`."""
+        """The solver's new state of each task's pair, with the columns of `TrainTasks.state`."""
         ...
 
     @property
@@ -218,7 +223,7 @@ class Updates(Protocol):
         ...
 
     def take(self, rows: Ints) -> Updates:
-        """The given rows.
+        """Select rows.
 
         Args:
             rows: ascending row numbers.
@@ -257,7 +262,7 @@ class Updates(Protocol):
 
 @dataclass(frozen=True)
 class ArrayUpdates(OldUpdates):
-    """Updates in this process's memory.
+    """Updates that are all in this process's memory.
 
     `delta` (n, P) holds the updates; `group` (n,) the task group of each row, or None for a single group.
     """
@@ -329,8 +334,8 @@ class InferencePlan:
     """Which models serve each client, and how their predictions are combined.
 
     `models` (N, width) are rows of the bank, padded with -1. `weights` (N, width) are 0 where padded, and
-    each row sums to 1. `combine` is a weighted mean of the models' `probabilities`, or a weighted count of
-    their `votes` (each model's most likely label).
+    each row sums to 1, or to 0 for a client without a model. `combine` is a weighted mean of the models'
+    `probabilities`, or a weighted count of their `votes` (each model's most likely label).
     """
 
     models: Ints
@@ -348,11 +353,11 @@ class InferencePlan:
         return cls(models, used / np.maximum(used.sum(axis=1, keepdims=True), 1))
 
     def take(self, clients: Ints) -> InferencePlan:
-        """The plan of these clients, in their order."""
+        """The plan of the given clients only, in their order."""
         return InferencePlan(self.models[clients], self.weights[clients], self.combine)
 
     def first(self) -> Ints:
-        """(N,) the model of largest weight, the leftmost of equals; -1 for a client without a model."""
+        """(N,) each client's model of largest weight, the leftmost of equals; -1 for one without a model."""
         rows = np.arange(len(self.models))
         best: Ints = self.models[rows, np.where(self.models >= 0, self.weights, -1.0).argmax(axis=1)]
         return best
@@ -388,8 +393,8 @@ class Scores:
 class Evaluation:
     """Each client's metrics on its own test samples with the models that serve it.
 
-    Columns are of shape (n,), with NaN for a client without samples. `loss` is the cross-entropy of the
-    combined probabilities; for votes, the weighted mean of the models' cross-entropies.
+    Columns are of shape (n,), with NaN for a client without samples or without a model. `loss` is the
+    cross-entropy of the combined probabilities; for votes, the weighted mean of the models' cross-entropies.
     """
 
     accuracy: Floats
@@ -398,13 +403,15 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Trigger:
-    """What a clusterer compared to decide whether to re-cluster all clients.
+    """The distances that a clusterer compared to decide whether to re-cluster all clients.
 
-    Distances are in the clusterer's metric. It fires when `shift` reaches `threshold` x `mean_distance`.
+    Distances are in the clusterer's metric. With several centres it re-clusters if `shift` reaches
+    `threshold` x `mean_distance`; with one, if clients' reports differ at all. It never does if `threshold`
+    is None.
     """
 
-    shift: float  # of the centre that moved farthest
+    shift: float  # distance of the centre that moved farthest
     mean_distance: float | None  # between two centres; None if there is only one
     threshold: float | None  # None if it never fires
-    clusters: int  # number of centres compared, before any re-clustering
+    clusters: int  # number of centres before any re-clustering
     fired: bool

@@ -48,7 +48,7 @@ FIRST_LOOK = "first look"
 def installed_entry_points() -> Mapping[str, Sequence[EntryPoint]]:
     """Entry points of all installed distributions by group.
 
-    Read once for all kinds, since every installed distribution has to be read for them.
+    Cached, and read for all kinds at once: even one group takes reading every installed distribution.
     """
     everything = entry_points()
     return {group: tuple(everything.select(group=group)) for group in everything.groups}
@@ -172,8 +172,8 @@ class ChoiceOf:
                 settings and cannot be built.
 
         Raises:
-            ValueError: the value is neither, the name is unknown, or the settings are invalid; pydantic adds
-                the key.
+            ValueError: the value is neither, the name is unknown, the part has no class `Settings`, or the
+                settings are invalid; pydantic adds the key.
             ConfigurationError: a plug-in cannot be loaded, or registers a name that is taken.
         """
         if isinstance(value, Chosen):
@@ -197,7 +197,7 @@ class ChoiceOf:
         return Chosen(name, part, cast(Any, declared).model_validate(rest, context=info.context))
 
     def _describe(self, chosen: Chosen[Any]) -> dict[str, Any]:
-        """The table that chooses this part, with all defaults written out."""
+        """The table from which `parse` makes this choice, with all defaults written out."""
         return {self._key: chosen.kind, **chosen.settings.model_dump(mode="json", by_alias=True)}
 
 
@@ -229,7 +229,7 @@ class Registry(Generic[T]):
         return sorted({*self._ours, *self._entries})
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
-        """All (name, part), sorted by name; every part is imported."""
+        """Iterate over all (name, part), sorted by name; every part is imported."""
         return ((name, self.find(name)) for name in self.names())
 
     def __contains__(self, name: object) -> bool:

@@ -1,4 +1,4 @@
-"""Ports: what the coordinator and the emulation need from the packages around them, as Protocols.
+"""Ports: the Protocols that join the coordinator, the emulation and the packages around them.
 
 In array shapes, N is the number of clients, M of models and P of parameters. `ids` are client ids, an array
 of shape (n,); row i of a result belongs to `ids[i]`.
@@ -62,7 +62,7 @@ class Availability(Protocol):
 
     @property
     def facts(self) -> Mapping[str, int]:
-        """Counts to be reported by name, such as how many intervals were dropped."""
+        """Counts by name for the run's manifest, such as the number of intervals dropped as empty."""
         ...
 
     def online(self, ids: Ints, time_s: float) -> Bools:
@@ -112,7 +112,7 @@ class SampleStream(Protocol):
 
     @property
     def num_clients(self) -> int:
-        """N."""
+        """N, the number of clients."""
         ...
 
     @property
@@ -129,15 +129,16 @@ class SampleStream(Protocol):
         """Advance to the data step of a round.
 
         Args:
-            round_: the round, from 0.
+            round_: the round, from 0; not of an earlier data step than the current one.
 
         Returns:
-            Ascending ids of the clients whose data has changed since the last call; on the first call, all.
+            Ascending ids of the clients whose training samples have changed since the last call; on the first
+            call, all.
         """
         ...
 
     def held(self, ids: Ints, split: Split) -> SampleRanges:
-        """The samples each client holds now.
+        """The samples of one split that each client holds at the current data step.
 
         Args:
             ids: client ids, array of shape (n,).
@@ -177,13 +178,13 @@ class SampleStream(Protocol):
         ...
 
     def label_histograms(self, ids: Ints) -> Floats:
-        """The label distribution of each client's training samples.
+        """The label distribution of the training samples that each client holds now.
 
         Args:
             ids: client ids, array of shape (n,).
 
         Returns:
-            Array of shape (n, num_labels), with rows that sum to 1.
+            Array of shape (n, num_labels), with rows that sum to 1, or are 0 for a client without samples.
         """
         ...
 
@@ -234,12 +235,12 @@ class Executor(Protocol):
 
     @property
     def state(self) -> Mapping[str, StateSpec]:
-        """The solver's state of each (client, model) pair between tasks, by name."""
+        """The variables, by name, that the solver keeps for each (client, model) pair between tasks."""
         ...
 
     @property
     def num_parameters(self) -> int:
-        """P."""
+        """P, the number of parameters of a model."""
         ...
 
     def initial(self, number: int) -> Floats32:
@@ -276,7 +277,10 @@ class Executor(Protocol):
         Args:
             models: array of shape (m, P).
             samples: the samples of n requests.
-            metrics: which scores to compute; the others are None.
+            metrics: the scores to compute; the others are None.
+
+        Returns:
+            The scores of the m models on the n requests.
         """
         ...
 
@@ -287,12 +291,15 @@ class Executor(Protocol):
             models: array of shape (M, P).
             plan: which rows of `models` serve each of the clients, and how they are combined.
             samples: the test samples of the same clients, in the same order.
+
+        Returns:
+            The accuracy and the loss of each client.
         """
         ...
 
 
 Meter = Callable[[str], AbstractContextManager[None]]
-"""Called with a name, gives a context manager that adds the wall time spent within it to that name."""
+"""A function of a name that returns a context manager, which adds the wall time spent in it to that name."""
 
 
 def unmeasured(what: str) -> AbstractContextManager[None]:
@@ -341,7 +348,7 @@ class Coordinator(Protocol):
         ...
 
     def start(self) -> Reaction:
-        """Begin the run, at virtual time 0."""
+        """Begin the run, at virtual time 0; returns the first reaction."""
         ...
 
     def handle(self, event: Event, now_s: float) -> Reaction:
@@ -354,14 +361,14 @@ class Coordinator(Protocol):
         ...
 
     def visits_ended(self, ends: VisitEnds) -> tuple[int, Reaction]:
-        """Process the ends of visits, in order, up to the first after which something new can happen.
+        """Process the ends of visits, in order, up to the first one to which the coordinator reacts.
 
-        The rest is passed again later, together with visits that the reaction has sent out.
+        The rest is passed again later, together with the ends of visits that the reaction has sent out.
 
         Args:
             ends: at least one, in order, with no event in between.
 
         Returns:
-            How many of `ends` were processed, at least one, and the reaction.
+            The number of `ends` processed, at least one, and the reaction, which may be empty.
         """
         ...

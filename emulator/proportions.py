@@ -12,9 +12,9 @@ from emulator.arrays import Ints
 
 @cache
 def exact(number: float) -> Fraction:
-    """The decimal number that `number` is written as, exactly.
+    """The exact fraction of the decimal number that `number` is written as.
 
-    0.29, as a binary fraction, is a little less than 0.29; `exact(0.29)` is 29/100.
+    As a float, 0.29 is a little less than 29/100; `exact(0.29)` is 29/100.
 
     >>> import math
     >>> math.floor(0.29 * 100), math.floor(exact(0.29) * 100)

@@ -134,7 +134,7 @@ def generators(keys: StreamKeys) -> Iterator[np.random.Generator]:
 def uniforms(keys: StreamKeys) -> Floats:
     """Two uniform random numbers for each stream of `keys`, without making a generator.
 
-    They are the upper 53 bits of the two halves of the key, which is already the output of a hash.
+    They are the upper 53 bits of the two words of the stream's key, which is already the output of a hash.
 
     Args:
         keys: array of shape (n, 2), from `RandomStreams.keys`.
@@ -157,7 +157,10 @@ def _word(purpose: str) -> int:
 
 @cache
 def _begun(seed: int, purpose: str) -> tuple[Words, int]:
-    """(1, POOL) the pool of a SeedSequence after the seed and the purpose, and the number of words hashed."""
+    """The state of a SeedSequence after it has taken in the seed and the purpose.
+
+    Returns its pool (1, POOL), and the number of words hashed so far, which determines the next constants.
+    """
     words = _split(seed)
     words += [0] * (POOL - len(words)) + _split(_word(purpose))
     pool = _hashed(np.array([words[:POOL]], dtype=np.uint32), _constants(MIXING, 0, POOL))
@@ -183,7 +186,7 @@ def _split(number: int) -> list[int]:
 
 @cache
 def _constants(kind: tuple[int, int], first: int, count: int) -> Words:
-    """(count + 1,) the constants that the words from `first` on are hashed with, and the next one."""
+    """(count + 1,) the hash constants of words number `first` to `first + count`, the last included."""
     start, factor = kind
     return np.array(
         [start * pow(factor, power, 2**32) % 2**32 for power in range(first, first + count + 1)], np.uint32
@@ -191,7 +194,10 @@ def _constants(kind: tuple[int, int], first: int, count: int) -> Words:
 
 
 def _hashed(words: Words, constants: Words) -> Words:
-    """(n, k) hashes of `words` (n, k) or (n, 1), each with two consecutive `constants` (k + 1,)."""
+    """(n, k) hashes of `words` (n, k) or (n, 1).
+
+    Word i of a row is hashed with constants i and i + 1 of `constants` (k + 1,).
+    """
     products: Words = (words ^ constants[:-1]) * constants[1:]
     return products ^ products >> HALF
 
