@@ -38,6 +38,7 @@ def load_profile(name_or_path: str | Path, where: str = "") -> DeviceProfile:
 
     Raises:
         UnknownNameError: the name is not registered; lists the names.
+        ConfigurationError: a third party's profile cannot be loaded, or has a name that is taken.
         DataFileError: the file breaks a rule.
         InputError: the registered object is not a DeviceProfile.
 

@@ -60,8 +60,9 @@ def import_fedscale(path: Path, out: Path) -> Imported:
 
     `client_device_capacity` becomes a device table that `device_profiles.table` reads; `client_behave_trace`
     becomes intervals: device_id, start_s, end_s, period_s (one row each, half-open). Rows are in the order of
-    device_id: the published order, by available time, is a trap. DataFileError if the file is neither of the
-    two, is damaged or too large, or has content that is not allowed.
+    device_id, not in the published order, which is by available time. DataFileError if the file is neither of
+    the two, is damaged or too large, or has content that is not allowed, and if `out` is not a `.parquet`
+    file or cannot be written.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -131,7 +132,7 @@ def _capacity(path: Path, entries: Mapping[int, Any]) -> pa.Table:
 
 
 def _behaviour(path: Path, entries: Mapping[int, Any]) -> tuple[pa.Table, int]:
-    """The intervals, and how many empty ones were left out."""
+    """The table of intervals, and the number of empty ones left out; DataFileError for a faulty entry."""
     ids, periods, counts = [], [], []
     starts: list[int] = []
     ends: list[int] = []
@@ -189,7 +190,7 @@ def _write(table: pa.Table, out: Path) -> None:
         raise DataFileError(out, f"cannot be written ({error})") from error
 
 
-# -- reading a pickle without running it ------------------------------------------------------------------
+# -- reading a pickle that may call nothing but our stand-ins ---------------------------------------------
 
 
 class _Float64:
@@ -223,7 +224,7 @@ class _Scalar:
 
 
 class _RefusedError(Exception):
-    """A request of a pickle that is refused."""
+    """A pickle asks for something that is not allowed; the message names it."""
 
 
 ALLOWED: Mapping[tuple[str, str], Any] = {
@@ -243,7 +244,10 @@ class _AllowListUnpickler(pickle.Unpickler):
 
 
 def _load(path: Path) -> dict[int, Any]:
-    """The dictionary in the pickle `path`, with integer keys; nothing that the file names is executed."""
+    """The dictionary in the pickle `path`, with integer keys; nothing that the file names is imported.
+
+    DataFileError if there is no such dictionary, or if the pickle asks for anything that is not allowed.
+    """
     if not is_file(path):
         raise DataFileError(path, "no such file")
     size = path.stat().st_size
@@ -276,7 +280,10 @@ def _name(value: object) -> str:
 
 
 def _scan(data: bytes, unpickler: _AllowListUnpickler) -> None:
-    """_RefusedError unless the instructions of the pickle are those of FedScale's files."""
+    """Raise _RefusedError unless the pickle has only instructions that FedScale's files have.
+
+    ValueError if `data` does not begin like a pickle.
+    """
     argument = False  # whether the last value is a tuple
     for opcode, value, position in pickletools.genops(data):
         if opcode.name in ("GLOBAL", "INST") and isinstance(value, str):

@@ -21,7 +21,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "upload_bytes_per_s": (1e-6, 1e18),
     "latency_s": (0, 1e9),
 }
-"""Lowest and highest value of each column: no known device comes near, and all times stay finite."""
+"""Lowest and highest value of each column: so wide that every real device fits, and all times stay finite."""
 
 COLUMNS = tuple(BOUNDS)
 MAY_BE_ZERO = frozenset({"latency_s"})
@@ -33,7 +33,7 @@ augmentation_factor)."""
 
 @dataclass(frozen=True)
 class Alias:
-    """A name a user may give for the columns `gives`; its values times `factor` are theirs."""
+    """A name under which a user may give the columns `gives`, as their values divided by `factor`."""
 
     gives: tuple[str, ...]
     factor: float
@@ -55,13 +55,13 @@ SOURCES: Mapping[str, Alias] = {**{name: Alias((name,), 1.0) for name in COLUMNS
 
 
 def match_columns(names: Iterable[str]) -> dict[str, str]:
-    """Match the given names with the fleet's columns.
+    """Find, for each column of a fleet, which of the given names gives it.
 
     Args:
         names: keys of SOURCES.
 
     Returns:
-        By fleet column, the name that gives it; `latency_s` may be left out.
+        The name that gives each column, by column; `latency_s` may be missing.
 
     Raises:
         ValueError: a column is given twice, or not at all.
@@ -87,7 +87,7 @@ class Fleet:
     """The speed of the device of each of N clients: columns of shape (N,), as emulator.ports.FleetColumns.
 
     `seconds_per_sample` is the training time (forward and backward) of the profile's reference model.
-    InputError for a value outside `BOUNDS`.
+    InputError if the columns are not of one shape (N,), or for a value outside `BOUNDS`.
     """
 
     seconds_per_sample: Floats
@@ -165,7 +165,7 @@ class DeviceProfile(Protocol):
 
     @property
     def source(self) -> str:
-        """The origin of the figures."""
+        """The publication or measurement that its numbers come from."""
         ...
 
     def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:

@@ -19,7 +19,7 @@
     upload_kbps = 2500
 
 A column has any name of `device_profiles.fleet.SOURCES`. File names are relative to the `.toml`'s folder, and
-the files lie inside it. Within a class, columns are independent of each other.
+the files lie inside it. Within a class, the columns that it gives are drawn independently of each other.
 """
 
 from __future__ import annotations
@@ -100,7 +100,10 @@ class Constant(RootModel[Value]):
 
 
 class Quantiles(Settings):
-    """Quantiles with linear interpolation of their logarithms: equivalent for a speed and for a time."""
+    """A distribution by its quantiles, whose logarithms are interpolated linearly.
+
+    So it is the same distribution whether quantiles of a speed or of a time are given.
+    """
 
     quantiles: Annotated[Pairs, BeforeValidator(_pairs_from_file("quantile", "value"))]
 
@@ -203,7 +206,7 @@ Distribution = Annotated[
 
 
 class DeviceClass(BaseModel):
-    """Devices of one kind: their share of the fleet, and the distribution of each column under its name."""
+    """Devices of one kind: their share of the fleet, and a distribution for each column, under its name."""
 
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
     __pydantic_extra__: dict[str, Distribution]
@@ -233,7 +236,7 @@ class DeviceClass(BaseModel):
         return self
 
     def draw(self, num: int, generator: np.random.Generator) -> dict[str, Floats]:
-        """Draw `num` values for each fleet column; a bandwidth for both directions is drawn once."""
+        """Draw `num` values of each column given; a bandwidth for both directions is drawn once."""
         # In the order of SOURCES, so that the order of the keys in the file changes no draw.
         drawn = {
             name: self.distributions[name].draw(num, generator) * SOURCES[name].factor
@@ -311,7 +314,7 @@ class MixtureProfile(Settings):
 
 
 def read_mixture(path: Path) -> MixtureProfile:
-    """Read the profile in a `.toml` of this module's layout; its name is the file's unless given.
+    """Read the profile in a `.toml` of this module's layout; without a `name` it is named after the file.
 
     DataFileError names file, key and rule.
     """

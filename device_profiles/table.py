@@ -41,7 +41,7 @@ class TableProfile:
     def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:
         """Deal the devices in random permutations, one after another, until every client has one.
 
-        Every device serves equally many clients, up to one, and at most one while there are enough devices.
+        The numbers of clients that two devices serve differ by at most one.
         """
         return self.devices.take(deal(num_clients, len(self.devices), generator))
 
@@ -53,8 +53,9 @@ class TableProfile:
 def read_device_table(path: Path) -> TableProfile:
     """Read the profile in a table with columns `device_id` and those of `Fleet`, or their aliases.
 
-    DataFileError names file, row and column: a column that is missing, unknown or given twice, a value that
-    is missing, NaN, negative or (for a speed) zero, an id in two rows, an empty file.
+    DataFileError names the file and, where they are known, row and column: a column that is missing, unknown
+    or given twice, a value that is missing, NaN or out of `BOUNDS`, an id in two rows, an empty file,
+    unusable metadata.
     """
     table = read_table(path)
     table.refuse_others({ID, *SOURCES})

@@ -12,10 +12,11 @@ from emulator.storage.stateful import Stateful
 
 @dataclass
 class Ledger(Stateful):
-    """Totals since the start of the run.
+    """Totals of traffic since the start of the run.
 
     Control traffic is what reports and client requests transfer, both ways together. `models_sent` counts
-    whole models transferred either way, for training and for scoring.
+    models transferred either way, for training and for scoring, without retransmissions; a model of which
+    only a part was transferred before its visit ended counts as that fraction.
     """
 
     state_fields = ("download_bytes", "upload_bytes", "control_bytes", "models_sent")

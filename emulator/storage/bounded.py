@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 MOST_TOML_BYTES = 2**20
-"""Largest configuration or profile. Our longest has 12 thousand bytes, and TOML is parsed in Python."""
+"""Largest configuration or profile. Our longest has 5 thousand bytes, and TOML is parsed in Python."""
 
 MOST_JSON_BYTES = 2**26
 """Largest manifest, timing or summary: two kilobytes for each run of the largest possible experiment."""
@@ -99,7 +99,7 @@ def json_document(text: str) -> Any:
     """Parse JSON.
 
     ValueError if `text` is not JSON (NaN and Infinity are not), is nested deeper than `MOST_DEPTH`, or has an
-    integer of more than 64 bits.
+    integer of more than 64 bits or a text that cannot be encoded as UTF-8.
     """
     try:
         document = json.loads(text, parse_constant=_refuse_constant)

@@ -33,7 +33,8 @@ ASIDE = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d{1,9})-[0-9a-f]{16}")
 class CheckpointFolder:
     """The checkpoints in the folder `path`, which need not exist.
 
-    Its methods raise ForeignFileError if an entry has the name of a checkpoint and is not a regular file.
+    Its methods raise ForeignFileError if an entry has the name of a checkpoint, or of a temporary file of
+    one, and is not a regular file.
     """
 
     path: Path
@@ -45,9 +46,10 @@ class CheckpointFolder:
         return sorted(files, key=lambda file: (round_of(file), file.stat().st_mtime_ns), reverse=True)
 
     def write(self, round_: int, tree: Tree) -> None:
-        """Store `tree`, then delete all checkpoints but the last two.
+        """Store `tree`, the state in round `round_`, then delete all checkpoints but the last two.
 
-        OSError names a file; the earlier checkpoints are kept then.
+        Raises RunError if `tree` cannot be stored, and OSError, with the name of a file, if the disk fails.
+        No earlier checkpoint is deleted before the new one is complete.
         """
         content = to_bytes(tree)
         file = self.path / f"round-{round_:06d}-{hashlib.sha256(content).hexdigest()}.safetensors"
@@ -83,8 +85,8 @@ class CheckpointFolder:
 def read_checkpoint(file: Path) -> Tree:
     """The tree stored in `file`.
 
-    DataFileError if its content is not what was written, OSError if it cannot be read, ForeignFileError if it
-    is not a regular file.
+    DataFileError if its name is not that of a checkpoint or its content not what was written, OSError if it
+    cannot be read, ForeignFileError if it is not a regular file.
     """
     match = NAME.fullmatch(file.name)
     if match is None:

@@ -83,7 +83,7 @@ WHOLES = Kind("list[int]", lambda value: isinstance(value, list) and set(map(typ
 
 
 def refuse_wrong_header(header: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the fields of a header that are read later, if present, are of their kind."""
+    """Raise ValueError unless the fields of a header that are read later are of their kind, or missing."""
     clients, concepts = header.get("num_clients"), header.get("concepts")
     if clients is not None and not (type(clients) is int and 0 < clients <= MOST_CLIENTS):
         raise ValueError(f"num_clients must be a whole number from 1 to {MOST_CLIENTS}")
@@ -103,13 +103,14 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
 def refuse_wrong_record(
     line: Mapping[str, Any], kinds: Mapping[str, Kind], header: Mapping[str, Any], arrays: Mapping[str, Any]
 ) -> None:
-    """Raise ValueError unless all values of a record are of their kind and in their range.
+    """Raise ValueError unless all values of a record are of their kind, in their range, and fit the header.
 
     Args:
         line: the record, with the names of a log line.
         kinds: the kind of each field that is not an array.
         header: the log's header, already checked.
-        arrays: the record's arrays by name, already unpacked; each must have an entry for each client.
+        arrays: the record's arrays by name, already unpacked, or None; each must have an entry for each
+            client.
     """
     for name, value in line.items():
         if name not in arrays and not kinds[name].fits(value):
@@ -131,7 +132,7 @@ def _refuse_out_of_range(line: Mapping[str, Any]) -> None:
 
 
 def _refuse_other_size(line: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a record has a step of the header's concepts, and an entry for each client."""
+    """Raise ValueError unless a record's data step and the lengths of its arrays fit the header."""
     steps = len(header["concepts"]) - 1 if "concepts" in header else None
     if steps is not None and line["step"] >= steps:
         raise ValueError(f"step = {line['step']}: there are {steps} data steps")
@@ -145,7 +146,7 @@ def _refuse_other_size(line: Mapping[str, Any], header: Mapping[str, Any], array
 
 
 def scored_clients(header: Mapping[str, Any], clients: int | None) -> int | None:
-    """How many clients are scored; None if neither the header nor `clients` determines it."""
+    """The number of clients in a header's `scored_clients`; without that field `clients`, all of them."""
     scored: Sized | None = header.get("scored_clients")
     return clients if scored is None else len(scored)
 

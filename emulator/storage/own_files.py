@@ -25,7 +25,7 @@ KINDS = {
 
 
 def path_below(root: Path, *names: str, is_folder: bool = False) -> Path:
-    """`root/names...`, of which every entry that exists is of the expected kind.
+    """The path `root/names...`, of which every existing entry below `root` is of the expected kind.
 
     Args:
         root: trusted; it may itself be a link.

@@ -26,7 +26,8 @@ Array = Ints | Floats32
 def packed(values: Array, last: Array | None = None) -> Any:
     """`values` (n,) as JSON.
 
-    With `last` (n,), the integer array written before, a long array of integers is written as a difference.
+    If `values` are integers, `last` may be the array (n,) written before: a long array is then written as its
+    difference from `last`.
     """
     if len(values) <= PLAIN and values.dtype.kind == "i":
         return values.tolist()
@@ -50,9 +51,9 @@ def unpacked(
 
     Args:
         value: the JSON value.
-        kind: the type of number that is expected; the array may have a narrower one.
+        kind: the expected type of number; the array may have a narrower one of the same sort.
         last: the array read before, to which a difference is added.
-        most_entries: no more than these are decompressed.
+        most_entries: the largest number of entries; not much more is ever decompressed.
 
     Raises:
         ValueError: `value` is not such an array, or has more than `most_entries` entries.

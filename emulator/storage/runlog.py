@@ -50,10 +50,10 @@ from emulator.storage.state_tree import Tree
 class RoundRecord:
     """One round. Times are absolute virtual seconds; byte counts are totals since the start of the run.
 
-    `members` is the label of each client's cluster (stable across re-clusterings), given in the first record
-    and whenever it changed, else None. `accuracy` and everything measured with it are None if the round was
-    not evaluated; `drift_cells`, `accuracy_omitting_drift` and `serving` also if the trace does not know its
-    concepts. Arrays read from a log may have a narrower dtype than declared.
+    `members` is the label of each client's cluster (stable across re-clusterings; -1 = none), given in the
+    first record and whenever it changed, else None. `accuracy` and everything measured with it are None if
+    the round was not evaluated; `drift_cells`, `accuracy_omitting_drift` and `serving` also if the trace does
+    not know its concepts. Arrays read from a log may have a narrower dtype than declared.
     """
 
     round: int
@@ -64,8 +64,8 @@ class RoundRecord:
     participants: list[int]
     completed: list[int]
     dropped: list[int]
-    changed: int  # online clients that checked new data for drift; 0 if the method takes no reports
-    reported: int  # of these, the clients that had drifted and reported it
+    changed: int  # clients that checked new data for drift; 0 if the method takes no reports
+    reported: int  # of these, the clients that reported: all that had drifted, and new ones
     moved: int  # clients moved to another cluster individually, not by a re-clustering
     reclustered: bool  # a global re-clustering (not the first clustering)
     clusters: list[int]  # labels of the current clusters
@@ -76,20 +76,21 @@ class RoundRecord:
     loss: float | None
     mean_client_distance: float | None
     unclustered_distance: float | None
-    scored_clients: int | None  # clients that hold test samples, and so count in the accuracy
+    scored_clients: int | None  # with test samples and a model: `accuracy` is their mean
     drift_cells: int | None  # of these, those whose test samples have another concept than their newest ones
-    accuracy_omitting_drift: float | None  # mean over the others; None if there are none
+    accuracy_omitting_drift: float | None  # mean over the other scored clients; None if there are none
     serving: Ints | None  # (N,) label of the model of largest weight for each client, -1 = none
     download_bytes: float
     upload_bytes: float
     control_bytes: float
-    models_sent: float  # whole models, either way, in training and to be scored
-    # Of a global clustering: how many clients' reports its centres, and their number, are computed from.
+    models_sent: float  # as in `Ledger`
+    # Of a global clustering: the number of clients whose reports determined its centres, and the number of
+    # those whose reports determined how many centres there are.
     kmeans_clients: int | None = None
     silhouette_clients: int | None = None
     rejected: list[int] = field(default_factory=list)  # of the completed, those with a non-finite update
     crashed: list[int] = field(default_factory=list)  # of the dropped, those whose device crashed
-    # (scored clients of the header,) of each client, NaN without test samples; only if configured
+    # (n,) of each of the header's scored clients, NaN without test samples or model; only if configured
     client_accuracy: Floats32 | None = None
     trigger: Trigger | None = None  # if the clusterer decided whether to re-cluster all clients
     # Of a global clustering, also the first: the mean silhouette of each k tried, None if undefined.
@@ -169,7 +170,7 @@ NEEDED = {
     for item in fields(RoundRecord)
     if item.default is MISSING and item.default_factory is MISSING
 }
-"""Names that the lines of all versions have; the others were added later."""
+"""Names that every line must have; the others were added in later versions of the log."""
 
 READ_AT_ONCE = 2**24  # bytes
 
@@ -205,12 +206,12 @@ class RunLog:
             self._file = self._reopen(path, header_line, resume)
 
     def state(self) -> dict[str, Tree]:
-        """Length and hash of the log so far, which is on the disk when this returns."""
+        """Length, hash and last members of the log so far, which is on the disk when this returns."""
         os.fsync(self._file.fileno())
         return {"bytes": self._bytes, "sha256": self._sha256.hexdigest(), "members": self._members}
 
     def append(self, record: RoundRecord) -> None:
-        """Write a record; ValueError, with nothing written, if a single number in it is NaN or infinite."""
+        """Write a record; ValueError, with nothing written, if a number outside its arrays is not finite."""
         line = {"kind": "round", **{IN_A_LINE.get(name, name): item for name, item in vars(record).items()}}
         for name in PER_CLIENT:
             values = line[name]
@@ -243,7 +244,7 @@ class RunLog:
         self._bytes += len(line)
 
     def _reopen(self, path: Path, header_line: bytes, resume: Mapping[str, Tree]) -> BinaryIO:
-        """Open the file, truncated to the length in `resume`, at its end."""
+        """Open the file at its end, truncated to the length in `resume`; see the class for the errors."""
         num_bytes = resume["bytes"]
         if type(num_bytes) is not int or num_bytes < len(header_line):  # no such state is ever stored
             header_bytes = len(header_line)
@@ -355,7 +356,10 @@ def _record(line: dict[str, Any]) -> RoundRecord:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each line's number, from 1, and its JSON object; DataFileError if a line is damaged or too long."""
+    """Each line's number, from 1, and its JSON object.
+
+    DataFileError if the log cannot be read, or if it or a line is damaged or too long.
+    """
     number = 0
     try:
         if path.exists() and not path.is_file():

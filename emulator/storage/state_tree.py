@@ -119,7 +119,10 @@ def _written(tree: Tree, path: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
 def _put_away(
     array: npt.NDArray[Any], is_scalar: bool, path: str, arrays: dict[str, npt.NDArray[Any]]
 ) -> Any:
-    """Put an array into `arrays` and return the JSON object that stands for it."""
+    """Put an array into `arrays` and return the JSON object that stands for it.
+
+    RunError if it is of a type that cannot be stored.
+    """
     # Safetensors would lose information of wider floats and of the other byte order.
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > MOST_ITEM_BYTES or not array.dtype.isnative:
         raise RunError(
@@ -165,7 +168,7 @@ def _read_object(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Tree:
 
 
 def _read_array(stored: npt.NDArray[Any], axes: Any) -> npt.NDArray[Any]:
-    """A writeable copy of `stored`, its axes in the original order; `axes` is the order stored."""
+    """A writeable copy of `stored` with its original order of axes; `axes` is the order it was stored in."""
     array = stored.copy()
     if axes is None:
         return array

@@ -22,7 +22,7 @@ class Stateful:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Attributes by name that are not part of the state, without cached properties."""
+        """The attributes that are not part of the state, by name; without cached properties."""
         return {
             name: value
             for name, value in vars(self).items()

@@ -45,7 +45,7 @@ _ROWS = 2**18
 """Rows of a Parquet column read at once."""
 
 _PIECE = 2**20
-"""Bytes of a CSV scanned at once; its first line must end within them."""
+"""Bytes of a CSV scanned at once. Columns are counted in the first line, as far as the first piece has it."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class TableFile:
         return np.unique(np.array(self.values(name)), return_inverse=True)[1].astype(np.int64)
 
     def unique_ids(self, name: str) -> Ints:
-        """Like `ids`; DataFileError if a value occurs in two rows."""
+        """(rows,) the same as `ids`; DataFileError if a value occurs in two rows."""
         ranks = self.ids(name)
         _, first, counts = np.unique(ranks, return_index=True, return_counts=True)
         if (counts > 1).any():
@@ -113,7 +113,7 @@ class TableFile:
         return ranks
 
     def values(self, name: str) -> list[Any]:
-        """(rows,) the column as Python values that identify rows; DataFileError if one is missing."""
+        """(rows,) the column as Python values, to be ids; DataFileError if one is missing or nested."""
         self.require(name)
         self._refuse_missing(name)
         column = self.table.column(name)
@@ -122,13 +122,16 @@ class TableFile:
         return self._python(name)
 
     def texts(self, name: str, *, may_be_empty: bool = False) -> list[str]:
-        """(rows,) the column as text; DataFileError if one is missing, or empty unless `may_be_empty`."""
+        """(rows,) the column as text; DataFileError if one is missing or, unless `may_be_empty`, blank."""
         self.require(name)
         self._refuse_missing(name, may_be_empty=may_be_empty)
         return [str(value) for value in self._python(name)]
 
     def _python(self, name: str, first: int = 0, rows: int | None = None) -> list[Any]:
-        """The column as Python values; DataFileError for values out of their range, such as dates."""
+        """`rows` values of the column from row `first`, as Python values; all by default.
+
+        DataFileError for values that Python cannot represent, such as a date after the year 9999.
+        """
         column = self.table.column(name)
         try:
             values: list[Any] = column.slice(first, rows).to_pylist()
@@ -139,7 +142,10 @@ class TableFile:
         return values
 
     def _refuse_missing(self, name: str, *, may_be_empty: bool = False) -> None:
-        """Raise DataFileError for null, NaN and blank text: an empty cell of a CSV may be any of these."""
+        """Raise DataFileError for null, NaN and, unless `may_be_empty`, blank text.
+
+        An empty cell of a CSV may be read as any of these.
+        """
         column = self.table.column(name)
         missing = np.asarray(column.is_null(nan_is_null=True))
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -156,9 +162,10 @@ class TableFile:
 
 
 def read_table(path: Path) -> TableFile:
-    """The table in `path`.
+    """Read the table in `path`.
 
-    DataFileError if the file is missing, empty, unreadable, too large, or neither CSV nor Parquet.
+    DataFileError if the file is missing, unreadable, too large, without rows, neither CSV nor Parquet, or has
+    two columns of the same name.
     """
     if not path.name.endswith(SUFFIXES):
         raise DataFileError(path, f"a table is one of {', '.join(SUFFIXES)}")
@@ -184,7 +191,7 @@ def read_table(path: Path) -> TableFile:
 
 
 def _read_csv(path: Path) -> pa.Table:
-    """A CSV, gzipped if its name ends with .gz; DataFileError, before it is parsed, if it is too large."""
+    """Read a CSV, gzipped if its name ends with .gz; DataFileError, before parsing, if it is too large."""
     num_bytes = lines = 0
     columns = 0
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
@@ -204,13 +211,12 @@ def _first_line(piece: bytes) -> bytes:
 
 
 def _read_parquet(path: Path) -> pa.Table:
-    """A Parquet file; DataFileError if it is too large or has nested columns.
+    """Read a Parquet file; DataFileError if it is too large, damaged, or has nested columns.
 
     Only this file is read: no dataset discovery, no columns from the names of folders. It is read column by
     column and piece by piece, since its pages may hold more rows than its metadata states.
     """
-    # NOTE: only metadata that Arrow can read without ending the process if it is damaged, which excludes
-    # that of a column in a row group.
+    # NOTE: the metadata of a column in a row group is not read: if it is damaged, Arrow ends the process.
     file = pq.ParquetFile(path)
     metadata, schema = file.metadata, file.schema_arrow
     rows, names = metadata.num_rows, schema.names
@@ -245,15 +251,16 @@ def _text_columns(path: Path, metadata: pq.FileMetaData) -> list[str]:
 def _read_column(
     path: Path, reader: pq.ParquetFile, field: pa.Field[Any], rows: int, num_bytes: int
 ) -> tuple[pa.ChunkedArray[Any], int]:
-    """A column, and the bytes of all columns up to it; `num_bytes` are those of the columns before it.
+    """Read the column `field`; returns it, and the bytes of all columns read so far.
 
-    DataFileError if that is more than `MOST_BYTES`, or if the column does not have `rows` rows.
+    `num_bytes` are those of the columns before it. DataFileError if the sum is more than `MOST_BYTES`, or if
+    the column does not have `rows` rows.
     """
     kind = field.type.value_type if isinstance(field.type, pa.DictionaryType) else field.type
     pieces = []
     for batch in reader.iter_batches(batch_size=_ROWS, columns=[field.name], use_threads=False):
         [piece] = batch.columns
-        piece.validate(full=True)  # such as texts that are not UTF-8: Arrow would find them only later
+        piece.validate(full=True)  # finds, for example, texts that are not UTF-8 before they are used
         num_bytes += _plain_bytes(piece)
         if num_bytes > MOST_BYTES:
             raise DataFileError(path, f"its columns come to more than {MOST_BYTES:,} bytes")
