@@ -1,4 +1,4 @@
-"""Every error a user can meet, and the exit code of each kind.
+"""The kinds of errors that a user can meet, and the exit code of each.
 
     EmulatorError
     ├── InputError            2   invalid input; nothing was run
@@ -12,7 +12,8 @@
     ├── InterruptionError   130   a signal asked the command to stop; the same command resumes it
     └── LostOutputError     141   standard output was closed too early; 3 if it cannot be written to
 
-A message is one line: the value, the rule, the choices, and where the value came from.
+Subclasses in other packages have the exit code of their kind. A message is one line: the value, the rule, the
+choices, and where the value came from.
 """
 
 from __future__ import annotations
