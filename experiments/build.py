@@ -46,7 +46,7 @@ MOST_CONCEPTS = 10_000  # entries of a table of concepts that is written into a 
 
 @dataclass(frozen=True)
 class World:
-    """What all arms of a seed share: the data, devices, availability and faults of the clients.
+    """The world of a seed, which all its arms share: data, devices, availability and faults of the clients.
 
     Attributes:
         streams: The seed's random streams.
@@ -65,7 +65,7 @@ class World:
     faults: Faults
 
     def fingerprint(self) -> dict[str, str]:
-        """Hashes that two worlds have in common if they are the same.
+        """Hashes of the trace, the fleet and the availability, by name; they are the same for the same world.
 
         Returns:
             sha256 in hex of `trace`; of `fleet`, its columns; and of `availability`: the next times of all
@@ -92,7 +92,7 @@ def _sha256(*columns: Floats) -> str:
 
 
 def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path | None = None) -> World:
-    """Draw the clients of one seed.
+    """Draw the world of one seed.
 
     Args:
         experiment: The configuration.
@@ -102,8 +102,10 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
 
     Raises:
         ConfigurationError: The trace has fewer clients than `round.participants` or `round.min_online`, or
-            the trace does not fit `round.evaluate_every` or `report.published`.
+            the trace does not fit `round.rounds`, `round.evaluate_every` or `report.published`.
         DataFileError: A file is missing or damaged.
+        UnknownNameError: The catalogue has no device profile of that name.
+        RunError: There is no room for the file of a large trace.
     """
     streams = RandomStreams(seed)
     trace = experiment.trace.build().build(TraceContext(experiment.round.rounds, streams, locate, scratch))

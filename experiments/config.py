@@ -443,8 +443,8 @@ def load_experiment(
 ) -> Experiment:
     """The configuration in the file `path`, with `settings` applied.
 
-    Wrong keys, types and names are reported before torch is imported, which the settings of rules and models
-    need.
+    Torch is imported last, for the settings of rules and models: wrong keys, types and names elsewhere are
+    reported before.
 
     Args:
         path: A TOML file.
@@ -519,7 +519,10 @@ def _complete_arm(arm: Any, parts: Mapping[str, Any], training: Any) -> Any:
 
 
 def _name_folder_source(table: dict[str, Any], locate: Locate) -> None:
-    """Replace a trace source that is a folder, not a name, by the source `idx` of that folder."""
+    """Replace a trace source that is a folder, not a name, by the source `idx` of that folder.
+
+    Raises OutsideError if the folder lies outside those that a configuration may read.
+    """
     trace = table.get("trace")
     source = trace.get("source") if isinstance(trace, dict) else None
     if not isinstance(trace, dict) or not isinstance(source, str) or source in SOURCES:
@@ -599,7 +602,7 @@ def _first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:
 
 
 def _as_written(location: tuple[str | int, ...], table: Mapping[str, Any]) -> tuple[str | int, ...]:
-    """The `location` of a problem in the file: under `parts`, if an arm takes the part from there."""
+    """The `location` of a problem as the file has it: under `parts`, if an arm takes the part from there."""
     if len(location) < 3 or location[0] != "arm":
         return location
     _, arm, key, *_ = location

@@ -1,4 +1,4 @@
-"""Adds the place, such as a file or an arm, to the message of an error."""
+"""The place of an InputError, such as a file or an arm, as the beginning of its message."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from emulator.errors import ConfigurationError, InputError
 
 @contextmanager
 def naming(where: str) -> Iterator[None]:
-    """In the block, an InputError gets the prefix "`where`: ", unless it has it or `where` is empty.
+    """Context that begins the message of an InputError with "`where`: ".
 
-    A ConfigurationError stays one; any other InputError becomes a plain InputError.
+    An error that already begins so, or an empty `where`, changes nothing. Otherwise a ConfigurationError
+    stays one, and any other InputError becomes a plain InputError.
     """
     try:
         yield

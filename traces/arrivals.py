@@ -1,4 +1,4 @@
-"""The rows of a trace before they are sorted, in columns."""
+"""The rows of a trace as plain columns: client, split, arrival, label, image and start of the noise."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ DTYPES: Final[Mapping[str, np.dtype]] = {
 
 
 def num_noise_starts(images: ImageSet) -> int:
-    """The number of positions at which an image's noise can begin; InputError if the images are too large."""
+    """The upper bound, excluded, of `noise_start`: below it, the table of noise covers a whole image.
+
+    Raises InputError if the images have as many pixels as the table of noise has numbers, or more.
+    """
     pixels = int(np.prod(images.shape))
     if pixels >= NOISE_NUMBERS:
         raise InputError(

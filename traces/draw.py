@@ -1,4 +1,4 @@
-"""Drawing a trace from label shares: the only place where images are drawn for clients."""
+"""Drawing a trace from label shares: each client's labels at each data step, and images of these labels."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from traces.tables.even import Block, EvenTable
 from traces.trace import Trace
 
 MAX_SAMPLES = 2**31
-"""Most samples of a trace: a million clients with 30 new ones at each of 70 steps."""
+"""Most samples of a trace: enough for a million clients with 30 new ones at each of 70 steps."""
 
 
 class StreamSettings(Settings):
-    """Settings common to all traces that are drawn from images."""
+    """Settings common to all traces that are drawn from label shares by `draw_trace`."""
 
     rounds_per_step: Count = Field(10, description="rounds between two arrivals of data")
     retain_rounds: Count = Field(50, description="rounds for which a client keeps a sample")
@@ -65,7 +65,7 @@ def draw_trace(
     streams: RandomStreams,
     scratch: Path | None = None,
 ) -> Trace:
-    """Draw the samples of every client.
+    """Draw the samples of every client, window by window: a window is the data that arrives at one step.
 
     Window w arrives at step w - (retain_steps - 1): a client starts with its first `retain_steps` windows.
     Labels are drawn from the shares; images are drawn uniformly, with replacement, among the images of that
@@ -155,9 +155,10 @@ class _Pool:
         self._available = np.diff(self._start)
 
     def draw(self, block: Block, shares: Floats, generator: np.random.Generator) -> None:
-        """Fill in labels drawn by `shares` (clients, num_labels), and images of these labels.
+        """Fill `block` with labels drawn by `shares` (clients, num_labels), and with images of these labels.
 
-        It works in chunks, which do not change the draws: first all labels, then all images.
+        It works in chunks, which do not change the draws: first all labels, then all images. Raises
+        InputError if the split has no image of a drawn label.
         """
         clients, num_labels = shares.shape
         size = len(block.label) // clients

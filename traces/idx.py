@@ -1,6 +1,6 @@
 """The idx format of MNIST, Fashion-MNIST and EMNIST: four files in a folder, plain or gzipped.
 
-A header is checked against the file before anything of the size it states is allocated.
+Memory is taken as the content of a file is read, and not by the size that its header states.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from emulator.errors import DataFileError
 from traces.images import ImageSet
 
 MAX_BYTES = 2**31
-"""No known idx file comes near; a header that states more is an error."""
+"""Most bytes of an idx file, as its header states them; no known file comes near."""
 
 TRAIN, TEST = ("train",), ("t10k", "test")
 IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
@@ -64,7 +64,10 @@ def idx_files(folder: Path) -> list[Path]:
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """The unsigned bytes of one idx file with that number of dimensions; DataFileError if it is not one."""
+    """The unsigned bytes of one idx file, an array with that number of dimensions.
+
+    Raises DataFileError if it is not such a file.
+    """
     content = bytearray()
     shape = _append(content, path, dimensions)
     return np.frombuffer(content, np.uint8).reshape(shape)
@@ -78,6 +81,8 @@ def _read_header(path: Path, dimensions: int) -> tuple[int, ...]:
 
 def _append(content: bytearray, path: Path, dimensions: int) -> tuple[int, ...]:
     """Append the bytes of the file to `content`, and return their shape.
+
+    Raises DataFileError if the file is shorter or longer than its header states.
 
     NOTE: in pieces, so that the memory used depends on the content of the file, and not on its header. The
     system moves a growing bytearray instead of copying it.
@@ -97,7 +102,7 @@ def _append(content: bytearray, path: Path, dimensions: int) -> tuple[int, ...]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open the file, unpacked if its name ends in .gz; DataFileError if it is damaged."""
+    """Open the file, unpacked if its name ends in .gz; DataFileError if it cannot be read or unpacked."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             yield cast(BinaryIO, file)

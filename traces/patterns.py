@@ -15,7 +15,7 @@ import numpy as np
 from emulator.arrays import Bools, Ints
 
 SEEDED = "R"
-"""Stands for the one of R0, R1, ... whose number is the run's seed."""
+"""The name that stands for that one of R0, R1, ... whose number is the run's seed."""
 
 _Y = """
 0000000000 0000000000 0000000000 0100000100 0111010100 0111010110
@@ -27,7 +27,7 @@ _F = """
 """
 _FROM_STEP_4 = _Y.split()[4:]
 
-# Every client starts at concept 0, and has a new one from steps 2, 4, 6 and 8 on: rows of those steps.
+# Every client starts at concept 0, and draws a concept, perhaps the same, at steps 2, 4, 6 and 8: four rows.
 _REDRAWN = (
     "0111320212 2103222120 2210113323 1030032310",
     "2123110113 2001033203 1221012200 1321231201",
@@ -43,13 +43,16 @@ _REDRAWN = (
 
 
 def _redrawn(rows: str) -> list[str]:
-    """All rows of a pattern that redraws: each for two steps, and the last once more for the last test."""
+    """All rows of a pattern that redraws concepts every two steps, from the `rows` after the first.
+
+    The first row is all zeros. Each row is repeated for two steps, and the last once more for the last test.
+    """
     steps = [row for row in ["0" * 10, *rows.split()] for _ in range(2)]
     return [*steps, steps[-1]]
 
 
 _PATTERNS: dict[str, list[str]] = {
-    # Two concepts: clients drift one after the other, between steps 3 and 8.
+    # Two concepts: clients drift at different steps, from step 3 (Y, Z), 1 (X) or 2 (W) to step 8.
     "Y": _Y.split(),
     "Z": _Y.replace("1", "2").split(),
     "X": ["0000000000", "0100000000", "0100000000", "0100000100", *_FROM_STEP_4],
@@ -64,7 +67,9 @@ NAMES = (*_PATTERNS, SEEDED)
 
 
 def named_pattern(name: str) -> Ints:
-    """(steps + 1, clients) the concepts of the named pattern; ValueError lists the choices.
+    """(steps + 1, clients) the concepts of the named pattern.
+
+    Raises ValueError, which lists the choices, if there is no pattern of that name.
 
     >>> named_pattern("Y").shape
     (11, 10)

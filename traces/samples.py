@@ -12,7 +12,10 @@ from traces.images import ImageSet
 
 
 class NoisyImages:
-    """`images` plus `noise` times a stretch of `normal`, one shared table of standard normal numbers."""
+    """Images with sensor noise: a sample is its image plus `noise` times a stretch of `normal`.
+
+    `normal` is one shared table of standard normal numbers.
+    """
 
     def __init__(self, images: ImageSet, noise: float, normal: Floats32) -> None:
         self.images = images

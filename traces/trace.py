@@ -1,4 +1,4 @@
-"""Traces: which labelled sample reaches which client at which data step.
+"""Traces: the labelled samples of every client, and the data step at which each arrives.
 
 A `Trace` is immutable; a `TraceStream` is a cursor over it.
 """
@@ -99,7 +99,7 @@ class Trace:
 
     @property
     def label_names(self) -> tuple[str, ...]:
-        """The names of the classes in the table that the labels come from; empty without such a table."""
+        """The names of the first classes, if the labels come from a table; otherwise empty."""
         return self._images.label_names
 
     @property
@@ -164,7 +164,9 @@ class Trace:
         return self._arrivals(ids, "train", oldest, newest)
 
     def with_flipped_labels(self, clients: Ints) -> Trace:
-        """Flip training labels: label y becomes num_labels - 1 - y. The storage is shared with this trace.
+        """Flip the training labels of some clients: label y becomes num_labels - 1 - y.
+
+        The storage is shared with this trace.
 
         Args:
             clients: ids of the clients with flipped labels, ascending, of shape (n,).
@@ -187,7 +189,7 @@ class Trace:
         return Arrivals(**{name: self.table.column(name, 0, self.num_clients) for name in DTYPES})
 
     def digest(self) -> str:
-        """Hash every column, for the manifest.
+        """Hash all rows, the features of the images they use, and the settings, for the manifest.
 
         Returns:
             The sha256 in hexadecimal.
@@ -334,12 +336,18 @@ class TraceStream:
 
     @property
     def concepts(self) -> Ints | None:
-        """(N,) the true concept of each client's newest training samples; None if not known."""
+        """(N,) the true concept of each client's newest training samples; None if not known.
+
+        Raises ValueError before the first call of `advance_to_round`, if they are known.
+        """
         return self._concepts_of(self._step)
 
     @property
     def test_concepts(self) -> Ints | None:
-        """(N,) the true concept of each client's test samples; None if not known."""
+        """(N,) the true concept of each client's test samples; None if not known.
+
+        Raises ValueError before the first call of `advance_to_round`, if they are known.
+        """
         return self._concepts_of(self._step + 1)
 
     def label_histograms(self, ids: Ints) -> Floats:
@@ -356,7 +364,10 @@ class TraceStream:
         return histograms
 
     def _concepts_of(self, batch: int) -> Ints | None:
-        """(N,) a row of the table of concepts; None if the trace has none."""
+        """(N,) the true concepts of the `batch`-th arrivals; None if not known.
+
+        Raises ValueError before the first call of `advance_to_round`, if they are known.
+        """
         if self.trace.concepts is None:
             return None
         if self._step < 0:
@@ -365,7 +376,10 @@ class TraceStream:
         return row
 
     def _follow(self, after: int, until: int, change: np.ufunc | None, changed: Bools) -> None:
-        """Mark clients whose training samples arrived in (after, until], and `change` their counts."""
+        """Mark in `changed` the clients with training arrivals in (after, until], and update their counts.
+
+        `change` is np.add, np.subtract, or None to leave the counts as they are.
+        """
         table, counts = self.trace.table, self._counts.reshape(-1)
         one = counts.dtype.type(1)
         for step in range(max(after + 1, table.first_step), min(until, table.last_step) + 1):

@@ -1,8 +1,9 @@
-"""Workloads K1 and K2: global re-clustering and reassignment, against a plain use of scikit-learn.
+"""Workloads K1 and K2: global re-clustering of clients by their label histograms.
 
-K1: 5,078 clients x 100 labels, k = 2 .. 10, k-means and silhouettes over all clients. K2: 1,000,000 clients x
-10 labels, on subsamples, which is the default of `Fielding`. Each client's histogram counts a few samples
-drawn from one of several label mixes; half of the mixes are far apart, half overlap.
+K1: 5,078 clients x 100 labels, k = 2 .. 10, k-means and silhouettes over all clients, against a plain use of
+scikit-learn; and reassignment to the nearest centres, against a loop. K2: 1,000,000 clients x 10 labels, on
+subsamples, which is the default of `Fielding`; it has no reference. Each client's histogram counts 200
+samples drawn from one of several label mixes; half of the mixes are far apart, half overlap.
 """
 
 from __future__ import annotations
@@ -113,7 +114,10 @@ def subsample_figures(clients: int, labels: int, repeats: int, say: Say) -> list
 
 
 def label_histograms(clients: int, labels: int, mixes: int) -> Floats:
-    """Label shares of each client, of shape (clients, labels); every other one of the `mixes` overlaps."""
+    """Label shares of each client, of shape (clients, labels), drawn from one of `mixes` label mixes.
+
+    Every other mix overlaps: it has a share of labels in common with all others that do.
+    """
     rng = np.random.default_rng(SEED)
     shares = rng.dirichlet(np.full(labels, 20 / labels), size=mixes)
     common = rng.dirichlet(np.full(labels, 20 / labels))
@@ -124,7 +128,10 @@ def label_histograms(clients: int, labels: int, mixes: int) -> Floats:
 
 @dataclass(frozen=True)
 class Naive:
-    """The cluster of each client, and the wall seconds of the whole search and of its silhouettes."""
+    """The result of `cluster_naively`: the cluster of each client (N,), and two wall times.
+
+    `wall_s` is that of the whole search, `silhouettes_s` that of its silhouettes.
+    """
 
     members: Ints
     wall_s: float
@@ -132,7 +139,10 @@ class Naive:
 
 
 def cluster_naively(reports: Floats, max_clusters: int, starts: int) -> Naive:
-    """The same search by scikit-learn's functions, used as in its manual, on one thread."""
+    """The clustering of the best silhouette, for k = 2 .. `max_clusters`, by scikit-learn on one thread.
+
+    It is the search of `partition`, by functions used as in scikit-learn's manual.
+    """
     from sklearn.cluster import KMeans
     from sklearn.metrics import pairwise_distances, silhouette_score
     from threadpoolctl import threadpool_limits

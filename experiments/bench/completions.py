@@ -24,7 +24,7 @@ from experiments.bench.population import SEED, Population
 HEAPQ = "a heapq of tuples, one visit at a time"
 SIMPY = "SimPy processes"
 
-FEWEST_TOGETHER = 256  # visits that are taken from the queue at once, at least
+FEWEST_TOGETHER = 256  # the limit of a batch of visits is never below this
 
 
 def measure_completions(repeats: int, say: Say) -> list[Figure]:
@@ -81,7 +81,10 @@ def draw_visits(clients: int, visits: int) -> tuple[Ints, Floats]:
 
 
 def complete_in_bulk(client: Ints, visit_s: Floats, in_flight: int, completions: int) -> Ints:
-    """The visits in the order in which they end, of shape (completions,); by bulk operations."""
+    """The visits in the order in which they end, of shape (completions,); by operations on batches of visits.
+
+    `client` and `visit_s` (visits,) are those of `draw_visits`.
+    """
     queue = InFlight()
     ended = np.zeros(completions, dtype=np.int64)
     arrives = np.zeros(len(visit_s), dtype=bool)  # no client goes offline here
@@ -92,7 +95,7 @@ def complete_in_bulk(client: Ints, visit_s: Floats, in_flight: int, completions:
         ends = queue.first(np.inf, most=min(most, completions - done))
         visits = slice(in_flight + done, in_flight + done + len(ends))
         following_s = ends.time_s + visit_s[visits]
-        # The visits before the first one that a visit started in the meantime overtakes, or ties with.
+        # The batch stops before the first visit that a replacement overtakes, or ties with.
         overtaken = ends.time_s[1:] >= np.minimum.accumulate(following_s)[:-1]
         count = int(overtaken.argmax()) + 1 if overtaken.any() else len(ends)
         queue.pop(count)
@@ -106,7 +109,7 @@ def complete_in_bulk(client: Ints, visit_s: Floats, in_flight: int, completions:
 
 
 def complete_by_heapq(client: Ints, visit_s: Floats, in_flight: int, completions: int) -> Ints:
-    """The result of `complete_in_bulk`, one visit at a time."""
+    """The result of `complete_in_bulk`, by a heap, one visit at a time."""
     clients, lengths_s = client.tolist(), visit_s.tolist()
     heap = [(lengths_s[visit], clients[visit], visit) for visit in range(in_flight)]
     heapq.heapify(heap)

@@ -1,7 +1,7 @@
-"""The experiment digits-online: one arm and one seed, with the log, the timing and all files of a run.
+"""The workload digits: one arm and one seed of digits-online, with the log, timing and all files of a run.
 
-The time outside training, evaluation and clustering is our overhead: events, selection, the trace, views, the
-log. Wall times are those of the run's `timing.json`.
+The time outside training, evaluation, scores and clustering is our overhead: events, selection, the trace,
+views, the log. Wall times are those of the run's `timing.json`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ARM = "fielding"
 
 
 class Silence:
-    """A progress that prints nothing; a run that fails ends the bench."""
+    """A progress that prints nothing; a run that fails raises RunError, which ends the bench."""
 
     def drawing(self, run: PlannedRun) -> None:
         pass
@@ -64,7 +64,7 @@ def measure_digits(repeats: int, say: Say) -> list[Figure]:
 
 
 def digits_figures(experiment: Experiment, repeats: int, say: Say) -> list[Figure]:
-    """Wall seconds of one run, and the percentage of them outside training, evaluation and clustering."""
+    """Wall seconds of one run, and the percentage outside training, evaluation, scores and clustering."""
     outside: list[float] = []
     measured = _run(experiment, outside)
     samples = interleaved({"wall": measured}, repeats, warm_up=False, say=say)
@@ -83,7 +83,10 @@ def digits_figures(experiment: Experiment, repeats: int, say: Say) -> list[Figur
 
 
 def _run(experiment: Experiment, outside: list[float]) -> Measured:
-    """Measures the wall seconds of a run into a fresh folder; appends the share outside to `outside`."""
+    """A function that plays the run into a fresh folder and returns its wall seconds.
+
+    Each call appends to `outside` the share of them outside training, evaluation, scores and clustering.
+    """
 
     def measured() -> float:
         with tempfile.TemporaryDirectory() as folder:

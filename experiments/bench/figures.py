@@ -24,13 +24,13 @@ class Target:
     """The required `ratio` or `value` of a figure, and optionally a more ambitious one, `stretch`."""
 
     of: Literal["ratio", "value"]
-    at_least: float  # an upper limit, where a lower value is better
+    at_least: float  # or at most, for a value of which less is better
     stretch: float | None = None
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The quartiles of the repeats."""
+    """The first and third quartiles of the repeats."""
 
     low: float
     high: float
@@ -103,7 +103,10 @@ def figure(
     curve: str | None = None,
     size: int | None = None,
 ) -> Figure:
-    """The figure of `samples` (repeats,); they and those of `against` are in `unit`."""
+    """The figure of `samples` (repeats,); they and the samples of `against` are in `unit`.
+
+    Raises ValueError if the target is a ratio and there is no reference.
+    """
     if target is not None and target.of == "ratio" and against is None:
         raise ValueError(f"figure {name}: a target of its ratio needs a reference")
     ratios = None

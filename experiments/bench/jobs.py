@@ -1,8 +1,8 @@
-"""Runs in parallel against the same runs one after another: whole commands, each in a fresh process.
+"""The workloads runs-2-jobs and runs-8-of-30s: runs in parallel, against the same runs in sequence.
 
-A turn is one `driftscale run` into a fresh folder, from the start of its process to its end. CPU time and
-peak memory are those of the runs, from their `timing.json`; the peak of a serial process is that of its
-largest run.
+A turn is one `driftscale run` into a fresh folder and in a fresh process, from its start to its end. CPU time
+and peak memory are those of the runs, from their `timing.json`; the peak of a turn is that of its largest
+run.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from experiments.results.run_directory import RunDirectory
 JOBS = 2
 ONE_AFTER_ANOTHER = "the same command with --jobs 1"
 MOST_REPEATS = 5
-"""Repeats of a figure whose turn takes a minute or more."""
+"""Most repeats of a figure whose turn takes long."""
 
 LONG_RUNS = ("--arms", "global,fielding", "--seeds", "0..3", "--set", "round.rounds=4250")
-"""Eight runs of about 30 s."""
+"""Options of a command that plays eight runs of about 30 s each."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Costs of a whole command: CPU seconds summed over its runs, peak memory of the largest run."""
+    """Costs of a whole command: wall seconds, CPU seconds of all runs, and peak memory of the largest run."""
 
     wall_s: float
     cpu_s: float
@@ -46,13 +46,19 @@ class Turn:
 
 @dataclass(frozen=True)
 class Contest:
-    """The same runs by commands that differ only in `--jobs`; all of them have these `options`."""
+    """Commands that play the same runs and differ only in `--jobs`.
+
+    `options` are those that all commands have; `turns` are the turns so far, by number of jobs.
+    """
 
     options: Sequence[str] = ()
     turns: dict[int, list[Turn]] = field(default_factory=dict)
 
     def command(self, jobs: int) -> Measured:
-        """Measures the wall seconds of a command, and appends its turn to `turns`."""
+        """A function that plays a command with `jobs` jobs and returns its wall seconds.
+
+        Each call appends the turn to `turns`.
+        """
 
         def measured() -> float:
             turn = play(jobs, self.options)
@@ -143,7 +149,7 @@ def seconds_until_met() -> float:
 
 
 def frozen_digits() -> AbstractContextManager[Path]:
-    """The path of the bench's own configuration of 15 runs, valid in the block."""
+    """Context with the path of the bench's own configuration of 15 runs."""
     return resources.as_file(resources.files("experiments").joinpath("bench", "digits_15_runs.toml"))
 
 

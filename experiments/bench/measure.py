@@ -12,14 +12,14 @@ import numpy as np
 from emulator.arrays import Floats
 
 Measured = Callable[[], float]
-"""Does its work once and returns the measured value, such as the wall seconds of the part that counts."""
+"""A function that does its work once and returns the measured value, such as wall seconds."""
 
 Say = Callable[[str], None]
-"""Receives the progress of a measurement, one line per call."""
+"""A function that receives the progress of a measurement, one line per call."""
 
 
 def timed(work: Callable[[], object]) -> Measured:
-    """Measures the wall seconds of one call of `work`."""
+    """A function that calls `work` once and returns the wall seconds."""
 
     def measured() -> float:
         start = time.perf_counter()
@@ -30,7 +30,10 @@ def timed(work: Callable[[], object]) -> Measured:
 
 
 def often(work: Callable[[], object], times: int) -> Measured:
-    """Measures the mean wall seconds of `times` calls of `work`: for work that is short or has state."""
+    """A function that calls `work` `times` times and returns the mean wall seconds of a call.
+
+    For work that is short or has state.
+    """
 
     def measured() -> float:
         start = time.perf_counter()

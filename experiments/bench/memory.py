@@ -24,7 +24,7 @@ from experiments.bench.measure import Say, interleaved
 OBJECTS = "one Python object per client, with its histogram as a list"
 BYTES_PER_MB = 1e6
 MOST_REPEATS = 3
-"""Repeats of a figure that differs by only a percent from process to process."""
+"""Most repeats of a figure, which differs by only a percent from process to process."""
 
 
 def measure_memory(repeats: int, say: Say) -> list[Figure]:
@@ -32,7 +32,7 @@ def measure_memory(repeats: int, say: Say) -> list[Figure]:
 
 
 def memory_figures(clients: int, repeats: int, say: Say) -> list[Figure]:
-    """Resident megabytes beyond those of the loaded libraries."""
+    """Resident megabytes of a fleet, and of a fleet with a run, beyond those of the loaded libraries."""
     after_rounds: list[float] = []
 
     def ours() -> float:
@@ -110,7 +110,10 @@ def slope(resident: Sequence[tuple[int, int]]) -> float:
 
 
 def probe(what: str, clients: int) -> dict[str, float]:
-    """Resident bytes that `probes.memory` adds in a fresh process, by name; RunError if it fails."""
+    """Resident bytes after each stage of `probes.memory`, less those at its start, by stage.
+
+    `what` is "fleet" or "objects". Raises RunError if the process fails.
+    """
     added: dict[str, float] = in_a_process("memory", what, str(clients))
     return added
 

@@ -59,7 +59,7 @@ class Population:
         return DriftscaleLatency(self.fleet)
 
     def visit_s(self, clients: Ints, bytes_each_way: float = BYTES_PER_VISIT) -> Floats:
-        """Seconds of a visit of each client, of shape (n,)."""
+        """Seconds of a visit of each client, of shape (n,), with that many bytes downloaded, and uploaded."""
         work = Work.of(
             len(clients),
             download_bytes=bytes_each_way,

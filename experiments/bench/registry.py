@@ -12,7 +12,7 @@ from experiments.bench.figures import Figure
 from experiments.bench.measure import Say
 
 Measure = Callable[[int, Say], list[Figure]]
-"""Measures a workload at its full size; takes the number of repeats and a callable for progress."""
+"""A function that measures a workload at full size; takes the number of repeats and a `Say` for progress."""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ OBJECTS = "one Python object per client, all scanned each round"
 
 @dataclass(frozen=True)
 class RoundSizes:
-    """Visits that complete in a round, the over-commitment, and the rounds of one repeat."""
+    """The visits that complete in a round, the over-commitment, and the number of rounds in one repeat."""
 
     participants: int = 100
     over_commit: float = 1.3
@@ -99,7 +99,7 @@ class TimedRandom(Random):
 
 
 def play(population: Population, sizes: RoundSizes) -> RoundTimes:
-    """Play `sizes.rounds` rounds plus two, with a log on disk, as in a real run."""
+    """Play `sizes.rounds` rounds plus two, with a log on disk, as in a real run; returns their times."""
     stopwatch = Stopwatch()
     pacing = Sync(SyncSettings(), CohortSize(sizes.participants, sizes.over_commit))
     federation = Federation(

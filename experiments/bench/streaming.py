@@ -1,8 +1,9 @@
-"""A streaming workload: at every data step samples arrive at every client and old ones expire.
+"""The workload streaming: at every data step samples arrive at every client and old ones expire.
 
-It has 10,000 clients of the digits experiment with its label drift. Our `TraceStream` counts only the samples
-that arrive or expire; the reference counts all samples of each client from scratch. Training is that of 50
-clients on the samples that they hold at a step, read directly from the trace.
+It has 10,000 clients of the digits experiment with its label drift, without mass events. Our `TraceStream`
+counts only the samples that arrive or expire; the reference counts all samples of each client from scratch.
+Training is that of 50 clients on the samples that they hold at a step, which the executor reads from the
+trace.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class Streaming:
         return timed(lambda: [recounted(self.trace, step) for step in self._steps])() / len(self._steps)
 
     def train(self) -> Measured:
-        """Measures the seconds of one wave; each call plays the next round and data step."""
+        """A function that trains one wave, of the next round and data step, and returns the seconds."""
         executor = self.executor()
         models, start = executor.initial(0)[None, :], np.zeros(self.sizes.participants, dtype=np.int64)
         waves = self.waves()
@@ -131,7 +132,7 @@ class Streaming:
         return measured
 
     def train_plainly(self) -> Measured:
-        """Measures the same waves by the plain loop, with their samples already in memory."""
+        """A function that trains the same waves by the plain loop; loading their samples is not measured."""
         start, waves = self.executor().initial(0), self.waves()
         loop = PlainLoop(self.trace, self.model(), self.streams)
 
@@ -142,7 +143,7 @@ class Streaming:
         return measured
 
     def waves(self) -> Iterator[TrainTasks]:
-        """The tasks of successive rounds: each has other participants, with the samples that they hold."""
+        """The tasks of one round after another, without end: the next clients, with the samples they hold."""
         training = self.experiment.arm[0].training
         settings = {
             "learning_rate": training.learning_rate,

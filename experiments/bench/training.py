@@ -48,7 +48,7 @@ PLAIN_LOOP = "a plain loop over the clients with torch.optim.SGD, 1 thread"
 
 @dataclass(frozen=True)
 class Schedule:
-    """The local training of a client in a round."""
+    """A client's local training in a round: the samples it holds, its steps and its batch size."""
 
     samples: int = 100
     steps: int = 20
@@ -74,7 +74,7 @@ CONVOLUTIONAL = Network("cnn", {}, (28, 28))
 
 
 class Samples:
-    """A `SampleReader` of random samples in memory: row r belongs to client r // samples."""
+    """A `SampleReader` of `num_samples` random samples in memory."""
 
     def __init__(self, network: Network, num_samples: int) -> None:
         rng = np.random.default_rng(SEED)
@@ -91,7 +91,10 @@ class Samples:
 
 
 def wave(clients: int, schedule: Schedule, round_: int) -> TrainTasks:
-    """The tasks of one round: one for each of `clients` clients, with its own samples."""
+    """The tasks of one round: one for each client, with its own samples.
+
+    Client c holds the rows from c * `schedule.samples` on.
+    """
     ids = np.arange(clients)
     first = ids * schedule.samples
     settings = {
@@ -130,7 +133,7 @@ class Contest:
         )
 
     def ours(self, clients: int, threads: int, waves: int = 1) -> Measured:
-        """Measures the mean seconds of one wave, over `waves` waves; each wave is another round."""
+        """A function that trains `waves` waves, each of another round; returns the mean seconds of one."""
         executor = self.executor(threads)
         models, start = self.start[None, :], np.zeros(clients, dtype=np.int64)
         rounds = count()
@@ -142,7 +145,10 @@ class Contest:
         return measured
 
     def by_ranks(self, clients: int, ranks: Ranks, waves: int = 1) -> Measured:
-        """Measures the seconds of one wave by `ranks`, with the mean of its updates; this is rank 0."""
+        """A function that trains `waves` waves by `ranks` and returns the mean seconds of one.
+
+        A wave includes the mean of its updates. The calling process is rank 0.
+        """
         executor = ReplicatedExecutor(self.executor(1), ranks)
         first = 0
 
@@ -158,14 +164,14 @@ class Contest:
     def replicated(
         self, executor: ReplicatedExecutor, clients: int, rounds: Sequence[int]
     ) -> Callable[[], object]:
-        """The work of each rank for these rounds: training, and the mean of each round's updates."""
+        """A function that does a rank's work for `rounds`: training, and the mean of each round's updates."""
         models, start = self.start[None, :], np.zeros(clients, dtype=np.int64)
         mean = np.full((1, clients), 1 / clients)
         ready = [wave(clients, self.schedule, round_) for round_ in rounds]
         return lambda: [executor.train(tasks, models, start, mean).weighted_sum(mean) for tasks in ready]
 
     def plain(self, clients: int) -> Measured:
-        """Measures the seconds of one wave of the plain loop, with its batches already drawn."""
+        """A function that trains a wave by the plain loop, on batches already drawn; returns the seconds."""
         loop = PlainLoop(self.reader, self.network.spec(), self.streams)
         rounds = count()
 

@@ -35,7 +35,10 @@ def measure_typo(repeats: int, say: Say) -> list[Figure]:
 
 
 def reported(setting: str) -> Measured:
-    """Measures the CPU seconds of a command with a wrong `setting`; RunError if the command accepts it."""
+    """A function that runs a command with a wrong `setting` and returns its CPU seconds.
+
+    It raises RunError if the command accepts the setting, or ends with another error.
+    """
 
     def measured() -> float:
         root = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ from emulator import plugins
 from emulator.ports import Availability
 
 Locate = Callable[[str], Path]
-"""Resolves a path as it is written in a configuration."""
+"""A function that finds the file or folder of a path as it is written in a configuration."""
 
 
 class AvailabilitySource(plugins.Configured, ABC):

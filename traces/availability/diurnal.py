@@ -65,12 +65,12 @@ class Diurnal(AvailabilitySource):
 
 
 def generate(num_devices: int, generator: np.random.Generator) -> DeviceIntervals:
-    """Generate sessions of `num_devices` devices, in whole seconds; virtual time 0 is midnight for all.
+    """Generate online intervals (sessions) of `num_devices` devices, in whole seconds.
 
-    A device's online time is split at random over its sessions. They start on any day of the period, at an
-    hour drawn such that sessions of these lengths add up to the published curve. A session that would overlap
-    the previous one is pushed later, around the end of the period if necessary: merging the two would lose
-    online time.
+    Virtual time 0 is midnight for all devices. A device's online time is split at random over its sessions.
+    They start on any day of the period, at an hour drawn such that sessions of these lengths add up to the
+    published curve. A session that would overlap the previous one is pushed later, around the end of the
+    period if necessary: merging the two would lose online time.
     """
     days = _draw_days(num_devices, generator)
     period_s = days * DAY_S
@@ -109,11 +109,12 @@ def _draw_days(num_devices: int, generator: np.random.Generator) -> Ints:
 
 
 def _start_density(length_s: Ints, weight: Floats) -> Floats:
-    """(24,) probabilities of the starting hours with which sessions of these lengths add up to the curve.
+    """(24,) probabilities of starting hours with which sessions add up to the mean day of the curve.
 
-    A session is online long after it started, so the curve is the density convolved, cyclically over the day,
-    with `survival`: the online time, in the m-th hour after its start, of a session that starts within an
-    hour. The convolution is inverted by Richardson-Lucy steps, which keep the density positive and its sum
+    Session i lasts `length_s[i]` and counts `weight[i]`, its number of repetitions per day. A session is
+    online long after it started, so the mean day is the density convolved, cyclically over the day, with
+    `survival`: the online time, in the m-th hour after its start, of a session that starts within an hour.
+    The convolution is inverted by Richardson-Lucy steps, which keep the density positive and its sum
     constant.
     """
     survival = _mean_survival(length_s / HOUR_S, weight)
@@ -129,10 +130,12 @@ def _start_density(length_s: Ints, weight: Floats) -> Floats:
 
 
 def _mean_survival(length_h: Floats, weight: Floats) -> Floats:
-    """(24,) online time of sessions of these lengths, by the hour after that of their start; sums to 1.
+    """(24,) the share of the sessions' online time that lies m hours after the hour of their start.
 
-    Starts are uniform within their hour, so it is the second difference, at whole hours, of the survival
-    function integrated twice: x^2 / 2 for a session longer than x, else length * (x - length / 2).
+    Entry m also contains the hours m + 24, m + 48, ...; the entries sum to 1. `length_h` and `weight` have
+    one entry per session. Starts are uniform within their hour, so the online time is the second difference,
+    at whole hours, of the survival function integrated twice: x^2 / 2 for a session longer than x, else
+    length * (x - length / 2).
     """
     hour = length_h.astype(np.int64)
     edges = np.arange(hour.max() + 3)
@@ -153,12 +156,13 @@ def _mean_survival(length_h: Floats, weight: Floats) -> Floats:
 
 
 def _push_apart(device: Ints, start_s: Ints, length_s: Ints, count: Ints, period_s: Ints) -> Ints:
-    """(I,) starts that keep each device's sessions apart: none earlier than requested, in [0, period).
+    """(I,) starts in [0, period) that keep the sessions of each device apart.
 
-    Sessions keep the order of their requested starts. A session starts at its requested time or when the
-    previous one ends, whichever is later. Unrolled, that is the maximum, over this and all earlier sessions,
-    of the requested start plus the lengths in between. A session that runs past the end of the period is a
-    request in the next lap, and enters as one more candidate.
+    Each device's requested starts are sorted first: its k-th session gets the k-th smallest. A session starts
+    at its requested time or when the previous one ends, whichever is later. Unrolled, that is the maximum,
+    over this and all earlier sessions, of the requested start plus the lengths in between. If the last
+    session runs past the end of the period, it continues at the beginning, and its end there is one more
+    candidate of the maximum.
     """
     span = 1 << 22  # more than twice any period: the values of different devices do not overlap
     start_s = np.sort(device * span + start_s) - device * span

@@ -104,7 +104,10 @@ def read_intervals(
 
 
 def _own_periods(windows: TableFile, device: Ints) -> Floats:
-    """(D,) the periods in the table of windows; inf if it has no such column."""
+    """(D,) the period of each device as written in the table of windows; inf if it has no such column.
+
+    `device` is the device of each row. Raises DataFileError if two rows of a device have different periods.
+    """
     _, first = np.unique(device, return_index=True)
     if "period_s" not in windows.columns:
         return np.full(len(first), np.inf)
@@ -121,7 +124,10 @@ def _own_periods(windows: TableFile, device: Ints) -> Floats:
 
 
 def _match_devices(windows: TableFile, devices: TableFile) -> Ints:
-    """(rows of `windows`,) the rank of each window's device among the ids of `devices`."""
+    """(rows of `windows`,) the rank of each window's device among the ids of `devices`.
+
+    Raises DataFileError if a device is not in `devices`, or the ids of the two tables differ in type.
+    """
     window_name, known_name = _one_of(windows, ID_NAMES), _one_of(devices, ID_NAMES)
     known = devices.unique_ids(known_name)
     windows.ids(window_name)  # a missing id is refused here, with its row
@@ -143,7 +149,11 @@ def _match_devices(windows: TableFile, devices: TableFile) -> Ints:
 
 
 def _origins_and_periods(devices: TableFile, traced: Ints) -> tuple[Floats, Floats]:
-    """(D,) the origin and period of each device, by ascending id; NaN for a device that was not traced."""
+    """(D,) the origin and (D,) the period of each device, by ascending id.
+
+    A value that is missing is NaN if the device is not in `traced`, and otherwise a DataFileError, as is a
+    period that is not above 0.
+    """
     id_name, period_name = _one_of(devices, ID_NAMES), _one_of(devices, PERIOD_NAMES)
     origin_name = _one_of(devices, ORIGIN_NAMES, needed=False)
     devices.refuse_others({id_name, period_name, origin_name, *UNREAD_IN_DEVICES})
@@ -173,7 +183,10 @@ def _numbers_where(needed: Bools, table: TableFile, name: str) -> Floats:
 
 
 def _one_of(table: TableFile, names: tuple[str, ...], needed: bool = True) -> str:
-    """The one of the alternative `names` that is a column of the table; "" if not `needed` and absent."""
+    """The one of the alternative `names` that is a column of the table; "" if not `needed` and absent.
+
+    Raises DataFileError if the table has several of them, or none and one is `needed`.
+    """
     present = [name for name in names if name in table.columns]
     if len(present) > 1:
         raise DataFileError(table.path, f"has both {' and '.join(present)}; one of them is enough")

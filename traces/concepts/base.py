@@ -13,14 +13,15 @@ from emulator.seeding import RandomStreams
 from traces.images import ImageSet
 
 Locate = Callable[[str], Path]
-"""Resolves a path as it is written in a configuration."""
+"""A function that finds the file or folder of a path as it is written in a configuration."""
 
 
 @dataclass(frozen=True)
 class ConceptSamples:
-    """A pool of samples, and those of each batch: `image` and `label` (batches, clients, samples).
+    """The samples of all batches; a batch is what one client receives at one data step.
 
-    The label is that of the batch's concept, and may differ from the pool's own.
+    `image` (batches, clients, samples) are indices of images of `pool`; `label`, of the same shape, are their
+    labels under the batch's concept, which may differ from the pool's own.
     """
 
     pool: ImageSet

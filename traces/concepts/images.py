@@ -28,13 +28,13 @@ Label = Annotated[int, Number(ge=0, le=255)]  # the range of a label in an idx f
 
 
 class FolderSettings(Settings):
-    """Location of the images."""
+    """The folder of the images."""
 
     folder: str = Field(description="folder of the four idx files, plain or gzipped; only train-* is used")
 
 
 class LabelSwapsSettings(FolderSettings):
-    """Which labels are swapped."""
+    """The folder of the images, and the labels that each concept after the first swaps."""
 
     swaps: tuple[tuple[Label, Label], ...] = Field(
         ((1, 2), (3, 4), (5, 6)),
@@ -103,7 +103,7 @@ class LabelSwaps(ConceptSet):
 
 
 class LabelSubsetsSettings(FolderSettings):
-    """Which labels occur in each concept."""
+    """The folder of the images, and the labels that occur in each concept."""
 
     subsets: tuple[tuple[Label, ...], ...] = Field(
         ((0, 1), (2, 3), (4, 5), (6, 7)), min_length=1, description="the labels of each concept"

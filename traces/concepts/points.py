@@ -33,7 +33,7 @@ class Points(ConceptSet):
         """(n,) which of `points` (n, num_features) have label 1 in that concept, before any noise."""
 
     def labels(self, points: Floats, concept: int, generator: np.random.Generator) -> Ints:
-        """(n,) the labels of a batch with these points."""
+        """(n,) the label of each of `points` in that concept, with noise if the concept set has any."""
         return self.positive(points, concept).astype(np.int64)
 
     def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:

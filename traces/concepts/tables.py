@@ -97,7 +97,10 @@ class Tables(ConceptSet):
         return ConceptSamples(pool, row, pool.labels[row])
 
     def _columns(self, table: TableFile) -> tuple[str, list[str]]:
-        """The names of the label's column and of the features' columns."""
+        """The names of the label's column and of the features' columns.
+
+        Raises DataFileError if one is missing, the label is a feature too, or there are no features.
+        """
         label = table.columns[-1] if self.settings.label is None else self.settings.label
         named = self.settings.features
         features = [name for name in table.columns if name != label] if named is None else list(named)
@@ -131,7 +134,10 @@ def _refuse_other_columns(table: TableFile, first: TableFile) -> None:
 
 
 def _pool(tables: list[TableFile], label: str, features: list[str]) -> ImageSet:
-    """The rows of all tables, one table after the other."""
+    """An image set of the rows of all tables, one table after the other; all of them are training samples.
+
+    Raises DataFileError if there are more than MAX_CELLS numbers, or a value cannot be used.
+    """
     rows = sum(len(table) for table in tables)
     if rows * len(features) > MAX_CELLS:
         raise DataFileError(

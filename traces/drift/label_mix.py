@@ -19,7 +19,7 @@ MixCount = Annotated[int, Number(ge=1, le=10**4)]
 
 
 class MassEvent(Settings):
-    """At `round`, `share` of all clients move to `mixes` mixes that no client had before.
+    """A mass event: at `round`, `share` of all clients move to `mixes` mixes that no client had before.
 
     Data arrive every `rounds_per_step` rounds: the first arrivals at `round` or later are of the new mixes.
     An event after the last arrivals of the run is an error.
@@ -42,7 +42,7 @@ class MixShape(Settings):
 
 
 class LabelMixSettings(MixShape):
-    """How clients move between mixes."""
+    """The latent mixes, and how clients move between them."""
 
     move_probability: Share = Field(
         0.02, description="a client's chance, at each step, to move to another mix in use"
@@ -116,9 +116,9 @@ class LabelMix(Drift):
 
 
 def _by_step(events: tuple[MassEvent, ...], rounds_per_step: int, last_step: int) -> dict[int, MassEvent]:
-    """Map each event to the data step at which it shows.
+    """The mass events, by the data step whose arrivals they change.
 
-    ConfigurationError if two events show at the same step, or one after `last_step`.
+    Raises ConfigurationError if two events change the same step, or one a step after `last_step`.
     """
     event_at: dict[int, MassEvent] = {}
     for event in events:
@@ -155,7 +155,10 @@ class _Deck:
         self._mixes = np.zeros((0, num_labels))
 
     def deal(self, count: int) -> Ints:
-        """(count,) ids of new mixes, none of which was dealt before."""
+        """(count,) ids of new mixes, none of which was dealt before.
+
+        Raises ConfigurationError if there are no more to deal.
+        """
         for _ in range(count):
             chosen = self._unseen_set()
             self._seen.add(chosen)

@@ -18,7 +18,7 @@ class TraceContext:
 
     rounds: int
     streams: RandomStreams
-    locate: Callable[[str], Path]  # resolves a path of a configuration: as written, or under --data
+    locate: Callable[[str], Path]  # resolves a path as it is written in a configuration
     scratch: Path | None = None  # folder for the file of a large trace; None: the system's temporary folder
 
 
@@ -38,4 +38,6 @@ class TraceSource(Configured, ABC):
         Raises:
             ConfigurationError: the settings do not fit the run.
             DataFileError: a file of the settings cannot be used.
+            InputError: a label that is drawn has no images, or the images are too large.
+            RunError: there is no room for the file of a large trace.
         """

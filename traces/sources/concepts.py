@@ -74,7 +74,10 @@ class ConceptsSettings(Settings):
         return repr(self.pattern if isinstance(self.pattern, str) else list(self.pattern))
 
     def matrix(self, seed: int) -> Ints:
-        """(steps + 1, clients) the concepts in a run of that seed."""
+        """(steps + 1, clients) the concepts in a run of that seed.
+
+        Raises ConfigurationError if `pattern` is "R" and there is no pattern of that seed.
+        """
         if not isinstance(self.pattern, str):
             return read_pattern(self.pattern)
         if self.pattern != SEEDED:
@@ -93,8 +96,8 @@ class Concepts(TraceSource):
     Test, then train (Jothimurugesan et al. 2023): at a step, clients are tested on the samples that they
     receive for training at the next step. So a client that changes concept is first tested on data of a
     concept it has not trained on, and the batch of the pattern's last row is only used for tests. Training
-    samples are kept for ever, test samples for one step. The samples are those of `data_seed`, whatever the
-    run's seed.
+    samples are kept for ever, test samples for one step. The samples are drawn with `data_seed`; with "run",
+    that is the run's own seed.
 
     Client 1 changes concept at step 1:
 

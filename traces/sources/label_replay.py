@@ -117,10 +117,10 @@ class LabelReplay(TraceSource):
 
 
 class LabelCounts(NamedTuple):
-    """Label counts of a table, and the labels.
+    """The number of observations of each label, and the labels.
 
-    `counts` (groups, windows, labels): observations in order of group, of time, and from the most frequent
-    label down; `names` are the labels in that order.
+    `counts` (groups, windows, labels): groups and windows ascend, and labels are in order from the most
+    frequent one down; `names` are the labels in that order.
     """
 
     counts: Floats
@@ -128,7 +128,11 @@ class LabelCounts(NamedTuple):
 
 
 def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelCounts:
-    """Count the observations in the table; the order of its rows does not matter."""
+    """The observations in the table, counted by group, window and label, in any order of its rows.
+
+    Raises DataFileError if a column is missing or has an invalid value, no rows or groups are left, or there
+    are more than MAX_CELLS counts.
+    """
     table.require(settings.group, settings.time, settings.label)
     weight = np.ones(len(table))
     if settings.count is not None:
@@ -200,7 +204,10 @@ def _days(table: TableFile, name: str) -> Floats:
 
 
 def _used_rows(table: TableFile, settings: LabelReplaySettings, labels: np.ndarray, days: Floats) -> Ints:
-    """The rows whose label is not excluded and whose time is between `since` and `until`."""
+    """The rows whose label is not excluded and whose time is in [`since`, `until`), ascending.
+
+    Raises DataFileError if there are none, or an excluded label does not occur.
+    """
     known = set(labels.tolist())
     for name in settings.exclude:
         if name not in known:
@@ -217,7 +224,11 @@ def _used_rows(table: TableFile, settings: LabelReplaySettings, labels: np.ndarr
 
 
 def _windows(table: TableFile, days: Floats, width: float | None) -> Ints:
-    """(rows,) the window of each time: the rank of the time, or of its interval of `width` days."""
+    """(rows,) the number of the window that each time falls into.
+
+    Without a `width`, each distinct time is a window. With it, windows are intervals of that many days,
+    counted from the first time, and more than MAX_CELLS of them raise DataFileError.
+    """
     if width is None:
         return np.unique(days, return_inverse=True)[1].astype(np.int64)
     if float(days.max()) - float(days.min()) >= MAX_CELLS * width:

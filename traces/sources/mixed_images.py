@@ -22,7 +22,7 @@ DIGITS_TEST_SHARE = 0.3
 
 
 class MixedImagesSettings(StreamSettings):
-    """Clients whose label shares follow `drift`."""
+    """The number of clients, the drift of their label shares, and the sizes and times of arrivals."""
 
     clients: Count = Field(200, description="how many clients there are")
     drift: Annotated[Chosen[Drift], ChoiceOf(DRIFTS)] = Field(
@@ -31,7 +31,7 @@ class MixedImagesSettings(StreamSettings):
 
 
 class IdxSettings(MixedImagesSettings):
-    """Location of the images, and clients whose label shares follow `drift`."""
+    """The folder of the images, and the settings of all image sources with a drift."""
 
     folder: str = Field(description="folder of the four idx files, plain or gzipped")
 
@@ -41,7 +41,7 @@ class MixedImages(TraceSource):
 
     @abstractmethod
     def images(self, context: TraceContext) -> ImageSet:
-        """The pool, already split into train and test."""
+        """The pool of images, already split into train and test."""
 
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings

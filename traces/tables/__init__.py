@@ -1,1 +1,1 @@
-"""How the rows of a trace are laid out, in memory or in a mapped file."""
+"""Layouts of the rows of a trace, in memory or in a mapped file."""

@@ -21,7 +21,7 @@ CHUNK_ROWS: Final = 2**18
 
 
 class Table(ABC):
-    """Columns `label`, `image` and `noise_start` of each row; client, split and arrival follow from the row.
+    """The rows of a trace: `label`, `image` and `noise_start`, by client, split and data step of arrival.
 
     Arrivals lie at data steps `first_step` (<= 0) to `last_step`.
     """
@@ -34,7 +34,7 @@ class Table(ABC):
 
     @property
     def columns(self) -> Columns:
-        """The stored columns `label`, `image` and `noise_start`, in storage order."""
+        """The storage of the columns: `label`, `image`, `noise_start`, and others that the table needs."""
         return self._columns
 
     def __len__(self) -> int:
@@ -46,7 +46,7 @@ class Table(ABC):
         return self._columns[name].take(self._stored(rows))
 
     def stored(self, name: str) -> np.ndarray:
-        """(rows,) `label`, `image` or `noise_start` in storage order."""
+        """(rows,) `label`, `image` or `noise_start` in storage order; ValueError for flipped labels."""
         return self._columns[name]
 
     def seal(self) -> None:
@@ -54,12 +54,15 @@ class Table(ABC):
         self._columns.seal()
 
     def drop_pages(self) -> None:
-        """Release the resident memory that reading mapped columns has taken; see `Columns`."""
+        """Release the resident memory that mapped columns have taken; see `Columns`."""
         self._columns.drop_pages()
 
     @abstractmethod
     def ranges(self, ids: Ints, split: int, since: int, until: int) -> tuple[Ints, Ints]:
-        """(n,) first and (n,) last: rows [first, last) are each client's arrivals in steps [since, until)."""
+        """(n,) first and (n,) last: rows [first, last) of each client arrived in steps [since, until).
+
+        They are rows of `split`, an index into SPLITS. The ranges are empty unless `since` < `until`.
+        """
 
     @abstractmethod
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
@@ -67,7 +70,7 @@ class Table(ABC):
 
     @abstractmethod
     def most_held(self, steps: int) -> int:
-        """Upper bound of a client's training samples at any step if they are kept for `steps` steps."""
+        """Upper bound of a client's training samples at any step, if each is kept for `steps` steps."""
 
     @abstractmethod
     def column(self, name: str, first: int, last: int) -> np.ndarray:

@@ -59,7 +59,7 @@ class Columns:
 
 
 def _mapped(num_bytes: int, scratch: Path | None) -> mmap.mmap:
-    """Map a new unlinked file; RunError if there is no room for it."""
+    """Map a new unlinked file in `scratch`; RunError if it cannot be created, or there is no room for it."""
     folder = Path(tempfile.gettempdir()) if scratch is None else scratch
     try:
         if shutil.disk_usage(folder).free < num_bytes:

@@ -16,7 +16,7 @@ from traces.tables.columns import Columns
 
 
 class Block(NamedTuple):
-    """The arrivals of one split at one step, to be written: shape (num_clients * size,), by client."""
+    """Writable views of the arrivals of one split at one step: shape (num_clients * size,), by client."""
 
     label: np.ndarray
     image: np.ndarray
@@ -60,7 +60,7 @@ class EvenTable(Table):
         self._start = (np.arange(self.per_client) - number) * num_clients + number
 
     def block(self, split: int, window: int) -> Block:
-        """The arrivals of `split` at the window-th step."""
+        """The arrivals of `split`, an index into SPLITS, at the `window`-th step, counted from 0."""
         span = self._span(split, window)
         return Block(*(self._columns[name][span] for name in Block._fields))
 
@@ -102,7 +102,7 @@ class EvenTable(Table):
         return whole.ravel()
 
     def _span(self, split: int, window: int) -> slice:
-        """The storage slice of the samples that arrive in `split` at the window-th step."""
+        """The storage slice of the samples of `split` that arrive at the `window`-th step, counted from 0."""
         size = self._sizes[split]
         start = (self._splits_at[split] + window * size) * self.num_clients
         return slice(start, start + size * self.num_clients)

@@ -74,7 +74,7 @@ class SortedTable(Table):
     def _first_from(self, slot: Ints, step: int) -> Ints:
         """(n,) the first row of each (client, split) that arrives at `step` or later.
 
-        It is the end of the (client, split) if no sample arrives then.
+        It is the end of the (client, split) if no sample arrives then. `slot` (n,) is 2 * client + split.
         """
         arrival = self._columns["arrival"]
         low, high = self._offsets[slot], self._offsets[slot + 1]

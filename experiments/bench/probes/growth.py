@@ -1,6 +1,7 @@
 """`python -m experiments.bench.probes.growth ROUNDS`: prints resident bytes at about 100 rounds of a run.
 
-It is a run as a user plays it: with its log, and with checkpoints.
+The output is JSON, pairs of a round and bytes. The run is as a user plays it: with its log, and with
+checkpoints.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from experiments.running.runner import run_plan
 ARM = "fielding"
 CLIENTS = 60
 SAMPLES = 100
-"""How many times resident memory is read."""
+"""The number of times that resident memory is read, about."""
 
 
 class Watching(Silence):
@@ -37,7 +38,10 @@ class Watching(Silence):
 
 
 def main(rounds: int) -> None:
-    """Run the digits experiment for `rounds` rounds; with few clients, as its whole trace is in memory."""
+    """Play the digits experiment for `rounds` rounds, and print the resident bytes.
+
+    It has few clients, since its whole trace is in memory.
+    """
     experiment = digits_online(
         f"round.rounds={rounds}",
         "trace.drift.events=[]",

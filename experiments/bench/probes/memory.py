@@ -1,6 +1,7 @@
-"""`python -m experiments.bench.probes.memory WHAT CLIENTS`: prints the resident bytes that WHAT adds.
+"""`python -m experiments.bench.probes.memory WHAT CLIENTS`: prints the resident bytes that WHAT takes.
 
-WHAT is built on a small scale first, so that libraries, their caches and our own code do not count.
+The output is JSON: bytes by stage, each with those of the stages before it. WHAT is built on a small scale
+first, so that libraries, their caches and our own code do not count.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from experiments.stopwatch import Stopwatch
 from traces.trace import TraceStream
 
 Built = Iterator[tuple[str, object]]
-"""Yields the name of each stage, once it is built, with the objects that must stay alive for it."""
+"""An iterator that builds one stage after another, and yields its name and the objects to keep alive."""
 
 
 class SilentLog:
@@ -54,7 +55,7 @@ def build_fleet(clients: int) -> Built:
 
 
 def build_objects(clients: int) -> Built:
-    """Build one object and one list of ten label counts per client."""
+    """Build one object per client, and one list of ten label counts."""
     yield "objects", (registry(Population.of(clients)), [[0] * 10 for _ in range(clients)])
 
 
@@ -62,7 +63,7 @@ BUILD: dict[str, Callable[[int], Built]] = {"fleet": build_fleet, "objects": bui
 
 
 def main(what: str, clients: int) -> None:
-    """Build `what` on a small scale, then for `clients`, and print the bytes that each stage adds."""
+    """Build `what` on a small scale, then for `clients`; print the bytes added by the end of each stage."""
     for _ in BUILD[what](1000):
         pass
     gc.collect()

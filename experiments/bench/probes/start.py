@@ -1,4 +1,4 @@
-"""`python -m experiments.bench.probes.start JOBS`: prints the time at which all its workers are ready.
+"""`python -m experiments.bench.probes.start JOBS`: prints the time at which JOBS workers are ready.
 
 It starts workers as `driftscale run --jobs` does. The time is that of the monotonic clock, which all
 processes share.
@@ -38,7 +38,7 @@ def main(jobs: int) -> None:
 
 
 def meet(crew: Crew, jobs: int) -> None:
-    """Wait until `jobs` workers are ready: each is sent the plans, and has replied with its facts."""
+    """Wait until `jobs` workers are ready: each was sent the plans, and has responded."""
     from experiments.jobs.crew import Met
 
     contacted: set[str] = set()
