@@ -325,7 +325,10 @@ def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:
 
 
 def model_factors(experiment: Experiment, arms: Sequence[str], world: World) -> dict[str, float]:
-    """The model factor of each of `arms`, by name; computed once per model."""
+    """The model factor of each of `arms`, by name; computed once per model.
+
+    Raises ConfigurationError, as `resolve_model_factor` does.
+    """
     by_name = {arm.name: arm for arm in experiment.arm}
     factors: dict[str, float] = {}
     for arm in (by_name[name] for name in arms):

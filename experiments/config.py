@@ -59,7 +59,7 @@ PLAIN_RULES = {
 
 
 def _availability_by_path(value: Any) -> Any:
-    """The path of a table, as the table of the source `intervals` that reads it; any other value as it is."""
+    """The table of the source `intervals`, if `value` is the path of a table file; otherwise `value`."""
     if isinstance(value, str) and value.endswith(TABLE_SUFFIXES):
         return {"kind": "intervals", "windows": value}
     return value
@@ -72,12 +72,12 @@ def _number_or_flops(value: Any) -> Any:
 
 
 def _number_alone(value: Any) -> Any:
-    """A published mean without a standard deviation, as a list of one."""
+    """A list of one, if `value` is a number: a published mean alone; otherwise `value`."""
     return [value] if isinstance(value, int | float) else value
 
 
 class Devices(Settings):
-    """How fast clients are, and when they are online."""
+    """The devices of the clients: how fast they are, and when they are online."""
 
     profile: str = Field("smartphones", description="a catalogue name, or a .csv, .parquet or .toml")
     availability: Annotated[
@@ -141,7 +141,7 @@ class Round(Settings):
 
 
 class Checkpoint(Settings):
-    """When an unfinished run is stored for resuming; a run that is told to stop is stored too."""
+    """How often an unfinished run is stored for resuming; it is stored also when it is told to stop."""
 
     every_s: Duration = Field(60.0, description="wall seconds between two checkpoints, at most")
     every_rounds: Count | None = Field(None, description="rounds between two checkpoints, at most")
@@ -174,7 +174,7 @@ TargetAccuracy = Annotated[PositiveShare | Literal["reference"], BeforeValidator
 
 
 class Report(Settings):
-    """How time-to-accuracy is computed, and the published values shown beside our accuracies."""
+    """The report: how time-to-accuracy is computed, and published values to show beside our accuracies."""
 
     window: Count = Field(5, description="evaluations in the trailing mean of accuracy")
     horizon_s: Duration | None = Field(
@@ -264,7 +264,7 @@ class Arm(PartsRow):
 
 
 class Experiment(Settings):
-    """A whole configuration.
+    """The whole configuration of an experiment.
 
     `[parts]` gives the parts of every arm that does not name its own. The table `training` of an arm
     overrides `[training]` key by key.
@@ -426,7 +426,7 @@ def locator(data: Path | None, config: Path | None, here: Path = Path()) -> Loca
 
 
 def _first_outside(path: Path, roots: Sequence[Path]) -> Path | None:
-    """The target of `path`, or of a link directly in it if it is a folder, that lies outside all `roots`.
+    """The first target outside all `roots`: of `path` or, in a folder, of the links directly in it.
 
     None if all targets lie inside.
     """

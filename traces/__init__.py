@@ -1,1 +1,1 @@
-"""Traces: which data reach which client, when; and which clients are online, when."""
+"""Traces: the samples that reach each client over time, and the times at which clients are online."""

@@ -147,7 +147,7 @@ def refuse_oversize(settings: StreamSettings, num_clients: int, num_windows: int
 
 
 class _Pool:
-    """The images of one split, by label."""
+    """The images of one split, by label, to draw from."""
 
     def __init__(self, images: ImageSet, split: Split) -> None:
         self._split = split

@@ -74,7 +74,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
 
 
 def _read_header(path: Path, dimensions: int) -> tuple[int, ...]:
-    """The shape that the file's header states."""
+    """The shape that the file's header states; DataFileError as for `_shape`."""
     with _opened(path) as file:
         return _shape(path, file.read(4 + 4 * dimensions), dimensions)
 

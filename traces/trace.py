@@ -26,7 +26,7 @@ DIGESTED_PIXELS = 2**22
 
 
 class Trace:
-    """An immutable table of samples, and the features behind them.
+    """An immutable table of samples, with the images that they are made of.
 
     A sample is its image plus sensor noise: `noise` times a stretch of one shared table of standard normal
     numbers that begins where the row states. So every row has its own noise, the same whenever it is read,

@@ -95,7 +95,7 @@ def exact_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Fig
 
 
 def subsample_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Figure]:
-    """Seconds of one re-clustering with the default settings; a naive reference would take too long."""
+    """Seconds of one re-clustering with the default settings, without a reference: it would take too long."""
     say(f"drawing {clients:,} histograms")
     reports = label_histograms(clients, labels, mixes=min(4, labels // 2))
     settings = PartitionSettings(max_clusters=MAX_CLUSTERS)

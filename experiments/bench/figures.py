@@ -38,7 +38,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Reference:
-    """The same quantity measured another way: `samples` (repeats,), each taken beside ours, and its name."""
+    """The same quantity measured another way: `name` says how, `samples` (repeats,) are taken beside ours."""
 
     samples: Floats
     name: str
@@ -46,7 +46,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the bench. `value` is the median of the repeats.
+    """A measured quantity, one line of the bench. `value` is the median of the repeats, in `unit`.
 
     `ratio` states how many times better than the reference we are: the median of the ratios of all repeats;
     None without a reference. `curve` and `size` place a figure on a plot of cost against size.

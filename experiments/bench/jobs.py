@@ -154,7 +154,10 @@ def frozen_digits() -> AbstractContextManager[Path]:
 
 
 def play(jobs: int, options: Sequence[str]) -> Turn:
-    """Run the frozen digits by a command in its own process; RunError with its last line if it fails."""
+    """Play the bench's own configuration by one command with `jobs` jobs, in a fresh process.
+
+    Returns the turn. Raises RunError, with the last line of the command's standard error, if it fails.
+    """
     root = Path(__file__).resolve().parents[2]
     with tempfile.TemporaryDirectory() as folder, frozen_digits() as config:
         out = Path(folder) / "run"

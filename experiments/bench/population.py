@@ -43,7 +43,7 @@ class Population:
 
     @classmethod
     def of(cls, clients: int) -> Population:
-        """Smartphones with diurnal availability, as in the shipped experiments."""
+        """Draw that many smartphones with diurnal availability, as in the shipped digits-online."""
         streams = RandomStreams(SEED)
         fleet = load_profile("smartphones").draw(clients, streams.generator("devices"))
         rng = streams.generator("availability")

@@ -177,9 +177,10 @@ def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelC
 
 
 def filled(counts: Floats) -> Floats:
-    """`counts` with every window without observations replaced by the nearest earlier one, else a later one.
+    """`counts`, in which a window without observations repeats the nearest earlier one that has some.
 
-    Every group must have been observed in at least one window.
+    Windows before the first that has some repeat that one. `counts` is of shape (groups, windows, labels);
+    every group must have been observed in at least one window.
     """
     seen = counts.sum(axis=2) > 0  # (groups, windows)
     windows = np.arange(counts.shape[1])

@@ -24,7 +24,7 @@ class Block(NamedTuple):
 
 
 class EvenTable(Table):
-    """Every client receives `sizes` = (training, test) samples at each of `num_steps` steps.
+    """A table with `sizes` = (training, test) samples for every client at each of `num_steps` steps.
 
     The client and arrival of a row follow from its number, so nothing is searched for. Rows are stored in
     order of (split, step, client): samples that arrive together are written together, in one stretch, and a

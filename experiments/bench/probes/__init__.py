@@ -1,1 +1,1 @@
-"""Programs that a workload starts as its own processes, to measure them from outside."""
+"""Programs that workloads start as processes of their own."""

@@ -34,7 +34,10 @@ class SilentLog:
 
 
 def build_fleet(clients: int) -> Built:
-    """Build devices, availability and the digits' trace stream; then play the Fielding arm on them."""
+    """Build devices, availability and trace stream of the digits; then play the Fielding arm on them.
+
+    The stages are "fleet" and "run".
+    """
     experiment = digits_online(
         f"trace.clients={clients}",
         "trace.samples_per_step=10",
@@ -55,7 +58,7 @@ def build_fleet(clients: int) -> Built:
 
 
 def build_objects(clients: int) -> Built:
-    """Build one object per client, and one list of ten label counts."""
+    """Stage "objects": one object per client, and one list of ten label counts per client."""
     yield "objects", (registry(Population.of(clients)), [[0] * 10 for _ in range(clients)])
 
 

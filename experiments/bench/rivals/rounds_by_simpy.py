@@ -22,7 +22,7 @@ class Closed:
 
 @dataclass
 class SimpyRounds:
-    """Successive rounds, whose participants are drawn at random and rejected if they are offline."""
+    """Successive rounds; participants are drawn at random, and those that are offline are drawn again."""
 
     population: Population
     participants: int
@@ -50,7 +50,7 @@ class SimpyRounds:
 
 
 def play_visits(clients: Ints, due_s: Floats, offline_s: Floats, participants: int, start_s: float) -> Closed:
-    """Play visits until `participants` of `clients` are back in time, or all visits have ended.
+    """Play visits until `participants` of them have completed, or all have ended.
 
     A visit is dropped if its client goes offline before it is due. Columns have shape (n,).
     """
