@@ -24,7 +24,7 @@ from experiments.bench.population import SEED, Population
 HEAPQ = "a heapq of tuples, one visit at a time"
 SIMPY = "SimPy processes"
 
-FEWEST_TOGETHER = 256  # the limit of a batch of visits is never below this
+FEWEST_TOGETHER = 256  # visits that are requested from the queue at once, at least, but for the last
 
 
 def measure_completions(repeats: int, say: Say) -> list[Figure]:
