@@ -1,4 +1,7 @@
-"""The command line; a heavy library is imported only once the command that needs it is known."""
+"""The entry point of the command line.
+
+Heavy libraries are imported only once the command that needs them is known.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ RUN_FAILED = 3
 
 
 def main() -> NoReturn:
-    """The entry point `driftscale`: runs a command and exits with its code.
+    """Run the command of `sys.argv`, and exit with its exit code.
 
-    If the command ends early, one line on standard error states why.
+    If the command fails or is interrupted, a line on standard error states why.
     """
     with interrupted_by_signals(), standard_streams():
         try:
@@ -34,8 +37,8 @@ def main() -> NoReturn:
 def _run() -> int:
     """Run the command of `sys.argv`; returns its exit code.
 
-    An error of ours prints one line. Any other is a mistake in the code: it prints its traceback, then one
-    line.
+    Expected errors (EmulatorError, OSError, MemoryError) print one line. Any other error is a mistake in the
+    code, and prints its traceback before that line.
     """
     foreign = foreign_package()
     if foreign is not None:  # before anything is imported from it
@@ -62,7 +65,10 @@ def _run() -> int:
 
 
 def _run_app() -> int:
-    """Parse `sys.argv` and run its command; returns the exit code. InterruptionError after a Ctrl-C."""
+    """Parse `sys.argv` and run its command; returns the exit code.
+
+    Raises InterruptionError if a signal interrupted the command, as Ctrl-C does.
+    """
     from emulator.errors import InterruptionError
     from experiments.cli.app import app
 
@@ -77,9 +83,9 @@ def _run_app() -> int:
 
 
 def foreign_package() -> str | None:
-    """The problem, if one of our packages is found elsewhere; None if all are ours.
+    """The error message if one of our packages would be imported from a foreign folder; None if all are ours.
 
-    Their names are common ones, so a folder or a package of the same name may come first on the path.
+    Our packages have common names, so a folder or a package of the same name may come first on the path.
     """
     roots = {name: _root(name) for name in OUR_PACKAGES}
     ours = roots["experiments"]
@@ -102,7 +108,7 @@ def _root(package: str) -> Path | None:
 
 
 def _end(problem: str, exit_code: int) -> int:
-    """Print why the command ends, on one line of standard error; returns `exit_code`.
+    """Print why the command ends, on one line of standard error of limited length; returns `exit_code`.
 
     Control characters of the message are escaped, so that a terminal shows them instead of obeying them.
     """

@@ -106,7 +106,7 @@ def run(
     is_insecure: Annotated[bool, cluster_commands.INSECURE] = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Run what is not finished yet, then summarise and report.
+    """Play the unfinished runs, then summarise and report.
 
     A finished (arm, seed) in the run directory is kept; an unfinished one resumes from its last checkpoint.
     Further --seeds and arms are added to the run directory. Ctrl-C stores the run, then stops; a second
@@ -213,9 +213,8 @@ def bench(
 ) -> None:
     """Measure the speed of driftscale against plain references.
 
-    Driftscale and the references take turns in one process; a figure is a median, shown with its quartiles. A
-    missed target is shown, but is not an error. Some workloads need an extra: pip install
-    'driftscale[bench]'.
+    Driftscale and the references take turns; a figure is a median, shown with its quartiles. A missed target
+    is shown, but is not an error. Some workloads need an extra: pip install 'driftscale[bench]'.
     """
     from experiments.cli.bench import print_workloads, run_bench
 
@@ -226,7 +225,10 @@ def bench(
 
 
 def _parse_seeds(text: str | None) -> list[int] | None:
-    """Parse `0..9` (both ends included), `0,3,7`, or a mixture such as `0..2,5`."""
+    """The seeds given as `0..9` (both ends included), `0,3,7`, or a mixture such as `0..2,5`.
+
+    None if `text` is None. Raises ConfigurationError if it has another form, or more than `MOST_RUNS` seeds.
+    """
     from emulator.errors import ConfigurationError
     from experiments.results.recorded import MOST_RUNS
 

@@ -1,4 +1,4 @@
-"""`driftscale bench`: measures the workloads and prints their figures."""
+"""`driftscale bench`: measures the workloads, and prints and plots their figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 
 def run_bench(names: Sequence[str], repeats: int, plot: Path | None, output: OutputFormat) -> None:
-    """Measure the named workloads and print their figures; without names, all but the long ones."""
+    """Measure the named workloads and print their figures; without names, all but the long ones.
+
+    If `plot` is given, the figures are also plotted into that file.
+
+    Raises:
+        UnknownNameError: There is no workload of that name.
+        InputError: A library is missing, or the plot cannot be drawn or written.
+    """
     from experiments.bench.plot import draw, refuse_undrawable
     from experiments.bench.registry import chosen, require
 
@@ -48,7 +55,7 @@ def print_workloads(output: OutputFormat) -> None:
 
 
 def print_figures(figures: Sequence[Figure]) -> None:
-    """Print two lines per figure, the second with quartiles, then the machine and library versions."""
+    """Print the value and the ratio of each figure above their quartiles; then the machine and versions."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

@@ -1,4 +1,7 @@
-"""`driftscale check`: prints the facts of one configuration, or of each configuration of a folder."""
+"""`driftscale check`: prints facts about one configuration, or about each configuration of a folder.
+
+The facts are numbers and names, such as the number of clients, from the world that was built as a check.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ Facts = dict[str, object]
 MOST_LABELS, MOST_LETTERS = 50, 50  # labels shown, and letters of each
 
 COLUMNS = ("clients", "labels", "samples in the trace", "last data step", "client updates in all")
-"""The facts that have a column in the table of a folder."""
+"""The facts in the table of a folder, after its columns for the name, the arms and the seeds."""
 
 
 def print_check(facts: Facts, output: OutputFormat) -> None:
-    """Print the facts of one configuration, one per line."""
+    """Print the facts about one configuration, one per line."""
     if output is OutputFormat.JSON:
         print_json(facts)
         return
@@ -44,7 +47,10 @@ def print_checks(checks: Sequence[Facts], output: OutputFormat) -> None:
 
 
 def check_facts(experiment: Experiment, world: World) -> Facts:
-    """Facts of the configuration by name, in display order; `world` is the world of its first seed."""
+    """Facts about a configuration by name, in the order in which they are printed.
+
+    `world` is the world of its first seed.
+    """
     import numpy as np
 
     clients = np.arange(world.trace.num_clients)
@@ -70,9 +76,10 @@ def check_facts(experiment: Experiment, world: World) -> Facts:
 
 
 def _labels_seen(names: Sequence[str]) -> Facts:
-    """The names of the classes in a table of labels, in the order of the classes.
+    """The fact `labels seen`: the names of classes, in the order of classes; no fact if there are no names.
 
-    They are shown as Python literals, so that a terminal obeys none of their control characters.
+    Only the labels of a replayed table have names. At most `MOST_LABELS` are shown, as Python literals, so
+    that a terminal obeys none of their control characters.
     """
     if not names:
         return {}
@@ -82,7 +89,7 @@ def _labels_seen(names: Sequence[str]) -> Facts:
 
 
 def _faults(experiment: Experiment, world: World) -> Facts:
-    """The configured faults, and the number of byzantine clients of each kind."""
+    """The configured probabilities of faults, and the number of byzantine clients of each kind."""
     from coordinator.federation.faults import SCALED
 
     settings = experiment.faults
@@ -99,7 +106,10 @@ def _faults(experiment: Experiment, world: World) -> Facts:
 
 
 def _model_factors(experiment: Experiment, world: World) -> float | str:
-    """The model factor of all arms, or a list of each arm's where they differ."""
+    """The model factor if it is the same for all arms; otherwise text with the factor of each arm.
+
+    The model factor is how many times slower a sample is than with the profile's reference model.
+    """
     from experiments.build import model_factors
 
     factors = model_factors(experiment, [arm.name for arm in experiment.arm], world)

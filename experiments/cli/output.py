@@ -39,7 +39,10 @@ def print_table(rows: Rows, title: str = "", output: OutputFormat = OutputFormat
 
 
 def as_text(value: object) -> str:
-    """A float with four digits, None as a dash, any other value as its str."""
+    """A float with four significant digits, None as a dash, any other value as its str.
+
+    From 10,000 on, a float is rounded to a whole number.
+    """
     if value is None:
         return "-"
     if isinstance(value, float):

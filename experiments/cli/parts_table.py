@@ -90,14 +90,14 @@ def _first_line(part: Any) -> str:
 
 
 def _about(field: FieldInfo) -> str:
-    """The description of a setting, and its choices if they are limited."""
+    """The description of a setting, followed by its choices if it has a fixed set of them."""
     choices = [str(choice) for choice in get_args(field.annotation) if isinstance(choice, str)]
     among = f" (one of {', '.join(choices)})" if len(choices) > 1 else ""
     return " ".join((field.description or "").split()) + among
 
 
 def _settings(part: Any) -> dict[str, dict[str, str]]:
-    """By name, the default and the description of each setting."""
+    """The default and the description of each setting of a part, by the name of the setting."""
     return {
         name: {
             "default": "required"

@@ -12,7 +12,7 @@ ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
 
 def path_for(what: str) -> Callable[[str], Path]:
-    """A parser of the path given to the argument or option `what`; the path need not exist.
+    """A parser for the path given to the argument or option `what`; the path need not exist.
 
     The parser raises InputError for an empty text, which Python takes for the current folder, and for a path
     that cannot be examined: one that is too long, or inside a folder without permission to enter.

@@ -1,4 +1,4 @@
-"""Plays the runs of a command, in this process or by workers, and reports however they end."""
+"""Plays the runs of a command, in this process or by workers; reports the results even after a failure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ INTERRUPTED = (
 
 
 def play_one(command: RunCommand, experiment: Experiment, job: Job | None) -> None:
-    """Play the unfinished runs of a configuration, with the other ranks of `job`, if any; then report."""
+    """Play the unfinished runs of a configuration, then report those that are finished.
+
+    Under torchrun, `job` is this rank's place in its job, and all ranks play each run together.
+    """
     folder = command.out or Path("runs") / experiment.name
     locate = locator(command.data, command.config)
     with _stoppable(command, None if job is None else job.rank) as stop, locked(folder):
@@ -62,7 +65,10 @@ def play_one(command: RunCommand, experiment: Experiment, job: Job | None) -> No
 
 
 def follow_first(job: Job, command: RunCommand) -> None:
-    """Play the runs that rank 0 plays, and end as it does; print an error only if rank 0 is lost."""
+    """Play the runs that rank 0 announces, and exit as rank 0 does.
+
+    Prints no error, since rank 0 does, unless another rank is lost.
+    """
     with stop_on_signals(job.rank) as stop, joined(job, stop) as ranks:
         try:
             with ranks.telling(ends=True):
@@ -75,7 +81,7 @@ def follow_first(job: Job, command: RunCommand) -> None:
 
 
 def play_folder(command: RunCommand, members: Sequence[Member]) -> None:
-    """Play the unfinished runs of a folder's configurations, then make their table."""
+    """Play the unfinished runs of a folder's configurations, then make one table of all of them."""
     name = command.config.resolve().name
     target = command.out or Path("runs") / name
     with ExitStack() as stack:
@@ -108,7 +114,7 @@ def _earlier_s(plans: Sequence[Plan]) -> dict[PlannedRun, float]:
 
 @contextmanager
 def _stoppable(command: RunCommand, rank: int | None = None) -> Iterator[Stop]:
-    """Yield a `Stop` that is requested by signals; raises InterruptionError if they end the command."""
+    """Context with a `Stop` that signals request; InterruptionError if a signal ends the command."""
     with stop_on_signals(rank) as stop:
         try:
             yield stop
@@ -120,7 +126,10 @@ def _stoppable(command: RunCommand, rank: int | None = None) -> Iterator[Stop]:
 
 @contextmanager
 def _reported(report: Callable[[], None]) -> Iterator[None]:
-    """Call `report` at the end of the block, also if the block raises, whose error then takes precedence."""
+    """Context at whose end `report` is called, also if its block raises an error.
+
+    That error is then raised again, and an error of `report` is only noted.
+    """
     try:
         yield
     except BaseException:

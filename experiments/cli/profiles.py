@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from device_profiles import DeviceProfile, Fleet
 
 SHOWN_CLIENTS = 100_000
-"""Clients drawn to show a profile: enough to place its p99 between the true p98.9 and p99.1."""
+"""Clients drawn to show a profile: enough that its p99 lies between the true p98.9 and p99.1."""
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 BAR_WIDTH = 40
 READABLE = {
@@ -23,7 +23,7 @@ READABLE = {
     "upload_bytes_per_s": ("up MB/s", 1e-6),
     "latency_s": ("latency ms", 1e3),
 }
-"""By column: its short heading in a table, and the factor into the unit of that heading."""
+"""The heading of each column in a table, and the factor that converts its values to the unit there."""
 
 app = typer.Typer(no_args_is_help=True, help="Device profiles: how fast the clients compute and communicate.")
 
@@ -152,14 +152,18 @@ def _about(profile: DeviceProfile) -> dict[str, object]:
 
 
 def _drawn(profile: DeviceProfile) -> Fleet:
-    """A fleet of SHOWN_CLIENTS, the same at every call."""
+    """A fleet of `SHOWN_CLIENTS` drawn from `profile`, the same at every call."""
     from emulator.seeding import RandomStreams
 
     return profile.draw(SHOWN_CLIENTS, RandomStreams(0).generator("profiles show"))
 
 
 def _print_chart(by_column: dict[str, dict[str, float]]) -> None:
-    """Print each quantile with a bar, relative to the column's highest; a constant column has one line."""
+    """Print each quantile with a bar, relative to the column's highest.
+
+    `by_column` maps a column to its quantiles by name, such as p50. A column with equal quantiles has one
+    line.
+    """
     from rich.bar import Bar
     from rich.console import Console
     from rich.table import Table

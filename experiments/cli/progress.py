@@ -1,6 +1,6 @@
 """Progress of a command: bars on a terminal, plain lines elsewhere.
 
-A terminal that is gone stops no run.
+Both receive reports as `experiments.running.runner.Progress` states. A terminal that has closed stops no run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Earlier = Mapping[PlannedRun, float]
 class Bars(Progress):
     """One bar for all runs, and below it one for each run at work.
 
-    If the terminal has too few lines for them, the last line states how many more there are.
+    If the terminal has too few lines for all bars, the last line states how many are not shown.
     """
 
     def get_renderables(self) -> Iterable[RenderableType]:
@@ -46,7 +46,7 @@ class Bars(Progress):
 
 
 class BarProgress(AbstractContextManager["BarProgress"]):
-    """Bars on a terminal: all runs with the remaining time, and the rounds of each run at work."""
+    """Progress on a terminal: a bar for all runs, with the remaining time, and one for each run at work."""
 
     def __init__(
         self, runs: Sequence[PlannedRun], earlier_s: Earlier, console: Console, at_once: int
@@ -112,7 +112,7 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         self._bars.console.print(text, style="red", markup=False)
 
     def _show(self, run: PlannedRun, status: str) -> None:
-        """Show the bar of `run` at round 0; a new bar, unless it has one."""
+        """Set the bar of `run` to round 0, with `status`; add the bar if the run has none yet."""
         name = self._names[run]
         self._name_width = max(self._name_width, len(name))  # so that the bars do not jump sideways
         if run not in self._rounds:
@@ -122,13 +122,13 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         self._bars.update(self._rounds[run], completed=0, status=status)
 
     def _hide(self, run: PlannedRun) -> None:
-        """Remove the bar of `run`; it has none if it was lost before it started."""
+        """Remove the bar of `run`, if it has one: a run that was lost before it started has none."""
         if run in self._rounds:
             self._bars.remove_task(self._rounds.pop(run))
 
 
 class LineProgress(AbstractContextManager["LineProgress"]):
-    """Plain lines: a few for each run while it is at work, and one when it is done."""
+    """Progress as plain lines: a few for each run while it is at work, and one when it ends."""
 
     def __init__(self, runs: Sequence[PlannedRun], earlier_s: Earlier, at_once: int) -> None:
         self._pairs = len(runs)
@@ -142,7 +142,7 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         return None
 
     def drawing(self, run: PlannedRun) -> None:
-        """Prints nothing, so that an error of the configuration, which may follow, is the only line."""
+        """Print nothing, so that an error of the configuration, which may follow, is the only line."""
 
     def begun(self, run: PlannedRun) -> None:
         self._left.begun(run)
@@ -166,7 +166,7 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         self._end(run, f"done in {time.perf_counter() - self._begun_s[run]:.1f} s; {_outlook(self._left)}")
 
     def left(self, run: PlannedRun) -> None:
-        """Prints nothing: the caller reports what becomes of the run."""
+        """Print nothing: the caller reports why the run is no longer at work."""
 
     def skipped(self, run: PlannedRun) -> None:
         self._left.drop(run)
@@ -211,13 +211,13 @@ def _names(runs: Sequence[PlannedRun]) -> dict[PlannedRun, str]:
 
 
 def _where(reached: Reached) -> str:
-    """The virtual time, and the accuracy if it is known."""
+    """Text with the virtual time, and with the accuracy if it is known."""
     clock = f"virtual {time_scale(reached.closed_s)(reached.closed_s)}"
     return clock if reached.accuracy is None else f"{clock}, accuracy {reached.accuracy:.1%}"
 
 
 def _outlook(left: TimeLeft) -> str:
-    """The share of all rounds that are done, and the wall time that the others will take."""
+    """Text with the share of the command's rounds that are done, and the wall time left for the others."""
     share, seconds = f"{int(100 * left.fraction)}% of all", left.seconds
     if not seconds:  # no round is left, or no round has been timed yet
         return share

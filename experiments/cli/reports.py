@@ -36,7 +36,7 @@ def report_one(path: Path, output: OutputFormat) -> None:
 
 
 def report_all_of(folder: Path, directories: Sequence[RunDirectory], output: OutputFormat) -> None:
-    """Write the results of each of these run directories, and the table of all; print the table."""
+    """Write the results of each of these run directories and the table of all, and print the table."""
     for directory in directories:
         if directory.finished_pairs():
             write_results_of(directory)
@@ -44,7 +44,7 @@ def report_all_of(folder: Path, directories: Sequence[RunDirectory], output: Out
 
 
 def report_table(folder: Path, directories: Sequence[RunDirectory], name: str, output: OutputFormat) -> None:
-    """Write the table of these run directories into `folder`, and print it."""
+    """Write the table of these run directories into `folder`, headed by `name`, and print it."""
     table = write_table(folder, directories, name)
     if output is OutputFormat.JSON:
         print_json(table)
@@ -55,7 +55,10 @@ def report_table(folder: Path, directories: Sequence[RunDirectory], name: str, o
 
 
 def write_results_of(directory: RunDirectory) -> Summary:
-    """Write the results of a run directory; print a note if no run of the reference arm is finished."""
+    """Write the results of a run directory; returns its summary.
+
+    If no run of the reference arm is finished, there is no report, and a note on standard error states that.
+    """
     summary = write_results(directory)
     if not summary.accuracy:
         reference = summary.reference_arm

@@ -50,7 +50,7 @@ def run_one(command: RunCommand) -> None:
 
 
 def run_all_of(command: RunCommand) -> None:
-    """Run every configuration of a folder, then make their table."""
+    """Run every configuration of a folder, then make one table of all of them."""
     job = here()
     if job is not None and job.rank > 0:
         raise SystemExit(InputError.exit_code)  # rank 0 prints the reason

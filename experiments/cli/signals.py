@@ -1,7 +1,7 @@
-"""Signals that ask a command to stop.
+"""Handling of the signals that end a command: SIGINT (Ctrl-C), SIGTERM and SIGHUP.
 
-`interrupted_by_signals` ends the command, by KeyboardInterrupt or at once. While runs are played,
-`stop_on_signals` replaces it: they are stored first.
+By default, `interrupted_by_signals` ends the command, by KeyboardInterrupt or at once. While runs are played,
+`stop_on_signals` takes its place: the runs are stored before the command ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STOPPING = b"stopping after this step, with a checkpoint; a second signal stops 
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """In the block, the first of these signals raises KeyboardInterrupt; a second one ends the process.
+    """Context in which the first signal raises KeyboardInterrupt, and a second one ends the process.
 
     While a module is imported, the first one ends the process as well: an exception raised there may be
     swallowed, or become another error of a half-imported library. For that reason commands import their
@@ -49,11 +49,11 @@ def interrupted_by_signals() -> Iterator[None]:
 
 @contextmanager
 def stop_on_signals(rank: int | None = None) -> Iterator[Stop]:
-    """Yield a `Stop` that is requested by these signals; during an import, only once the import is over.
+    """Context with a `Stop` that a signal requests; a signal during an import takes effect after the import.
 
     torchrun forwards a signal that the terminal may have sent to its ranks already: in a rank (`rank` given),
     a signal within SAME_S seconds of the first counts as the same one. A later one ends the process at once,
-    even during an exchange between ranks. Only rank 0 prints a message.
+    even during an exchange between ranks. Of the ranks, only rank 0 prints a message.
     """
     stop = Stop()
     requested_s = math.inf
@@ -81,9 +81,10 @@ def stop_on_signals(rank: int | None = None) -> Iterator[Stop]:
 
 @contextmanager
 def _handling(handle: Callable[[int, FrameType | None], None], always: Sequence[int] = ()) -> Iterator[None]:
-    """In the block, `handle` is the handler of these signals and of `always`.
+    """Context in which `handle` is the handler of the signals in `NAMES`, and of those in `always`.
 
-    A signal that is ignored, as under nohup, stays ignored, unless it is one of `always`.
+    A signal that is ignored, as under nohup, stays ignored, unless it is one of `always`. Outside the main
+    thread, where Python allows no handlers, nothing is changed.
     """
     numbers = [*always, *(getattr(signal, name) for name in NAMES)]
     if threading.current_thread() is not threading.main_thread():
@@ -104,7 +105,7 @@ def _handling(handle: Callable[[int, FrameType | None], None], always: Sequence[
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """Whether `frame` is executed within the import of a module."""
+    """Whether the code at `frame` runs during the import of a module."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
@@ -113,6 +114,9 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 
 def _write(line: bytes) -> None:
-    """Write to standard error from a handler, which may have interrupted `print`: it is not reentrant."""
+    """Write to standard error from a signal handler.
+
+    `print` is not reentrant, and the signal may have interrupted it.
+    """
     with suppress(OSError):  # the terminal may be gone
         os.write(2, line)

@@ -18,7 +18,8 @@ STANDARD = (0, 1, 2)
 class Output:
     """A stream whose text must arrive; raises LostOutputError if it cannot be written.
 
-    Not an OSError: libraries handle that of a closed pipe themselves and end the process silently.
+    That is not an OSError, because libraries handle the OSError of a closed pipe themselves, and end the
+    process without a message.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -67,7 +68,10 @@ class Notes:
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """In the block, `sys.stdout` is an `Output` and `sys.stderr` is `Notes`; both are flushed at its end."""
+    """Context in which `sys.stdout` is an `Output` and `sys.stderr` is a `Notes`.
+
+    At its end both are restored and flushed; text that cannot be written then is dropped.
+    """
     _occupy_closed_descriptors()
     before = sys.stdout, sys.stderr
     out = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  (never closed)
@@ -87,8 +91,8 @@ def standard_streams() -> Iterator[None]:
 def _occupy_closed_descriptors() -> None:
     """Open /dev/null for every standard stream that was closed when the process started.
 
-    Otherwise a log or a checkpoint would get its descriptor, and with it the text that others write to that
-    stream. Writing to standard output stays an error: its descriptor is opened for reading only.
+    Otherwise a log or a checkpoint would get the descriptor of that stream, and with it the text that others
+    write to the stream. Writing to standard output stays an error: its descriptor is opened for reading only.
     """
     for number in STANDARD:
         try:

@@ -32,7 +32,7 @@ GAP = 3  # between columns: two of padding, and one of the box
 
 
 def print_summary(summary: Summary) -> None:
-    """Print the arms' accuracy, then a table for each target, then their costs."""
+    """Print a table of the arms' accuracy, one of times for each target, and one of costs."""
     console, reference_arm = _console(), summary.reference_arm
     for note in (horizon_note(summary), *map(as_warning, summary.horizon.warnings())):
         _note(console, note)
@@ -56,14 +56,17 @@ def print_path(what: str, path: Path) -> None:
 
 
 def print_unfinished(table: dict[str, Any]) -> None:
-    """Print a line for each unfinished experiment, with its progress."""
+    """Print how many runs are finished and failed, for each experiment with unfinished runs."""
     for column in table["experiments"]:
         if column["finished"] < column["planned"]:
             _console().print(Text(f"{column['name']}: {run_counts(column)}"), soft_wrap=True)
 
 
 def print_drift(table: dict[str, Any]) -> None:
-    """Print accuracy omitting and including drift cells, beside published values, then models sent."""
+    """Print the accuracies without and with drift cells beside published values, then the models sent.
+
+    `table` is that of `build_table`.
+    """
     console = _console()
     columns, scored = [column["name"] for column in table["experiments"]], columns_with_drift(table)
     for figure, title in TITLES.items() if scored else ():
@@ -122,7 +125,10 @@ def _print_figures(console: Console, title: str, shown: TextTable) -> None:
 
 
 def _fitting(shown: TextTable, width: int) -> list[list[int]]:
-    """Columns of each table, as indices; no table is wider than `width`, unless a single column is."""
+    """Split the columns over tables of at most `width` letters; returns the column indices of each.
+
+    A column that does not fit even alone has a wider table of its own.
+    """
     arm_width = max((len(arm) for arm, _ in shown.rows), default=0)
     tables: list[list[int]] = []
     left = 0
@@ -137,7 +143,10 @@ def _fitting(shown: TextTable, width: int) -> list[list[int]]:
 
 
 def _width(shown: TextTable, column: int) -> int:
-    """Letters of a column's longest cell line or heading word; a heading breaks between words only."""
+    """Width of a column in letters: that of its longest line in a cell, or word in the heading.
+
+    A heading breaks between words only.
+    """
     cells = [len(line) for _, cells in shown.rows for line in _lines(cells[column])]
     return max(*cells, *map(len, shown.headings[column].split()))
 

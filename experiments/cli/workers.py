@@ -1,4 +1,4 @@
-"""Where the runs of a command are played: in this process, on local workers, or on a cluster."""
+"""Chooses where the runs of a command are played: in this process, by local workers, or on a cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ class Scale:
 
 
 def parse_scale(jobs: str | None, cluster: str | None, keys: Path | None, is_insecure: bool) -> Scale:
-    """The options as a Scale; ConfigurationError for a bad value, or options that exclude each other."""
+    """The options as a Scale.
+
+    Raises ConfigurationError if a value is invalid, or if options exclude each other.
+    """
     if cluster is None:
         for name, is_given in (("--keys", keys is not None), ("--insecure-cluster", is_insecure)):
             if is_given:
@@ -58,7 +61,7 @@ def _parse_jobs(text: str) -> int | None:
 
 @contextmanager
 def scaled_out(scale: Scale, plans: Sequence[Plan], data: Path | None) -> Iterator[tuple[Crew | None, int]]:
-    """Workers for the runs of `plans`, and how many runs are played at once.
+    """Context with (workers, number): the workers for the runs of `plans`, and how many they play at once.
 
     The workers are None if this process plays the runs, one after another.
 
@@ -70,6 +73,7 @@ def scaled_out(scale: Scale, plans: Sequence[Plan], data: Path | None) -> Iterat
     Raises:
         InputError: The cluster cannot be joined.
         ConfigurationError: The address or the keys of the cluster break a rule.
+        ResumableError: No local worker starts.
     """
     unfinished = sum(not plan.is_done(run) for plan in plans for run in plan.runs())
     number = _number(scale, plans, unfinished)
@@ -91,7 +95,7 @@ def scaled_out(scale: Scale, plans: Sequence[Plan], data: Path | None) -> Iterat
 
 
 def _number(scale: Scale, plans: Sequence[Plan], unfinished: int) -> int:
-    """Number of worker processes on this machine."""
+    """Number of local worker processes to start; 1 if this process, or a cluster, plays the runs."""
     if scale.jobs == 1:
         return 1
     peaks = [
