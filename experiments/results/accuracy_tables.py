@@ -19,10 +19,13 @@ from experiments.results.time_to_accuracy import AccuracyCurve
 
 @dataclass(frozen=True)
 class AccuracyRow:
-    """The accuracy of an arm, which needs no target.
+    """The accuracy of an arm, and its gain over the reference arm; needs no target.
 
-    Mean accuracies are over virtual time up to the horizon: `mean_accuracy` and `gain_pp` from
-    `Horizon.start_s`, `gain_after_drift_pp` from the first mass event of each run if that is later.
+    `mean_accuracy` is over virtual time from `Horizon.start_s` to the horizon; `gain_pp` is the difference of
+    these means, in percentage points. `gain_after_drift_pp` is the same from the first mass event of each
+    run, if that is later than `Horizon.start_s`; it is None unless every run has a mass event before the
+    horizon. `final_accuracy` is the smoothed accuracy at the horizon. Both gains are None for the reference
+    arm.
     """
 
     arm: str
@@ -34,12 +37,17 @@ class AccuracyRow:
 
 @dataclass(frozen=True)
 class TargetRow:
-    """How long an arm takes to reach a target; `saved_s` and `speedup` are against the reference arm."""
+    """How long an arm takes to reach a target: medians over seeds of times as in `AccuracyCurve`.
+
+    `saved_s` is the reference arm's `time_below_s` minus the arm's, `speedup` the reference arm's
+    `held_from_s` over the arm's; both are None for the reference arm. `below_after_drift` is None unless
+    every run has a mass event before the horizon.
+    """
 
     arm: str
     time_below_s: MedianEstimate
     saved_s: MedianEstimate | None
-    below_after_drift: MedianEstimate | None  # a share of the time from the first mass event to the horizon
+    below_after_drift: MedianEstimate | None  # share of the time from the first mass event to the horizon
     first_reached_s: MedianEstimate
     held_from_s: MedianEstimate
     speedup: MedianEstimate | None
@@ -58,7 +66,10 @@ class TargetTable:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A finished run with its accuracy curve; `event_s` is `Horizon.event_s` of the run."""
+    """A finished run with its accuracy curve; `event_s` is when its first mass event opened.
+
+    That is `Horizon.event_s`: None if there is no mass event before the horizon.
+    """
 
     run: FinishedRun
     curve: AccuracyCurve
@@ -67,14 +78,17 @@ class MeasuredRun:
     def mean_accuracy_after_drift(self, horizon: Horizon) -> float | None:
         """The mean accuracy from the run's first mass event, or from `horizon.start_s` if that is later.
 
-        None without a mass event before the horizon.
+        None if there is no mass event before the horizon, or no time from `horizon.start_s` to the horizon.
         """
         if self.event_s is None:
             return None
         return self.curve.mean_accuracy(max(horizon.start_s, self.event_s), horizon.horizon_s)
 
     def below_after_drift(self, goal: float, horizon: Horizon) -> float:
-        """The share of the time from the run's first mass event to the horizon that is below `goal`."""
+        """The share of the time from the run's first mass event to the horizon with an accuracy below `goal`.
+
+        The run must have a mass event before the horizon.
+        """
         assert self.event_s is not None
         below_s = self.curve.time_below_s(goal, horizon.horizon_s, self.event_s)
         return below_s / (horizon.horizon_s - self.event_s)
@@ -103,7 +117,10 @@ class Comparison:
 
 
 def comparisons(measured: Sequence[MeasuredRun], reference_arm: str) -> list[Comparison]:
-    """One comparison per arm that shares a seed with the reference arm, in the order of first runs."""
+    """A comparison for each arm that shares a seed with the reference arm.
+
+    They are in the order of the arms' first runs in `measured`.
+    """
     by_arm: dict[str, dict[int, MeasuredRun]] = {}
     for item in measured:
         by_arm.setdefault(item.run.arm, {})[item.run.seed] = item
@@ -157,14 +174,15 @@ def target_table(target: Target, compared: Sequence[Comparison], horizon: Horizo
         for item in reference.measured
     }
     has_event = _has_event(compared)
-    # The accuracy of a reference run that was not evaluated by the horizon is unknown: no run reaches it.
+    # If a reference run was not evaluated by the horizon, its accuracy is unknown: no run of the seed reaches
+    # it.
     known = {seed: math.inf if goal is None else goal for seed, goal in goals.items()}
     rows = [_target_row(arm, [known[seed] for seed in arm.seed_ids], horizon, has_event) for arm in compared]
     return TargetTable(target, mean_estimate(list(goals.values())), rows)
 
 
 def _has_event(compared: Sequence[Comparison]) -> bool:
-    """Whether every run has its first mass event before the horizon."""
+    """Whether every run has a mass event before the horizon."""
     return all(item.event_s is not None for arm in compared for item in arm.measured)
 
 

@@ -1,7 +1,7 @@
 """Our mean and standard deviation over seeds, compared with published values.
 
-Ours is the sample standard deviation (n - 1), and None for a single seed; papers seldom state which one they
-report.
+Ours is the sample standard deviation (n - 1), and None for a single seed; papers seldom state which standard
+deviation they report.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ COMPARED = ("accuracy_omitting_drift", "accuracy_including_drift")
 
 
 def spread(per_seed: Sequence[float | None], scale: float = 1.0) -> dict[str, Any] | None:
-    """`{mean, std, seeds}` of `scale` x all seeds' values; None if one has no value, or without seeds."""
+    """`{mean, std, seeds}` of the values of all seeds, multiplied by `scale`.
+
+    `seeds` is their number. None if a seed has no value, or if there are no seeds.
+    """
     values = [scale * value for value in per_seed if value is not None]
     if len(values) < len(per_seed) or not values:
         return None
@@ -30,7 +33,7 @@ def compare(
     """`spread` in percent, with `published` {mean, std} and `difference` (our mean minus the published one).
 
     Both are None if `report`, the table `[report]` of a configuration, has no published value of this figure
-    and arm. The result is None if `spread` is.
+    and arm; the published `std` is None if only a mean is given. The whole result is None if `spread` is.
     """
     ours = spread(per_seed, scale=100.0)
     if ours is None:

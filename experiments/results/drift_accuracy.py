@@ -14,13 +14,16 @@ from emulator.storage.runlog import RoundRecord
 
 
 def last_evaluations(records: Sequence[RoundRecord]) -> list[RoundRecord]:
-    """The last evaluated round of each data step, in order; earlier evaluations of a step do not count."""
+    """The record of the last evaluated round of each data step, in the order of steps."""
     last = {record.step: record for record in records if record.accuracy is not None}
     return [last[step] for step in sorted(last)]
 
 
 def accuracy_omitting_drift(records: Sequence[RoundRecord]) -> float | None:
-    """The mean accuracy over all cells but drift cells; None if there are none, or concepts are unknown."""
+    """The mean accuracy over all cells that are not drift cells.
+
+    None if there are no such cells, or if the concepts are unknown.
+    """
     weighted, cells = [], 0
     for record in last_evaluations(records):
         if record.drift_cells is None or record.scored_clients is None:
@@ -33,7 +36,7 @@ def accuracy_omitting_drift(records: Sequence[RoundRecord]) -> float | None:
 
 
 def accuracy_including_drift(records: Sequence[RoundRecord]) -> float | None:
-    """The mean accuracy over all cells; None if concepts are unknown, so that no cell is known to drift."""
+    """The mean accuracy over all cells; None if the concepts are unknown, and with them the drift cells."""
     weighted, cells = [], 0
     for record in last_evaluations(records):
         if record.drift_cells is None or record.scored_clients is None or record.accuracy is None:

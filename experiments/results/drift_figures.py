@@ -1,12 +1,13 @@
-"""Figures of all finished runs, which need no reference arm: accuracy with and without drift, models sent.
+"""Figures of all finished runs, even of seeds that the reference arm has not finished.
 
     steps           number of data steps in the trace; null if no log records concepts
     scored_steps    number of data steps with an evaluation, of the run that has the fewest; null if no run
                     records drift cells
     arms.<arm>      seed_ids, and <figure> {mean, ci95, per_seed} as in the summary
 
-`relative_models_sent` is over the seeds that the reference arm has also finished; without such a seed its
-mean is null.
+The figures of an arm are the accuracies with and without drift cells, `models_sent`, and
+`relative_models_sent`, the ratio to the reference arm. That ratio is over the seeds that both arms have
+finished; without such a seed its mean is null.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers as text: in a unit of suitable size, with few digits, an interval in the unit of its mean."""
+"""Numbers as text, with few digits and in a unit of suitable size; an interval has the unit of its mean."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Scale:
 
     divisor: float
     unit: str
-    decimals: int | None  # None: three significant digits
+    decimals: int | None  # None: three significant digits, but at most two decimals
     signed: bool = False
 
     def bare(self, value: float) -> str:
@@ -40,14 +40,14 @@ PickScale = Callable[[float], Scale]
 
 @dataclass(frozen=True)
 class Cell:
-    """The text of a figure in a table; `interval` is empty if it has none."""
+    """The text of a figure in a table, and of its interval; `interval` is empty if there is none."""
 
     figure: str
     interval: str = ""
 
 
 def time_unit(time_s: float) -> tuple[float, str]:
-    """(seconds per unit, name) of the largest unit of which `time_s` is at least two; seconds if none."""
+    """(seconds per unit, name) of the largest unit of which `time_s` is at least two; else of seconds."""
     return next((unit for unit in TIME_UNITS if time_s >= 2 * unit[0]), TIME_UNITS[-1])
 
 
@@ -72,7 +72,7 @@ def bytes_scale(count: float) -> Scale:
 
 
 def signed_time_scale(time_s: float) -> Scale:
-    """As `time_scale`, with a sign.
+    """The scale of differences of times up to `time_s`, with a sign.
 
     >>> signed_time_scale(9_000)(-9_000)
     '-2.50 h'
@@ -117,7 +117,7 @@ def count_scale(count: float) -> Scale:
 
 
 def show_estimate(estimate: Estimate, scale: Scale) -> Cell:
-    """A mean and its interval; for two seeds, the value of each after a dot instead of the interval.
+    """The text of a mean and its interval; of two seeds, the value of each after a dot instead.
 
     >>> show_estimate(Estimate(9_000, (7_200, 10_800), [9_000] * 3), time_scale(9_000))
     Cell(figure='2.50 h', interval='[2.00, 3.00]')
@@ -133,7 +133,9 @@ def show_estimate(estimate: Estimate, scale: Scale) -> Cell:
 
 
 def show_median(estimate: MedianEstimate, scale: Scale) -> Cell:
-    """A median, exact or as bounds, and its interval; for two seeds, the value of each after a dot instead.
+    """The text of a median, exact or as bounds, and its interval; of two seeds, each after a dot instead.
+
+    An interval from 0 without an upper end states nothing, and is left out.
 
     >>> from experiments.results.medians import median_estimate
     >>> show_median(median_estimate([Bounds(2.0, math.inf)] * 3), factor_scale(2.0))
@@ -169,7 +171,10 @@ def show_bounds(bounds: Bounds, scale: Scale) -> str:
 
 
 def largest(estimate: Estimate | MedianEstimate) -> float:
-    """The largest finite absolute value of an estimate, by which a column picks its unit; 0 if none."""
+    """The number by which a column picks its unit: an absolute mean, or the larger finite bound of a median.
+
+    0 if there is no such number. The ends of intervals do not count.
+    """
     numbers = (
         [estimate.mean or 0.0]
         if isinstance(estimate, Estimate)
@@ -183,11 +188,11 @@ def _interval(low: float, high: float, scale: Scale) -> str:
 
 
 def _dots(values: Sequence[str]) -> str:
-    """The values of two seeds, a dot before each; empty for one seed, whose value is the figure itself."""
+    """The values of two seeds, each after a dot; empty for one seed, whose value is the figure itself."""
     return " ".join(f"· {value}" for value in values) if len(values) > 1 else ""
 
 
 def _decimals(value: float) -> int:
-    """The number of decimals that shows three significant digits of `value`, after rounding; at most two."""
+    """The number of decimals, at most two, that shows three significant digits of `value` after rounding."""
     rounded = float(f"{value:.3g}")
     return 0 if rounded >= 100 or rounded == 0 else 1 if rounded >= 10 else 2

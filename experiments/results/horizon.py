@@ -1,7 +1,8 @@
 """The stretch of virtual time over which all runs of an experiment are compared.
 
-It ends at the horizon: `report.horizon_s`, or the end of the run that ends first if that is earlier. It
-starts at the first instant by which every run has been evaluated. So no figure depends on how long a run is.
+It ends at the horizon: `report.horizon_s`, or the last evaluation of the run that ends first, if that is
+earlier. It starts at the first instant by which every run has been evaluated. So the length of a run does not
+affect its figures.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from experiments.results.run_directory import FinishedRun
 from experiments.results.time_to_accuracy import AccuracyCurve
 
 SHORTEST_SHARE = 0.9
-"""Share of the longest run: a horizon before it is reported, as it leaves out much of what was run."""
+"""Share of the longest run. A horizon before it causes a warning: it leaves out much of what was run."""
 
 MOST_STEP_SPREAD = 0.1
-"""Share of the most data steps reached by an arm: arms further apart were compared on different data."""
+"""Largest difference in data steps between arms, as a share of the most steps, that causes no warning."""
 
 FEWEST_INTERVALS = 50
-"""Evaluations further apart than the horizon divided by this are reported, as they make times coarse."""
+"""Evaluations further apart than the horizon divided by this cause a warning: they make times coarse."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +39,17 @@ class Horizon:
     longest_s: float  # the latest last evaluation of any run
     event_rounds: tuple[int, ...]  # rounds of the mass events in the trace, ascending
     steps: dict[str, float]  # by arm, data steps reached by the horizon: median over seeds
-    widest_gap_s: float  # longest time between two evaluations of a run up to the horizon
+    widest_gap_s: float  # longest time between consecutive evaluations of a run up to the horizon
 
     def event_s(self, run: FinishedRun) -> float | None:
-        """When the round of the first mass event opened in this run.
+        """When the round of the first mass event opened in this run, in virtual seconds.
 
-        None if there is no mass event, or none before the horizon.
+        None if no mass event opened before the horizon.
         """
         return next(iter(self.events_s(run)), None)
 
     def events_s(self, run: FinishedRun) -> list[float]:
-        """When the rounds of mass events opened in this run, as far as they did before the horizon."""
+        """When the rounds of mass events opened in this run, ascending, without those after the horizon."""
         return [
             record.opened_s
             for record in run.records
@@ -61,12 +62,15 @@ class Horizon:
 
     @property
     def is_of_different_data(self) -> bool:
-        """Whether the data steps that arms have reached differ by more than a tenth of the most reached."""
+        """Whether arms have reached different data by the horizon.
+
+        That is, their data steps differ by more than `MOST_STEP_SPREAD` of the most reached.
+        """
         most = max(self.steps.values())
         return most - min(self.steps.values()) > MOST_STEP_SPREAD * most
 
     def warnings(self) -> list[str]:
-        """What a reader of the figures must know about the horizon: clauses without a full stop."""
+        """Warnings for readers of the figures: limits of this comparison, as clauses without a full stop."""
         warnings = []
         if self.asked_s is not None and self.horizon_s < self.asked_s:
             missing = _time(self.asked_s - self.horizon_s)
@@ -94,11 +98,11 @@ class Horizon:
         return warnings
 
     def ended_first(self) -> str:
-        """Which run set the horizon because it ended first, in words; empty if report.horizon_s set it."""
+        """A clause naming the run whose end is the horizon; empty if the horizon is `report.horizon_s`."""
         return "" if self.set_by is None else f"{self.set_by[0]}, seed {self.set_by[1]}, ended there"
 
     def as_json(self) -> dict[str, object]:
-        """As `summary.json` has it."""
+        """The entry `horizon` of `summary.json`."""
         set_by = None if self.set_by is None else {"arm": self.set_by[0], "seed": self.set_by[1]}
         return {**vars(self), "set_by": set_by, "warnings": self.warnings()}
 
@@ -110,9 +114,13 @@ def common_horizon(
     asked_s: float | None = None,
     event_rounds: Sequence[int] = (),
 ) -> Horizon:
-    """The horizon of `runs`, at least one, with their curves in the same order.
+    """The stretch of time over which `runs` are compared.
 
-    `asked_s` is `report.horizon_s`, if it is set; `event_rounds` are the rounds of mass events, ascending.
+    Args:
+        runs: At least one run.
+        curves: Their accuracy curves, in the same order.
+        asked_s: `report.horizon_s`, if it is set.
+        event_rounds: The rounds of mass events, ascending.
     """
     ends = [float(curve.times_s[-1]) for curve in curves]
     first = int(np.argmin(ends))
@@ -148,7 +156,7 @@ def event_rounds(experiment: Mapping[str, Any]) -> list[int]:
 
 
 def _widest_gap_s(curve: AccuracyCurve, horizon_s: float) -> float:
-    """The longest time between evaluations, up to the first one at or after the horizon."""
+    """The longest time between consecutive evaluations, up to the first one at or after the horizon."""
     count = int(np.searchsorted(curve.times_s, horizon_s, side="left")) + 1
     return float(np.max(np.diff(curve.times_s[:count]), initial=0.0))
 

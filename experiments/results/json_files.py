@@ -1,7 +1,7 @@
-"""The JSON files of a run directory as types, validated on reading so that their users need no checks.
+"""JSON files of a run directory as types: the manifest, the timing, and `finished` of the summary.
 
-A run directory may come from somebody else or from an earlier version: keys that were added later have
-defaults.
+They are validated on reading, so that their users need no checks. A run directory may come from somebody else
+or from an earlier version: keys that were added later have defaults.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_TEXT_LETTERS = 255
 
 
 def _in_portions(table: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    """`table`, validated in portions, of which the first with an error ends the validation.
+    """Validate `table` in portions, and stop at the first portion with an error; returns the valid table.
 
     Pydantic makes half a kilobyte of each error, and has no other way to stop at the first error of a table.
     """
@@ -67,11 +67,11 @@ Text = Annotated[str, Field(max_length=MOST_TEXT_LETTERS), AfterValidator(_refus
 Count = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0)]
 NotMeasured = Annotated[Amount | None, BeforeValidator(_refuse_null)]
-"""None if the key is left out."""
+"""A number, or None if the key is left out; null is refused."""
 
 
 class JsonTable(BaseModel):
-    """Base of these files and their tables: frozen, without unknown keys or values of another type."""
+    """Base of these files and their tables: immutable; refuses unknown keys and values of another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -117,7 +117,7 @@ class Identity(JsonTable):
 
 
 class Manifest(JsonTable):
-    """`manifest.json`: the versions, machine, files and worlds that the runs of a directory are made with."""
+    """`manifest.json`: the versions, machine, files and worlds with which a directory's runs are made."""
 
     versions: Table[str] = {}
     later_versions: Annotated[list[Table[str]], Field(min_length=1), FailFast()] = []
@@ -126,9 +126,9 @@ class Manifest(JsonTable):
     availability: Table[int] = {}
     random_streams: str = ""
     sha256: Table[Table[str]] = {}
-    """Hashes by seed and by part of its world."""
+    """The hash of each part of a world, by seed and by name of the part."""
     files: Table[Identity] = {}
-    """Files by their path in the configuration."""
+    """The files that were read, by their path in the configuration."""
 
     @model_validator(mode="before")
     @classmethod
@@ -169,7 +169,10 @@ class Figure(JsonTable):
 
 
 class ArmFigures(JsonTable):
-    """Figures of the finished runs of an arm, in the order of `seed_ids`, a key that was added later."""
+    """Figures of the finished runs of an arm; each `per_seed` is in the order of `seed_ids`.
+
+    `seed_ids` was added later, and is empty for files of earlier versions.
+    """
 
     seed_ids: Annotated[list[int], FailFast()] = []
     accuracy_omitting_drift: Figure
@@ -183,7 +186,7 @@ class ArmFigures(JsonTable):
 
 
 class Finished(JsonTable):
-    """`finished` of `summary.json`: figures that need no reference arm (drift_figures.py)."""
+    """`finished` of `summary.json`: figures of all finished runs (drift_figures.py)."""
 
     steps: int | None
     scored_steps: int | None

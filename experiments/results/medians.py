@@ -1,8 +1,8 @@
 """Medians over seeds of censored figures, known only as bounds, with intervals of order statistics.
 
 Times to a target are often censored: if a run does not hold the target, its time is after the horizon; if
-it holds the target from its first evaluation, its time is before that evaluation. Such times have no mean and
-no t interval, but they have medians and order statistics, with `Bounds` in place of numbers.
+it holds the target from its first evaluation, its time is not after that evaluation. Such times have no mean
+and no t interval, but they have medians and order statistics, with `Bounds` in place of numbers.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ class Bounds:
 
     @property
     def status(self) -> Status:
-        """How well the number is known.
+        """How well the number is known: exactly, from below, from above, as a range, or not at all.
 
         >>> Bounds(2, 2).status, Bounds(2, math.inf).status, Bounds(0, 2).status, Bounds(0, math.inf).status
         ('=', '>=', '<=', 'undetermined')
+        >>> Bounds(1, 2).status
+        'range'
         """
         if self.low == self.high and math.isfinite(self.low):
             return "="
@@ -52,7 +54,7 @@ def exactly(value: float) -> Bounds:
 
 
 def ratio(numerator: Bounds, denominator: Bounds) -> Bounds:
-    """Bounds of the ratio of two amounts, with x / inf = 0 and x / 0 = inf.
+    """Bounds of the ratio of two amounts, neither below 0, with x / inf = 0 and x / 0 = inf.
 
     >>> ratio(Bounds(40, math.inf), exactly(20))
     Bounds(low=2.0, high=inf)
@@ -63,7 +65,10 @@ def ratio(numerator: Bounds, denominator: Bounds) -> Bounds:
 
 @dataclass(frozen=True)
 class MedianEstimate:
-    """The median over seeds, with an interval and its level, which are None with under three seeds."""
+    """The median over seeds, with an interval and its level in (0, 1).
+
+    With under three seeds, both `interval` and `level` are None.
+    """
 
     median: Bounds
     interval: Bounds | None
@@ -84,7 +89,7 @@ class MedianEstimate:
 
 
 def median_estimate(per_seed: Sequence[Bounds], *, geometric: bool = False) -> MedianEstimate:
-    """The median of `per_seed`, n >= 1 bounds: the median of the lows and that of the highs.
+    """The median of n >= 1 bounds, one per seed: from the median of the lows to that of the highs.
 
     For an even n, a median is the mean of the middle two, the geometric mean if `geometric` (for ratios).
 

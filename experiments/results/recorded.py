@@ -1,8 +1,8 @@
 """Checks of a recorded configuration, after which a report can use it without further checks.
 
 A run directory may come from somebody else, from an older version, or with plug-ins that are not installed
-here: its configuration is read as it stands, and only what a report uses is checked. A ValueError states what
-is wrong.
+here. So its configuration is read as it stands, and only the keys that a report uses are checked. A
+ValueError states what is wrong.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LONGEST_S = 1e12
 REFERENCE = "reference"
 
 Target = float | Literal["reference"]
-"""An accuracy, or the accuracy of the reference arm at the horizon, seed by seed."""
+"""An accuracy, or "reference": that of the reference arm at the horizon, seed by seed."""
 
 MOST_TIMED = 2**14
 """Most runs x targets of one experiment: each takes up to two kilobytes of `summary.json`."""
@@ -68,7 +68,10 @@ def without_retired(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the rest of a configuration with a name, seeds, arms and a report is valid."""
+    """Raise ValueError if a recorded configuration breaks a rule that a report depends on.
+
+    The caller has checked that it has a name, and lists of seeds and arms and a report of the right types.
+    """
     num_arms, num_seeds = len(experiment["arm"]), len(experiment["seeds"])
     refuse_too_many_runs(num_arms, num_seeds)
     _refuse_other_types(experiment)
@@ -97,14 +100,14 @@ def is_target(value: Any) -> bool:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether `value` is a finite number; an int must be small enough for a float."""
+    """Whether `value` is an int or a float that is finite; an int must be small enough for a float."""
     if type(value) is int:
         return value.bit_length() < 1024
     return type(value) is float and math.isfinite(value)
 
 
 def _refuse_other_types(experiment: Mapping[str, Any]) -> None:
-    """Raise ValueError if a section is no table, or the name is no text."""
+    """Raise ValueError unless every section is a table and the name is a text."""
     for key, value in experiment.items():
         if key not in (*LISTS, "name") and not isinstance(value, Mapping):
             raise ValueError(f"{key} must be a table")
@@ -113,7 +116,7 @@ def _refuse_other_types(experiment: Mapping[str, Any]) -> None:
 
 
 def _refuse_unreadable_names(name: str, arms: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ValueError for a name of an arm that is too long, and for any name with control characters."""
+    """Raise ValueError if the name of an arm is too long, or any name has control characters."""
     for arm in arms:
         if len(arm["name"].encode()) > MOST_NAME_BYTES:
             raise ValueError(f"the name of an arm has more than {MOST_NAME_BYTES} bytes")
@@ -123,7 +126,7 @@ def _refuse_unreadable_names(name: str, arms: Sequence[Mapping[str, Any]]) -> No
 
 
 def _refuse_unreadable_report(report: Mapping[str, Any]) -> None:
-    """Raise ValueError for a window, horizon or targets that a report cannot use."""
+    """Raise ValueError if the window, the horizon or a target is invalid."""
     window, horizon_s = report["window"], report.get("horizon_s")
     if type(window) is not int or window < 1:
         raise ValueError("report.window must be a whole number, at least 1")

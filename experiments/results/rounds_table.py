@@ -1,4 +1,4 @@
-"""`rounds.parquet`: the rounds of all finished runs as one table, for plots of one's own."""
+"""`rounds.parquet`: the rounds of all finished runs as one table, for plots other than the report's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TRIGGER = {
     "clusters": pa.int64(),
     "fired": pa.bool_(),
 }
-"""The fields of `RoundRecord.trigger`; null in rounds in which it was not evaluated."""
+"""The type of each field of `RoundRecord.trigger`; null in rounds in which no trigger was evaluated."""
 
 COUNTS = {
     "participants": "participants",
@@ -57,14 +57,15 @@ COUNTS = {
     "rejected": "rejected",
     "clusters": "clusters",
 }
-"""Names of columns, without their `num_`, and the lists of RoundRecord whose lengths they hold."""
+"""For each column, without its `num_`, the list of RoundRecord whose length it holds."""
 
 
 def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
-    """A row per run and round, in the order of `runs`.
+    """The table with a row for each run and round, in the order of `runs`.
 
     Columns: arm, seed, the scalars of RoundRecord, `trigger_<field>` for the values that its trigger
-    compared, its silhouettes by k, and `num_<list>` for the lengths of its lists.
+    compared, its silhouettes by the number of clusters, `num_<list>` for the lengths of its lists, and
+    `num_abandoned`.
     """
     rows: list[tuple[FinishedRun, RoundRecord]] = [(run, record) for run in runs for record in run.records]
     columns: dict[str, pa.Array[Any]] = {
@@ -90,7 +91,7 @@ def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
 
 
 def write_rounds_table(path: Path, runs: Sequence[FinishedRun]) -> None:
-    """Write `rounds_table(runs)` to `path`, atomically."""
+    """Write `rounds_table(runs)` to `path` as Parquet, atomically."""
     buffer = pa.BufferOutputStream()
     pq.write_table(rounds_table(runs), buffer)
     write_durably(path, buffer.getvalue().to_pybytes())

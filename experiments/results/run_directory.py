@@ -1,4 +1,4 @@
-"""The layout of a run directory: the only module that knows its file names.
+"""The layout of a run directory: all paths into it are made here, except those of single checkpoints.
 
     experiment.toml            the configuration, every default written out
     manifest.json              versions of the first attempt and any later ones, hashes of trace and profile,
@@ -13,8 +13,8 @@
 
 DONE is written last: a run that has it has all its files. Its checkpoints are deleted only after that.
 
-A run directory may come from somebody else. If something of another kind (a link, a pipe) has the name of one
-of these files or folders, every operation refuses it by name.
+A run directory may come from somebody else. If an entry with one of these names is of another kind, such as a
+link or a pipe, every operation refuses it with an error that names it.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from experiments.results.recorded import (
 )
 
 MOST_REASON_BYTES = 2**16
-"""Largest FAILED."""
+"""Largest FAILED that is read."""
 
 SHARED_FILES = ("manifest.json", "rounds.parquet", "summary.json", "report.html", EXPERIMENT_FILE)
-"""The files that all runs share, in the order in which they are deleted."""
+"""The files that all runs share, except the lock, in the order in which they are deleted."""
 
 RUN_FILES = ("log.jsonl", "timing.json", "DONE", "FAILED")
 """The files of one run, in its folder."""
@@ -56,7 +56,7 @@ RUN_NAME = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[1
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run that ran to its end: its log (`header`, `records`) and its timing."""
+    """A run with all its rounds done: its log (`header`, `records`) and its timing."""
 
     arm: str
     seed: int
@@ -67,9 +67,9 @@ class FinishedRun:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """The files below `path`, and the runs that are finished there.
+    """The files below `path`, and the runs whose folders are there.
 
-    Every path that it returns is that of a regular file (or of a folder), or does not exist yet; anything of
+    Every path that it returns is that of a regular file (or of a folder), or does not exist yet; an entry of
     another kind raises ForeignFileError. `path` itself is trusted, and may be a link.
     """
 
@@ -108,14 +108,14 @@ class RunDirectory:
     def seed_path(self, arm: str, seed: int) -> Path:
         """The folder of one run.
 
-        Raises:
-            InputError: The name of the arm cannot be that of a folder in the run directory, such as "..". All
-                methods with an arm raise it.
+        Raises: InputError: The name of the arm cannot be the name of a folder in the run directory, as
+        with "..". All
+            methods with an arm raise it.
         """
         return path_below(self.path, *_folders(arm, seed), is_folder=True)
 
     def seed_lock_path(self, arm: str, seed: int) -> Path:
-        """The lock of one run, beside its folder, which a start deletes."""
+        """The lock of one run: beside its folder, because `start` deletes the folder."""
         folder, name = _folders(arm, seed)
         return path_below(self.path, folder, f".{name}.lock")
 
@@ -140,7 +140,7 @@ class RunDirectory:
         return CheckpointFolder(path_below(self.path, *_folders(arm, seed), "checkpoint", is_folder=True))
 
     def refuse_foreign(self, planned: Iterable[tuple[str, int]] = ()) -> None:
-        """Refuse files and folders of another kind before any work is done, rather than half-way.
+        """Refuse links and other entries of the wrong kind before any work is done, rather than half-way.
 
         Checks the shared files, all files of the runs that exist, and the folders of those that are planned.
 
@@ -168,8 +168,8 @@ class RunDirectory:
     def experiment(self) -> dict[str, Any]:
         """The configuration as it was recorded, without retired settings.
 
-        Returns:
-            The content of `experiment.toml`, so far checked that a report can use it (`recorded.py`).
+            Returns: The content of `experiment.toml`, in which all keys that a report uses are checked
+            (`recorded.py`).
 
         Raises:
             InputError: There is no such directory, or it has no `experiment.toml`.
@@ -200,7 +200,7 @@ class RunDirectory:
         return experiment
 
     def manifest(self) -> Manifest | None:
-        """The manifest, or None if there is none yet; DataFileError if it cannot be read."""
+        """The manifest, or None if there is none yet; DataFileError if it cannot be read or breaks a rule."""
         return Manifest.read(self.manifest_path) if self.manifest_path.is_file() else None
 
     def arms(self) -> list[str]:
@@ -216,7 +216,10 @@ class RunDirectory:
         return self.done_path(arm, seed).is_file()
 
     def failure(self, arm: str, seed: int) -> str | None:
-        """The reason why the run failed, or None if it did not; DataFileError if FAILED cannot be read."""
+        """The reason for which the run failed; None if it did not fail.
+
+        Raises DataFileError if FAILED cannot be read.
+        """
         path = self.failed_path(arm, seed)
         try:
             return read_text(path, MOST_REASON_BYTES).strip() if path.is_file() else None
@@ -243,14 +246,14 @@ class RunDirectory:
         return [(arm, seed) for arm, seed in self._configured_pairs() if self.is_done(arm, seed)]
 
     def holds_runs(self) -> bool:
-        """Whether any run is finished or has a checkpoint, even if it is not in the configuration."""
+        """Whether any run, in the configuration or not, is finished or has a checkpoint."""
         return any(
             self.done_path(arm, seed).exists() or any(self.seed_path(arm, seed).glob("checkpoint/round-*"))
             for arm, seed in self.existing_runs()
         )
 
     def existing_runs(self) -> list[tuple[str, int]]:
-        """(arm, seed) of all runs with a folder or a lock, even if not in the configuration; sorted."""
+        """(arm, seed) of all runs with a folder or a lock, in the configuration or not; sorted."""
         runs = set()
         for path in (*self.path.glob("*/seed-*"), *self.path.glob("*/.seed-*.lock")):
             match = RUN_NAME.fullmatch(path.name)
@@ -259,10 +262,10 @@ class RunDirectory:
         return sorted(runs)
 
     def has_leftovers(self, arm: str, seed: int) -> bool:
-        """Whether there is anything that a killed process may have left of the run.
+        """Whether there may be leftovers of a killed process in the files of the run.
 
-        That is its lock (so it is True as well while a process is at work on the run), torn files, or
-        checkpoints though the run is finished.
+        These are its lock (which is also there while a process is at work on the run), torn files, and the
+        checkpoints of a finished run.
         """
         return (
             self.seed_lock_path(arm, seed).exists()
@@ -271,7 +274,7 @@ class RunDirectory:
         )
 
     def resumable_pairs(self) -> list[tuple[str, int]]:
-        """(arm, seed) of all runs of the configuration that are finished or can be resumed."""
+        """(arm, seed) of the configured runs that are finished, or have a checkpoint and have not failed."""
         return [
             (arm, seed)
             for arm, seed in self._configured_pairs()
@@ -304,19 +307,22 @@ class RunDirectory:
             file.unlink(missing_ok=True)
 
     def delete_torn_files(self) -> None:
-        """Delete the torn files of processes that were killed while they wrote a shared file."""
+        """Delete the temporary files of processes that were killed while they wrote a shared file."""
         for file in _torn(self.path, SHARED_FILES):
             file.unlink(missing_ok=True)
 
     def delete_leftovers(self, arm: str, seed: int) -> None:
-        """Delete the torn files of the run, and its checkpoints if it is finished."""
+        """Delete the temporary files of killed processes that wrote files of the run.
+
+        If the run is finished, its checkpoints are deleted too.
+        """
         for file in _torn(self.seed_path(arm, seed), RUN_FILES):
             file.unlink(missing_ok=True)
         if self.is_done(arm, seed):
             self.checkpoints(arm, seed).delete()
 
     def start(self, arm: str, seed: int) -> Path:
-        """Make an empty folder for the run and return it; files of an earlier attempt are deleted."""
+        """Make an empty folder for the run, and return its path; files of an earlier attempt are deleted."""
         folder = self.seed_path(arm, seed)
         if folder.exists():
             shutil.rmtree(folder)
@@ -350,7 +356,10 @@ class RunDirectory:
 
 
 def _folders(arm: str, seed: int) -> tuple[str, str]:
-    """The names of the folders that lead to the run, below the run directory."""
+    """The names of the folders on the path from the run directory to the run's folder, which is the last.
+
+    Raises InputError if `arm` cannot be the name of a folder.
+    """
     if not _can_name_a_folder(arm):
         raise InputError(f"arm {arm!r}: its name must serve as the name of a folder")
     return arm, f"seed-{seed}"
@@ -361,7 +370,7 @@ def _can_name_a_folder(arm: str) -> bool:
 
 
 def _torn(folder: Path, names: Collection[str]) -> list[Path]:
-    """Temporary files in `folder` of killed processes that were writing one of the files `names`."""
+    """The temporary files of processes that were killed while they wrote one of `names` in `folder`."""
     return [
         path_below(folder, file.name)
         for file in folder.glob(".*")

@@ -4,23 +4,25 @@
     horizon        the stretch of virtual time that counts: `start_s`, `horizon_s`, `asked_s`
                    (report.horizon_s), `set_by` {arm, seed} (the run that ended first; null if the horizon is
                    `asked_s`), `longest_s`, `event_rounds`, `steps` by arm, `widest_gap_s`, `warnings`
-    arms.<arm>     seeds, seed_ids (in the order of every `per_seed`), and the figures of `AccuracyRow` and
-                   `CostRow`, each {mean, ci95, per_seed}
+    arms.<arm>     seeds (their number), seed_ids (in the order of every `per_seed`), and the figures of
+                   `AccuracyRow` and `CostRow`, each {mean, ci95, per_seed}; `reclustering_rounds` is a list
+                   of rounds for each seed
     targets        a list of {target, accuracy, arms}, where arms.<arm> has the figures of `TargetRow`, each
-                   {median, interval, level, per_seed}
+                   {median, interval, level, per_seed}; `held` and `seeds` are numbers of seeds
     finished       figures of every finished run, see drift_figures.py
 
 The `ci95` of a mean is Student's t over seeds; a gain also has `ci95_joint`, which holds for all arms at
 once. A median, and each of its seeds, is {low, high, status}: a number that is known has status "=" and low =
-high; a time after the horizon has no upper bound (null, ">="), a time before the first evaluation lies above
-0 ("<="). `level` is the true level of `interval`. With under three seeds there are no intervals. A comparison
-with the reference arm is null for that arm itself; `gain_after_drift_pp` and `below_after_drift` are null
-unless a mass event is before the horizon in every run; and a figure is null if it was not measured.
+high; a time after the horizon has no upper bound (null, ">="), a time up to the first evaluation has only an
+upper one ("<="). `level` is the true level of `interval`. With under three seeds there are no intervals. A
+comparison with the reference arm is null for that arm itself; `gain_after_drift_pp` and `below_after_drift`
+are null unless a mass event is before the horizon in every run; the mean of a figure that was not measured in
+every seed is null.
 
 Figures are in the units of their names; accuracies, shares and distances have none, `_pp` is percentage
 points. Nothing after the horizon counts, except in `virtual_time_s` and `wall_s`, which are of whole runs,
 and in `finished`, which is by data step. `crashed_visits` are among the `dropouts`; `rejected_updates` counts
-the clients whose update was not finite. An arm is measured on the seeds that the reference arm has also
+the visits with an update that was not finite. An arm is measured on the seeds that the reference arm has also
 finished, so that all comparisons are paired. Arms that share no seed with the reference arm are left out;
 these are all arms until it has finished a run.
 """
@@ -61,7 +63,7 @@ SUMMARY_VERSION = 4
 
 @dataclass(frozen=True)
 class CostRow:
-    """What an arm cost up to the horizon, per run of one seed.
+    """Costs and counts of events of an arm up to the horizon, per run.
 
     Amounts of data are in bytes, times in seconds; `virtual_time_s` and `wall_s` are of whole runs.
     `reclustering_rounds` has a list of rounds for each seed.
@@ -151,8 +153,8 @@ def summarise(
             `first_reached_s` and the final accuracy.
         reference_arm: The arm with which the others are compared.
         targets: Accuracies in (0, 1], or "reference" for the reference arm's own at the horizon.
-        horizon_s: Virtual time up to which runs are compared; None, or later than the end of the run that
-            ends first, for that end.
+        horizon_s: Virtual time up to which runs are compared. None, or a time after the end of the run that
+            ends first, stands for that end.
         event_rounds: Rounds of the mass events, ascending.
 
     Raises:
@@ -229,11 +231,11 @@ def _cost_row(arm: Comparison, horizon: Horizon) -> CostRow:
     by_run = [horizon.records(run) for run in arm.runs]
 
     def last(figure: str) -> Estimate:
-        """The last value of a figure that is counted from the start of the run."""
+        """A figure that is counted from the start of the run: its value in the last round, or 0."""
         return amount_estimate([getattr(records[-1], figure) if records else 0.0 for records in by_run])
 
     def total(counts: Sequence[Sequence[int]]) -> Estimate:
-        """The sum over rounds of a figure that is counted round by round."""
+        """A figure that is counted round by round: its sum over the rounds of each run."""
         return amount_estimate([float(sum(by_round)) for by_round in counts])
 
     return CostRow(
@@ -259,7 +261,7 @@ def _cost_row(arm: Comparison, horizon: Horizon) -> CostRow:
 
 
 def _mean_client_distance(records: Sequence[RoundRecord]) -> float | None:
-    """The mean over the rounds in which it was measured; None without such a round."""
+    """The mean of `mean_client_distance` over the rounds that have it; None if no round has it."""
     measured = [r.mean_client_distance for r in records if r.mean_client_distance is not None]
     return float(np.mean(measured)) if measured else None
 

@@ -2,7 +2,8 @@
 
     version, name
     experiments    a list of {name, report, finished, failed, planned, steps, scored_steps}
-        name                the name in the configuration; if two are the same, the name of the folder
+        name                the name in the configuration; if two experiments share a name, every `name` is
+                            that of the folder
         report              its report.html, relative to the table; null while there is none
         finished, failed, planned
                             numbers of runs
@@ -10,7 +11,7 @@
                             unknown
     arms           names of arms, in the order of the first experiment that has them
     figures.<figure>.<arm>.<experiment>
-                   {mean, std, seeds} over seeds; no entry if nothing was measured
+                   {mean, std, seeds} over seeds; no entry unless it was measured in every seed
 
 The figures are `accuracy_omitting_drift` and `accuracy_including_drift`, in percent, with `published`
 {mean, std} and `difference` (both null if no value is published); `models_sent`, a count of whole models,
@@ -55,7 +56,10 @@ def run_directories(folder: Path) -> list[RunDirectory]:
 
 
 def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
-    """The table over these run directories, sorted by folder; one without a finished run has no figures."""
+    """The table over these run directories, in the order of their folders' names.
+
+    A run directory without a finished run has a column, but no figures.
+    """
     experiments = []
     arms: dict[str, None] = {}
     figures: dict[str, dict[str, dict[str, Any]]] = {figure: {} for figure in (*COMPARED, *COUNTED)}
@@ -95,7 +99,7 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
 
 
 def how_many_runs(directory: RunDirectory) -> dict[str, int]:
-    """The numbers of runs that are `finished`, `failed` and `planned`."""
+    """How many configured runs are `finished`, have `failed`, and are `planned` in all, by these names."""
     seeds = directory.seeds()
     pairs = [(arm, seed) for arm in directory.arms() for seed in seeds]
     done = [directory.is_done(arm, seed) for arm, seed in pairs]
@@ -108,7 +112,10 @@ def how_many_runs(directory: RunDirectory) -> dict[str, int]:
 
 
 def recorded_name(folder: Path) -> str:
-    """The name of the table in `folder`; the name of the folder if it has no readable table."""
+    """The name of the table in `folder`; the name of the folder if it has no readable table.
+
+    Raises ForeignFileError if `table.json` is a link or of another kind.
+    """
     try:
         return str(read_json(path_below(folder, "table.json"))["name"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -116,7 +123,10 @@ def recorded_name(folder: Path) -> str:
 
 
 def write_table(folder: Path, directories: Sequence[RunDirectory], name: str) -> Table:
-    """Write `table.json` and `table.html`, headed by `name`, into `folder`, the parent of the directories."""
+    """Write `table.json` and `table.html` into `folder`, the parent of the run directories.
+
+    `name` heads the table. Returns the table; raises InputError if there are no run directories.
+    """
     from experiments.results.report.table_page import render_table
 
     if not directories:
@@ -129,7 +139,10 @@ def write_table(folder: Path, directories: Sequence[RunDirectory], name: str) ->
 
 
 def _columns(directories: Sequence[RunDirectory]) -> list[str]:
-    """The names of their configurations; the names of their folders if two configurations share a name."""
+    """The name of each column: that of its configuration.
+
+    If two configurations share a name, the names are those of the folders.
+    """
     names = [str(directory.experiment()["name"]) for directory in directories]
     return names if len(set(names)) == len(names) else [directory.path.name for directory in directories]
 
@@ -153,6 +166,6 @@ class _RecordedSummary(JsonTable, extra="ignore"):
 
 
 def _finished(directory: RunDirectory) -> Finished:
-    """`finished` of the summary; without arms if there is no summary, as no run has finished."""
+    """`finished` of the summary; without a summary, no run has finished, and it has no arms."""
     path = directory.summary_path
     return _RecordedSummary.read(path).finished if path.is_file() else NOTHING_FINISHED

@@ -1,6 +1,7 @@
 """Accuracy and time-to-accuracy of one run up to a horizon of virtual time.
 
-Defines these figures; knows nothing of files, arms or intervals. Nothing after the horizon counts.
+Defines these figures; knows nothing of files, of intervals or of comparisons between arms. Nothing after the
+horizon counts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from experiments.results.run_directory import FinishedRun
 
 
 def smooth(accuracy: Floats, window: int) -> Floats:
-    """(n,) at each evaluation, the mean of the last `window` ones up to it, or of all if they are fewer.
+    """(n,) the trailing mean of `accuracy` (n,): at each evaluation, the mean of the last `window`.
+
+    Where there are fewer evaluations up to that one, it is the mean of all of them. Raises ValueError if
+    `window` is below 1.
 
     >>> smooth(np.array([0.0, 1.0, 0.5, 0.0]), window=2).tolist()
     [0.0, 0.5, 0.75, 0.25]
@@ -31,7 +35,7 @@ def smooth(accuracy: Floats, window: int) -> Floats:
 
 @dataclass(frozen=True)
 class AccuracyCurve:
-    """The evaluations of a run, in order of time: arrays of shape (n_evaluations,), of at least one.
+    """The evaluations of a run in order of time: arrays of shape (n_evaluations,), with at least one entry.
 
     Between two evaluations, the accuracy is that of the earlier one; before the first, it is unknown.
     """
@@ -52,7 +56,7 @@ class AccuracyCurve:
         return math.fsum(durations_s * self.accuracy) / (horizon_s - from_s)
 
     def time_below_s(self, target: float, horizon_s: float, from_s: float = 0.0) -> float:
-        """The time from `from_s` to the horizon in which the accuracy is not at or above `target`.
+        """How long the accuracy is below `target`, in virtual seconds from `from_s` to the horizon.
 
         The time before the first evaluation counts as below. If no evaluation by the horizon is at or above
         `target`, the result is exactly `horizon_s - from_s`.
@@ -66,27 +70,28 @@ class AccuracyCurve:
         return float(self.smoothed[count - 1]) if count else None
 
     def held_from(self, target: float, horizon_s: float) -> Bounds:
-        """When the smoothed accuracy reaches `target` to stay at or above it up to the horizon.
+        """The time from which the smoothed accuracy stays at or above `target` up to the horizon.
 
-        If it does not, the bounds are those of a time after the horizon; if it is there from the first
-        evaluation, those of a time no later than that evaluation. Source: Fielding's "consistently
-        surpasses" (section 6); here being at the target counts too, so that a run holds its own final
-        accuracy.
+        If it is below `target` at the horizon, the bounds are [horizon, inf); if it is at or above from the
+        first evaluation on, they are [0, time of that evaluation]. Source: Fielding's "consistently
+        surpasses" (section 6); here an accuracy equal to the target counts too, so that a run holds its own
+        final accuracy.
         """
         reached = self.smoothed[: self._count(horizon_s)] >= target
         missed = np.flatnonzero(~reached)
         return self._instant(int(missed[-1]) + 1 if len(missed) else 0, len(reached), horizon_s)
 
     def first_reached(self, target: float, horizon_s: float) -> Bounds:
-        """When the smoothed accuracy is first at or above `target`; bounds as in `held_from`."""
+        """The time at which the smoothed accuracy is first at or above `target`; bounds as in `held_from`."""
         reached = self.smoothed[: self._count(horizon_s)] >= target
         first = int(np.argmax(reached)) if reached.any() else len(reached)
         return self._instant(first, len(reached), horizon_s)
 
     def _instant(self, position: int, count: int, horizon_s: float) -> Bounds:
-        """Bounds of the time of evaluation `position`; it is after the horizon if `position` is `count`.
+        """Bounds of the time at which a state begins that is first seen at evaluation `position`.
 
-        `count` is the number of evaluations by the horizon.
+        `count` is the number of evaluations by the horizon; a `position` of `count` stands for a time after
+        it.
         """
         if position == count:
             return Bounds(horizon_s, math.inf)
@@ -97,7 +102,7 @@ class AccuracyCurve:
         return int(np.searchsorted(self.times_s, horizon_s, side="right"))
 
     def _durations_s(self, from_s: float, until_s: float) -> Floats:
-        """(n_evaluations,) for how long the accuracy of each evaluation holds between these instants."""
+        """(n_evaluations,) how long each evaluation is the latest one, between these two instants."""
         edges = np.clip(np.append(self.times_s, np.inf), from_s, until_s)
         return np.diff(edges)
 

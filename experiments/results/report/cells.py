@@ -1,4 +1,4 @@
-"""The text of cells in tables that compare our figures with published ones."""
+"""The text of cells with counts, with accuracies beside published ones, and with numbers of models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def mean_and_std(cell: Mapping[str, Any]) -> str:
 
 
 def compared(cell: Mapping[str, Any] | None) -> tuple[str, str, str]:
-    """(ours, published, difference) of a cell of `comparison.compare`; empty texts without a published value.
+    """(ours, published, difference) as text, of a cell of `comparison.compare`.
+
+    The last two are empty if there is no published value; ours is "n/a" if the cell is None.
 
     >>> compared({"mean": 97.5, "std": 0.1, "published": {"mean": 97.4, "std": None}, "difference": 0.1})
     ('97.50 ± 0.10', '97.40', '+0.10')
@@ -35,7 +37,7 @@ def compared(cell: Mapping[str, Any] | None) -> tuple[str, str, str]:
 
 
 def run_counts(column: Mapping[str, Any]) -> str:
-    """The numbers of finished and failed runs, and of runs that have not been played.
+    """The numbers of runs that are finished, failed and not yet played, as text without zeros.
 
     >>> run_counts({"finished": 1, "failed": 4, "planned": 45})
     '1 finished, 4 failed, 40 not run'
@@ -49,7 +51,7 @@ def run_counts(column: Mapping[str, Any]) -> str:
 
 
 def scored_steps(steps: int | None, scored: int | None) -> str:
-    """The number of data steps with an evaluation, of all; empty if all have one, or if that is unknown.
+    """Text that only some data steps have an evaluation; empty if all have one, or if that is unknown.
 
     >>> scored_steps(10, 6), scored_steps(10, 10), scored_steps(10, None)
     ('6 of 10 data steps', '', '')

@@ -1,6 +1,6 @@
-"""The tables of a summary as text: one list of columns for each table, shared by the terminal and the page.
+"""The tables of a summary as text: a list of columns for each table, shared by the terminal and the page.
 
-The key of a column is the name of a field of its rows, and the key in `summary.json`.
+The key of a column is the name of a field of the table's rows, and the key in `summary.json`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ REFERENCE_CELL = Cell("reference")
 
 @dataclass(frozen=True)
 class Column:
-    """A field of the rows of a table, with its heading and the scale of its numbers."""
+    """A field of the rows of a table, with its heading and a function that picks the scale of its numbers.
+
+    `in_terminal` is False for a column that only the page shows.
+    """
 
     key: str
     heading: str
@@ -42,9 +45,9 @@ class Column:
     in_terminal: bool = True
 
     def cells(self, rows: Sequence[Row]) -> list[Cell]:
-        """A cell for each row, all in one unit, which suits the largest number.
+        """A cell for each row, all in the unit that suits the largest number.
 
-        A comparison with the reference arm is None in the row of that arm, and shown as "reference".
+        None stands for a comparison of the reference arm with itself, and is shown as "reference".
         """
         figures: list[Estimate | MedianEstimate | None] = [getattr(row, self.key) for row in rows]
         scale = self.pick_scale(
@@ -62,7 +65,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Tally:
-    """The column with the number of seeds that hold a target."""
+    """The column that shows how many seeds hold a target, out of all."""
 
     key: str = "held"
     heading: str = "held"
@@ -116,7 +119,7 @@ class TextTable:
     rows: list[tuple[str, list[Cell]]]
 
     def without_intervals(self) -> TextTable:
-        """The same table with figures alone."""
+        """The same table without the intervals."""
         return TextTable(
             self.headings, [(arm, [Cell(cell.figure) for cell in cells]) for arm, cells in self.rows]
         )
@@ -125,7 +128,11 @@ class TextTable:
 def text_table(
     columns: Sequence[Column | Tally], rows: Sequence[Row], *, in_terminal: bool = False
 ) -> TextTable:
-    """`columns` of `rows`; columns on the time after drift are left out if nothing was measured then."""
+    """`rows` as text, in those of `columns` that are shown.
+
+    Left out are columns on the time after drift, if nothing was measured then, and with `in_terminal` the
+    columns that only the page shows.
+    """
     shown = [
         column
         for column in columns
@@ -140,7 +147,7 @@ def text_table(
 
 
 def target_name(table: TargetTable, reference_arm: str) -> str:
-    """The accuracy of a target as a heading.
+    """The heading of a target's table: its accuracy, or whose accuracy it is.
 
     >>> from experiments.results.intervals import mean_estimate
     >>> target_name(TargetTable(0.5, mean_estimate([0.5]), []), "global")

@@ -25,10 +25,14 @@ def drift_section(
     runs: Sequence[FinishedRun],
     report: Mapping[str, Any],
 ) -> dict[str, Any] | None:
-    """The values for the template; None if no arm has an accuracy with or without drift cells.
+    """The values for `drift_section.html`; None if no arm has an accuracy with or without drift cells.
 
-    `order` has the names of the arms as configured. `finished` is that of the summary: figures of all `runs`,
-    whether or not the reference arm has finished their seeds.
+    Args:
+        order: Names of the arms as configured.
+        finished: That of the summary: figures of all `runs`, even of seeds that the reference arm has not
+            finished.
+        runs: The finished runs; the first of each arm has a serving map.
+        report: The table `[report]` of the configuration.
     """
     arms = finished.arms
     if all(arm[figure].mean is None for arm in arms.values() for figure in COMPARED):

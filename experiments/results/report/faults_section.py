@@ -1,4 +1,4 @@
-"""The report's section on faults: sentences about the faults that were injected."""
+"""The report's section on faults: sentences that describe the faults that were injected."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CORRUPTIONS = {
 def faults_section(
     faults: Mapping[str, Any], runs: Sequence[FinishedRun], costs: Sequence[CostRow]
 ) -> list[str] | None:
-    """Sentences about the table `faults` of the configuration.
+    """Sentences about the configured faults, the table `faults`; None if there is nothing to report.
 
-    None if nothing was injected and, by the `costs` of the summary, no visit crashed and no update was
-    dropped.
+    That is so if no faults are configured and, by the `costs` of the summary, no visit crashed and no update
+    was rejected. An update may be rejected without injected faults; then a sentence states that.
     """
     injected = _injected(faults, runs)
     happened = any(row.crashed_visits.mean or row.rejected_updates.mean for row in costs)

@@ -46,7 +46,7 @@ Curve = tuple[Floats, Floats]
 
 @dataclass(frozen=True)
 class Arm:
-    """An arm to draw: the runs that are compared, their curves, and its position in the configuration."""
+    """An arm to draw: the runs that are compared, their curves, and its index in the configuration."""
 
     name: str
     runs: Sequence[FinishedRun]
@@ -55,7 +55,10 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """The name, escaped so that plotly, whose texts are pseudo-HTML or templates, shows it verbatim."""
+        """The arm's name, escaped so that plotly shows it verbatim.
+
+        Plotly's texts are pseudo-HTML or templates.
+        """
         # Quotes stay: plotly does not know their entities, and outside a tag they need no escape.
         return html.escape(self.name, quote=False).replace("%{", "%&#123;")
 
@@ -75,7 +78,7 @@ def arm_colour(position: int) -> str:
 
 
 def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[float]) -> go.Figure:
-    """Smoothed accuracy (%) against virtual time: thick lines for means over seeds, thin lines for seeds.
+    """Smoothed accuracy (%) against virtual time: thick lines are means over seeds, thin lines single seeds.
 
     The start and end of the comparison, mass events and targets are marked.
     """
@@ -130,7 +133,10 @@ def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[flo
 
 
 def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Horizon) -> go.Figure:
-    """The time below a target against the target: medians over seeds, with their intervals as bands."""
+    """The time below a target against the target: medians over seeds, with their intervals as bands.
+
+    Here and in `speedup_figure`, two seeds have dots instead of a band, and one seed has neither.
+    """
     seconds, unit = time_unit(horizon.horizon_s)
     figure = _figure(420, x_title="target accuracy (%)", y_title=f"time below the target ({unit})")
     for arm in arms:
@@ -145,10 +151,10 @@ def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Ho
 
 
 def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> go.Figure:
-    """The speed-up to a target against the target, on a logarithmic axis.
+    """The speed-up to a target against the target, on a logarithmic axis; `arms` begins with the reference.
 
-    Lines are medians that are known. Triangles that point up are lower bounds of medians, triangles that
-    point down are upper bounds, bars are medians with both.
+    Lines are medians that are known exactly. Triangles that point up are lower bounds of medians, triangles
+    that point down are upper bounds, vertical bars are medians with both.
     """
     figure = _figure(420, x_title="target accuracy (%)", y_title="speed-up")
     for arm in arms[1:]:
@@ -186,7 +192,10 @@ def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> go.Fig
 
 
 def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
-    """Mean client distance over rounds, with re-clusterings, and that of all clients in one cluster."""
+    """Mean client distance over rounds, for each arm, and with all clients in one cluster.
+
+    Triangles mark the rounds of global re-clusterings.
+    """
     figure = _figure(440, x_title="round", y_title="mean client distance")
     unclustered = _by_round(arms[0].runs, lambda record: record.unclustered_distance)
     for arm in arms:
@@ -272,7 +281,7 @@ def durations_figure(arms: Sequence[Arm]) -> go.Figure:
 
 
 def outcomes_figure(arms: Sequence[Arm]) -> go.Figure:
-    """The mean numbers of participants of a round that completed, were abandoned or dropped out."""
+    """The mean number of participants per round that completed, were abandoned or dropped out, by arm."""
     figure = _figure(130 + 48 * len(arms), x_title="participants per round (mean)", y_title="")
     for outcome, colour in OUTCOME_COLOURS.items():
         figure.add_bar(
@@ -293,7 +302,7 @@ def outcomes_figure(arms: Sequence[Arm]) -> go.Figure:
 
 
 def clustered_run(arm: Arm) -> FinishedRun | None:
-    """The arm's first run with more than one cluster in some round; None if it has none."""
+    """The arm's first run that has more than one cluster in some round; None if there is no such run."""
     return next(
         (
             run
@@ -345,7 +354,10 @@ def _add_spread(figure: go.Figure, arm: Arm, curves: Sequence[Curve]) -> tuple[F
 
 
 def _spread(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
-    """(grid, mean, lowest, highest) of curves (x, y) on their common range; a value holds until the next."""
+    """(grid, mean, lowest, highest) of curves (x, y) over the range of x that all of them cover.
+
+    A value of y holds until the next x. The grid is thinned.
+    """
     grid = np.unique(np.concatenate([x for x, _ in curves]))
     grid = grid[(grid >= max(x[0] for x, _ in curves)) & (grid <= min(x[-1] for x, _ in curves))]
     if not len(grid):  # one curve ends before another begins
@@ -363,7 +375,7 @@ def _add_intervals(
     divisor: float,
     above_zero: bool = False,
 ) -> None:
-    """Draw the intervals of medians as a band, or the values of two seeds as dots.
+    """Draw the intervals of medians as a band; if there are two seeds, draw their values as dots instead.
 
     The band is interrupted where an interval has an infinite bound or, if `above_zero`, reaches 0.
     """
@@ -428,7 +440,7 @@ def _quiet(arm: Arm) -> dict[str, Any]:
 
 
 def _event_spans(arms: Sequence[Arm], horizon: Horizon) -> list[tuple[float, float]]:
-    """(first, last) time at which the round of each mass event opened in the runs; these times differ."""
+    """(first, last) virtual time at which the round of each mass event opened, over all runs."""
     by_run = [horizon.events_s(run) for arm in arms for run in arm.runs]
     num_events = max((len(events_s) for events_s in by_run), default=0)
     by_event = [
@@ -438,7 +450,10 @@ def _event_spans(arms: Sequence[Arm], horizon: Horizon) -> list[tuple[float, flo
 
 
 def _by_round(runs: Sequence[FinishedRun], value: Callable[[RoundRecord], float | None]) -> list[Curve]:
-    """(rounds, values) of each run that has a value."""
+    """(rounds, values) of each run, over the rounds in which `value` is not None.
+
+    A run without such a round has no curve.
+    """
     curves = []
     for run in runs:
         measured = [(record.round, value(record)) for record in run.records if value(record) is not None]
@@ -449,7 +464,10 @@ def _by_round(runs: Sequence[FinishedRun], value: Callable[[RoundRecord], float 
 
 
 def _memberships(run: FinishedRun, clients: Ints) -> tuple[Ints, Ints]:
-    """(rounds (columns,), labels (clients, columns)) at no more than MAX_POINTS rounds."""
+    """(rounds (columns,), labels (clients, columns)): the cluster labels of `clients` over rounds.
+
+    Rounds are thinned to at most `MAX_POINTS`.
+    """
     drawn = set(_thin(len(run.records)).tolist())
     labels: list[Ints] = []
     for position, record in enumerate(run.records):
@@ -462,7 +480,7 @@ def _memberships(run: FinishedRun, clients: Ints) -> tuple[Ints, Ints]:
 
 
 def _thin(count: int, most: int = MAX_POINTS) -> Ints:
-    """At most `most` positions in [0, count), evenly spread, the first and the last among them."""
+    """At most `most` indices in [0, count), ascending and evenly spread, with the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
@@ -481,7 +499,7 @@ def _per_round(runs: Sequence[FinishedRun]) -> dict[str, float]:
 
 
 def _steps(colours: Sequence[str]) -> list[tuple[float, str]]:
-    """A colour scale with one equal step for each colour."""
+    """A plotly colour scale with one step for each colour, all of equal width."""
     edges = np.linspace(0, 1, len(colours) + 1)
     return [(float(edge), colour) for i, colour in enumerate(colours) for edge in edges[i : i + 2]]
 

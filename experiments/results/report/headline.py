@@ -1,4 +1,4 @@
-"""The results in sentences that claim no more than the intervals allow."""
+"""The report's headline: the results in sentences that claim no more than the intervals allow."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ OTHER_DATA = (
 
 
 def drift_sentence(finished: Finished, reference_arm: str, report: Mapping[str, Any]) -> str | None:
-    """A sentence on the arm with the highest accuracy omitting drift, the reference arm and published values.
+    """A sentence on the arm with the highest accuracy omitting drift, beside the reference arm.
 
-    `finished` is that of the summary, `report` the table `[report]` of the configuration. None if no arm has
-    such an accuracy.
+    Their published accuracies are added. `finished` is that of the summary, `report` the table `[report]` of
+    the configuration. None if no arm has such an accuracy.
     """
     arms = finished.arms
     cells = {name: compare(arm[OMITTING].per_seed, OMITTING, name, report) for name, arm in arms.items()}
@@ -48,7 +48,11 @@ def _beside_published(cell: Mapping[str, Any]) -> str:
 
 
 def sentences(summary: Summary) -> list[str]:
-    """A sentence for each arm except the reference arm, in descending order of gain."""
+    """A sentence for each arm but the reference arm, which must be the first, by descending gain.
+
+    A warning precedes them if the arms have reached different data. If there is no other arm, or no time in
+    which all runs can be compared, a single sentence states that.
+    """
     reference, *rows = summary.accuracy
     if not rows:
         final = show_estimate(reference.final_accuracy, percent_scale(0.0)).figure
@@ -76,7 +80,7 @@ def _gain_sentence(row: AccuracyRow, reference_arm: str) -> str:
 
 
 def _beside(gain: Gain) -> str:
-    """The gain in words, to be followed by the name of the reference arm."""
+    """The gain in words, such as "2.1 pp above"; the caller appends the name of the reference arm."""
     assert gain.mean is not None
     scale = points_scale(gain.mean)
     if gain.ci95 is not None and gain.ci95[0] <= 0 <= gain.ci95[1]:

@@ -1,4 +1,4 @@
-"""Notes beside the tables of a summary: what was compared, how, and what a reader must bear in mind."""
+"""Notes beside the tables of a summary: how arms were compared, and the limits of the comparison."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def as_warning(text: str) -> str:
 
 
 def horizon_note(summary: Summary) -> str:
-    """The virtual time over which arms are compared, what set its end, and the data steps reached by then."""
+    """A note on the time over which arms are compared: its end, what set it, and the data steps reached."""
     horizon = summary.horizon
     set_by = horizon.ended_first() or "report.horizon_s"
     steps = ", ".join(f"{arm} {reached:g}" for arm, reached in horizon.steps.items())
@@ -56,7 +56,7 @@ def horizon_note(summary: Summary) -> str:
 
 
 def _seeds(summary: Summary) -> str:
-    """The number of seeds of each arm; empty if all have the same."""
+    """A note on the number of seeds of each arm; empty if all have the same number."""
     seeds = {arm.arm: len(arm.runs) for arm in summary.compared}
     if len(set(seeds.values())) < 2:
         return ""
@@ -65,7 +65,7 @@ def _seeds(summary: Summary) -> str:
 
 
 def accuracy_note(summary: Summary) -> str:
-    """Explains the table of accuracies."""
+    """A note that explains the table of accuracies."""
     gains = [gain for row in summary.accuracy for gain in (row.gain_pp, row.gain_after_drift_pp) if gain]
     intervals = [row.mean_accuracy.ci95 for row in summary.accuracy]
     statistic = "Mean and 95 % interval over seeds (Student's t)" if any(intervals) else "Mean over seeds"
@@ -77,7 +77,7 @@ def accuracy_note(summary: Summary) -> str:
 
 
 def target_note(summary: Summary) -> str:
-    """Explains the tables of targets."""
+    """A note that explains the tables of targets."""
     rows = [row for table in summary.targets for row in table.rows]
     levels = {f"{100 * row.time_below_s.level:.1f} %" for row in rows if row.time_below_s.level is not None}
     level = f", with an interval of order statistics at {' or '.join(sorted(levels))}" if levels else ""
@@ -96,7 +96,7 @@ def target_note(summary: Summary) -> str:
 
 
 def few_seeds_note(summary: Summary) -> str | None:
-    """A warning if some arm has too few seeds for an interval."""
+    """A warning if some arm has too few seeds for an interval; otherwise None."""
     counts = [len(arm.runs) for arm in summary.compared]
     if min(counts) >= FEWEST_SEEDS:
         return None

@@ -1,4 +1,4 @@
-"""Puts the report together: tables and captions here, the page itself in `report_page.html`.
+"""Assembles `report.html`: tables and captions come from here, the page itself from `report_page.html`.
 
 `write_results` writes everything that is made from finished runs.
 """
@@ -46,7 +46,7 @@ PLOT_CONFIG = {"displaylogo": False, "showSendToCloud": False, "responsive": Tru
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure of the page with its caption; `id` is the id of its element, unique in the page."""
+    """A figure of the page with its caption; `id` is the id of its HTML element, unique in the page."""
 
     id: str
     title: str
@@ -55,7 +55,10 @@ class Plot:
 
     @property
     def drawing(self) -> Markup:
-        """The HTML element with the script that draws it; plotly escapes `<` in the data that it embeds."""
+        """The HTML element, with the script that draws the figure in it.
+
+        Plotly escapes `<` in the data that it embeds.
+        """
         return Markup(
             self.figure.to_html(
                 full_html=False,
@@ -70,8 +73,8 @@ class Plot:
 def write_results(directory: RunDirectory) -> Summary:
     """Write `summary.json`, `rounds.parquet` and, once the reference arm has a finished run, `report.html`.
 
-    Raises InputError if no run is finished. Raises ForeignFileError, before anything is written, if a file of
-    another kind has the name of one of its files.
+    Returns the summary. Raises InputError if no run is finished, and ForeignFileError, before anything is
+    written, if a file or folder of the run directory is of another kind, such as a link.
     """
     directory.refuse_foreign()
     runs = directory.finished_runs()
@@ -87,9 +90,10 @@ def write_report(
     runs: Sequence[FinishedRun] | None = None,
     summary: Summary | None = None,
 ) -> Path:
-    """Write `report.html` and return its path; `runs` and `summary` are read and made here unless given.
+    """Write `report.html` and return its path.
 
-    The same files give the same bytes. Raises InputError if the reference arm has no finished run.
+    `runs` and `summary` are read and made here unless they are given. The same files give the same bytes.
+    Raises InputError if the reference arm has no finished run.
     """
     runs = directory.finished_runs() if runs is None else runs
     summary = summarise_directory(directory, runs) if summary is None else summary
@@ -131,7 +135,7 @@ def write_report(
 
 
 def _joint_note(summary: Summary) -> str:
-    """The intervals of gains that hold for all arms at once; empty for a single comparison."""
+    """A note with the intervals of gains that hold for all arms at once; empty for a single comparison."""
     scale = points_scale(0.0)
     shown = [
         f"{row.arm} [{scale.bare(row.gain_pp.ci95_joint[0])}, {scale.bare(row.gain_pp.ci95_joint[1])}]"
@@ -144,7 +148,10 @@ def _joint_note(summary: Summary) -> str:
 
 
 def _every_target(summary: Summary) -> list[TargetTable]:
-    """Tables of targets a percentage point or more apart, over the accuracies reached by the horizon."""
+    """Tables of evenly spaced targets, over the accuracies that are reached by the horizon; for plots.
+
+    Targets are whole percentages, at most about `MOST_DRAWN_TARGETS` of them.
+    """
     accuracies = np.concatenate(
         [
             curve.accuracy[curve.times_s <= summary.horizon.horizon_s]
@@ -219,7 +226,10 @@ def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Pl
 
 
 def _target_plots(arms: Sequence[Arm], summary: Summary) -> list[Plot]:
-    """Time below a target and speed-up, over every target; nothing to draw for a single arm."""
+    """The plots of time below a target and of speed-up, over every target.
+
+    Empty for a single arm, and if no run has an evaluation by the horizon.
+    """
     tables = _every_target(summary)
     if not tables or len(arms) < 2:
         return []
@@ -251,7 +261,10 @@ def _target_plots(arms: Sequence[Arm], summary: Summary) -> list[Plot]:
 
 
 def _resting_on(arms: Sequence[Arm], clients: int) -> str:
-    """The numbers of reports that global clusterings use; empty if they use all, or if none was made."""
+    """A sentence on the numbers of reports that global clusterings use; empty if they use all reports.
+
+    It is also empty if no global clustering was made.
+    """
     records = [record for arm in arms for run in arm.runs for record in run.records]
     fitted = [record.kmeans_clients for record in records if record.kmeans_clients is not None]
     scored = [record.silhouette_clients for record in records if record.silhouette_clients is not None]
@@ -264,7 +277,7 @@ def _resting_on(arms: Sequence[Arm], clients: int) -> str:
 
 
 def _membership_plots(arm: Arm) -> list[Plot]:
-    """The heat map of an arm, or nothing if it never had more than one cluster."""
+    """The heat map of an arm's clusters; empty if the arm never had more than one cluster."""
     run = figures.clustered_run(arm)
     if run is None:
         return []

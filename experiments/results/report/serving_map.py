@@ -1,8 +1,8 @@
 """Serving maps: which model served each client at each data step, over the true concepts; one per arm.
 
-The text of a cell is the model that served the client at the last evaluation of the step; models are numbered
-in the order in which they first appear, row by row. The colour of a cell is the concept of the data that the
-client trained on.
+The text of a cell is the number of the model that served the client at the last evaluation of the step.
+Models are numbered in the order in which they first appear, row by row. The colour of a cell is the concept
+of the data that the client trained on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_MODEL = "-"
 
 @dataclass(frozen=True)
 class MapCell:
-    """One client at one data step."""
+    """One client at one data step; `model` is the number of the model that served it, or `NO_MODEL`."""
 
     model: str
     concept: int
@@ -34,7 +34,10 @@ class MapCell:
 
 @dataclass(frozen=True)
 class ServingMap:
-    """The map of one run: `rows` has (data step, a cell per client) for each step with an evaluation."""
+    """The serving map of one run: `rows` has (data step, cells), with a cell for each client.
+
+    Only data steps with an evaluation have a row.
+    """
 
     arm: str
     seed: int
@@ -46,7 +49,7 @@ class ServingMap:
 
 
 def serving_map(run: FinishedRun) -> ServingMap | None:
-    """The map of `run`; None if its log does not record concepts, or which model served each client."""
+    """The serving map of `run`; None if its log lacks the concepts, or the models that served clients."""
     concepts = run.header.get("concepts")
     if concepts is None:
         return None
@@ -66,5 +69,5 @@ def serving_map(run: FinishedRun) -> ServingMap | None:
 
 
 def too_large(serving: ServingMap) -> bool:
-    """Whether the map has too many clients or steps to be readable."""
+    """Whether the map has too many clients or data steps to be readable."""
     return len(serving.rows) > MOST_STEPS or len(serving.rows[0][1]) > MOST_CLIENTS

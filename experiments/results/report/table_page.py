@@ -1,6 +1,6 @@
 """`table.html`: the table over the experiments of a folder, as a page that contacts no host.
 
-The report uses `template` too.
+Its function `template` serves the report too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TITLES = {
 
 
 def template(name: str) -> Template:
-    """The template with that file name in this package; values are escaped, missing ones are errors."""
+    """The Jinja template in the file `name` of this package; values are escaped, missing ones are errors."""
     environment = Environment(
         loader=PackageLoader("experiments.results", "report"),
         autoescape=True,
@@ -32,7 +32,7 @@ def template(name: str) -> Template:
 
 
 def render_table(table: Mapping[str, Any]) -> str:
-    """The page of a table from `table.json`; the same table gives the same bytes."""
+    """The HTML page of a table as in `table.json`; the same table gives the same bytes."""
     columns = {
         column["name"]: {
             "name": column["name"],
@@ -75,9 +75,10 @@ def arms_with_runs(table: Mapping[str, Any]) -> Sequence[str]:
 
 
 def columns_with_drift(table: Mapping[str, Any]) -> Sequence[str]:
-    """The names of experiments with known concepts, and of those without a finished run.
+    """The names of the experiments in the tables of accuracy with and without drift cells.
 
-    Empty if no experiment has known concepts.
+    They are those with known concepts, and those without a finished run, of which it is unknown. Empty if no
+    experiment has known concepts.
     """
     experiments = table["experiments"]
     if all(column["scored_steps"] is None for column in experiments):

@@ -19,7 +19,7 @@ LEAD = (
 
 
 def lead(experiment: Mapping[str, Any]) -> str:
-    """One line about what was run; keys that the configuration does not have are left out."""
+    """One line that states what was run; keys that the configuration does not have are left out."""
     facts = []
     for section, key, noun in LEAD:
         value = experiment.get(section, {}).get(key)
@@ -31,7 +31,7 @@ def lead(experiment: Mapping[str, Any]) -> str:
 
 
 def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
-    """(section, its settings) of the configuration and its arms, and the versions in the manifest."""
+    """(heading, text) of each section of the configuration, of the arms, and of versions in the manifest."""
     experiment, manifest = directory.experiment(), directory.manifest()
     experiment["report"].pop("published", None)  # shown in a table of its own
     facts = [
@@ -47,7 +47,7 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
 
 
 def missing_runs(directory: RunDirectory, counted: Container[tuple[str, int]]) -> list[str]:
-    """A line for each arm and reason, with the seeds of the runs that are not in `counted`.
+    """Lines about runs that are not in `counted`: one for each arm and reason, with the seeds.
 
     For example "driftsurf: seeds 0, 1 not finished".
     """
@@ -71,7 +71,10 @@ def _reason(directory: RunDirectory, arm: str, seed: int) -> str:
 
 
 def _arm_parts(experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The parts that all arms share, then (arm, its other parts), with training keys unlike `[training]`."""
+    """(heading, text) of the parts that all arms share, then of the other parts of each arm.
+
+    Of an arm's training, only the settings that differ from `[training]` are shown.
+    """
     arms = [_without_shared_training(arm, experiment.get("training", {})) for arm in experiment["arm"]]
     shared = {key: value for key, value in arms[0].items() if all(arm.get(key) == value for arm in arms)}
     rows = [("all arms", _settings(shared))] if shared else []
@@ -92,7 +95,7 @@ def _settings(table: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    """A configured value as readable text; a part is its kind with its settings in brackets."""
+    """A configured value as readable text; a part is its kind, followed by its settings in brackets."""
     if isinstance(value, Mapping):
         inner = ", ".join(f"{key} {_value(item)}" for key, item in value.items() if key != "kind")
         if "kind" not in value:
