@@ -108,9 +108,9 @@ class RunDirectory:
     def seed_path(self, arm: str, seed: int) -> Path:
         """The folder of one run.
 
-        Raises: InputError: The name of the arm cannot be the name of a folder in the run directory, as
-        with "..". All
-            methods with an arm raise it.
+        Raises:
+            InputError: The arm's name cannot be the name of a folder in the run directory, as with "..". All
+                methods with an arm raise it.
         """
         return path_below(self.path, *_folders(arm, seed), is_folder=True)
 
@@ -168,8 +168,8 @@ class RunDirectory:
     def experiment(self) -> dict[str, Any]:
         """The configuration as it was recorded, without retired settings.
 
-            Returns: The content of `experiment.toml`, in which all keys that a report uses are checked
-            (`recorded.py`).
+        Returns:
+            The content of `experiment.toml`. The keys that a report uses are checked (`recorded.py`).
 
         Raises:
             InputError: There is no such directory, or it has no `experiment.toml`.
@@ -264,8 +264,8 @@ class RunDirectory:
     def has_leftovers(self, arm: str, seed: int) -> bool:
         """Whether there may be leftovers of a killed process in the files of the run.
 
-        These are its lock (which is also there while a process is at work on the run), torn files, and the
-        checkpoints of a finished run.
+        These are its lock (which is also there while a process is at work on the run), temporary files, and
+        the checkpoints of a finished run.
         """
         return (
             self.seed_lock_path(arm, seed).exists()
@@ -356,7 +356,7 @@ class RunDirectory:
 
 
 def _folders(arm: str, seed: int) -> tuple[str, str]:
-    """The names of the folders on the path from the run directory to the run's folder, which is the last.
+    """The names of the folders from the run directory down to the run: (arm, "seed-<n>").
 
     Raises InputError if `arm` cannot be the name of a folder.
     """

@@ -20,8 +20,8 @@ from experiments.results.run_directory import FinishedRun
 def smooth(accuracy: Floats, window: int) -> Floats:
     """(n,) the trailing mean of `accuracy` (n,): at each evaluation, the mean of the last `window`.
 
-    Where there are fewer evaluations up to that one, it is the mean of all of them. Raises ValueError if
-    `window` is below 1.
+    Near the start, where there are fewer, it is the mean of all so far. Raises ValueError if `window` is
+    below 1.
 
     >>> smooth(np.array([0.0, 1.0, 0.5, 0.0]), window=2).tolist()
     [0.0, 0.5, 0.75, 0.25]
@@ -72,8 +72,8 @@ class AccuracyCurve:
     def held_from(self, target: float, horizon_s: float) -> Bounds:
         """The time from which the smoothed accuracy stays at or above `target` up to the horizon.
 
-        If it is below `target` at the horizon, the bounds are [horizon, inf); if it is at or above from the
-        first evaluation on, they are [0, time of that evaluation]. Source: Fielding's "consistently
+        If it is below `target` or unknown at the horizon, the bounds are [horizon, inf). If it is at or above
+        from the first evaluation on, they are [0, time of that evaluation]. Source: Fielding's "consistently
         surpasses" (section 6); here an accuracy equal to the target counts too, so that a run holds its own
         final accuracy.
         """
@@ -90,8 +90,8 @@ class AccuracyCurve:
     def _instant(self, position: int, count: int, horizon_s: float) -> Bounds:
         """Bounds of the time at which a state begins that is first seen at evaluation `position`.
 
-        `count` is the number of evaluations by the horizon; a `position` of `count` stands for a time after
-        it.
+        `count` is the number of evaluations by the horizon. If `position` is `count`, the time is after the
+        horizon.
         """
         if position == count:
             return Bounds(horizon_s, math.inf)
