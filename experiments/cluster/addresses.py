@@ -1,8 +1,8 @@
-"""The address of a cluster's scheduler: parses what --cluster names, and refuses unsafe addresses.
+"""The address of a cluster's scheduler: parsed from `--cluster` or a scheduler file, refused if unsafe.
 
-A dask port executes whatever it is sent. Without TLS everybody who can reach the port commands the workers,
-and any process that listens there is sent runs. So `tcp://` is accepted on loopback only, unless the user
-allows it.
+A dask port executes whatever it is sent. Without TLS, everybody who can reach the port can command the
+workers, and an impostor that listens there receives the runs. So `tcp://` is accepted on loopback only,
+unless the user allows it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_FILE_BYTES = 2**20
 """Maximum size of a scheduler file; dask's own also lists the workers."""
 
 WAIT_S = 0.1
-"""Wall seconds between two looks for a scheduler file."""
+"""Wall seconds between two checks whether a scheduler file exists."""
 
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
 _HOST_AND_PORT = re.compile(
@@ -41,8 +41,8 @@ def scheduler_address(scheduler: str, option: str, *, is_insecure: bool, patienc
         The address as `checked_address` returns it.
 
     Raises:
-        ConfigurationError: `scheduler` is neither an address nor a file, or is `tcp://` on another machine.
-        InputError: The file does not exist, or has no address.
+        ConfigurationError: The address is malformed, or is `tcp://` on another machine without `is_insecure`.
+        InputError: The scheduler file does not exist, cannot be read as JSON, or has no address.
     """
     if "://" in scheduler:
         return checked_address(scheduler, option, is_insecure=is_insecure)
@@ -54,7 +54,10 @@ def scheduler_address(scheduler: str, option: str, *, is_insecure: bool, patienc
 
 
 def checked_address(address: str, option: str, *, is_insecure: bool) -> str:
-    """The address, normalised to `scheme://host:port`; ConfigurationError if it is malformed or unsafe."""
+    """The address, normalised to `scheme://host:port`; ConfigurationError if it is malformed or unsafe.
+
+    Unsafe is `tcp://` beyond loopback, unless `is_insecure` allows it.
+    """
     match = _ADDRESS.fullmatch(address)
     if match is None or match["scheme"] not in SCHEMES:
         raise ConfigurationError(f"{option} {address!r}: must be {_choices()}")
@@ -86,7 +89,10 @@ def is_loopback(host: str) -> bool:
 
 
 def _named_by(file: Path, option: str, patience_s: float) -> str:
-    """The address in a scheduler file; waits until the file exists."""
+    """The address in a scheduler file, read as soon as the file exists.
+
+    Raises InputError if it does not exist after `patience_s`, cannot be read as JSON, or has no address.
+    """
     deadline_s = time.monotonic() + patience_s
     while not file.exists():
         if time.monotonic() >= deadline_s:

@@ -1,7 +1,8 @@
 """Signals of worker processes: workers ignore them, and the command tells its workers to stop.
 
 Ctrl-C, a closed terminal and a kill of the process group reach every process of a command, and dask's own
-workers die of the first two at once. Ours start with these signals blocked, and ignore them once they are up.
+workers die of the first two at once. Ours start with the signals of `OF_THE_COMMAND` blocked, and ignore them
+once they are up.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ OF_THE_COMMAND = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def blocked() -> Iterator[None]:
-    """Context in which new threads and processes, and their descendants, have these signals blocked."""
+    """Context in which this thread blocks `OF_THE_COMMAND`.
+
+    Threads and processes that it starts, and their descendants, inherit that.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, OF_THE_COMMAND)
     try:
         yield
@@ -28,10 +32,11 @@ def blocked() -> Iterator[None]:
 
 
 def start_tracker() -> None:
-    """Start multiprocessing's resource tracker, the process that keeps track of resources that workers share.
+    """Start multiprocessing's resource tracker: a process that deletes shared resources of killed ones.
 
-    NOTE: if it were started along with the first worker, it would unblock signals in the thread that starts
-    the worker. It removes the shared resources of a killed command, and would print a warning for them.
+    NOTE: Python starts it along with the first worker, if not before, and then unblocks SIGINT and SIGTERM in
+    the thread that starts the worker. Its warnings are off, as it would print one for the resources of a
+    killed command.
     """
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = "ignore:resource_tracker"
@@ -45,7 +50,7 @@ def start_tracker() -> None:
 
 
 def ignore() -> None:
-    """Ignore these signals in this process. Has an effect in the main thread only."""
+    """Ignore `OF_THE_COMMAND` in this process. Does nothing unless called in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return
     for number in OF_THE_COMMAND:

@@ -69,8 +69,8 @@ def joined_cluster(
     """Context with a client of an existing cluster; `scheduler` is an address, or a scheduler file.
 
     Raises:
-        ConfigurationError: `scheduler` is neither, needs keys, or is an unsafe address.
-        InputError: No scheduler responds there, it refuses the keys, or the keys cannot be used.
+        ConfigurationError: The address is malformed or unsafe, or has TLS without keys or keys without TLS.
+        InputError: The scheduler file or the keys cannot be used, or no scheduler there accepts them.
     """
     apply_settings()
     address = scheduler_address(scheduler, "--cluster", is_insecure=is_insecure, patience_s=CONNECT_S)
@@ -88,6 +88,9 @@ def security_for(address: str, keys: Path | None, role: str) -> distributed.Secu
         address: The address, or `tls://` or `tcp://` alone.
         keys: Folder of the keys; None for dask's configuration.
         role: "client", "scheduler" or "worker".
+
+    Returns:
+        The credentials. For `tcp://` they are not used, and not checked.
 
     Raises:
         ConfigurationError: TLS without keys, or keys without TLS.
@@ -124,7 +127,10 @@ def has_credentials(security: distributed.Security, role: str) -> bool:
 
 @contextmanager
 def event_loop() -> Iterator[LoopRunner]:
-    """Context with an event loop in a thread. Processes started from it have `OF_THE_COMMAND` blocked."""
+    """Context with an event loop in a thread of its own.
+
+    Processes started from that thread have `child_signals.OF_THE_COMMAND` blocked.
+    """
     runner = LoopRunner(asynchronous=False)
     child_signals.start_tracker()
     with child_signals.blocked():
@@ -136,9 +142,10 @@ def event_loop() -> Iterator[LoopRunner]:
 
 
 def wait(loop: LoopRunner, coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run `coroutine` in the loop's thread, and wait for its result.
+    """Run `coroutine` in the loop's thread; returns its result, or raises its error.
 
-    NOTE: unlike in dask's own `run_sync`, a signal ends the wait at once, and outside of dask's code.
+    NOTE: unlike in dask's own `run_sync`, an exception from a signal handler ends the wait at once, and is
+    not raised inside dask's code.
     """
     return asyncio.run_coroutine_threadsafe(coroutine, loop.loop.asyncio_loop).result()
 
@@ -154,7 +161,7 @@ def _client(address: str, security: distributed.Security, loop: LoopRunner) -> I
 async def greet(
     address: str, security: distributed.Security, patience_s: float, role: str = "client"
 ) -> None:
-    """InputError unless a handshake with `address` succeeds within `patience_s` wall seconds.
+    """InputError unless a handshake with a scheduler at `address` succeeds within `patience_s` wall seconds.
 
     NOTE: dask's client waits for the handshake forever, and does not report whose certificate was refused.
     """

@@ -1,6 +1,7 @@
-"""The workers of a dask cluster as a `Crew`: jobs are tasks, and reports come as events of a topic.
+"""The workers of a dask cluster as a `Crew`: a job is a dask task, and reports are events of a dask topic.
 
-All calls that wait for the network run in the client's event loop; the command reads a queue.
+Calls over the network run in the client's event loop. The command's thread waits for none of them but
+`check_files`: what happens reaches it through a queue.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from experiments.running.locking import lock_content
 from experiments.running.plan import Plan
 
 LOOK_S = 1.0
-"""Wall seconds between two looks at which workers are present."""
+"""Wall seconds between two polls of the scheduler for the workers that are present."""
 
 AWAY_S = 5.0
 """Wall seconds between two calls of `silent_s` after which the command counts as having been suspended.
@@ -47,7 +48,11 @@ REPLACED_S = 60.0
 
 @dataclass
 class _Seen:
-    """A worker's last sign of life: the scheduler's time stamp, and when it was first seen here."""
+    """A worker's last sign of life.
+
+    `sign` is the scheduler's time stamp of it, `since_s` the monotonic time at which this process first saw
+    that time stamp.
+    """
 
     sign: float
     since_s: float
@@ -59,7 +64,7 @@ class DaskCrew:
     Args:
         client: A connected client.
         plans: The plans, whose run directories this process has locked.
-        data: The folder that --data names.
+        data: The folder that --data names; None without one.
         same_data: Whether workers read the same data files as the command, so that they need no check.
     """
 
@@ -80,12 +85,12 @@ class DaskCrew:
         self._tasks: dict[str, tuple[Job, distributed.Future[Any]]] = {}
         self._gone: str | None = None
         self._silence_checked_s = 0.0  # last call of `silent_s`
-        self._awake_s = 0.0  # the first such call after a pause
+        self._awake_s = 0.0  # the first call of `silent_s` after a suspension
         self._number = 0
 
     @contextmanager
     def at_work(self) -> Iterator[DaskCrew]:
-        """Context in which the workers are watched."""
+        """Context in which reports are received, and the scheduler is polled for the present workers."""
         self._client.subscribe_topic(self._token, self._hear)
         watching = self._in_loop(self._watch())
         try:
@@ -176,7 +181,7 @@ class DaskCrew:
         self._events.put(Told(body["at"], body))
 
     def _call(self, function: Callable[..., Any], address: str, *arguments: Any) -> Waiting[Any]:
-        """Call `function` in the worker at `address`."""
+        """Start a call of `function` in the worker at `address`; returns a future of its result."""
 
         async def call() -> Any:
             results = await self._client._run(function, *arguments, workers=[address])
@@ -188,7 +193,7 @@ class DaskCrew:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def _ended(self, address: str, job: Job, task: distributed.Future[Any]) -> Ended:
-        """The event for a task that is done: with the job's result, unless the worker was lost."""
+        """The event for a task that is done: has its result, or the reason why its worker was lost."""
         try:
             return Ended(address, job, task.result(timeout=REPLACED_S))
         except FutureCancelledError:  # we never cancel jobs: the client has lost its scheduler
@@ -198,7 +203,10 @@ class DaskCrew:
             return Ended(address, job, None, _why_lost(error))
 
     async def _watch(self) -> None:
-        """Poll which workers are present; the job of a worker that is gone has ended."""
+        """Poll the scheduler for the present workers, until it is gone.
+
+        Puts an `Ended` into the queue for the job of each worker that is no longer present.
+        """
         while True:
             try:
                 workers = (await self._scheduler.identity(n_workers=-1))["workers"]
@@ -222,7 +230,10 @@ class DaskCrew:
 
 
 def _facts(address: str, done: Waiting[Any]) -> Facts | None:
-    """A worker's facts from its response to `members.meet`; None if it did not respond."""
+    """A worker's facts from its response to `members.meet`; None if it did not respond.
+
+    A worker that cannot import that function gets facts with a refusal.
+    """
     try:
         facts = done.result()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The installation on a machine, as far as results depend on it."""
+"""The parts of an installation that results depend on: our sources, libraries and the processor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @cache
 def source_digest() -> str:
-    """sha256 over the names and contents of all source files of driftscale."""
+    """The sha256 over the names and contents of all source files of driftscale, as hexadecimal digits."""
     state = hashlib.sha256()
     for package in OUR_PACKAGES:
         for file in sorted((ROOT / package).rglob("*.py")):

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 CERTIFICATE = "certificate.pem"
 KEY = "key.pem"
 VALID_DAYS = 3650
-"""Long enough for any study; make new keys to replace them earlier."""
+"""Days for which a certificate is valid: long enough for any study. New keys may replace it earlier."""
 
 CLOCK_SLACK = datetime.timedelta(days=1)
 """Maximum difference between the clocks of a cluster's hosts."""
 
 MOST_PEM_BYTES = 2**16
-"""Maximum size of a file of keys."""
+"""Maximum size of the file of a certificate or key."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +57,7 @@ class Credentials:
 
 
 def make_credentials(valid_days: int = VALID_DAYS) -> Credentials:
-    """A new key (ECDSA, P-256) and its self-signed certificate."""
+    """A new key (ECDSA, P-256) and its self-signed certificate, valid for `valid_days` from now."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,7 +1,7 @@
-"""The functions that the command calls in a worker process: meet it, give it a job, stop it.
+"""The functions that are called in a worker process: meet the command, do a job, check files, stop, leave.
 
-Their state belongs to the worker process, which works for one command at a time, but may still be at work on
-a run of an earlier one.
+The command calls all of them but `leave`, which `stopping.py` calls. A worker process works for one command
+at a time, but may still be at work on a run of an earlier one; the module's state is that of the process.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ def meet(
 ) -> dict[str, Any]:
     """Receive the plans of a command; returns facts about this worker.
 
+    Unless the worker is busy or refuses, they replace the plans of any earlier command.
+
     Args:
         token: Identifies the command.
         digest: The command's `source_digest`.
         plans: The plans as `described` returns them, by experiment.
-        locks: Content of the lock file of each plan's run directory.
-        dask_worker: This worker, passed in by dask. If it has a nanny, the nanny handles signals and the
-            worker ignores them; if not, it is the command's process, which has to handle them.
+        locks: Content of the lock file of each plan's run directory, by experiment.
+        dask_worker: This worker, passed in by dask. If it has a nanny, this process ignores signals,
+            which the nanny's process handles. If not, this is the command's process, which handles them.
 
     Returns:
         The fields of `experiments.jobs.crew.Facts` except `name`, by name.
@@ -82,9 +84,10 @@ def _refusal(digest: str, plans: Mapping[str, Mapping[str, Any]], locks: Mapping
 
 
 def do(token: str, job: Job) -> JobResult:
-    """Do a job; returns its result, and logs reports on it under the topic `token`.
+    """Do a job; returns its result, and logs reports on it as dask events under the topic `token`.
 
-    The result is `stopped` if another command has met this worker meanwhile; it has to be met again.
+    The result is `stopped` if this worker has no plans of the command, as when another command has met it
+    meanwhile: then it has to be met again.
     """
     from distributed import get_worker
 
@@ -95,9 +98,9 @@ def do(token: str, job: Job) -> JobResult:
 
 
 async def check_files(token: str, files: Mapping[str, Mapping[str, Identity]]) -> str | None:
-    """How the data files here differ from `files`; None if they do not.
+    """How a data file here differs from `files` (by experiment, path); None if none does.
 
-    Checked in a thread, since they may be large.
+    They are checked in a thread, since they may be large.
     """
     try:
         await asyncio.to_thread(_workplaces[token].check_files, files)
@@ -107,7 +110,7 @@ async def check_files(token: str, files: Mapping[str, Mapping[str, Identity]]) -
 
 
 def stop(token: str) -> None:
-    """Store and stop the run at work for that command."""
+    """Store and stop the run at work for the command `token`, and play no other for it until met again."""
     if token in _workplaces:
         _workplaces[token].stop()
 

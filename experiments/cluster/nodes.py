@@ -17,7 +17,7 @@ from experiments.cluster.settings import quieten
 quieten()  # for a worker's process, which imports this module before it runs anything
 
 STARTS = 3
-"""Attempts to start the first worker process of a nanny, which may be killed or end before it is up."""
+"""Attempts of a nanny to start its first worker process: each may be killed or end before it is up."""
 
 
 class QuietScheduler(distributed.Scheduler):
@@ -49,7 +49,7 @@ class QuickNanny(distributed.Nanny):
         super().__init__(*args, **kwargs)
 
     async def instantiate(self) -> Status:
-        """Start the worker process, and another one if it is killed before it is up.
+        """Start the worker process; the first one in up to `STARTS` attempts, if it ends before it is up.
 
         Dask itself restarts a worker process only after it has been up.
         """

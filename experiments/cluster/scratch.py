@@ -20,7 +20,8 @@ PREFIX = ".driftscale-scratch-"
 def scratch_folder(within: Path | None = None) -> Iterator[None]:
     """Context with a temporary folder for this command's servers, set as dask's `temporary-directory`.
 
-    Folders of commands that were killed are deleted: a command that is alive holds a lock on its folder.
+    It lies in `within`, by default in the system's folder for temporary files. Folders of commands that were
+    killed are deleted there: a command that is alive holds a lock on its folder.
 
     NOTE: dask puts the folder on sys.path. By default, it would use one that all users of the machine share.
     """

@@ -1,4 +1,4 @@
-"""Serves a scheduler or workers of a cluster, until a signal ends them."""
+"""The servers of `driftscale cluster scheduler` and `driftscale cluster worker`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,11 @@ class WorkerCommand:
 
 
 def serve_scheduler(command: SchedulerCommand, say: Say) -> None:
-    """Serve a scheduler until a signal, or until a client shuts the cluster down."""
+    """Serve a scheduler until a signal, or until a client shuts the cluster down.
+
+    Raises ConfigurationError if it would listen beyond loopback without keys (unless `is_insecure`),
+    InputError if the keys or the scheduler file cannot be used, or it cannot listen at that host and port.
+    """
     apply_settings()
     security, protocol, host = _scheduler_security(command)
     with scratch_folder(), event_loop() as loop:
@@ -92,7 +96,12 @@ def serve_scheduler(command: SchedulerCommand, say: Say) -> None:
 
 
 def serve_workers(command: WorkerCommand, say: Say) -> None:
-    """Serve workers until a signal, after which runs are stored first, or until their scheduler ends."""
+    """Serve workers until a signal, or until their scheduler ends. On a signal, store runs first.
+
+    Raises ConfigurationError if the address is malformed or unsafe, or a worker would listen beyond loopback
+    without keys (unless `is_insecure`); InputError if no scheduler there accepts the keys, or workers cannot
+    be started.
+    """
     apply_settings()
     address = scheduler_address(
         command.scheduler, "ADDRESS", is_insecure=command.is_insecure, patience_s=JOIN_S
@@ -148,7 +157,11 @@ def serve_workers(command: WorkerCommand, say: Say) -> None:
 
 
 def _scheduler_security(command: SchedulerCommand) -> tuple[distributed.Security, str, str | None]:
-    """Credentials, protocol and host: TLS if there are any credentials, else loopback, unless insecure."""
+    """Credentials, protocol ("tls" or "tcp") and host to listen on; without a host, on all interfaces.
+
+    TLS if there are credentials. Without any, the default host is loopback, unless the command is insecure;
+    ConfigurationError for another host then.
+    """
     is_tls = command.keys is not None or has_credentials(distributed.Security(), "scheduler")
     protocol = "tls" if is_tls else "tcp"
     security = security_for(f"{protocol}://", command.keys, "scheduler")
@@ -179,7 +192,10 @@ def _refuse_open(protocol: str, host: str, is_insecure: bool) -> None:
 
 @contextmanager
 def _scheduler_file(file: Path | None, address: str) -> Iterator[None]:
-    """Context in which `file` has the scheduler's address; readers see the whole file or none."""
+    """Context in which `file` has the scheduler's address; readers see the whole file or none.
+
+    Raises InputError if it cannot be written.
+    """
     if file is None:
         yield
         return

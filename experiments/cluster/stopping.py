@@ -14,17 +14,20 @@ from distributed.core import Status
 from distributed.protocol.pickle import dumps
 
 STOP_S = 110.0
-"""Wall seconds for storing a run: SLURM's --signal=TERM@120 kills 120 s after its SIGTERM."""
+"""Maximum wall seconds for storing a run: SLURM's --signal=TERM@120 kills 120 s after its SIGTERM."""
 
 FETCH_S = 5.0
-"""Wall seconds for the command to fetch the job's result."""
+"""Maximum wall seconds to wait until the command has fetched the job's result."""
 
 LOOK_S = 0.1
 """Wall seconds between two calls to the worker."""
 
 
 async def store_and_close(nanny: distributed.Nanny) -> None:
-    """Store and stop the run on the nanny's worker, wait until its result is fetched, and close both."""
+    """Store and stop the run on the nanny's worker, wait until its result is fetched, then close both.
+
+    They are closed after `STOP_S` in any case, and earlier if the worker is dead.
+    """
     if nanny.worker_address is not None:  # None while there is no worker
         with suppress(OSError, TimeoutError):  # it is dead or does not respond: nothing more will be stored
             await asyncio.wait_for(_stop_and_wait(nanny, nanny.worker_address), STOP_S)
@@ -55,7 +58,7 @@ def stop_runs(dask_worker: distributed.Worker) -> None:
 
 
 def is_at_work(dask_worker: distributed.Worker) -> bool:
-    """In a worker: whether a task is at work."""
+    """In a worker: whether it is executing a task."""
     return bool(dask_worker.state.executing)
 
 
