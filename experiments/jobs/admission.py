@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from experiments.running.plan import PlannedRun
 
 SHARE = 0.8
-"""Fraction of the memory available at the start that runs may take."""
+"""Fraction of the memory available at the start that all runs of a machine may take together."""
 
 MARGIN = 1.25
 """Factor from the peak memory of a run so far to the memory it is expected to need."""
@@ -27,15 +27,15 @@ def jobs_at_once(
     available_bytes: float,
     peaks_bytes: Iterable[float],
 ) -> int:
-    """Number of worker processes: as requested, or as the machine has room for; at most one per run.
+    """Number of worker processes: as many as requested, or as the machine has room for; at most one per run.
 
     Args:
-        requested: A number, or None for as many as cores and memory allow.
+        requested: The number of processes that the user wants; None for as many as cores and memory allow.
         unfinished: Number of unfinished runs.
         cores: Cores of the machine.
         threads: Threads per run.
         available_bytes: Available memory.
-        peaks_bytes: Peak memory of earlier runs of the same kind; may be empty.
+        peaks_bytes: Peak memory of finished runs of the same experiments; may be empty.
 
     Returns:
         A number from 1 to max(1, `unfinished`).
@@ -57,12 +57,14 @@ class _AtWork:
 class Admission:
     """Tracks the runs at work on each machine, and decides whether another one may begin.
 
-    A run counts with `MARGIN` times its peak memory so far, or, once a run of its arm has finished, with the
-    peak of that one. Before its first evaluated round, it counts with at least the largest need among the
-    measured runs of its experiment. The sum over runs must not exceed `SHARE` of the memory available at the
-    start. No run begins beside one of unknown size (no run of its experiment has been measured) until that
-    one has closed its first evaluated round. A run of unknown size may begin beside others if there is room
-    for one as large as the largest of them.
+    The bytes that the runs of a machine need must not exceed, in all, `SHARE` of the memory available at the
+    start. A run at work is taken to need `MARGIN` times its peak so far; before its first evaluated round,
+    at least the largest need among the measured runs of its experiment. Once a run of its arm has finished,
+    it needs instead the peak of that one, or its own if that is larger.
+
+    A run is of unknown size if no run of its experiment has been measured. No run begins beside such a run
+    until that has closed its first evaluated round. It may itself begin beside others if there is room for
+    one as large as the largest of them. A run always begins where none is at work.
 
     Args:
         available_bytes: Available memory by machine, before any run began.
@@ -80,7 +82,7 @@ class Admission:
         self._at_work: dict[PlannedRun, _AtWork] = {}
 
     def joins(self, machine: str, available_bytes: float) -> None:
-        """Add a machine; for a known one, the memory available at the start stays."""
+        """Add a machine; if it is known, its memory available at the start stays what it was."""
         self._limits.setdefault(machine, SHARE * available_bytes)
 
     def admits(self, run: PlannedRun, machine: str) -> bool:
@@ -94,7 +96,10 @@ class Admission:
         return needed <= self._limits[machine]
 
     def held_back(self, run: PlannedRun, machine: str) -> str | None:
-        """Why `run` has to wait for memory; None if it may begin, or waits for a first measurement."""
+        """Why `run` cannot begin on `machine` for lack of memory, as a line for the user.
+
+        None if it may begin, or if it only waits until a run of unknown size has been measured.
+        """
         beside = self._beside(machine)
         if any(map(self._is_unmeasured, beside)) or self.admits(run, machine):
             return None
@@ -109,7 +114,10 @@ class Admission:
         self._at_work[run] = _AtWork(machine)
 
     def saw(self, run: PlannedRun, peak_bytes: float, *, evaluated: bool) -> None:
-        """The peak memory of the run so far is `peak_bytes`; ignored if the run is not at work."""
+        """Take note that the peak memory of a run so far is `peak_bytes`; ignored if the run is not at work.
+
+        `evaluated`: whether the run has closed an evaluated round.
+        """
         work = self._at_work.get(run)
         if work is None:
             return
@@ -119,7 +127,7 @@ class Admission:
             self._measured(run, MARGIN * work.peak_bytes)
 
     def ends(self, run: PlannedRun, peak_bytes: float | None = None) -> None:
-        """The run is no longer at work; with `peak_bytes`, it has finished with that peak."""
+        """Take note that a run is no longer at work; if it has finished, `peak_bytes` is its peak memory."""
         self._at_work.pop(run, None)
         if peak_bytes is not None:
             self._peaks[run.experiment, run.arm] = peak_bytes
@@ -141,7 +149,7 @@ class Admission:
         return self._peaks.get((run.experiment, run.arm), self._largest.get(run.experiment))
 
     def _counts(self, run: PlannedRun) -> float:
-        """Bytes that a run at work counts with."""
+        """Bytes that `run`, which is at work, is taken to need."""
         work = self._at_work[run]
         known = self._peaks.get((run.experiment, run.arm))
         if known is not None:

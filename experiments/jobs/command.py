@@ -28,10 +28,13 @@ LOOK_S = 0.2
 """Maximum wall seconds until a stop request is noticed."""
 
 MET_S = 15.0
-"""Wall seconds to wait for the responses of the first workers, and to wait for a worker without a note."""
+"""Maximum wall seconds that the first run waits until all workers that are present have responded.
+
+Also the wall seconds without any worker after which the user is told.
+"""
 
 COME_S = 30.0
-"""Minimum wall seconds to wait for a worker: processes start slowly on a busy machine."""
+"""Minimum wall seconds to wait for a worker before giving up: processes start slowly on a busy machine."""
 
 
 def run_in_parallel(
@@ -44,8 +47,8 @@ def run_in_parallel(
 ) -> Outcomes:
     """Run the unfinished runs of all plans in parallel, as many at once as workers and memory allow.
 
-    An error that would affect all experiments is raised, once the runs at work are stored. An error of one
-    experiment ends that one alone.
+    An error that would affect all experiments is raised, once the runs at work are stored. Any other error
+    ends its experiment alone.
 
     Args:
         plans: The plans, of experiments with different names.
@@ -60,9 +63,10 @@ def run_in_parallel(
         resumed, runs that are FAILED).
 
     Raises:
-        ResumableError: A machine failed a run, or there are no workers.
-        OSError: A machine failed a run.
-        ConfigurationError: A worker cannot play the runs; only before the first run begins.
+        ResumableError: A machine failed a run, a run has cost `MOST_LOST` workers, no worker came, or the
+            cluster is gone.
+        OSError: A file could not be read or written, outside of a run.
+        ConfigurationError: A worker cannot play the runs; only before the first world is recorded.
         KeyboardInterrupt: A stop was requested.
         Exception: A mistake in a part, or in driftscale.
     """
@@ -74,7 +78,10 @@ def run_in_parallel(
 
 @dataclass
 class _PlanState:
-    """How far a plan has come; `left` are its unfinished runs, `files` the data files of its worlds."""
+    """The progress of a plan: `left` are its unfinished runs, `failures` those that failed in this command.
+
+    `files` has the identities of the data files of its worlds, by path.
+    """
 
     plan: Plan
     files: dict[str, Identity]
@@ -138,7 +145,10 @@ class _Command:
     # -- the loop ----------------------------------------------------------------------------------------
 
     def play(self, stop: Stop) -> None:
-        """Main loop: runs until no job is at work and no run is left to begin."""
+        """Main loop: until no job is at work, and no run is left to begin or a stop was requested.
+
+        Raises the first of the errors that would affect all experiments, if there was one.
+        """
         for name in self._plans:
             self._conclude(name)
         while self._roster.at_work() or (self._queue and not self._stopping):
@@ -166,7 +176,10 @@ class _Command:
             raise self._error
 
     def _admit(self, address: str, facts: Facts | None) -> None:
-        """A worker was met: give it a seat, unless it is busy or not fit for the runs."""
+        """Handle a worker's response: it gets a seat in the roster if it is free and fit for the runs.
+
+        Raises ConfigurationError if it is not fit, and no world is recorded yet.
+        """
         is_free = self._roster.responded(address, facts)
         if facts is not None and self._roster.is_busy(address):
             at_what = (
@@ -189,7 +202,10 @@ class _Command:
         self._roster.seats[address] = Seat(facts)
 
     def _refuse(self, refusal: str) -> None:
-        """Refuse a worker that cannot play these runs: an error before the first run, later a note."""
+        """Note that a worker cannot play these runs and is left out.
+
+        Raises ConfigurationError instead if no world is recorded yet.
+        """
         if not self._fingerprints:
             raise ConfigurationError(refusal)
         self._note_once(f"{refusal}; it is left out")
@@ -197,8 +213,8 @@ class _Command:
     def _hand_out_if_due(self) -> None:
         """Give runs to free workers after each event, and every `MEET_AGAIN_S` for runs that were held.
 
-        At the start, wait until all present workers have responded, so that an unfit worker is found before
-        any run is played.
+        At the start, wait until all present workers have responded (at most `MET_S`), so that an unfit worker
+        is found before any run is played.
         """
         if self._roster.is_waiting and not self._fingerprints and self._clock() - self._start_s < MET_S:
             return
@@ -309,7 +325,10 @@ class _Command:
             self._progress.note(text)
 
     def _end(self, address: str, seat: Seat, job: Job, result: JobResult | None, why: str = "") -> None:
-        """A job has ended with `result`; None: its worker was lost, for the reason `why`."""
+        """Handle the end of a job with `result`; if it is None, the worker was lost, for the reason `why`.
+
+        A worker that has drawn a world plays the run next, unless the command or the experiment is ending.
+        """
         seat.job, run = None, job.run
         if result is None:
             self._admission.ends(run)
@@ -327,7 +346,7 @@ class _Command:
         self._conclude(run.experiment)
 
     def _handle_result(self, address: str, seat: Seat, run: PlannedRun, result: JobResult) -> None:
-        """Handle the `result` of a job, unless its run is about to begin."""
+        """Handle the result of a job whose run does not begin next on the same worker."""
         state = self._plans[run.experiment]
         if result["end"] == "done":
             self._admission.ends(run, result["peak_memory_bytes"])
@@ -359,7 +378,11 @@ class _Command:
                 self._fail(run, unpacked_error(result["error"], f"at {seat.facts.name}"))
 
     def _record(self, seat: Seat, run: PlannedRun, drawn: Drawn) -> None:
-        """Record a world in the manifest: only then may a run in it store anything."""
+        """Record a world in the manifest: only then may a run in it store anything.
+
+        With the first world of an experiment, the data files of all other workers are checked. An error ends
+        the experiment, or all experiments if it would affect them too.
+        """
         state = self._plans[run.experiment]
         try:
             write_manifest(state.plan.directory, drawn)
@@ -382,7 +405,10 @@ class _Command:
             self._queue.put_back(run)
 
     def _lose(self, address: str, run: PlannedRun, why: str) -> None:
-        """A worker is lost: its run resumes elsewhere, unless it has cost `MOST_LOST` workers."""
+        """Remove a lost worker, and let its run wait for another one.
+
+        If the run has cost `MOST_LOST` workers, the command ends.
+        """
         self._roster.lose(address)
         self._lost[run] = lost = self._lost.get(run, 0) + 1
         if self._stopping or run.experiment in self.outcomes:
@@ -451,7 +477,10 @@ class _Command:
                 self._end(address, seat, seat.job, None, f"it gave no sign of life for {silent_s:.0f} s")
 
     def _wait_for_workers(self) -> None:
-        """Give up if no worker has been present for as long as one may be silent or take to start."""
+        """End the command after too long a time without any worker.
+
+        That is the longest `worker_timeout_s` of the experiments, and at least `COME_S`.
+        """
         if not (self._roster.is_empty and self._queue):
             self._alone_since = None
             return

@@ -10,7 +10,7 @@ from experiments.jobs.workplace import Job, JobResult
 from experiments.results.json_files import Identity
 
 MOST_LOST = 3
-"""Lost workers of one run after which the command ends."""
+"""Number of workers lost over one run at which the command ends."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Facts:
         name: How notes and errors name the worker.
         machine: Name of its host.
         available_bytes: Available memory of its host.
-        is_busy: It is leaving, or still at work on a run of another command (which may be gone).
-        is_leaving: It was told to end, and begins no job.
+        is_busy: Whether it is leaving, or still at work on a run of another command (which may be gone).
+        is_leaving: Whether it was told to end, and so begins no job.
         refusal: Why it must not be given runs; None if it may.
         rounding: Versions and processor features on which rounding depends, by name.
     """
@@ -66,7 +66,7 @@ class Met:
 
 
 class Crew(Protocol):
-    """Workers, which may come and go. All calls must be in one thread."""
+    """The workers of a command, which may come and go. All calls must be in one thread."""
 
     def addresses(self) -> Sequence[str]:
         """Addresses of the present workers. ResumableError if the cluster is gone."""
@@ -79,7 +79,11 @@ class Crew(Protocol):
     def check_files(
         self, addresses: Sequence[str], files: Mapping[str, Mapping[str, Identity]]
     ) -> str | None:
-        """Compare the workers' data files with `files` (by experiment, path); None, or the first refusal."""
+        """Compare the workers' data files with `files`, identities by experiment and path.
+
+        Returns the first difference, as a line that names the worker; None if there is none. Workers that are
+        gone or silent are left out.
+        """
         ...
 
     def begin(self, address: str, job: Job) -> None:
@@ -91,7 +95,7 @@ class Crew(Protocol):
         ...
 
     def silent_s(self, address: str) -> float:
-        """Wall seconds since the worker's last sign of life."""
+        """Wall seconds since the worker's last sign of life; 0 for a worker that is not present."""
         ...
 
     def replace(self, address: str) -> None:

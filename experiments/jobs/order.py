@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from experiments.running.plan import PlannedRun
 
 World = tuple[str, int]
-"""(experiment, seed): names a world, which is drawn once for all arms of the seed."""
+"""(experiment, seed): identifies a world, which all arms of the seed share."""
 
 
 def world_of(run: PlannedRun) -> World:
@@ -22,9 +22,9 @@ class RunQueue:
     """The runs that wait for a worker.
 
     Order of preference for a worker: first runs of the world that it has drawn, then of worlds that no other
-    worker has drawn, then of the rest; among these, of the world with the most remaining work. Within a
-    world, the slowest arm goes first, so that no long run is left for the end; an arm that has not been
-    measured counts as infinitely slow. Ties go to the run that comes first in `runs`.
+    worker has drawn, then of the rest; among these, of the world with the most remaining work, in expected
+    wall seconds. Within a world, the slowest arm goes first, so that no long run is left for the end; an arm
+    that has not been measured counts as infinitely slow. Ties go to the run that comes first in `runs`.
     """
 
     def __init__(self, runs: Iterable[PlannedRun]) -> None:
@@ -39,7 +39,7 @@ class RunQueue:
         return run in self._waiting
 
     def took(self, run: PlannedRun, wall_s: float) -> None:
-        """A run of this arm took `wall_s`, which other runs of the arm are expected to take too."""
+        """Take note that a run of this arm took `wall_s`, as other runs of the arm are expected to."""
         self._seconds[run.experiment, run.arm] = wall_s
 
     def take(self, run: PlannedRun) -> None:

@@ -1,4 +1,4 @@
-"""The roster: which workers there are, and which of them may be given runs.
+"""The roster: the workers of a command, and which of them may be given runs.
 
 Pure, apart from its calls to the crew. Knows no plans.
 """
@@ -66,12 +66,12 @@ class Roster:
         return address in self._busy
 
     def at_work(self, experiment: str | None = None) -> list[str]:
-        """Addresses of the workers that have a job, with `experiment`: a job of it."""
+        """Addresses of the workers that have a job; if `experiment` is given, a job of that experiment."""
         jobs = {address: seat.job for address, seat in self.seats.items() if seat.job is not None}
         return [address for address, job in jobs.items() if experiment in (None, job.run.experiment)]
 
     def free(self) -> Iterator[tuple[str, Seat]]:
-        """The workers that may be given runs and have no job."""
+        """The workers that may be given runs and have no job, by address."""
         for address, seat in self.seats.items():
             if seat.job is None:
                 yield address, seat
@@ -113,12 +113,12 @@ class Roster:
         return True
 
     def forget(self, address: str) -> None:
-        """Remove a stopped worker, and meet it again: until then it begins no job."""
+        """Remove a worker that was stopped. It begins no job until it is met again, which `welcome` does."""
         del self.seats[address]
         self._met.discard(address)
 
     def lose(self, address: str) -> None:
-        """Remove a lost worker; if there is one at its address later, it is met."""
+        """Remove a lost worker. If one is present at its address later, it is met."""
         del self.seats[address]
         self._meet_again(address)
 

@@ -50,7 +50,7 @@ def described(plan: Plan, data: Path | None) -> dict[str, Any]:
 
 
 def _plan_of(description: Mapping[str, Any], own_data: Path | None) -> Plan:
-    """Inverse of `described`. `own_data`: folder of the data on this machine, if it is another one."""
+    """Inverse of `described`. `own_data`: this machine's data folder, if it is not the command's."""
     file, here = str(description["file"]), Path(description["here"])
     data = own_data or (None if description["data"] is None else Path(description["data"]))
     return Plan(
@@ -71,9 +71,10 @@ class Job:
         is_draw: Whether to draw the world only.
         files: Identities that the data files must have, by their path in the configuration.
         check_arms: Whether to build every arm too, when the world is drawn.
-        fingerprint: Fingerprint that the world must have, as another worker drew it.
-        lost: Workers that this command has lost while they played the run.
-        beside: Other runs at work on this machine.
+        fingerprint: Fingerprint of the world as it was recorded, which it must have here too; None if it is
+            not recorded yet.
+        lost: Number of workers that this command has lost while they played the run.
+        beside: Number of other runs at work on the worker's machine.
     """
 
     run: PlannedRun
@@ -90,7 +91,7 @@ class Workplace:
 
     Args:
         plans: The plans as `described` returns them, by experiment.
-        locks: Content of the lock file of each plan's run directory while the command holds it.
+        locks: By experiment, the content of its run directory's lock file while the command holds it.
         own_data: Folder of the data on this machine, if it is not the command's.
     """
 
@@ -109,7 +110,7 @@ class Workplace:
         self.is_busy = False
 
     def stop(self) -> None:
-        """Store and stop the run at work, and begin no other. May be called from another thread."""
+        """Store and stop the run at work, and play no other. May be called from another thread."""
         self._stop.leave_word()
 
     def runs_beside(self, number: int) -> None:
@@ -117,7 +118,10 @@ class Workplace:
         self._beside = max(self._beside, number)
 
     def check_files(self, files: Mapping[str, Mapping[str, Identity]]) -> None:
-        """DataFileError unless the data files of each plan on this machine are identical to `files`."""
+        """DataFileError unless the data files here are identical to `files`.
+
+        `files` has identities by experiment and path.
+        """
         for name, known in files.items():
             source = SourceFiles(self._plans[name].locate, known)
             for path in known:
@@ -184,7 +188,10 @@ class Workplace:
             raise KeyboardInterrupt
 
     def _world_for(self, job: Job) -> World:
-        """The world of the run: the last one drawn, or a new one, checked against the job's fingerprint."""
+        """The world of the run: the last one drawn, or else a new one.
+
+        Raises ConfigurationError if a new one has not the fingerprint in the job.
+        """
         if self._world is not None and self._world_of == (job.run.experiment, job.run.seed):
             return self._world
         world, files = self._draw_world(job)
