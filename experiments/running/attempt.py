@@ -33,29 +33,29 @@ FORMAT = 4
 """Version of the checkpoint layout; a checkpoint of another version cannot be resumed."""
 
 ROUNDING = ("torch", "numpy", "scipy", "scikit-learn")
-"""Packages whose versions may differ in rounding."""
+"""Packages whose results may differ by rounding from version to version."""
 
 RARE = ("resumed", "halved_cohorts", "lost_workers", "runs_beside")
 """Counts that `timing.json` omits when they are 0."""
 
 Build = Callable[[Log, tuple[Observer, ...], Stopwatch], Emulation]
-"""Builds a fresh emulation of the run."""
+"""Builds a fresh emulation of the run, with this log, these observers and this stopwatch."""
 
 
 @dataclass
 class Tally:
-    """Counts and times of a run, over all attempts at it."""
+    """Counts and times of a run, summed over all attempts at it unless a comment states otherwise."""
 
     rounds: int = 0
     fruitful: int = 0  # rounds that absorbed at least one update
     rejected: int = 0  # clients whose update was not finite, summed over rounds
     resumed: int = 0
-    halved_cohorts: int = 0
-    lost_workers: int = 0
+    halved_cohorts: int = 0  # times a task group was split for lack of memory
+    lost_workers: int = 0  # while the last command played the run
     wall_s: float = 0.0
     cpu_s: float = 0.0
-    peak_memory_bytes: float = 0.0
-    spent_s: dict[str, float] = field(default_factory=dict)
+    peak_memory_bytes: float = 0.0  # maximum over attempts
+    spent_s: dict[str, float] = field(default_factory=dict)  # wall seconds by activity, see `Stopwatch`
     runs_beside: int = 0  # maximum number of other runs at work on this machine at the same time
     host: str = ""  # of the last attempt
     cpu_capability: str = ""
@@ -75,11 +75,12 @@ class Tally:
 
 
 class Attempt:
-    """A run at work; a context in which its log is open.
+    """One attempt at a run: a context in which its log is open, entered by resuming it or starting it over.
 
     Attributes:
-        stored: Round of the last intact checkpoint; None without one.
-        tally: Counts over all attempts; times as of the last checkpoint or `finish`.
+        stored: Rounds done at the last intact checkpoint; None without one.
+        tally: Counts and times over all attempts. Those that follow from the log (`rounds`, `fruitful`,
+            `rejected`) are current, the others as of the last checkpoint or `finish`.
         emulation: The emulation to play.
 
     Args:
@@ -90,14 +91,15 @@ class Attempt:
         header: First line of the log.
         build: Builds a fresh emulation.
         observer: Called after every round.
-        halved: Returns the number of task groups that the executor has halved so far.
-        note: Receives a line for each damaged checkpoint, and on other oddities.
-        lost: Workers that this command has lost while they played the run.
+        halved: Returns how many times so far the executor has split a task group for lack of memory.
+        note: Receives lines for the user: damaged checkpoints, starting over, changed library versions.
+        lost: Number of workers that this command has lost while they played the run.
         other_ranks: Returns CPU time and memory of the other ranks so far.
         runs_beside: Returns the maximum number of other runs at work on this machine at once so far.
 
     Raises:
-        OSError: A file cannot be written; it has the file's name.
+        OSError: A file cannot be read or written; the error has the file's name.
+        CheckpointError: On entry: the newest intact checkpoint is not a state of this run.
         ForeignFileError: One of the run's files is a link or another kind of file.
     """
 
@@ -160,7 +162,10 @@ class Attempt:
             self._close()
 
     def append(self, record: RoundRecord) -> None:
-        """Append a record to the log on disk, then count it. Makes this attempt the emulation's `Log`."""
+        """Append a record to the log on disk, then count it.
+
+        This method makes the attempt the emulation's `Log`.
+        """
         assert self._log is not None
         with naming_file(self._log_path):
             self._log.append(record)
@@ -170,7 +175,7 @@ class Attempt:
 
     @property
     def is_due(self) -> bool:
-        """Whether the last checkpoint is as old as the settings allow, in rounds or in wall seconds."""
+        """Whether a checkpoint is due, by the rounds or by the wall seconds since the last one."""
         every = self._settings.every_rounds
         rounds = self.tally.rounds - (self.stored or 0)
         return (every is not None and rounds >= every) or (
@@ -264,7 +269,7 @@ class Attempt:
         return f"{self._arm}, seed {self._seed}"
 
     def _open_log(self, state: Mapping[str, Tree] | None) -> None:
-        """Open the log: a new one, or (`state`) the existing one, cut back to where it was then."""
+        """Open a new log; if `state` is given, the existing one, truncated to its length in `state`."""
         self._close()
         with naming_file(self._log_path):
             self._log = RunLog(self._log_path, self._header, state)
@@ -278,7 +283,7 @@ class Attempt:
             self._log = None
 
     def _take_times(self) -> None:
-        """Update the times and counts of the tally to the present."""
+        """Bring the times and counts of the tally that do not follow from the log up to date."""
         self.tally.wall_s = self._earlier.wall_s + time.perf_counter() - self._start_s
         self.tally.cpu_s = self._earlier.cpu_s + self._usage.cpu_s
         self.tally.peak_memory_bytes = max(self._earlier.peak_memory_bytes, self._usage.peak_memory_bytes)

@@ -1,6 +1,6 @@
 """Runs every configuration of a folder, each into its own run directory, after all have been checked.
 
-Owns the order of experiments, one after another; `runner.py` plays each of them.
+Plays one experiment after another; `runner.py` plays the runs of each.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Pl
 
     First builds, as a check, every experiment that has unfinished runs, or with `fresh` every one.
 
+    Returns:
+        The plans, in the order of `members`.
+
     Raises:
-        ConfigurationError: The arms, data or devices of a configuration cannot be built; names its file.
+        ConfigurationError: The arms, data or devices of a configuration cannot be built, or it differs from
+            that of existing runs; names the file or the run directory.
         ForeignFileError: A run directory is a link, or not a folder.
-        InputError: `out` is the run directory of one experiment.
+        InputError: `out` is the run directory of one experiment, or a run directory cannot be used.
     """
     if RunDirectory(out).experiment_path.is_file():
         raise InputError(
@@ -52,13 +56,14 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Pl
 def run_folder(
     plans: Sequence[Plan], progress: Progress, finish: Callable[[Plan], None], stop: Stop | None = None
 ) -> None:
-    """Run the plans one after another, and call `finish` for each, however it ended.
+    """Run the plans one after another, and call `finish` for each, also if it failed or was stopped.
 
     A plan that fails does not stop the others.
 
     Raises:
         RunError: Plans have failed; raised at the end, names them.
-        ResumableError: The machine failed one, as it would fail the others; none is begun after it.
+        ResumableError: The machine failed a plan, as it would fail the others; none is begun after it.
+        KeyboardInterrupt: A stop was requested; none is begun after it.
     """
     outcomes: Outcomes = {}
     for plan in plans:

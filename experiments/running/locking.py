@@ -121,9 +121,10 @@ def lock_content(directory: RunDirectory) -> bytes:
 
 
 def why_not_excluded(directory: RunDirectory, content: bytes) -> str | None:
-    """Why this process must not work in a run directory that a command on another machine has locked.
+    """Why this worker must not play runs in a run directory that its command has locked; None if it may.
 
-    None if it may: it sees the lock file with that `content`, and the lock excludes it.
+    It may if it sees the lock file with the command's `content`, and cannot take the lock. If not, it sees
+    another directory, or one on a file system whose locks do not reach across machines.
     """
     from filelock import Timeout
 
@@ -156,7 +157,7 @@ def _lock(path: Path, patience_s: float) -> FileLock:
 
 
 def _acquire(lock: FileLock, path: Path) -> None:
-    """Take the lock, and write into its file which process has it."""
+    """Take the lock, and write this process into its file; Timeout if another process has the lock."""
     _take(lock)
     with open_file(path, in_place=True) as file:
         file.truncate()
@@ -164,7 +165,10 @@ def _acquire(lock: FileLock, path: Path) -> None:
 
 
 def _take(lock: FileLock) -> None:
-    """Take the lock; OSError also if the file system has no locks (filelock raises NotImplementedError)."""
+    """Take the lock; Timeout if another process has it.
+
+    Raises OSError also if the file system has no locks (filelock raises NotImplementedError).
+    """
     try:
         lock.acquire()
     except NotImplementedError as error:
@@ -196,7 +200,10 @@ def _release_and_tidy(lock: FileLock, directory: RunDirectory, is_new: bool) -> 
 
 
 def _holder(lock_path: Path) -> str:
-    """` (process 4711)`, or ` (process 4711 on HOST)` for another host; empty if the file cannot be read."""
+    """The process in a lock file, for errors: ` (process 4711)`, on another host ` (process 4711 on HOST)`.
+
+    Empty if the file cannot be read.
+    """
     try:
         with open_file(lock_path) as file:
             text = file.read(MOST_HOLDER_BYTES).decode("utf-8").partition("\n")[0]

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 MOST_HOST_LETTERS = 255
-"""Characters of a host name that are kept."""
+"""Maximum length of a host name; further characters are cut off."""
 
 
 def host_name() -> str:
@@ -55,10 +55,10 @@ def available_bytes(root: Path = Path("/")) -> int:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of this process's control groups, from the root down.
+    """The folders of this process's control groups, from the root down; those that do not exist are included.
 
-    Of version 1 for a `controller`, of version 2 for "". A container may see its own group as the root, but
-    know only its path on the host.
+    They are those of version 1 for a `controller`, of version 2 if it is "". In a container, the process's
+    own group may be mounted as the root, while /proc names its path on the host.
     """
     mounted = root / "sys/fs/cgroup"
     for line in _text(root / "proc/self/cgroup").splitlines():

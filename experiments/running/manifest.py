@@ -20,10 +20,10 @@ PACKAGES = ("driftscale", "torch", "numpy", "scikit-learn", "scipy", "pyarrow", 
 
 
 class Drawn(JsonTable):
-    """What a manifest records of the world of one seed, whichever process drew it.
+    """The facts on the world of one seed that a manifest records, whichever process drew it.
 
-    `fingerprint`: see `World.fingerprint`. `files`: the files that were read, by their path in the
-    configuration.
+    `fingerprint`: see `World.fingerprint`. `profile`: name and source of the device profile. `availability`:
+    its facts. `files`: identities of the files that were read, by their path in the configuration.
     """
 
     seed: int
@@ -82,7 +82,10 @@ def write_manifest(directory: RunDirectory, drawn: Drawn) -> None:
 
 
 def recorded_files(directory: RunDirectory) -> dict[str, Identity]:
-    """Data files of the runs that have begun; DataFileError if the manifest is damaged."""
+    """Identities of the data files of existing runs, by path; empty if no run is finished or can be resumed.
+
+    Raises DataFileError if the manifest is damaged.
+    """
     manifest = directory.manifest() if directory.resumable_pairs() else None
     return {} if manifest is None else manifest.files
 

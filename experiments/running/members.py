@@ -1,4 +1,4 @@
-"""The configurations of a folder, read without importing what plays them (torch)."""
+"""The configurations of a folder, read without importing torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from experiments.config import Experiment, Locate, locator, parse_experiment, re
 
 @dataclass(frozen=True)
 class Member:
-    """One configuration of a folder, and the names of the arms to run (None: all)."""
+    """One configuration of a folder, and the names of the arms to run (None: all).
+
+    `path` is its file; `locate` maps a path in it to a file.
+    """
 
     path: Path
     experiment: Experiment
@@ -36,7 +39,7 @@ def load_folder(
 ) -> list[Member]:
     """The configurations in `folder`, not below it, sorted by file name.
 
-    With `arms`, those that have none of them are left out.
+    If `arms` are given, configurations that have none of them are left out.
 
     Raises:
         ConfigurationError: A configuration breaks a rule, or two have the same name.

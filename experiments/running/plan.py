@@ -1,4 +1,4 @@
-"""Plans: a configuration, the runs it asks for, and the run directory prepared for them."""
+"""Plans: which runs of a configuration to play, and the run directory prepared for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One (arm, seed) of a command, to be run or already finished; `rounds` is its length."""
+    """One run of a command, (arm, seed) of an experiment, finished or not; `rounds` is its length."""
 
     experiment: str
     arm: str
@@ -48,7 +48,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run, and where.
+    """The runs of a configuration that a command plays, and their run directory.
 
     Attributes:
         experiment: The configuration.
@@ -113,7 +113,8 @@ def plan_run(
         ConfigurationError: A key that affects the results of existing runs differs, or with `fresh` the new
             runs cannot be built.
         ForeignFileError: A file of the run directory, or of a run, is a link or another kind of file.
-        InputError: `path` cannot be a run directory or be written, or has runs without a configuration.
+        InputError: `path` cannot be a run directory or be written, or has runs without a configuration; or
+            with `fresh`, a process is at work on a run.
     """
     names = [arm.name for arm in experiment.arm]
     refuse_unknown_arms(arms, names)
@@ -204,9 +205,9 @@ def _united(new: Experiment, old: Experiment, begun: Collection[str], path: Path
 
 
 def _deciding(experiment: Experiment) -> dict[str, Any]:
-    """The keys that affect the result of an (arm, seed).
+    """The resolved keys that affect the result of an (arm, seed), with the arms by name.
 
-    All but the seeds, the number of threads, timeouts, what to do without memory, checkpoints and report.
+    These are all keys but those of seeds, threads, worker timeout, lack of memory, checkpoints and report.
     """
     table = experiment.resolved()
     for key in ("threads", "worker_timeout_s", "on_out_of_memory"):

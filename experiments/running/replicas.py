@@ -51,7 +51,10 @@ def leading(ranks: Ranks) -> Iterator[None]:
 
 
 def lead_to_draw(ranks: Ranks, experiment: Experiment, seed: int) -> None:
-    """Tell the other ranks to draw the world of `seed`, as this one is about to do."""
+    """Tell the other ranks to draw the world of `seed`, as this one is about to do.
+
+    Raises KeyboardInterrupt if a rank was asked to stop.
+    """
     ranks.timeout_s = experiment.executor.worker_timeout_s
     ranks.exchange({"draw": experiment.resolved(), "seed": seed})
     _stop_if_asked(ranks)
@@ -75,7 +78,7 @@ def agree_on(ranks: Ranks, world: World) -> None:
 
 
 def lead_to_play(ranks: Ranks, arm: str, state: Tree) -> None:
-    """Tell the other ranks to play `arm` from `state`, an emulation's (None: from the first round)."""
+    """Tell the other ranks to play `arm` from its first round, or from the state of an emulation, `state`."""
     ranks.exchange({"play": arm, "state": state})
 
 

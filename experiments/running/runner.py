@@ -38,7 +38,7 @@ Outcomes = dict[str, EmulatorError | None]
 
 
 class FailedRunsError(RunError):
-    """Some runs are marked FAILED; each was reported to the progress, with its reason."""
+    """Some runs are marked FAILED; each was reported by `Progress.failed`, with its reason."""
 
 
 class Progress(Protocol):
@@ -47,38 +47,38 @@ class Progress(Protocol):
     Several runs may be at work at once; all calls are made in one thread. The calls for a run are, in this
     order: `drawing` (only if its world is not drawn yet), `begun`, `resumed` (only if it has a checkpoint),
     any number of `round_done`, then `done` or `left`. A run that was left may begin again, with fewer rounds
-    than it had reached, or be reported as `failed`.
+    than it had reached, or be reported as `failed`. A run that is already finished is reported as `skipped`.
     """
 
     def drawing(self, run: PlannedRun) -> None:
-        """The world of this run's seed is being drawn, which takes a while if it has many clients."""
+        """Take note that the world of the run's seed is being drawn; it takes a while with many clients."""
 
     def begun(self, run: PlannedRun) -> None:
-        """The run is at work, from its first round unless `resumed` follows."""
+        """Take note that the run is at work: from its first round, unless `resumed` is called next."""
 
     def resumed(self, run: PlannedRun, rounds: int) -> None:
-        """The run resumes from a checkpoint with `rounds` done."""
+        """Take note that the run resumes from a checkpoint with `rounds` done."""
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
-        """The run has reached `reached`, one or more rounds after the last report."""
+        """Take note of how far the run has come, one or more rounds after the last report."""
 
     def done(self, run: PlannedRun) -> None:
-        """The run has finished all its rounds, including any that were not reported."""
+        """Take note that the run has finished all its rounds, including any that were not reported."""
 
     def left(self, run: PlannedRun) -> None:
-        """The run is no longer at work, and not done.
+        """Take note that the run is no longer at work, and not done.
 
         It was stopped or lost (maybe before it had begun), or will be reported as `failed` next.
         """
 
     def skipped(self, run: PlannedRun) -> None:
-        """The run was already finished, and is kept."""
+        """Take note that the run was already finished, and is kept."""
 
     def failed(self, run: PlannedRun, reason: str) -> None:
-        """The run has failed for `reason`, and is not tried again by this command."""
+        """Take note that the run has failed for `reason`, and is not tried again by this command."""
 
     def note(self, text: str) -> None:
-        """A line for the user, about something that went wrong."""
+        """Show a line to the user, about something that went wrong."""
 
 
 def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None, ranks: Ranks | None = None) -> None:
@@ -88,9 +88,9 @@ def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None, ranks: Ra
     are still run.
 
     Args:
-        plan: What to run, and where.
+        plan: The runs, and the run directory.
         progress: Receives reports on each run.
-        stop: Stop request; the run at work is stored before the command ends. None: there is none.
+        stop: Stop request; the run at work is stored before the command ends. None if nobody requests one.
         ranks: The ranks that play each run together, of which this is rank 0. None: this process plays alone.
 
     Raises:
@@ -100,6 +100,7 @@ def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None, ranks: Ra
         CheckpointError: A run has an intact checkpoint that cannot be resumed; none is begun after it.
         ForeignFileError: A file of a run is a link or another kind of file; none is begun after it.
         ConfigurationError: A world or an arm cannot be built, or a world differs from that of earlier runs.
+        DataFileError: A data file is damaged or has changed since earlier runs, or the manifest is damaged.
         KeyboardInterrupt: A stop was requested.
     """
     with nullcontext() if ranks is None else leading(ranks):
@@ -109,7 +110,10 @@ def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None, ranks: Ra
 
 
 def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) -> RunError | None:
-    """Run them; returns the error that names the runs that failed or were left alone, None without any."""
+    """Play all unfinished runs of the plan.
+
+    Returns an error that names the runs that failed or, if none has, those left alone; None if there are none.
+    """
     failures: list[PlannedRun] = []
     at_work: list[PlannedRun] = []
     world: World | None = None
@@ -217,7 +221,7 @@ def run_one(
         progress: Receives reports on the run.
         stop: Stop request; the run is stored after its present step.
         ranks: The ranks that play the run together, of which this is rank 0. None: this process plays alone.
-        lost: Workers that this command has lost while they played the run.
+        lost: Number of workers that this command has lost while they played the run.
         beside: Returns the maximum number of other runs at work on this machine at once so far.
         when_locked: Called once the lock is held, before any file is touched; may raise.
 
@@ -360,7 +364,7 @@ def _note_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> None:
 
 
 def _machine_problem(error: OSError | MemoryError | ResumableError) -> str:
-    """One line: the file and its problem, or what ran out of memory."""
+    """One line on what the machine failed at: the file and its problem, lack of memory, or the error."""
     if isinstance(error, OSError):
         return f"{error.filename or 'a file'}: {error.strerror or error or type(error).__name__}"
     if isinstance(error, MemoryError):

@@ -1,4 +1,4 @@
-"""The data files of worlds: records which were read, and checks that they have not changed."""
+"""The data files of worlds: their identities (size, sha256), and the check that they have not changed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ BLOCK_BYTES = 2**20
 class SourceFiles:
     """A `Locate` that records size and sha256 of each file it locates, before the file is read.
 
-    `known` are the files of an earlier world of the same runs; raises DataFileError for one that has changed
-    since or is missing. Files are named by their path in the configuration, in `known` and in `identities`.
+    `known` are the files of earlier worlds of the same runs. A call raises DataFileError if one of them has
+    changed since or is missing, or if a file cannot be read. Files are named by their path in the
+    configuration, in `known` and in `identities`.
     """
 
     def __init__(self, locate: Locate, known: Mapping[str, Identity]) -> None:
         self._locate = locate
-        self._known = dict(known)  # and the files of this process's first world
+        self._known = dict(known)  # and each file as it was when this object first located it
         self.identities: dict[str, Identity] = {}
 
     def __call__(self, path: str) -> Path:

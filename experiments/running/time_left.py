@@ -29,7 +29,7 @@ class Work:
     """The rounds of one run: `done` so far, of which `earlier` were done before this command.
 
     `stored_before`: rounds in the checkpoint that this command first resumed the run from (0: it started
-    over); None until that is known.
+    over); None until that is known. `since_s`: wall time of the last call about the run.
     """
 
     done: int = 0
@@ -39,11 +39,11 @@ class Work:
 
 
 class TimeLeft:
-    """Follows the runs of a command, of which `at_once` may be at work at the same time.
+    """Follows the runs of a command, and estimates its progress and remaining time.
 
-    `earlier_s` has the wall seconds of runs that were already finished. The methods follow the other runs as
-    those of `experiments.running.runner.Progress` do; the rounds of a run that was left count until it begins
-    again.
+    `at_once` of the `runs` may be at work at the same time. `earlier_s` has the wall seconds of those that
+    were already finished. The methods follow the other runs as those of `experiments.running.runner.Progress`
+    do; the rounds of a run that was left count until it begins again.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class TimeLeft:
         work.done, work.earlier, work.since_s = 0, 0, self._clock()
 
     def resumed(self, run: PlannedRun, rounds: int) -> None:
-        """The run resumes from a checkpoint with `rounds` done.
+        """Take note that the run resumes from a checkpoint with `rounds` done.
 
         They were done by an earlier command, or by this one before the run was lost.
         """
@@ -79,7 +79,7 @@ class TimeLeft:
         work.done, work.earlier, work.since_s = rounds, min(rounds, work.stored_before), self._clock()
 
     def round_done(self, run: PlannedRun, rounds: int) -> None:
-        """The run has done `rounds` rounds in all, one or more of them since the last call."""
+        """Take note that the run has done `rounds` rounds in all, one or more since the last call."""
         work, now_s = self._works[run], self._clock()
         work.stored_before = work.stored_before or 0
         if rounds > work.done:
@@ -87,11 +87,11 @@ class TimeLeft:
         work.done, work.since_s = rounds, now_s
 
     def done(self, run: PlannedRun) -> None:
-        """All rounds of the run are done."""
+        """Take note that all rounds of the run are done."""
         self.round_done(run, run.rounds)
 
     def drop(self, run: PlannedRun) -> None:
-        """The run is given up: none of its rounds is left to do."""
+        """Take note that the run is given up: none of its rounds is left to do."""
         self._works[run].done = run.rounds
 
     @property
@@ -126,7 +126,10 @@ class TimeLeft:
         pace.wall_s += wall_s
 
     def _round_s(self, arm: Arm) -> float:
-        """Wall seconds of one round of `arm`; if it has none yet, the mean over other arms."""
+        """Wall seconds of one round of `arm`, on average.
+
+        If none of its rounds has been timed, the mean over the arms of its experiment, or else over all arms.
+        """
         if arm in self._paces:
             return self._paces[arm].wall_s / self._paces[arm].rounds
         paces = [pace for (experiment, _), pace in self._paces.items() if experiment == arm[0]] or [

@@ -11,7 +11,10 @@ from executor.ranks import Spent
 
 
 class Usage:
-    """Usage from now on. `other_ranks` returns the totals of the other ranks at the time of the call."""
+    """CPU time since this object was made, and peak memory since the start of the processes, of all ranks.
+
+    `other_ranks` returns the totals of the other ranks as of their last exchange.
+    """
 
     def __init__(self, other_ranks: Callable[[], Spent] = Spent) -> None:
         self._other_ranks = other_ranks
@@ -30,7 +33,7 @@ class Usage:
 
 
 def own_spent() -> tuple[float, float]:
-    """CPU seconds of this process, and its peak memory in bytes."""
+    """CPU seconds of this process since its start, and its peak memory in bytes."""
     return time.process_time(), own_peak_bytes()
 
 
