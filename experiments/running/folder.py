@@ -56,7 +56,7 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Pl
 def run_folder(
     plans: Sequence[Plan], progress: Progress, finish: Callable[[Plan], None], stop: Stop | None = None
 ) -> None:
-    """Run the plans one after another, and call `finish` for each, also if it failed or was stopped.
+    """Run the plans one after another, and call `finish` for each that was begun, even if it failed.
 
     A plan that fails does not stop the others.
 

@@ -112,7 +112,7 @@ def run_plan(plan: Plan, progress: Progress, stop: Stop | None = None, ranks: Ra
 def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) -> RunError | None:
     """Play all unfinished runs of the plan.
 
-    Returns an error that names the runs that failed or, if none has, those left alone; None if there are none.
+    Returns an error that names the runs that failed or, if none did, those left alone; None without any.
     """
     failures: list[PlannedRun] = []
     at_work: list[PlannedRun] = []
