@@ -246,7 +246,7 @@ class _Command:
         return None
 
     def _may_begin(self, world: World) -> bool:
-        """Whether a run in the world may begin: no two workers may draw the same world at once.
+        """Whether a run in `world` may begin now: no two workers may draw the same world at once.
 
         Of an experiment that is not checked yet, only one world is drawn at a time.
         """

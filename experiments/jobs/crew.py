@@ -25,7 +25,7 @@ class Told:
 class Ended:
     """The job of the worker at `address` has ended.
 
-    `result` is None if the worker was lost; `why` then states how.
+    `result` is None if the worker was lost, for the reason `why`.
     """
 
     address: str

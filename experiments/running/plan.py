@@ -95,7 +95,8 @@ def plan_run(
 ) -> Plan:
     """Prepare the run directory `path`, and plan the runs of `experiment` in it.
 
-    Existing runs that are finished, have a checkpoint or are at work are kept, with their arms and seeds.
+    Without `fresh`, existing runs that are finished, have a checkpoint or are at work are kept, and the
+    recorded configuration keeps their arms and seeds.
 
     Args:
         experiment: The configuration.

@@ -33,8 +33,8 @@ from experiments.stopwatch import Stopwatch
 def joined(job: Job, stop: Stop) -> Iterator[Ranks]:
     """Context with the ranks of `job`, entered when all have joined.
 
-    Until then a signal ends the process. From then on `stop` only records the request, and all ranks stop at
-    the end of the same step.
+    Until then a signal ends the process. From then on `stop` only records a first request, and all ranks stop
+    at the end of the same step.
     """
     with stop.between_steps():
         with ended_by_signals():
