@@ -64,7 +64,7 @@ def _plan_of(description: Mapping[str, Any], own_data: Path | None) -> Plan:
 
 @dataclass(frozen=True)
 class Job:
-    """A run to play, or (`is_draw`) its world to draw: the command records a world before a run in it begins.
+    """A job of a worker: to play a run, or (`is_draw`) only to draw its world, for the command to record.
 
     Attributes:
         run: The run.
