@@ -1,1 +1,1 @@
-"""Decisions: which client belongs to which model, who takes part, and how updates become models."""
+"""The coordinator: which client belongs to which model, who takes part, and how updates make models."""

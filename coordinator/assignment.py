@@ -13,13 +13,13 @@ from emulator.deprecated import renamed_fields
 
 @dataclass(frozen=True)
 class Fit:
-    """The evidence for a global clustering: numbers of clients used, and the silhouettes compared.
+    """The evidence for a global clustering: how many clients it used, and the silhouettes it compared.
 
-    The numbers of clients are smaller than the number of reports where the clusterer subsampled.
+    A number of clients that is smaller than the number of reports is the size of a random subsample.
     """
 
-    kmeans_clients: int  # clients that the centres were fitted to
-    silhouette_clients: int  # clients that the number of clusters was chosen from
+    kmeans_clients: int  # number of clients whose reports the centres were fitted to
+    silhouette_clients: int  # number of clients whose silhouettes decided on the number of clusters
     silhouettes: Mapping[int, float | None]  # mean silhouette by number of clusters tried; None: undefined
 
 
@@ -32,27 +32,28 @@ class Assignment:
     parameters. Warm start, merge, split, copy and a fresh model are all expressed by `mixing`:
     new = mixing @ concat(old, extra).
 
-    A lane is a set of clients that a quota of participants is drawn from: lane m holds the clients that are
-    selected for model m. Throughout the project an array named `lanes` holds the lane of each client or
-    visit, -1 = in no lane.
+    A lane is a set of clients that one quota of participants is drawn from. Lanes are numbered like the new
+    models, and by default a client is in the lane of its first model; a clusterer may also put all clients
+    in one lane, such as an ensemble, whose clients train every model. Throughout the project an array named
+    `lanes` holds the lane of each client or visit, -1 = in no lane.
     """
 
     mixing: Floats  # (M_new, M_old + E), rows sum to 1
     extra: Floats32  # (E, P)
-    successor: Ints  # (M_old,) the new row that inherits each old model's identity, -1 = none
-    members: Ints  # (N, width) rows of the models that each client's newest data belong to, -1 pads
+    successor: Ints  # (M_old,) row of the new model that inherits each old one's identity, -1 = none
+    members: Ints  # (N, width) rows of the new models that each client's newest data belong to, -1 pads
     lanes: Ints | None = None  # (N,) lane of each client; None: its first model
     reclustered: bool = False  # a global re-clustering, for the log
     fitted: Fit | None = None  # the evidence for a global clustering, including the first one, for the log
 
     @property
     def num_models(self) -> int:
-        """M_new."""
+        """The number of models after the assignment, M_new."""
         return len(self.mixing)
 
     @property
     def lane_of_client(self) -> Ints:
-        """(N,) the lane of each client, a row of the models; -1: in no lane, and so never selected."""
+        """(N,) the lane of each client, in [0, M_new); -1: in no lane, and so never selected."""
         return self.members[:, 0] if self.lanes is None else self.lanes
 
     @classmethod
@@ -112,7 +113,7 @@ class Assignment:
 
     @property
     def changes_models(self) -> bool:
-        """Whether it changes the models of the bank, rather than only moving clients between them."""
+        """Whether the assignment changes models, instead of only moving clients between them."""
         models, sources = self.mixing.shape
         same = models == sources == len(self.successor)
         return not (same and np.array_equal(self.mixing, np.eye(models)))
@@ -124,8 +125,9 @@ class Assignment:
         """A global re-clustering with warm starts.
 
         A new model is the unweighted mean, over its members, of the model that each member had: the old
-        models weighted by the overlap of members (Fielding, algorithm 2). Identities pass from old to new
-        clusters one to one, by the matching of largest total overlap.
+        models weighted by the number of members that come from each (Fielding, algorithm 2). Old clusters are
+        matched one to one with new ones, so that the total number of shared members is largest; a matched new
+        model inherits the identity of the old one.
 
         Args:
             old: (N,) row of the model that each client belonged to, in [0, num_old).
@@ -150,7 +152,7 @@ class Assignment:
 
 
 def _in_columns(members: Ints) -> Ints:
-    """`members` as (N, width)."""
+    """`members`, of shape (N,) or (N, width), with shape (N, width)."""
     return members[:, None] if members.ndim == 1 else members
 
 

@@ -11,16 +11,16 @@ from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.deprecated import keep_old_names
 
 TRIED_FOR_EACH, SPARE = 6, 16
-"""A trial has 6 x the wanted number + 16 clients: mostly enough if a fifth of them are online."""
+"""`draw` first tries 6 x the wanted number + 16 clients: usually enough if a fifth of them are online."""
 
 SCANNED_SHARE = 1 / 8
-"""Where a trial would exceed this share of a lane, the whole lane is checked instead."""
+"""If `draw` would have to try more than this share of a lane, it checks the whole lane instead."""
 
 FIRST_BLOCK = 256
-"""Clients in the first block that `holds` checks; each further block of a lane is twice as large."""
+"""Clients in the first block of a lane that `holds` checks; each further block is twice as large."""
 
 CHECKED_AT_ONCE = 4096
-"""Up to this many clients are checked once, all lanes together: lane by lane costs more."""
+"""If the lanes have at most this many clients in all, one query checks them all: one per lane costs more."""
 
 
 class Candidates:
@@ -59,9 +59,10 @@ class Candidates:
     def draw(self, lane: int, count: int, generator: np.random.Generator) -> Ints:
         """A uniform sample of a lane's candidates, without replacement.
 
-        Clients are drawn and those that are offline rejected, until there are enough; where that would take a
-        large part of the lane, the whole lane is checked instead. So the cost depends on `count` and the
-        share of clients online, not on the size of the lane.
+        A random trial of the lane's clients is checked, and those that are offline are rejected; if too few
+        are left, a larger trial is made. If that would take a large part of the lane, the whole lane is
+        checked instead. So in a large lane the number of clients checked depends on `count` and on the share
+        of clients that are online, not on the size of the lane.
 
         Args:
             lane: index of the lane, in [0, len(self)).
@@ -85,7 +86,7 @@ class Candidates:
         return generator.choice(online, size=min(count, len(online)), replace=False)
 
     def holds(self, count: int) -> bool:
-        """Whether there are at least `count` candidates over all lanes; checks no more clients than needed.
+        """Whether there are at least `count` candidates over all lanes; checks clients until it is known.
 
         Args:
             count: the number of candidates needed.

@@ -1,4 +1,4 @@
-"""When things happen: a state machine from events, and the ends of visits, to further events.
+"""When things happen: a state machine that turns events and ends of visits into further events.
 
 The federation defines what happens: it opens a round, selects and dispatches participants, and aggregates.
 This module decides when, by the phase of the round and the pacing. It holds no clock and does no I/O: time
@@ -63,7 +63,7 @@ class Coordinator:
         return self._visits.counts
 
     def state(self) -> dict[str, Tree]:
-        """The state of the run, from which it can be resumed given the same world and configuration.
+        """The state of the coordinator and its federation, for a checkpoint.
 
         Raises RunError, naming the part, if a part cannot be stored.
         """
@@ -76,7 +76,7 @@ class Coordinator:
         }
 
     def restore(self, state: Mapping[str, Tree]) -> None:
-        """Resume from `state`; must be called before `start`."""
+        """Resume from `state`, in a new coordinator that has handled no event yet."""
         self._round, self._opened_s = state["round"], state["opened_s"]
         self._phase = state["phase"]
         self._visits.restore(state["visits"])
@@ -84,11 +84,14 @@ class Coordinator:
         self.federation.restore(state["federation"], opened)
 
     def start(self) -> Reaction:
-        """The event that opens the first round, at virtual time 0."""
+        """The reaction that schedules the opening of the first round, at virtual time 0."""
         return Reaction([(self._opened_s, RoundOpened(self._round))])
 
     def handle(self, event: Event, now_s: float) -> Reaction:
-        """Handle one event; RunError if it does not fit the phase of the round."""
+        """Handle one event; RunError if it does not fit the phase of the round.
+
+        The deadline of a round that has closed already has no effect.
+        """
         match self._phase, event:
             case _, RoundDeadline(round=number) if number < self._round:
                 return Reaction()  # that round closed before its deadline
@@ -115,13 +118,13 @@ class Coordinator:
         return count, Reaction() if step_s is None else self._step(step_s)
 
     def _open_round(self, now_s: float) -> Reaction:
-        """Data arrived: the federation opens the round; dispatch follows after the slowest response."""
+        """Open the round, possibly once more; participants are selected after the slowest response."""
         dispatch_s = self.federation.open_round(self._round, now_s)
         self._phase = "reporting"
         return Reaction([(dispatch_s, DispatchDue(self._round))])
 
     def _select(self, now_s: float) -> Reaction:
-        """Select participants; with too few clients online, open the round again when there are enough."""
+        """Select participants; if too few clients are online, open the round again later."""
         sizes = self.federation.lane_sizes(self._round)
         quota = self._pacing.quota(sizes)
         no_visits = sizes * 0
@@ -146,7 +149,7 @@ class Coordinator:
         return Reaction(deadline, sent.ends)
 
     def _step(self, now_s: float) -> Reaction:
-        """Make the round's one server step, close the round and open the next one."""
+        """Make the round's one server step, close the round, and open the next one or finish."""
         ended = self._visits.close(now_s)
         self.federation.aggregate(self._round, ended, now_s)
         record, opens_s = self.federation.close_round(self._round, self._opened_s, now_s)

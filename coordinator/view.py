@@ -40,7 +40,7 @@ class Part(Configured, Stateful, ABC):
 
 @dataclass(frozen=True)
 class ClaimedBy:
-    """The samples that the memory holds of each client for one model."""
+    """The samples of each client that the memory holds for one model."""
 
     model: int  # row of the bank
 
@@ -76,10 +76,10 @@ class ScoreRequest(Protocol):
         Args:
             clients: (n,) client ids, ascending.
             models: (m,) rows of the bank.
-            samples: the samples of each client that are scored.
+            samples: which of its samples each client scores the models on.
             metrics: the sums to compute; by default `correct` alone.
-            limit: the most samples over all clients, shared in proportion to what each holds and drawn at
-                random; None: all samples.
+            limit: the most samples over all clients, shared among them in proportion to the samples that each
+                has, and drawn at random; None: all samples.
 
         Returns:
             The scores of the clients that are online and have samples to score; the others are missing.
@@ -89,7 +89,11 @@ class ScoreRequest(Protocol):
 
 @dataclass(frozen=True)
 class View:
-    """The facts of one moment of a run. N clients, M models, P parameters, D numbers in a report."""
+    """The facts of a run when a part is called, and the requests that the part can make.
+
+    N clients, M models, P parameters, D numbers in a report. `participants` are given to `on_participants`,
+    `rows`, schedules, `aggregate` and `on_updates`; in all other calls they are empty.
+    """
 
     round: int
     step: int  # data step
@@ -103,14 +107,14 @@ class View:
     reports: Floats  # (N, D) last reported representation, NaN = never reported
     drift: Mapping[str, Bools]  # detector name -> (N,) clients it found drifted; empty except in `on_data`
     changed: Ints  # ids of clients that check their new data now; empty except in `on_data`
-    participants: Ints  # ids selected this round; empty until then
-    updates: Updates | None  # the updates received this round; None until then
+    participants: Ints  # ids selected this round; empty except in the calls named above
+    updates: Updates | None  # the updates received this round; None except in `aggregate` and `on_updates`
     truth: Callable[[], Ints | None]  # the implementation of `concepts`
     initial: Callable[[int], Floats32]  # number -> (P,) that initialisation of this seed; 0 is the shared one
     held: Callable[[Ints], SampleRanges]  # client ids -> the training samples each holds now
     arrived: Callable[[Ints, int, int], SampleRanges]  # ids, first, last -> those of data steps [first, last]
     claimed: Callable[[], Ints]  # (M,) samples that the memory holds for each model, over all clients
-    score: ScoreRequest  # a request to clients
+    score: ScoreRequest  # requests clients to score models
     log_trigger: Callable[[Trigger], None]  # logs why a global re-clustering did, or did not, happen
 
     @property
@@ -130,7 +134,7 @@ class View:
 
     @property
     def members(self) -> Ints:
-        """(N, width) the members of the assignment in force, as `Assignment.members`; there must be one."""
+        """(N, width) the members of the assignment in force, `Assignment.members`; there must be one."""
         assert self.assignment is not None
         return self.assignment.members
 

@@ -1,4 +1,4 @@
-"""Visits that are out, and how and when the others ended: applies the pacing to arrivals.
+"""The visits of a round: which are out, and how and when the others ended, as the pacing decides.
 
 Knows clients, lanes and instants; must not know tasks, models or events.
 """
@@ -56,7 +56,7 @@ class Visits(Stateful):
 
     def __init__(self, pacing: Pacing) -> None:
         self._pacing = pacing
-        # The default opens no further visits while a visit is out or back.
+        # `Pacing.opens` itself opens no further visits while a visit is out or back; an override may.
         self._may_open_more = getattr(pacing.opens, "__func__", None) is not Pacing.opens
         self._first = 0  # the id of the first row
         self._client: Ints = NO_IDS
@@ -85,11 +85,11 @@ class Visits(Stateful):
         return VisitCounts(self.opened, number[COMPLETED], number[DROPPED], number[ABANDONED], number[OUT])
 
     def plan(self, sizes: Ints, quota: Ints) -> None:
-        """Set the quota (lanes,) of the next visits, and the `sizes` (lanes,) of their lanes in clients."""
+        """Set the `quota` (lanes,) of the next visits, and the `sizes` (lanes,) of the lanes, in clients."""
         self._lane_sizes, self._quota = sizes, quota
 
     def open(self, sent: SentOut, now_s: float) -> float | None:
-        """Begin these visits at `now_s`; returns the instant of the pacing's deadline, or None."""
+        """Begin the visits of `sent` at `now_s`; returns the instant of the pacing's deadline, or None."""
         self._client, self._lanes = sent.clients, sent.lanes
         self._opened_lanes = np.flatnonzero(np.bincount(sent.lanes, minlength=len(self._quota)))
         self._end_s = np.full(len(self), np.nan)
@@ -104,7 +104,7 @@ class Visits(Stateful):
 
         Returns the number of ends processed, and the instant of the server step, or None if there is none.
         Ends of visits that are over already are ignored. As soon as a lane is full, its visits that are still
-        out are abandoned, if the pacing cancels.
+        out are abandoned, if the pacing cancels. Raises RunError if the pacing breaks one of its rules.
         """
         row = ends.visit - self._first
         known = np.flatnonzero((row >= 0) & (row < len(self)))
@@ -121,7 +121,7 @@ class Visits(Stateful):
         closes = self._closes(lanes, out, left, back, arriving, elapsed_s)
         left[number >= closes] = 0
         arrived = back + (arriving & (number <= closes)).cumsum(axis=0)
-        # The end of a visit that an earlier end has abandoned has no effect: the pacing is not evaluated.
+        # The pacing is not evaluated at the end of a visit that was abandoned before.
         evaluated = np.flatnonzero(number[:, 0] <= closes[lanes])
         if len(evaluated) == count:
             step = self._first_step(left, arrived, elapsed_s)
@@ -130,7 +130,8 @@ class Visits(Stateful):
             step = None if step is None else int(evaluated[step])
         last = count - 1 if step is None else step
 
-        # For each visit, the row of its own end, and of the end by which it is over; `count`: none of these.
+        # For each visit, the index of its own end, and of the end at which it is over: its own, or an earlier
+        # one that fills its lane. `count`: at none of these ends.
         own_end = np.full(len(self), count)
         own_end[rows] = np.arange(count)
         over = np.minimum(own_end, closes[self._lanes])
@@ -146,7 +147,10 @@ class Visits(Stateful):
         return len(ends), None
 
     def deadline_passed(self, now_s: float) -> bool:
-        """Evaluate the pacing at its `deadline_s`; returns whether there is a server step now."""
+        """Evaluate the pacing at its `deadline_s`; returns whether there is a server step now.
+
+        If the pacing cancels, visits that are out in lanes that are full now are abandoned.
+        """
         self._awaits_deadline = False
         elapsed_s = self._elapsed_s(np.array([now_s]))
         if self._pacing.cancels:
@@ -187,7 +191,10 @@ class Visits(Stateful):
         return counts[OUT], counts[COMPLETED]
 
     def _elapsed_s(self, time_s: Floats) -> Floats:
-        """(n,) virtual seconds from dispatch to `time_s` (n,)."""
+        """(n,) virtual seconds from dispatch to `time_s` (n,).
+
+        Below `deadline_s` until the deadline has been evaluated, and not below it from then on.
+        """
         elapsed_s, deadline_s = time_s - self._start_s, self._pacing.deadline_s
         if deadline_s is None:
             return elapsed_s
@@ -199,11 +206,11 @@ class Visits(Stateful):
     def _closes(
         self, lanes: Ints, out: Ints, left: Ints, back: Ints, arriving: Bools, elapsed_s: Floats
     ) -> Ints:
-        """(lanes,) which of n ends, of visits in `lanes` (n,), closes each lane; n: none of them does.
+        """(lanes,) the index, among n ends, of the end at which each lane is full; n: at none of them.
 
-        `out` and `back` (lanes,) are the counts before the first end. `left` (n, lanes) are the visits still
-        out after each end, as if no lane closed; `arriving` (n, lanes) marks the lane of each returning
-        visit.
+        `lanes` (n,) is the lane of each end's visit. `out` and `back` (lanes,) are the counts before the
+        first end. `left` (n, lanes) are the visits still out after each end, as if no lane closed; `arriving`
+        (n, lanes) marks the lane of each returning visit.
         """
         count, num_lanes = arriving.shape
         assumed = np.full(num_lanes, count)
@@ -237,7 +244,7 @@ class Visits(Stateful):
         return flags
 
     def _first_step(self, out: Ints, back: Ints, elapsed_s: Floats) -> int | None:
-        """The first row at which the pacing makes a server step, or None.
+        """The first instant, a row of `out`, at which the pacing makes a server step; None if it makes none.
 
         Raises RunError if it would make one for some lanes only, or if it waits although no visit is out.
         """

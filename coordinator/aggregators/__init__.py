@@ -1,4 +1,4 @@
-"""Aggregators, by name."""
+"""Registry of aggregators by name."""
 
 from coordinator.aggregators.base import Aggregator
 from emulator.plugins import Registry

@@ -13,9 +13,9 @@ class Aggregator(Part):
     """Base of aggregators; built with its own frozen settings."""
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
-        """The weights `aggregate` will use, if they are known before the tasks are trained.
+        """The weights that `aggregate` will use, if they are known before the tasks are trained.
 
-        An executor with several ranks then exchanges weighted sums, at once, instead of updates.
+        With them an executor with several ranks exchanges weighted sums instead of updates.
 
         Args:
             model: (n,) bank id of each task's model.

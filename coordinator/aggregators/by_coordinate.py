@@ -1,4 +1,4 @@
-"""Base of coordinate-wise aggregators: each parameter by itself, over all updates of a model."""
+"""Base of coordinate-wise aggregators: they combine each parameter by itself over a model's updates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emulator.arrays import Floats, Floats32
 from emulator.messages import Updates
 
 AT_ONCE = 4_000_000
-"""Numbers of the updates that are processed together; bounds memory, and changes no result."""
+"""Numbers, of all updates, that are processed at once: bounds memory, and changes no result."""
 
 
 class ByCoordinate(Aggregator):

@@ -27,7 +27,7 @@ class FedAvgSettings(Settings):
 class FedAvg(Aggregator):
     """The weighted mean of the updates, model by model.
 
-    model += sum_c p_c update_c, with p_c = n_c / sum n, or 1 / participants.
+    model += sum_c p_c update_c over the updates of the model, with p_c = n_c / sum n, or 1 / their number.
 
     Two updates of the model with id 4, from 1 and 3 samples, and one of the model with id 9:
 

@@ -1,4 +1,4 @@
-"""Krum and Multi-Krum: only the updates closest to their nearest neighbours are used."""
+"""Krum and Multi-Krum: a model moves only by the updates that are closest to their neighbours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from emulator.proportions import exact
 
 
 class KrumSettings(Settings):
-    """The number of false updates to withstand, and the number of updates to use."""
+    """The share of false updates to withstand, and the number of updates to use."""
 
     byzantine: ShareBelowHalf = Field(
         0.2, description="share of a model's updates that may be false, rounded up"
@@ -27,7 +27,7 @@ class KrumSettings(Settings):
 
 
 class Krum(Aggregator):
-    """A model moves by the update nearest to its neighbours, or by the mean of the `keep` nearest ones.
+    """Each model moves by the mean of the `keep` updates that are nearest to their neighbours.
 
     Of n updates, f of which may be false, each has the score s_c = sum of |update_c - update_d|^2 over the
     n - f - 2 other updates d nearest to it; model += the unweighted mean of the `keep` updates with the

@@ -81,7 +81,9 @@ class AccuracyDrift(Clusterer):
     State: the accuracy (N,) of each client's best model at its last response, NaN before the first. After a
     drift it is the low accuracy the client fell to, so that a client that stays bad does not drift again. The
     published code starts from the accuracy of the untrained model; here nothing is known before the first
-    response, so no drift is detected at the first arrivals after the start.
+    response, so no drift is detected at the first arrivals after the start. Further state: the data step (M,)
+    in which each model last had members; the data step of the last round, and whether its arrivals were
+    already claimed.
 
     A model is in use while it has members or claims. Other models can never get samples again: they are not
     offered, and end.
@@ -116,7 +118,7 @@ class AccuracyDrift(Clusterer):
         """Record in `draft` the changes caused by the arrivals of `view.changed`."""
 
     def _best(self, view: View, rows: Ints) -> Best:
-        """The best of the models `rows` on the arrivals of each changed client; ties go to the lowest row."""
+        """The best of the models `rows` on each client's newest arrivals; ties go to the lowest row."""
         response = view.score(view.changed, rows, "arrived", CORRECT)
         scores = response.scores
         assert scores.correct is not None
@@ -141,10 +143,11 @@ class AccuracyDrift(Clusterer):
         self._accuracy_before[best.clients] = best.accuracy
 
     def _new_model(self, view: View, draft: Draft, best: int) -> int | None:
-        """Add a model to the draft for a client whose best model is `best`; None if there is no room.
+        """Add a model to the draft, for a client whose best model is `best`; returns its row.
 
-        At the limit, one of the models without members for longest is dropped for the new one, if there is
-        any. A client counts as a member of its best model until it has the new one.
+        At the limit, one of the models without members for longest is dropped for the new one; if all have
+        members, no model is added and None is returned. A client counts as a member of its best model until
+        it has the new one.
         """
         limit = self.settings.max_models
         if limit is not None and len(draft.rows) >= limit:

@@ -38,7 +38,7 @@ class AueSettings(Settings):
 
 
 class Aue(Clusterer):
-    """All clients train all models, newest first; the models vote, weighted by their errors over the fleet.
+    """All clients train all models; these vote, weighted by their errors over the fleet. Row 0 is the newest.
 
     With C labels MSE_r = (1 - 1/C)^2 is the error of a random guess, and MSE_k the mean of (1 - p)^2, where p
     is the probability that model k gives the true label. Weights: 1 / MSE_r for the newest model, 1 / (MSE_r
@@ -102,7 +102,7 @@ class Aue(Clusterer):
         return None
 
     def _measure(self, older: Ints, view: View) -> None:
-        """Update the weights; `older` are the present rows of all models but the newest."""
+        """Measure the errors and compute the weights; `older` are the rows of all models but the newest."""
         guess = (1 - 1 / view.num_labels) ** 2
         errors = np.full((view.num_clients if self.by_client else 1, len(older)), guess)
         if len(older) > 0:

@@ -16,8 +16,9 @@ Representation = Literal["label"]
 class Clusterer(Part):
     """Base class of clusterers, built with its own frozen settings.
 
-    The federation calls `on_data`, `on_participants` and `on_updates` in each round. Each returns an
-    `Assignment`, or None to keep the current one.
+    The federation calls `on_data` each time a round is opened, `on_participants` at dispatch, and
+    `on_updates` unless the round brought no usable update. Each returns an `Assignment`, or None to keep the
+    current one.
     """
 
     def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:
@@ -38,15 +39,20 @@ class Clusterer(Part):
 
     @property
     def watches_data(self) -> bool:
-        """Whether it reads `view.changed`, which costs a query over all clients to compute."""
+        """Whether clients with new data are looked for: they are in `view.changed`, and only they can report.
+
+        False saves a query over all clients in each round.
+        """
         return True
 
     def on_data(self, view: View) -> Assignment | None:
-        """Decide at the start of a round, after samples arrived or expired and drifted clients reported.
+        """Decide when a round is opened, after samples arrived or expired and drifted clients reported.
+
+        A round that waits for clients is opened several times.
 
         Args:
-            view: the state of the run; `view.changed` has the clients with new data, `view.drifted` those
-                that a detector flagged.
+            view: the state of the run; `view.changed` has the clients online with new data, `view.drifted`
+                those of them that a detector flagged. At the first call all clients count as online.
 
         Returns:
             The new assignment, or None to keep the current one. The first call must return an assignment.
@@ -67,6 +73,8 @@ class Clusterer(Part):
     def on_updates(self, view: View) -> Assignment | None:
         """Decide after `view.updates` came back and were aggregated into `view.models`.
 
+        Not called in a round without usable updates.
+
         Args:
             view: the state of the run; `view.updates` has the updates of this round.
 
@@ -77,6 +85,8 @@ class Clusterer(Part):
 
     def serve(self, view: View) -> InferencePlan:
         """Choose the models that predict for each client; by default its own models, equally weighted.
+
+        Called in rounds in which clients are evaluated.
 
         Args:
             view: the state of the run; `view.members` has the models of each client.

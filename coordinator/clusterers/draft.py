@@ -118,7 +118,7 @@ class Draft:
         """Compute the data step in which each remaining model last had members.
 
         Args:
-            step: the data step that was decided.
+            step: the present data step.
 
         Returns:
             The data step for each of `rows`, of shape (remaining rows,): `step` where the row has members.

@@ -1,7 +1,8 @@
 """DriftSurf: after a drift a new model races the old one for a few data steps, and the better one stays.
 
-Tahmasbi et al. 2021, in the form that FedDrift compares with: one predictive model for the whole fleet, which
-sees the pooled newest arrivals. Samples are with memory `claimed`, whose window is FedDrift's 10 steps.
+Tahmasbi et al. 2021, in the form that FedDrift compares with: one model predicts for the whole fleet, and
+accuracies are pooled over the newest arrivals of all clients. Models train on the samples that memory
+`claimed` keeps, in FedDrift with a window of 10 data steps.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ class DriftSurfSettings(Settings):
 class DriftSurf(Clusterer):
     """All clients train two models, predictive and stable, or predictive and reactive; one of them serves.
 
-    In the reactive state the model that was more accurate on the newest arrivals serves, otherwise the
-    predictive model. After the last step of that state, the model with the better mean accuracy becomes the
-    next predictive one: if that is the reactive model it serves at once, and the assignment
-    follows when the next data arrive. A data step that no client scores is passed over.
+    From the second data step of the reactive state on, the model that is more accurate on the newest arrivals
+    serves, at all other times the predictive model. At the last step of the reactive state, the model with
+    the better mean accuracy becomes the next predictive one: if that is the reactive model it serves at once,
+    and the assignment follows when the next data arrive. A data step that no client scores is passed over.
 
     State: the data step; the best accuracy so far; the data steps trained in the reactive state, 0 in the
     stable one; in the reactive state the accuracies (steps, 2) of both models; the row that is predictive
@@ -102,7 +103,7 @@ class DriftSurf(Clusterer):
         return None
 
     def _stable_step(self, view: View, accuracies: Floats, over: bool) -> Assignment | None:
-        """Decide in the stable state, or at its start.
+        """Decide at a data step of the stable state.
 
         `over`: the reactive state has just ended, so the stable model is new and has no data yet.
         """
@@ -152,7 +153,7 @@ def _better(accuracies: Floats) -> int:
 
 
 def _with_new_other(predictive: int, view: View) -> Assignment:
-    """Make old row `predictive` the predictive model, with its data, and start the other model anew."""
+    """Make the old row `predictive` the predictive model, with its claims, and start the other model anew."""
     mixing = np.zeros((2, 3))
     mixing[PREDICTIVE, predictive] = 1.0
     mixing[OTHER, 2] = 1.0

@@ -3,11 +3,11 @@
 Jothimurugesan et al., "Federated Learning under Distributed Concept Drift". Isolation lasts one data step, as
 published.
 
-The merge compares and weighs models on the data that are theirs now: the samples claimed for them (within the
-memory's window, if it has one) and the newest arrivals of their members that responded, on which every model
-was scored when they chose. It takes place once per data step, with the first responses; a client that
-responds in a later round only chooses. If even the first responses come in a later round, the newest arrivals
-are already claimed, for the previous models, and count as claimed.
+The merge compares and weighs each model on its present samples: those claimed for it (within the memory's
+window, if it has one) and the newest arrivals of its members that responded; every model was scored on the
+latter when the clients chose. The merge takes place once per data step, with the first responses; clients
+that respond in a later round choose, and may be isolated, without a merge. If even the first responses come
+in a later round, the newest arrivals are already claimed, for the previous models, and count as claimed.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class FedDrift(AccuracyDrift):
         return np.union1d(self._given_up, _ids(self._isolated))
 
     def _end_isolation(self, view: View) -> None:
-        """Step 1: isolation ends with its data step."""
+        """Step 1: end the isolation of the clients that were isolated in an earlier data step."""
         given_up = self._gives_up(view, _ids(self._isolated))
         for client in given_up.tolist():
             self._accuracy_before[client] = self._isolated[client]
@@ -103,14 +103,17 @@ class FedDrift(AccuracyDrift):
         self._isolated = {}
 
     def _gives_up(self, view: View, isolated: Ints) -> Ints:
-        """Of the clients whose isolation ends, those whose models end with it: none in FedDrift.
+        """The clients, of those whose isolation ends, whose models end with it: none in FedDrift.
 
         The accuracy of these clients is reset to that before the drift, so that they can drift again.
         """
         return NO_IDS
 
     def _move(self, draft: Draft, best: Best) -> None:
-        """Steps 2 and 3: responding clients move to their best models; the given-up models they leave end."""
+        """Steps 2 and 3: responding clients move to their best models.
+
+        A given-up model is dropped when its client has moved.
+        """
         back = np.isin(self._given_up, best.clients)
         ended = draft.members[self._given_up[back]]
         draft.members[best.clients] = best.rows
@@ -118,7 +121,7 @@ class FedDrift(AccuracyDrift):
         self._given_up = self._given_up[~back]
 
     def _isolate(self, view: View, draft: Draft, best: Best) -> None:
-        """Step 4: each drifted client gets a model of its own."""
+        """Step 4: each drifted client gets a model of its own, if the limit on models allows."""
         for index in np.flatnonzero(self._drifted(best)).tolist():
             row = self._new_model(view, draft, int(best.rows[index]))
             if row is not None:
@@ -149,7 +152,10 @@ class FedDrift(AccuracyDrift):
                 draft.merge(rows[group], merge_weights(samples[group]))
 
     def _on_claimed(self, view: View, rows: Ints, claimed: Ints) -> Floats:
-        """(k, k) accuracy of each model of `rows` on what is claimed for each; NaN without a response."""
+        """(k, k) the accuracy of each model of `rows` (axis 0) on the samples claimed for each (axis 1).
+
+        NaN where no client responded. `claimed` (k,) is the number of samples claimed.
+        """
         everyone = np.arange(view.num_clients)
         correct = np.zeros((len(rows), len(rows)))
         counts = np.zeros(len(rows))

@@ -1,4 +1,4 @@
-"""FedDrift-C: of the models isolated in one step only one survives, so there are hardly more than concepts.
+"""FedDrift-C: of the models isolated in one data step one survives, so models hardly outnumber concepts.
 
 FedDrift-C of Jothimurugesan et al., "Federated Learning under Distributed Concept Drift". A client that is
 offline when its model is given up, or has no new arrivals, stays in that model until it responds about new

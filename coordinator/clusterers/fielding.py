@@ -30,7 +30,7 @@ def _number_or_never(value: Any) -> Any:
 
 
 class FieldingSettings(PartitionSettings):
-    """When a drift is too large to be followed by moves."""
+    """When all clients are re-clustered, because moving single ones does not suffice."""
 
     representation: Literal["label"] = Field("label", description="what clients report: a label histogram")
     threshold: Annotated[Factor | Literal["never"], BeforeValidator(_number_or_never)] = Field(

@@ -39,9 +39,10 @@ class IfcaSettings(Settings):
 
 
 class Ifca(Clusterer):
-    """Every client belongs to the model that does best on its newest arrivals, the lowest row of equals.
+    """Each client that chooses moves to the model that does best on its newest arrivals.
 
-    A client that does not choose, is offline, or has no samples to score stays where it was.
+    Ties go to the lowest row. A client that does not choose, is offline, or has no samples to score stays
+    where it was.
 
     Client 1 gets 8 of its 10 samples right with model 1, and only 3 with model 0:
 
@@ -78,7 +79,7 @@ class Ifca(Clusterer):
             return self._chosen(view.participants, view) if by_round else None
         if self.settings.first == "together":
             return None
-        # The first moment at which there are models to choose from.
+        # Round 0: this is the first call at which there are models to choose from, whatever `choose` is.
         return self._chosen(view.participants, view)
 
     def _chosen(self, clients: Ints, view: View) -> Assignment | None:

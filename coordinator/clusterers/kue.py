@@ -1,7 +1,7 @@
 """KUE: an ensemble whose models see different features, weighted by Cohen's kappa.
 
 Cano and Krawczyk 2020, in the form that FedDrift compares with: memory `held` with a window of one data step
-and bootstrap, and a `masked` model (which implements how FedDrift's code omits the masks in inference).
+and bootstrap, and a `masked` model, which can ignore the masks in inference as FedDrift's code does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from emulator.plugins import Settings
 from emulator.ports import Segment
 
 MASK = "mask"
-"""The tensor of a masked model with its feature mask: 1 seen, 0 hidden; training does not change it."""
+"""Name of the tensor that holds a model's feature mask: 1 seen, 0 hidden; training does not change it."""
 
 
 class KueSettings(Settings):
@@ -36,11 +36,11 @@ class KueSettings(Settings):
 
 
 class Kue(Clusterer):
-    """All clients train all models; those better than chance predict, except the worst, weighted by kappa.
+    """All clients train all models; their predictions are averaged with their kappas as weights.
 
-    With each new data step the worst model is replaced. If all models abstain, all count equally. State: the
-    data step; kappas (M,), measured after every aggregation on the newest arrivals of the clients that
-    trained, 0 until then.
+    The worst model and those no better than chance (kappa 0 or below) abstain; if all abstain, all count
+    equally. With each new data step the worst model is replaced. State: the data step; kappas (M,), measured
+    after every aggregation on the newest arrivals of the clients that trained, 0 until then.
 
     Model 1 is the worst and abstains; kappas 0.4 and 0.8 become weights 1/3 and 2/3:
 

@@ -1,6 +1,7 @@
 """The oracle: one model per true concept; every client is always on that of its newest samples.
 
-It is the best that clustering could reach; it fails too where the next samples are of another concept.
+It is an upper bound for clustering; even it fails where the test samples are of another concept than the
+newest training samples.
 """
 
 from __future__ import annotations

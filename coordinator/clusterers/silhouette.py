@@ -19,8 +19,10 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 
 AT_ONCE = 4_000_000
-"""Numbers in the largest array: partitions are grouped up to this size, and a larger one is taken alone.
-Five such arrays (160 MB) are alive at once, beside the ranks of all reports."""
+"""Numbers in the largest array: partitions are processed in groups up to this size, a larger one alone.
+
+Five such arrays (160 MB) are alive at once, beside the ranks of all reports.
+"""
 
 SUM_BITS = 62  # no sum of distances is above 2^62 units
 

@@ -9,7 +9,7 @@ from coordinator.view import View
 
 
 class Static(Clusterer):
-    """Clusters once, when clients register: the worth of clustering that does not follow drift.
+    """Clusters once, when clients register: a baseline that does not follow drift.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace

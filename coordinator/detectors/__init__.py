@@ -1,4 +1,4 @@
-"""Drift detectors, by name."""
+"""Registry of drift detectors by name."""
 
 from coordinator.detectors.base import Detector
 from coordinator.detectors.changed import Changed

@@ -31,7 +31,7 @@ class ModelBank(Stateful):
         return len(self.ids)
 
     def apply(self, assignment: Assignment) -> None:
-        """Replace the models by `assignment.mixing` of themselves and `assignment.extra`."""
+        """Replace the models by mixing @ concat(models, extra) of `assignment`, and name the new ones."""
         old = len(self)
         predecessor = np.full(assignment.num_models, -1, dtype=np.int64)
         # Of several old models with the same successor, the lowest row passes on its names.

@@ -1,4 +1,4 @@
-"""Client requests besides training: clients online respond, and are charged in virtual time and bytes.
+"""Client requests besides training: clients that are online respond, which costs virtual time and bytes.
 
 A model version that a client downloaded in this round, to score it, is not sent to it again.
 """
@@ -33,7 +33,11 @@ Resolve = Callable[[Ints], SampleRanges]
 
 
 class ClientRequests(Stateful):
-    """The client requests of one run; `open_moment` and `close_round` mark its progress."""
+    """Serves the client requests of one run and charges them, and also the reports.
+
+    A moment is an instant at which parts can make requests: when a round is opened, at selection, at dispatch
+    and after aggregation. `open_moment` starts one; `close_round` ends the round.
+    """
 
     state_fields = ("_num_requests", "_exchanges", "_now_s", "_busy_s", "_holders")
 
@@ -74,7 +78,7 @@ class ClientRequests(Stateful):
         self._holders = {(model, version): holds for model, version, holds in state["_holders"]}
 
     def close_round(self) -> None:
-        """Forget which models the clients downloaded in this round."""
+        """Forget which models the clients downloaded in this round, and number requests from 0 again."""
         self._num_requests, self._exchanges = 0, 0
         self._holders.clear()
 
@@ -87,9 +91,10 @@ class ClientRequests(Stateful):
         return np.zeros(len(clients)) if self._busy_s is None else self._busy_s[clients]
 
     def charge(self, round_: int, clients: Ints, work: Work, num_models: float = 0) -> None:
-        """Charge an exchange of control traffic, in which `num_models` models were sent in all.
+        """Charge an exchange of control traffic, in which `num_models` models are sent in all.
 
-        `work` (n,) is what `clients` (n,) exchange without packet loss; resent packets are charged as well.
+        `work` (n,) is what `clients` (n,) transfer and compute without packet loss; resent packets are
+        charged as well.
         """
         self._exchanges += 1  # the exchange 0 of a round is its visits
         work = self._faults.sent(work, clients, round_, self._exchanges)
@@ -143,7 +148,10 @@ class ClientRequests(Stateful):
         return ScoreResponse(responding, scores)
 
     def hold(self, clients: Ints, models: Ints) -> Bools:
-        """(n,) whether each of `clients` (n,) holds its row of `models` (n,), from this round's requests."""
+        """(n,) whether a client holds a model, having downloaded it in this round for a request.
+
+        `clients` (n,) and `models` (n,), rows of the bank, are the pairs of a client and a model.
+        """
         held = np.zeros(len(clients), dtype=bool)
         if self._holders:
             for model in np.unique(models).tolist():

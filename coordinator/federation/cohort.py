@@ -26,16 +26,16 @@ class Picked:
 
 @dataclass(frozen=True)
 class SentOut:
-    """Visits that begin now."""
+    """The participants of a dispatch, and when their visits end."""
 
     clients: Ints  # (n,) ids, ascending
     lanes: Ints  # (n,) the lane that each was selected from
-    ends: VisitEnds  # (n,) when each ends
+    ends: VisitEnds  # (n,) the end of each visit
 
 
 @dataclass(frozen=True)
 class EndedVisits:
-    """Visits that are over, in columns (n,), by ascending `visit`; no `outcome` is OUT."""
+    """Visits that are over, in columns (n,), by ascending visit id; no `outcome` is OUT."""
 
     visit: Ints
     client: Ints

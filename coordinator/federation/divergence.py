@@ -1,4 +1,4 @@
-"""Non-finite numbers: single updates are left out; a run with no finite updates for many rounds ends."""
+"""Non-finite numbers: an update with one is left out; a model or many rounds with them end the run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from emulator.messages import Updates
 from emulator.storage.stateful import Stateful
 
 FRUITLESS_ROUNDS = 10
-"""Consecutive rounds without a finite update after which the run is declared diverged."""
+"""Consecutive rounds without a finite update after which the run is declared diverged.
+
+Rounds in which nothing was trained do not count, and do not interrupt the sequence.
+"""
 
 
 class Divergence(Stateful):
     """Checks updates, models and losses for non-finite numbers; `other_hints` extends the hint in errors.
 
-    State: the number of consecutive rounds, up to now, without a finite update.
+    State: how many of the last rounds in which anything was trained had no finite update.
     """
 
     state_fields = ("_fruitless",)
@@ -28,10 +31,10 @@ class Divergence(Stateful):
         self._fruitless = 0
 
     def usable(self, round_: int, updates: Updates) -> tuple[Updates, list[int]]:
-        """The updates that are finite, as are their losses, and the clients, ascending, with other updates.
+        """The usable updates, finite with a finite loss, and the clients (ids, ascending) of the others.
 
-        Raises RunError at the first non-finite update if `round.nonfinite_updates` is "stop", and after
-        FRUITLESS_ROUNDS consecutive rounds without a finite update.
+        Raises RunError at the first update that is not usable if `round.nonfinite_updates` is "stop", and
+        otherwise after FRUITLESS_ROUNDS consecutive rounds without a usable update.
         """
         trained = updates.num_samples > 0
         finite = updates.finite & (~trained | np.isfinite(updates.metrics["loss"]))
@@ -53,6 +56,6 @@ class Divergence(Stateful):
         return updates.take(np.flatnonzero(finite)), rejected
 
     def refuse(self, round_: int, *values: float | Floats32) -> None:
-        """RunError unless every model and every loss is finite."""
+        """Raise RunError unless all of `values`, which are models and losses, are finite."""
         if not all(np.isfinite(value).all() for value in values):
             raise RunError(f"round {round_}: training diverged, a model or a loss is not finite; {self.hint}")

@@ -1,7 +1,8 @@
-"""Fault injection: crashes, packet loss, corruption and byzantine clients, drawn once per seed.
+"""Fault injection: crashes, packet loss, corruption and byzantine clients, keyed by the seed of a run.
 
-All draws are keyed by round, client and model, so that the faults of a client depend neither on the method
-nor on the other participants. Nothing in this module has state.
+The byzantine clients and their misreports are drawn once per seed. All other faults are drawn with the round,
+the client, and the exchange or the model as the key, so that those of a client do not depend on the other
+participants. Nothing in this module has state.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SCALED: Sequence[Kind] = ("sign_flip", "noise")
 
 
 class Byzantine(Settings):
-    """Clients that do not follow the protocol."""
+    """Clients that deviate from the protocol, all in the same way."""
 
     kind: Kind = Field(
         description="sign_flip: sends -scale x its update; noise: adds noise with scale x the update's norm; "
@@ -114,9 +115,10 @@ class Faults:
     # -- visits ---------------------------------------------------------------------------------------------
 
     def visits(self, number: int, clients: Ints, payload: Work, task: Ints, model: Ints) -> VisitFaults:
-        """The faults in the visits of `clients` (visits,) in round `number`, which move `payload`.
+        """The faults in the visits of `clients` (visits,) in round `number`.
 
-        `task` and `model` (n,) are the client and the model id of each of the visits' tasks.
+        `payload` (visits,) is what they transfer without packet loss; `task` and `model` (n,) are the client
+        and the model id of each of the visits' tasks.
         """
         return VisitFaults(
             work=self.sent(payload, clients, number, 0),
@@ -132,7 +134,11 @@ class Faults:
         return np.where(chance < self.settings.crash, share, np.inf)
 
     def _tampering(self, number: int, client: Ints, model: Ints) -> dict[str, Floats]:
-        """The changes to the update of each task (n,) of round `number` before it arrives."""
+        """The columns (n,) of `TrainTasks.tampering` for the tasks of round `number`, by name.
+
+        `client` and `model` (n,) are the client and the model id of each task. Columns without effect are
+        left out.
+        """
         columns: dict[str, Floats] = {}
         for name, neutral, factor in (("scale", 1.0, -1.0), ("noise", 0.0, 1.0)):
             kind = "sign_flip" if name == "scale" else "noise"
@@ -152,7 +158,10 @@ class Faults:
     # -- reports --------------------------------------------------------------------------------------------
 
     def reported(self, clients: Ints, signal: Floats) -> Floats:
-        """(n, report_size) what `clients` report of `signal`; each misreporter has a fixed permutation."""
+        """(n, report_size) the reports of `clients` (n,) on their `signal` (n, report_size).
+
+        A misreporting client permutes its row, always in the same way.
+        """
         misreporters = self._misreporters
         if len(misreporters) == 0:
             return signal
@@ -196,7 +205,7 @@ class Faults:
 
 
 def no_faults(num_clients: int, report_size: int, streams: RandomStreams) -> Faults:
-    """A population without faults."""
+    """The faults of a population that has none."""
     return Faults(FaultSettings(), num_clients, report_size, streams)
 
 

@@ -1,10 +1,11 @@
 """The procedures of a round: open it, select and dispatch participants, aggregate updates, close it.
 
-`open_round` (data arrived), `select` and `dispatch` (participants are sent out), `aggregate` (updates came
-back), `close_round` (measure and record). The federation holds the assignment in force and what the parts
-see; the round number and every instant are arguments. All its decisions are those of its parts. Visits that
-are abandoned or dropped cost no real compute: tasks are frozen at dispatch, nothing later can change their
-outcome, and so they are trained in `aggregate`, when it is known which visits completed.
+`open_round` (the trace advances and the clusterer decides), `select` and `dispatch` (participants are sent
+out), `aggregate` (their updates make new models), `close_round` (measure and record). The federation holds
+the assignment in force and what the parts see; the round number and every instant are arguments. All its
+decisions are those of its parts. Visits that are abandoned or dropped cost no real compute: tasks are frozen
+at dispatch, nothing later can change their outcome, and so they are trained in `aggregate`, when it is known
+which visits completed.
 """
 
 from __future__ import annotations
@@ -128,7 +129,10 @@ class Federation:
         )
 
     def state(self) -> dict[str, Tree]:
-        """The state that the rest of the run depends on; RunError names a part that cannot be stored."""
+        """The state that the rest of the run depends on, without that of the coordinator.
+
+        Raises RunError, naming the part, if a part cannot be stored.
+        """
         assignment = self._membership.assignment
         return {
             "progress": as_tree(self._progress),
@@ -154,7 +158,7 @@ class Federation:
     def open_round(self, round_: int, now_s: float) -> float:
         """Advance the trace, collect the reports of drifted clients, and let the clusterer decide.
 
-        Returns the instant of the slowest response.
+        Returns the instant of the slowest response; `now_s` if clients register, which takes no virtual time.
         """
         clusterer = self.parts.clusterer
         # Step 1: the trace advances to the round's data step.
@@ -181,7 +185,10 @@ class Federation:
         return now_s if registering else now_s + self._requests.slowest_s
 
     def _clients_with_news(self, registering: bool, now_s: float) -> Ints:
-        """Ids, ascending, of the clients that check their new data now: all of them if `registering`."""
+        """Ids, ascending, of the clients that check their new data now, online unless `registering`.
+
+        There are none if the clusterer does not watch data.
+        """
         if not self.parts.clusterer.watches_data:
             return NO_IDS
         if registering:
@@ -189,7 +196,10 @@ class Federation:
         return self._reports.online_with_news(self._availability, now_s)
 
     def _hear(self, round_: int, clients: Ints) -> dict[str, Bools]:
-        """These clients check their data and report drifts; returns (N,) which drifted, by detector."""
+        """Let `clients` check their data for drift, and receive the reports of those that drifted.
+
+        Returns by detector name (N,) which clients drifted.
+        """
         signal = self._faults.reported(clients, self._stream.label_histograms(clients))
         reporting, drift = self._reports.hear(clients, signal, self.parts.detectors)
         self._progress.changed += len(clients)
@@ -209,7 +219,8 @@ class Federation:
         """Select `wanted` (lanes,) participants from the lanes that have a `quota` (lanes,).
 
         Returns the instant at which they can be dispatched, after the slowest response to the selector's
-        requests; None if too few clients are online. Raises RunError if no client can be selected.
+        requests; None if too few clients are online. Raises RunError if no client can be selected, or if the
+        selector's choice is not valid.
         """
         # Step 1: candidates are the clients of these lanes that have something to train and are online.
         trainable = self._trainable(round_, quota)
@@ -352,8 +363,11 @@ class Federation:
         self._apply(assigned)
 
     def close_round(self, round_: int, opened_s: float, now_s: float) -> tuple[RoundRecord, float]:
-        """End the round; returns its record, and the instant of the slowest response."""
-        # Step 5: the clients are evaluated, if the round is one that is evaluated, and the round is recorded.
+        """End the round; returns its record, and the instant at which the next round can open.
+
+        That instant is the slowest response to requests made since the updates were aggregated.
+        """
+        # Step 5: the clients are evaluated, in rounds that are due for it, and the round is recorded.
         record = self._progress.record(
             round_,
             opened_s,
@@ -369,7 +383,7 @@ class Federation:
         return record, now_s + self._requests.slowest_s
 
     def _measure(self, round_: int) -> Measurement:
-        """The evaluation of the clients, if this round is one that is evaluated."""
+        """The evaluation of the clients; NOT_MEASURED if this round is not one that is evaluated."""
         settings = self.settings
         if round_ + 1 < settings.rounds and (round_ + 1) % settings.evaluate_every != 0:
             return NOT_MEASURED
@@ -395,7 +409,7 @@ class Federation:
     # -- shared --------------------------------------------------------------------------------------------
 
     def _apply(self, assignment: Assignment | None) -> None:
-        """Put `assignment` in force; None: nothing changes."""
+        """Put `assignment` in force; None changes nothing, and is a RunError at the first call."""
         if assignment is not None:
             self._progress.assigned(assignment, self._membership.apply(assignment))
         elif self._membership.assignment is None:
@@ -410,7 +424,10 @@ class Federation:
         return self._membership.lanes(lambda ids: memory.trains(ids, self._view(memory, round_)))
 
     def _trainable(self, round_: int, quota: Ints) -> list[Ints]:
-        """The clients of each lane, ascending; none for a lane without `quota`. RunError if all are empty."""
+        """For each lane the ids, ascending, of its clients that have something to train.
+
+        A lane without `quota` has none. Raises RunError if all lanes are empty.
+        """
         ids_by_lane = zip(self._lanes(round_).ids, quota.tolist(), strict=True)
         trainable = [ids if count > 0 else NO_IDS for ids, count in ids_by_lane]
         if not any(map(len, trainable)):
@@ -423,7 +440,7 @@ class Federation:
         return trainable
 
     def _needed(self, trainable: list[Ints]) -> int:
-        """How many must be online: `min_online`, or all if these lanes have fewer clients than that."""
+        """The number of clients that must be online: `min_online`, or all of these lanes if fewer."""
         return min(self.settings.min_online, sum(map(len, trainable)))
 
     def _view(self, part: Part, round_: int, **news: Any) -> View:

@@ -8,7 +8,7 @@ from emulator.arrays import Ints
 
 
 class Lanes:
-    """The lanes of all clients, indexed both ways.
+    """The lanes of all clients: the lane of each client, and the clients of each lane.
 
     `lane_of_client` (N,): the lane of each client, -1 = in no lane. `sizes` (lanes,): the number of clients
     in each lane. `ids`: for each lane the ids of its clients, ascending.

@@ -1,4 +1,4 @@
-"""The measurements of a run: free of charge, over clients online and offline."""
+"""The evaluation of a round: free of charge, over clients online and offline."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from emulator.seeding import RandomStreams
 class Measurement:
     """The measured fields of a round's record, with the names of `emulator.storage.runlog.RoundRecord`.
 
-    Accuracies and losses are means over the scored clients that hold test samples, distances are means over
-    all scored clients. Values are not finite if a model is not.
+    The accuracy and the loss are means over the scored clients that hold test samples and are served by a
+    model, distances are means over all scored clients. The loss may be NaN or infinite, where a model is not
+    finite. None: not measured.
     """
 
     accuracy: float | None = None
@@ -53,11 +54,11 @@ def measure(
     log_clients: bool = False,
     meter: Meter = unmeasured,
 ) -> Measurement:
-    """Evaluate `clients` on their test samples with the models of `plan`; at least one must hold some.
+    """Evaluate `clients` on their test samples, of which at least one client must hold some.
 
-    A client is a drift cell if its test samples are of another concept than its newest training samples,
-    which no method can know (FedDrift, section 5: "omitting drifts" averages over the other cells).
-    `log_clients`: include the accuracy of each of `clients`.
+    The models of `plan` serve them. A client is a drift cell if its test samples are of another concept than
+    its newest training samples, which no method can know (FedDrift, section 5: "omitting drifts" averages
+    over the other cells). `log_clients`: include the accuracy of each of `clients`.
     """
     samples = stream.held(clients, "test")
     plan_of_clients = plan.take(clients)

@@ -26,17 +26,20 @@ class Membership:
 
     @property
     def in_force(self) -> Assignment:
-        """The assignment, which exists: the federation refuses a clusterer whose first call returns None."""
+        """The assignment in force.
+
+        There is one: the federation refuses a clusterer whose first call returns None.
+        """
         assert self.assignment is not None
         return self.assignment
 
     def labels(self) -> Ints:
-        """(N,) the label of the first model that each client's newest data belong to, or -1."""
+        """(N,) the cluster label of each client, that of its first model; -1 if it has no model."""
         labels: Ints = np.append(self._bank.labels, -1)[self.in_force.members[:, 0]]
         return labels
 
     def apply(self, assignment: Assignment) -> int | None:
-        """Put `assignment` in force; returns how many clients changed cluster, None at the first."""
+        """Put `assignment` in force; returns how many clients changed cluster, or None for the first."""
         before = None if self.assignment is None else self.labels()
         if before is None or assignment.changes_models:
             self._bank.apply(assignment)
@@ -46,7 +49,7 @@ class Membership:
         return None if before is None else int((before != self.labels()).sum())
 
     def data_changed(self) -> None:
-        """Called at a new data step, at which other clients may have something to train."""
+        """Take note of a new data step, at which other clients may have something to train."""
         self._lanes = None
 
     def lanes(self, trains: Callable[[Ints], Bools]) -> Lanes:

@@ -1,4 +1,4 @@
-"""A method is a row of parts; the settings of a round are shared by all methods of an experiment."""
+"""The parts that make up a method, and the round settings that all methods of an experiment share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from coordinator.selectors import Selector
 
 @dataclass(frozen=True)
 class Parts:
-    """The row of parts that makes a method."""
+    """The parts of one method; detectors by name."""
 
     clusterer: Clusterer
     detectors: Mapping[str, Detector]

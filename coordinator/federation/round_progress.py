@@ -32,7 +32,10 @@ class RoundProgress:
     train_loss: float | None = None
 
     def assigned(self, assignment: Assignment, moved: int | None) -> None:
-        """Note an applied assignment, by which `moved` clients changed cluster; None: the first."""
+        """Take note of an assignment that was applied.
+
+        `moved` clients changed cluster label by it; None for the first assignment.
+        """
         self.members_changed |= moved != 0
         self.reclustered |= assignment.reclustered
         self.fitted = assignment.fitted or self.fitted
@@ -40,7 +43,7 @@ class RoundProgress:
             self.moved += moved or 0
 
     def log_trigger(self, trigger: Trigger) -> None:
-        """Note an evaluated trigger; of several, the last that fired counts, or else the last.
+        """Take note of an evaluated trigger; of several, record the last that fired, or else the last.
 
         There are several in a round that is opened again after waiting for clients.
         """
@@ -59,7 +62,10 @@ class RoundProgress:
         measured: Measurement,
         ledger: Ledger,
     ) -> RoundRecord:
-        """The record of the finished round; `members` (N,) are the cluster labels, None if unchanged."""
+        """The record of the finished round.
+
+        `members` (N,) are the cluster labels of all clients, or None if they did not change.
+        """
         return RoundRecord(
             round=round_,
             step=step,

@@ -15,8 +15,10 @@ from emulator.storage.stateful import Stateful
 class SolverState(Stateful):
     """Rows of solver state by (client, model id), only for pairs that have trained.
 
-    A visit that was abandoned or dropped changes nothing. A pair's row is deleted when the client's data
-    change, or when the model ceases to exist; a model that was replaced has a new id, and so starts at zero.
+    A slot is one named variable of a local rule, such as a moment of Adam (`emulator.messages.StateSpec`);
+    its row has `width` numbers: P, or 1 for a scalar. A visit that was abandoned or dropped changes nothing.
+    A pair's row is deleted when the client's data change, or when the model ceases to exist; a model that was
+    replaced has a new id, and so starts at zero.
     """
 
     state_fields = ("_rows",)
@@ -47,7 +49,10 @@ class SolverState(Stateful):
         return clients, slots
 
     def read(self, client: Ints, model: Ints) -> dict[str, Floats32]:
-        """(n, width) the rows of each slot, for tasks of `client` (n,) on the models of id `model` (n,)."""
+        """The solver state of n tasks, by slot (n, width); zero for a pair that has not trained.
+
+        `client` (n,) and `model` (n,), ids, are the pair of each task.
+        """
         if not self._widths:
             return {}
         pairs = list(zip(client.tolist(), model.tolist(), strict=True))
@@ -65,12 +70,12 @@ class SolverState(Stateful):
                 self._rows.setdefault(model, {})[client] = slots
 
     def models_changed(self, ids: Ints) -> None:
-        """Delete the rows of all models but those of these ids."""
+        """Take note of the ids of all models that exist now: delete the rows of the others."""
         for model in self._rows.keys() - set(ids.tolist()):
             del self._rows[model]
 
     def data_changed(self, clients: Ints) -> None:
-        """Delete the rows of these clients, whose data changed."""
+        """Take note that the data of these clients changed: delete their rows."""
         for rows in self._rows.values():
             known = np.fromiter(rows, dtype=np.int64, count=len(rows))
             for client in known[np.isin(known, clients)].tolist():

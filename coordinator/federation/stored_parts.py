@@ -14,7 +14,10 @@ Fingerprint = Hashable
 
 
 class StoredParts:
-    """Stores and restores the state of `parts`; must be built before the parts are used."""
+    """Stores and restores the state of `parts`; must be built before the parts are used.
+
+    It notes what each part's other attributes are, to detect a change that would not be stored.
+    """
 
     def __init__(self, parts: Mapping[str, Stateful]) -> None:
         self._parts = parts

@@ -16,9 +16,10 @@ from emulator.messages import Work
 def task_settings(
     settings: RoundSettings, schedules: Sequence[Schedule], client: Ints, row: Ints, views: Sequence[View]
 ) -> dict[str, Floats]:
-    """(n,) each setting of the tasks of `client` (n,) on `row` (n,): the round's, or as a schedule decides.
+    """The settings of n tasks, as columns (n,) by name: the round's, or what a schedule decides.
 
-    `views` holds the view of each schedule.
+    `client` (n,) and `row` (n,), a row of the bank, are the pair of each task; `views` holds the view of each
+    schedule, which observes it first.
     """
     base = {
         "learning_rate": np.full(len(client), settings.learning_rate),

@@ -20,7 +20,7 @@ from emulator.seeding import RandomStreams
 
 
 class Views:
-    """The facts of one run; callers supply the round and the assignment in force."""
+    """Builds the views of one run; the caller supplies the round and the assignment in force."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Views:
     def samples_of(
         self, samples: Samples, clients: Ints, round_: int, assignment: Assignment | None
     ) -> SampleRanges:
-        """The samples of each of `clients` that a request with `samples` is about."""
+        """The samples, a row for each of `clients`, that a request with `samples` is about."""
         if isinstance(samples, ClaimedBy):
             view = self.view(self._memory, round_, assignment, _not_in_a_request, _not_in_a_request)
             return self._memory.samples(clients, samples.model, view)
@@ -70,7 +70,7 @@ class Views:
         participants: Ints = NO_IDS,
         updates: Updates | None = None,
     ) -> View:
-        """The view of `part` at this moment; the keyword arguments are the news of particular moments."""
+        """The view of `part` now; the keyword arguments are the facts that only some calls see."""
         return View(
             round=round_,
             step=self._stream.step,

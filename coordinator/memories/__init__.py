@@ -1,4 +1,4 @@
-"""Memories, by name."""
+"""Registry of memories by name."""
 
 from coordinator.memories.base import Memory
 from coordinator.memories.claimed import Claimed

@@ -13,10 +13,13 @@ from emulator.messages import SampleRanges
 
 
 class Memory(Part):
-    """Base of memories; built with its own frozen settings."""
+    """Base of memories; built with its own frozen settings.
+
+    A memory decides which (client, model) pairs train, and on which samples.
+    """
 
     def models_changed(self, assignment: Assignment) -> None:
-        """Called when the models change: claims on an old model pass to its successor.
+        """Take note of new models; a memory that keeps claims passes those of a model to its successor.
 
         Args:
             assignment: the assignment that is applied now; its `successor` (M_old,) maps old rows to new.
@@ -60,7 +63,7 @@ class Memory(Part):
         """
 
     def trains(self, clients: Ints, view: View) -> Bools:
-        """Whether each client has something to train, that is, a pair in `rows`; others are no candidates.
+        """Whether each client has something to train, a pair in `rows`; the others cannot be selected.
 
         Within a data step the result may depend on `view.members`, but not on the round: it is evaluated once
         per assignment and data step.

@@ -31,8 +31,8 @@ class ClaimedSettings(Settings):
 class Claimed(Memory):
     """Each model trains on the samples claimed for it, step by step; a model without members does not train.
 
-    A batch never mixes steps. State: for each data step in the window, in order, (N, M) which rows of the
-    bank each client's arrivals of that step are claimed for.
+    A batch never mixes samples of several steps. State: for each data step in the window, in order, (N, M)
+    which rows of the bank each client's arrivals of that step are claimed for.
 
     Client 0 moves from model 0 to model 1 at step 1. It now trains both, each on the one sample that arrived
     while it belonged to that model; model 0 is still active, since client 1 belongs to it.
@@ -83,7 +83,10 @@ class Claimed(Memory):
         return self._ranges(clients, np.arange(len(clients)), np.full(len(clients), model), view)
 
     def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
-        """Pairs of a client and an active model, one that has a member now, with samples claimed for it."""
+        """The pairs of a client and an active model for which claimed samples are still held.
+
+        A model is active while it has a member. See `Memory.rows` for the shapes.
+        """
         active = np.isin(np.arange(len(view.model_ids)), view.members)
         claimed = np.zeros((len(clients), len(active)), dtype=bool)
         for claims in self._claims.values():
@@ -95,7 +98,10 @@ class Claimed(Memory):
         return clients[which[filled]], model[filled].astype(np.int64), samples.take(filled)
 
     def _ranges(self, clients: Ints, which: Ints, model: Ints, view: View) -> SampleRanges:
-        """For each pair of a client, `clients[which]`, and a `model`, a range for each step claimed."""
+        """(pairs,) the samples claimed for pairs of a client and a model: a range for each data step.
+
+        `which` (pairs,) are the indices of the pairs' clients in `clients`, `model` (pairs,) their models.
+        """
         nothing = np.zeros(len(which), dtype=np.int64)
         parts = [SampleRanges.one_each(nothing, nothing)]
         for step, claims in self._claims.items():

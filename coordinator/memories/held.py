@@ -1,4 +1,4 @@
-"""A client trains its models on the samples it holds: all, or the newest data steps, optionally by age."""
+"""A client trains its models on the samples it holds: all, or those of the newest data steps."""
 
 from __future__ import annotations
 
@@ -90,7 +90,10 @@ class Held(Memory):
 
 
 def _weights_by_age(steps: Ints, now: int, weighting: Literal["linear", "exponential"]) -> Floats:
-    """(steps,) t' + 1, or 2^(t' - now), which is 2^t' up to a factor; both are positive at any age."""
+    """(steps,) the weight of the samples of each data step t': t' + 1, or 2^t' up to a common factor.
+
+    The factor is 2^-now. No weight is below 2^-1000, so that all are positive.
+    """
     if weighting == "linear":
         return (steps + 1).astype(np.float64)
     weights: Floats = 2.0 ** np.maximum(steps - now, -1000).astype(np.float64)
@@ -98,7 +101,7 @@ def _weights_by_age(steps: Ints, now: int, weighting: Literal["linear", "exponen
 
 
 def _spread(ranges: SampleRanges, rows: Ints, num_rows: int) -> SampleRanges:
-    """`ranges` placed in rows `rows` (ascending) of `num_rows`; the other rows are empty."""
+    """The rows of `ranges` as the rows `rows` (ascending) of `num_rows`; the other rows are empty."""
     sizes = np.zeros(num_rows, dtype=np.int64)
     sizes[rows] = np.diff(ranges.offsets)
     return replace(ranges, offsets=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64))

@@ -1,4 +1,4 @@
-"""Pacings, by name."""
+"""Registry of pacings by name."""
 
 from coordinator.pacing.base import CohortSize, Pacing
 from coordinator.pacing.fixed import Fixed

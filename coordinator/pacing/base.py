@@ -20,7 +20,7 @@ from emulator.proportions import exact, largest_remainder
 
 @dataclass(frozen=True)
 class CohortSize:
-    """The number of visits that a round wants, and by how much more is sent out.
+    """The number of visits that a round is to absorb, and by what factor more are sent out.
 
     Rounding up is in exact decimals, so that 50 x 1.1 is 55. Rounding down is literally FedScale's
     `int(over_commit * M)`: 100 x 1.15 is 114 there, since the product falls short of 115 in floating point.
@@ -50,9 +50,9 @@ class Pacing(Part):
     It holds no clock and keeps no counts: each method is a pure function of its arguments and the settings.
     `full` and `absorbs` are evaluated for n instants at once, one per row.
 
-    `cancels`: whether the visits still out in a full lane are abandoned. `deadline_s`: the elapsed time, in
-    virtual seconds, at which `full` and `absorbs` are evaluated once more although no visit ends; None: there
-    is no such time. A visit that returns at exactly that instant has returned before it.
+    `cancels`: whether the visits that are still out in a full lane are abandoned. `deadline_s`: the elapsed
+    time, in virtual seconds, at which `full` and `absorbs` are evaluated once more although no visit ends;
+    None: there is no such time. A visit that returns at exactly that instant has returned before it.
 
     This version has one dispatch and one server step per round: a pacing that wants another is refused with
     a RunError that names it.

@@ -1,4 +1,4 @@
-"""Synchronous rounds: a cohort is sent out, and the round ends when its slowest lane has closed."""
+"""Synchronous rounds: a cohort is sent out, and the round ends when all its lanes have closed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from emulator.plugins import Settings
 
 
 class SyncSettings(Settings):
-    """The conditions on which a round ends."""
+    """The conditions under which a round ends."""
 
     close: Literal["lane", "pooled"] = Field(
         "lane", description="each lane closes on its own quota, or all lanes together on the participants"
@@ -27,9 +27,10 @@ class SyncSettings(Settings):
 class Sync(Pacing):
     """Closes a lane when its quota is back, and the round when no visit is out any more.
 
-    An over-committed cohort is sent out. A lane that has its quota back abandons its other visits; at the
-    deadline every lane does. The visits that are back then make the round's one server step, even if they are
-    fewer than the quota: a visit that drops out is not replaced.
+    An over-committed cohort is sent out. A lane that has its quota back abandons its other visits (with
+    `close = "pooled"` all lanes together, when the sum of their quotas is back); at the deadline every lane
+    does. The visits that are back then make the round's one server step, even if they are fewer than the
+    quota: a visit that drops out is not replaced.
 
     >>> import numpy as np
     >>> sync = Sync(SyncSettings(), CohortSize(participants=3, over_commit=1.5))

@@ -1,4 +1,4 @@
-"""Schedules, by name."""
+"""Registry of schedules by name."""
 
 from coordinator.schedules.base import Schedule
 from emulator.plugins import Registry

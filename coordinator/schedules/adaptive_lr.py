@@ -1,4 +1,4 @@
-"""Adaptive-FedAvg: a learning rate that decays with the aggregations, and more slowly after a drift.
+"""Adaptive-FedAvg: a learning rate that decays with the number of aggregations, more slowly after a drift.
 
 Canonaco et al. 2021, in the form that FedDrift compares with. All clients of a model share its rate.
 """
@@ -56,8 +56,8 @@ class AdaptiveLearningRate(Schedule):
     model, the rate is rate_0. Every data step (or round) observed counts as an aggregation, even of a model
     that no client trained in it. State: the averages of each existing model, by its id.
 
-    A model that is 2 after two aggregations: the first ratio is 1 by definition; then variance^ falls from 4
-    to 4/3, so that ratio^_2 = 5/9.
+    A model with one parameter, which is 2 after the first and after the second aggregation. The first ratio
+    is 1 by definition; then variance^ falls from 4 to 4/3, so that ratio^_2 = 5/9.
 
     >>> from types import SimpleNamespace
     >>> schedule = AdaptiveLearningRate(AdaptiveLearningRateSettings())
@@ -121,7 +121,7 @@ class AdaptiveLearningRate(Schedule):
         )
 
     def _factor(self, averages: _Averages | None) -> float:
-        """The factor on the learning rate; `averages` is None for a model that was not observed."""
+        """The factor on the learning rate of a model; `averages` is None if it was never observed."""
         if averages is None or averages.aggregations == 0:
             return 1.0
         t = averages.aggregations

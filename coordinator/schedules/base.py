@@ -20,7 +20,7 @@ class Schedule(Part):
     sets: ClassVar[frozenset[str]]
 
     def observe(self, view: View) -> None:
-        """Called once per round, before `task_settings`.
+        """Take note of the models; called once per round, before `task_settings`.
 
         Args:
             view: the facts at dispatch; `view.models` contain all updates aggregated so far.

@@ -1,4 +1,4 @@
-"""Selectors, by name."""
+"""Registry of selectors by name."""
 
 from coordinator.candidates import Candidates
 from coordinator.selectors.base import Selector

@@ -10,7 +10,10 @@ from emulator.arrays import Ints
 
 
 class Selector(Part):
-    """Base of selectors; built with its own frozen settings."""
+    """Base of selectors; built with its own frozen settings.
+
+    A selector draws the participants of a round from its candidates.
+    """
 
     @abstractmethod
     def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:

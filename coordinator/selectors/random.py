@@ -14,7 +14,7 @@ from emulator.plugins import NoSettings
 class Random(Selector):
     """Uniform: every candidate of a lane is equally likely, without replacement.
 
-    Two of clients 0 to 4, and nine of clients 5 to 8, of which two are online:
+    Two of clients 0 to 4 are wanted, and nine of clients 5 to 8; only clients with an even id are online:
 
     >>> from types import SimpleNamespace
     >>> view = SimpleNamespace(rngs=lambda purpose, lanes: map(np.random.default_rng, lanes))
