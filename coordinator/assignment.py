@@ -152,7 +152,7 @@ class Assignment:
 
 
 def _in_columns(members: Ints) -> Ints:
-    """`members`, of shape (N,) or (N, width), with shape (N, width)."""
+    """`members` (N,) or (N, width) as an array of shape (N, width)."""
     return members[:, None] if members.ndim == 1 else members
 
 

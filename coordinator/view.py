@@ -70,8 +70,9 @@ class ScoreRequest(Protocol):
     ) -> ScoreResponse:
         """Each of `clients` scores every one of `models` on its own `samples`.
 
-        Each client that responds is charged: the download of the models that it does not hold already, a
-        forward pass of its samples through every model, and the upload of the sums.
+        Each client that responds is charged: the download of the models that it has not downloaded for
+        another request of this round, a forward pass of its samples through every model, and the upload of
+        the sums.
 
         Args:
             clients: (n,) client ids, ascending.

@@ -104,7 +104,7 @@ class Visits(Stateful):
 
         Returns the number of ends processed, and the instant of the server step, or None if there is none.
         Ends of visits that are over already are ignored. As soon as a lane is full, its visits that are still
-        out are abandoned, if the pacing cancels. Raises RunError if the pacing breaks one of its rules.
+        out are abandoned, if the pacing cancels. Raises RunError if the pacing violates its protocol.
         """
         row = ends.visit - self._first
         known = np.flatnonzero((row >= 0) & (row < len(self)))

@@ -22,7 +22,7 @@ from emulator.plugins import Settings
 
 
 class AueSettings(Settings):
-    """Size of the ensemble, and how its models are weighted."""
+    """The size of the ensemble, and how its models are weighted."""
 
     num_models: ModelCount = Field(5, description="most models at once; the oldest goes")
     weigh: Literal["data", "updates"] = Field(

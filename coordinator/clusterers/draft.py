@@ -53,7 +53,7 @@ class Draft:
 
     @property
     def used(self) -> Bools:
-        """(rows,) whether the row has any member."""
+        """(rows,) whether each row has members."""
         return np.bincount(self.members, minlength=len(self._kept)) > 0
 
     @property

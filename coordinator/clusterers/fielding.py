@@ -30,7 +30,7 @@ def _number_or_never(value: Any) -> Any:
 
 
 class FieldingSettings(PartitionSettings):
-    """When all clients are re-clustered, because moving single ones does not suffice."""
+    """What clients report, and when all of them are re-clustered."""
 
     representation: Literal["label"] = Field("label", description="what clients report: a label histogram")
     threshold: Annotated[Factor | Literal["never"], BeforeValidator(_number_or_never)] = Field(

@@ -1,7 +1,7 @@
 """The oracle: one model per true concept; every client is always on that of its newest samples.
 
-It is an upper bound for clustering; even it fails where the test samples are of another concept than the
-newest training samples.
+It is meant as an upper bound for clustering; even it fails where the test samples are of another concept than
+the newest training samples.
 """
 
 from __future__ import annotations

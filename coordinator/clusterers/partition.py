@@ -19,7 +19,7 @@ BLOCK = 16_384
 """Reports per block: bounds memory, and does not affect the result."""
 
 TIE = 1e-9
-"""Silhouettes that differ by less than this are equal, so that rounding does not decide on k."""
+"""Silhouettes that differ by less than this count as equal, so that rounding does not decide on k."""
 
 
 class PartitionSettings(Settings):

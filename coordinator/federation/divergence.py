@@ -1,4 +1,4 @@
-"""Non-finite numbers: an update with one is left out; a model or many rounds with them end the run."""
+"""Non-finite numbers: leaves out such updates, and ends a run that has diverged."""
 
 from __future__ import annotations
 

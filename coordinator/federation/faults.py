@@ -1,8 +1,8 @@
-"""Fault injection: crashes, packet loss, corruption and byzantine clients, keyed by the seed of a run.
+"""Fault injection: crashes, packet loss, corruption and byzantine clients, drawn from the run's seed.
 
-The byzantine clients and their misreports are drawn once per seed. All other faults are drawn with the round,
-the client, and the exchange or the model as the key, so that those of a client do not depend on the other
-participants. Nothing in this module has state.
+The byzantine clients and their misreports are drawn once. Crashes are keyed by the round and the client,
+packet loss also by the exchange, corruption also by the model: so the faults of a client do not depend on the
+other participants. Nothing in this module has state.
 """
 
 from __future__ import annotations

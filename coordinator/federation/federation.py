@@ -129,7 +129,7 @@ class Federation:
         )
 
     def state(self) -> dict[str, Tree]:
-        """The state that the rest of the run depends on, without that of the coordinator.
+        """The state of the federation and its parts, for a checkpoint.
 
         Raises RunError, naming the part, if a part cannot be stored.
         """
@@ -365,7 +365,7 @@ class Federation:
     def close_round(self, round_: int, opened_s: float, now_s: float) -> tuple[RoundRecord, float]:
         """End the round; returns its record, and the instant at which the next round can open.
 
-        That instant is the slowest response to requests made since the updates were aggregated.
+        That is when the last client has responded to the requests made since the updates were aggregated.
         """
         # Step 5: the clients are evaluated, in rounds that are due for it, and the round is recorded.
         record = self._progress.record(

@@ -16,7 +16,8 @@ Fingerprint = Hashable
 class StoredParts:
     """Stores and restores the state of `parts`; must be built before the parts are used.
 
-    It notes what each part's other attributes are, to detect a change that would not be stored.
+    At that time it takes note of all attributes that are not state, to detect later changes, which would be
+    lost.
     """
 
     def __init__(self, parts: Mapping[str, Stateful]) -> None:

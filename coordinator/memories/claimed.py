@@ -29,7 +29,7 @@ class ClaimedSettings(Settings):
 
 
 class Claimed(Memory):
-    """Each model trains on the samples claimed for it, step by step; a model without members does not train.
+    """Each model trains on the samples claimed for it; a model without members does not train.
 
     A batch never mixes samples of several steps. State: for each data step in the window, in order, (N, M)
     which rows of the bank each client's arrivals of that step are claimed for.

@@ -18,7 +18,7 @@ from emulator.plugins import Settings
 
 
 class HeldSettings(Settings):
-    """The age up to which samples are used, and their weights by age."""
+    """The age up to which samples are used, their weights by age, and the bootstrap."""
 
     window: Count | None = Field(
         None,
@@ -90,7 +90,7 @@ class Held(Memory):
 
 
 def _weights_by_age(steps: Ints, now: int, weighting: Literal["linear", "exponential"]) -> Floats:
-    """(steps,) the weight of the samples of each data step t': t' + 1, or 2^t' up to a common factor.
+    """(steps,) the weight of samples of each data step t': t' + 1, or 2^t' up to a common factor.
 
     The factor is 2^-now. No weight is below 2^-1000, so that all are positive.
     """

@@ -109,7 +109,7 @@ class Pacing(Part):
 
     @abstractmethod
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
-        """Whether each lane waits for no further visit; not evaluated unless the pacing cancels.
+        """Whether each lane is full, and waits for no further visit; not evaluated unless the pacing cancels.
 
         Args:
             quota: (lanes,) as returned by `quota`.
