@@ -157,7 +157,10 @@ def _in_columns(members: Ints) -> Ints:
 
 
 def _matched(overlap: Floats) -> Ints:
-    """(num_old,) the new cluster matched with each old one, by largest total overlap; -1: unmatched."""
+    """(num_old,) the new cluster matched with each old one, by largest total overlap; -1: none.
+
+    An old cluster that shares no member with its match has none either.
+    """
     from scipy.optimize import linear_sum_assignment
 
     successor = np.full(overlap.shape[1], -1, dtype=np.int64)

@@ -27,7 +27,7 @@ class Candidates:
     """The clients that could take part now, by lane."""
 
     def __init__(self, ids_by_lane: Sequence[Ints], available: Callable[[Ints], Bools]) -> None:
-        """Candidates among the clients of some lanes.
+        """Candidates among the clients of the given lanes; no client is checked yet.
 
         Args:
             ids_by_lane: the client ids of each lane, ascending.

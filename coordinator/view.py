@@ -24,7 +24,7 @@ from emulator.storage.stateful import Stateful
 
 
 class Part(Configured, Stateful, ABC):
-    """Base of parts; built with its own frozen settings.
+    """Base of the parts of a method, such as its clusterer; built with its own frozen settings.
 
     `oracle` declares that the part uses the truth: only such a part may read the true concepts,
     `View.concepts`.
@@ -68,7 +68,7 @@ class ScoreRequest(Protocol):
         metrics: frozenset[Metric] = ...,
         limit: int | None = ...,
     ) -> ScoreResponse:
-        """Each of `clients` scores every one of `models` on its own `samples`.
+        """Let each of `clients` score all of `models` on its own `samples`.
 
         Each client that responds is charged: the download of the models that it has not downloaded for
         another request of this round, a forward pass of its samples through every model, and the upload of
@@ -152,7 +152,7 @@ class View:
         return self.streams.generator(purpose, self.round, *key)
 
     def rngs(self, purpose: str, key: Ints) -> Iterator[np.random.Generator]:
-        """The streams `rng(purpose, k)` for each k of `key`, at a lower cost than n calls.
+        """The streams `rng(purpose, k)` for each k of `key`, faster than by n calls of `rng`.
 
         Args:
             purpose: the name of the streams.

@@ -16,9 +16,9 @@ AT_ONCE = 4_000_000
 
 
 class ByCoordinate(Aggregator):
-    """Moves each parameter of a model by a centre of its values in the model's updates, equally weighted.
+    """Moves each parameter by the centre, such as the median, of its values in the updates of the model.
 
-    Updates of clients without samples are left out: they carry no information.
+    All updates count equally, but those of clients without samples are left out: they carry no information.
     """
 
     @abstractmethod

@@ -29,7 +29,7 @@ class NormClipSettings(Settings):
 
 
 class NormClip(Aggregator):
-    """The weighted mean of the updates, of which long ones are shortened first.
+    """The weighted mean of the updates, each shortened to a maximal norm if it is longer.
 
     model += sum_c p_c update_c min(1, max_norm / |update_c|), with the p_c of `fedavg`. So the influence of
     one update is bounded, but that of many false updates in the same direction adds up.

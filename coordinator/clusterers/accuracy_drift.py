@@ -1,4 +1,4 @@
-"""Base of FedDrift and FedDrift-Eager: clients choose the best model, and drift if even that does badly.
+"""Base of FedDrift and FedDrift-Eager: clients choose the best model, and drift if its accuracy fell.
 
 Jothimurugesan et al., "Federated Learning under Distributed Concept Drift". "Loss" is the classification
 error, as in the published code, so delta is a share of samples. A client that is offline when its data arrive
@@ -29,7 +29,7 @@ CORRECT: frozenset[Metric] = frozenset({"correct"})
 
 
 class AccuracyDriftSettings(Settings):
-    """When a client counts as drifted, and how its new model starts."""
+    """When a client counts as drifted, how its new model starts, and how many models there may be."""
 
     delta: PositiveShare = Field(
         0.1, description="a client drifted when its best accuracy fell by more than this share"
@@ -63,11 +63,11 @@ class Best:
     correct: Floats
 
     def by_model(self, members: Ints, rows: Ints) -> tuple[Ints, Floats]:
-        """Sum the newest arrivals of the responding clients by the model that each client belongs to.
+        """Sum samples and correct predictions over the responding clients that belong to the same model.
 
-        `members` (N,) is the model of each client, `rows` (r,) are some of the offered models. Returns (r,)
-        the samples that belong to each of `rows`, and (r, r) how many of the samples of each (axis 1) each
-        model (axis 0) gets right.
+        The samples are the newest arrivals. `members` (N,) is the model of each client, `rows` (r,) are some
+        of the offered models. Returns (r,) the samples that belong to each of `rows`, and (r, r) how many of
+        the samples of each (axis 1) each model (axis 0) gets right.
         """
         correct = self.correct[:, np.searchsorted(self.offered, rows)]
         belongs = members[self.clients, None] == rows  # (n, r)

@@ -124,9 +124,10 @@ class Cfl(Clusterer):
         return smaller if np.sqrt(max((1 - across) / 2, 0.0)) > self.settings.gamma else None
 
     def _split(self, parents: list[int], members: Ints, view: View) -> Assignment:
-        """Assign `members` (N,): the larger half of each of `parents` keeps its row, the smaller one is new.
+        """The assignment with `members` (N,), in which the smaller half of each of `parents` has a new model.
 
-        The rows of the smaller halves follow the old models, in the order of `parents`.
+        The larger half keeps its parent's row; the rows of the smaller halves follow the old models, in the
+        order of `parents`.
         """
         old, fresh = len(view.model_ids), self.settings.child_init == "initial"
         mixing = np.eye(old + len(parents), old + fresh)
@@ -143,9 +144,10 @@ class Cfl(Clusterer):
 
 
 def bipartition(cosines: Floats) -> Bools:
-    """(n,) the smaller of the last two clusters of complete linkage on -`cosines` (n, n).
+    """(n,) whether each row of `cosines` (n, n) is in the smaller of its two clusters.
 
-    If the two are equally large, the one without the first row.
+    These are the last two clusters of complete linkage, in which a larger cosine is a smaller distance. If
+    they are equally large, the smaller one is that without the first row.
 
     >>> bipartition(np.array([[1.0, 0.9, -0.8], [0.9, 1.0, -0.7], [-0.8, -0.7, 1.0]])).tolist()
     [False, False, True]

@@ -48,7 +48,7 @@ class Draft:
 
     @property
     def rows(self) -> Ints:
-        """The rows that remain, ascending."""
+        """The rows that were neither dropped nor merged into another one, ascending."""
         return np.flatnonzero(self._kept)
 
     @property

@@ -35,7 +35,7 @@ class DriftSurfSettings(Settings):
 
 
 class DriftSurf(Clusterer):
-    """All clients train two models, predictive and stable, or predictive and reactive; one of them serves.
+    """All clients train two models: the predictive one, and a stable or reactive one; one of them serves.
 
     From the second data step of the reactive state on, the model that is more accurate on the newest arrivals
     serves, at all other times the predictive model. At the last step of the reactive state, the model with

@@ -32,7 +32,7 @@ from emulator.numbers import Count
 
 
 class FedDriftSettings(AccuracyDriftSettings):
-    """When a client counts as drifted, how its new model starts, and how models are compared."""
+    """The settings of `AccuracyDriftSettings`, and how models are compared before they are merged."""
 
     # 21 batches of 50 in the published code; the text shares the sample between clients, as we do.
     merge_samples: Count = Field(

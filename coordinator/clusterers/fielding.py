@@ -109,11 +109,11 @@ class Fielding(Clusterer):
         return None if np.array_equal(moved, before) else Assignment.moved(moved, len(centers))
 
     def _trigger(self, centers: Floats, reports: Floats) -> Trigger:
-        """Compare the centres with their origin, to decide whether all clients are re-clustered.
+        """Compare how far the centres moved with the threshold, to decide on a global re-clustering.
 
-        Fires if the largest shift reaches threshold x the mean centre distance. With a single centre there is
-        no such distance: it fires when the reports are not all identical. With the threshold "never", it
-        never fires.
+        The trigger fires if the largest shift, from where a centre was as `shift_from` says, reaches
+        threshold x the mean centre distance. With a single centre there is no such distance: it fires when
+        the reports are not all identical. With the threshold "never", it never fires.
         """
         origin = self._centers if self.settings.shift_from == "previous" else self._last_global
         assert origin is not None

@@ -53,7 +53,7 @@ def distances(accuracy: Floats) -> Floats:
 
 
 def linked(distance: Floats, delta: float) -> list[Ints]:
-    """The groups of complete linkage over `distance` (k, k), cut at `delta`.
+    """The groups of models to merge: complete linkage over `distance` (k, k), cut at `delta`.
 
     Within a group no two models are further apart than `delta`. Each group is ascending, and groups are in
     order of their lowest model; a model that stays alone is a group too.

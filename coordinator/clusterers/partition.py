@@ -165,7 +165,10 @@ def means(reports: Floats, members: Ints, empty: Floats) -> Floats:
 
 
 def _with_means(reports: Floats, members: Ints, fitted: Fit) -> Partition:
-    """The partition without empty clusters, numbered in order of their lowest client."""
+    """The partition with `members` (N,), without empty clusters.
+
+    Clusters are numbered in order of their lowest client.
+    """
     clients = np.arange(len(members))
     first = np.full(int(members.max()) + 1, len(members))
     first[members[::-1]] = clients[::-1]  # written in descending order, so the lowest client remains

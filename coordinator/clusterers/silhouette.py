@@ -72,7 +72,10 @@ def _columns(reports: Floats) -> list[_Column]:
 
 
 def _together(partitions: Sequence[Ints], clients: int) -> Iterator[list[Ints]]:
-    """`partitions`, in order, in groups of at most AT_ONCE sums, or of one partition."""
+    """Yield `partitions`, in order, in groups whose sums are at most AT_ONCE numbers.
+
+    A partition has `clients` x clusters sums; one that is larger than AT_ONCE is a group of its own.
+    """
     group: list[Ints] = []
     width = 0
     for members in partitions:

@@ -50,12 +50,16 @@ class ModelBank(Stateful):
         self._next_id += int((~unchanged).sum())
 
     def publish(self, parameters: Floats32, updated: Bools) -> None:
-        """Replace the rows marked in `updated` (M,) by those of `parameters` (M, P)."""
+        """Replace the rows marked in `updated` (M,) by those of `parameters` (M, P), as new versions."""
         self.parameters = np.where(updated[:, None], parameters, self.parameters)
         self.versions = self.versions + updated
 
 
 def _carried(names: Ints, predecessor: Ints, inherits: Bools, next_name: int) -> Ints:
-    """(M_new,) the predecessor's name where a model `inherits` (M_new,), elsewhere the next unused names."""
+    """(M_new,) the names of the new models: of the predecessor where a model `inherits`, else unused.
+
+    `names` (M_old,) are those of the old models, `predecessor` (M_new,) their rows, -1 = none; `inherits` is
+    (M_new,). Unused names are counted up from `next_name`.
+    """
     fresh = next_name + np.cumsum(~inherits) - 1
     return np.where(inherits, np.append(names, -1)[predecessor], fresh).astype(np.int64)

@@ -187,7 +187,7 @@ class Faults:
     # -- links ----------------------------------------------------------------------------------------------
 
     def sent(self, work: Work, clients: Ints, number: int, exchange: int) -> Work:
-        """What crosses the wire until all of `work` (n,) has arrived.
+        """`work` (n,) with the bytes that cross the wire until all of it has arrived.
 
         The transfer is exchange number `exchange` of round `number`; `clients` (n,) are distinct. A transfer
         of B bytes consists of ceil(B / 1500) packets of equal size, each of which is resent until it arrives:

@@ -288,7 +288,7 @@ class Federation:
         return SentOut(clients, picked.lanes, self._cohort.ends(offline_s))
 
     def _frozen(self, round_: int, clients: Ints, first_visit: int, now_s: float) -> Cohort:
-        """The frozen tasks of `clients` (ascending), and the costs of their visits."""
+        """The cohort of `clients` (ascending): their frozen tasks, and the costs of their visits."""
         memory, schedules = self.parts.memory, self.parts.schedules
         client, row, samples = memory.rows(clients, self._view(memory, round_, participants=clients))
         visit = np.searchsorted(clients, client)  # the visit of each task, as a row of `clients`

@@ -30,7 +30,7 @@ class SolverState(Stateful):
         self._rows: dict[int, dict[int, Mapping[str, Floats32]]] = {}  # model id -> client -> rows
 
     def state(self) -> dict[str, Tree]:
-        """For each model id, the clients (n,) and the rows (n, width) of each slot."""
+        """The stored pairs: by model id, their clients (n,), and by slot their rows (n, width)."""
         return {"models": {model: self._stored(model) for model in self._rows}}
 
     def restore(self, state: Mapping[str, Tree]) -> None:

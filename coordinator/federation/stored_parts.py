@@ -1,4 +1,4 @@
-"""The joint state of several parts, by name."""
+"""The state of all parts of a run by name; a change of a part that is not in its state is refused."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class StoredParts:
         return {name: self._fingerprint(value) for name, value in part.facts.items()}
 
     def _fingerprint(self, value: object) -> Fingerprint:
-        """The content of `value` if it is a state tree, else as `_fingerprint_of_object`."""
+        """The content of `value` as bytes if it is a state tree, else its `_fingerprint_of_object`."""
         try:
             return to_bytes(value)
         except RunError:

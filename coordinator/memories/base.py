@@ -29,7 +29,7 @@ class Memory(Part):
         """Claim the newest arrivals of every client for the models that it belongs to now.
 
         Called when a round is opened, and after participants were moved; a claim replaces an earlier one of
-        the same data step.
+        the same data step. A memory that keeps no claims does nothing.
 
         Args:
             view: the facts of this moment; `view.members` (N, width) are the present members.

@@ -72,7 +72,7 @@ class Pacing(Part):
         self.cohort = cohort
 
     def quota(self, sizes: Ints) -> Ints:
-        """The visits that each lane is to have absorbed.
+        """The number of visits that each lane is to have absorbed by its server step.
 
         By default participants are shared over the lanes in proportion to their clients, by largest
         remainder, with at least one for each lane that has clients, as long as there are enough.
@@ -92,7 +92,9 @@ class Pacing(Part):
         return quota
 
     def opens(self, quota: Ints, sizes: Ints, out: Ints, back: Ints) -> Ints:
-        """The visits to open now: by default the over-committed quota while no visit is out or back.
+        """The number of visits to open now in each lane.
+
+        By default it is the over-committed quota if no visit is out or back, else 0.
 
         Args:
             quota: (lanes,) as returned by `quota`.
