@@ -40,7 +40,9 @@ class Assignment:
 
     mixing: Floats  # (M_new, M_old + E), rows sum to 1
     extra: Floats32  # (E, P)
-    successor: Ints  # (M_old,) row of the new model that inherits each old one's identity, -1 = none
+    # (M_old,) row of the new model that continues each old one, -1 = none: claims and the label in logs and
+    # plots pass to it; the id does too only if the content is unchanged.
+    successor: Ints
     members: Ints  # (N, width) rows of the new models that each client's newest data belong to, -1 pads
     lanes: Ints | None = None  # (N,) lane of each client; None: its first model
     reclustered: bool = False  # a global re-clustering, for the log

@@ -103,7 +103,9 @@ class View:
     streams: RandomStreams
     assignment: Assignment | None  # None before the first
     models: Floats32  # (M, P)
-    model_ids: Ints  # (M,)
+    # (M,) the id of each row's model. A row gets a new id when an assignment changes its content, even if it
+    # succeeds another; ids are never reused. Tasks and updates name models by id, all else by row.
+    model_ids: Ints
     layout: Mapping[str, Segment]  # where each tensor of a model lies
     reports: Floats  # (N, D) last reported representation, NaN = never reported
     drift: Mapping[str, Bools]  # detector name -> (N,) clients it found drifted; empty except in `on_data`
@@ -112,7 +114,8 @@ class View:
     updates: Updates | None  # the updates received this round; None except in `aggregate` and `on_updates`
     truth: Callable[[], Ints | None]  # the implementation of `concepts`
     initial: Callable[[int], Floats32]  # number -> (P,) that initialisation of this seed; 0 is the shared one
-    held: Callable[[Ints], SampleRanges]  # client ids -> the training samples each holds now
+    # Client ids -> the training samples each holds now: one range per client, which may be empty.
+    held: Callable[[Ints], SampleRanges]
     arrived: Callable[[Ints, int, int], SampleRanges]  # ids, first, last -> those of data steps [first, last]
     claimed: Callable[[], Ints]  # (M,) samples that the memory holds for each model, over all clients
     score: ScoreRequest  # requests clients to score models

@@ -52,6 +52,8 @@ class Memory(Part):
     def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
         """The (client, model) pairs that train, and their samples.
 
+        A client that belongs to no model (its row of `view.members` is all -1) may have no pair.
+
         Args:
             clients: (n,) ids of participants, ascending.
             view: the facts of this moment.
