@@ -196,7 +196,11 @@ class Ranks:
     def _bodies(
         self, content: Tree, body: bytes, headers: npt.NDArray[np.void], firsts: Sequence[Bytes]
     ) -> list[Tree]:
-        """The contents of all ranks, after a second gather if a body is long; `body` is that of this rank."""
+        """The content of each rank, in the order of ranks; gathers a second time if a body is long.
+
+        Long means longer than the `inline_bytes` that were sent along with the headers in `firsts`. `content`
+        is this rank's own, and `body` the same in bytes.
+        """
         parts = [[message[HEADER.itemsize :]] for message in firsts]
         more = int(headers["length"].max()) - self._inline_bytes
         if more > 0:

@@ -15,10 +15,12 @@ from emulator.arrays import NO_IDS, Ints
 
 
 class FedDriftC(FedDrift):
-    """FedDrift, except that when the isolation of several clients ends, one random model of theirs survives.
+    """FedDrift, but of several models whose isolation ends together, one drawn at random survives.
 
-    The others end, and the samples claimed for them are forgotten. Their clients get back the accuracy from
-    before their drift: with the low accuracy since, a client that no model suits could not drift again.
+    The other models are given up: each ends once its client has responded and moved to another model, and the
+    samples claimed for it are forgotten. The accuracy with which such a client's next one is compared is
+    reset to that from before its drift. Compared with the low accuracy since, a client that no remaining
+    model suits would not be found to drift again.
 
     >>> from types import SimpleNamespace
     >>> from coordinator.clusterers.feddrift import FedDriftSettings

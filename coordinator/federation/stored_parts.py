@@ -47,7 +47,11 @@ class StoredParts:
             part.restore(state[name])
 
     def _fingerprints(self, part: Stateful) -> dict[str, Fingerprint]:
-        """For each attribute that is not state, a value that differs if the attribute has changed."""
+        """A fingerprint of each attribute that is not state, by name, to compare with a later one.
+
+        It differs from the earlier one if the attribute's content has changed. Of an object whose content is
+        not read (see `_fingerprint_of_object`), only the identity is compared.
+        """
         return {name: self._fingerprint(value) for name, value in part.facts.items()}
 
     def _fingerprint(self, value: object) -> Fingerprint:

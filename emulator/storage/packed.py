@@ -1,8 +1,9 @@
-"""Arrays of one value per client, as JSON in a run's log.
+"""Integers and floats as JSON in a run's log: mostly one value per client, compressed if they are many.
 
 Up to `PLAIN` entries an array is a list, with null for NaN. A longer one is an object: `dtype`, and in `zlib`
 the little-endian bytes, compressed with zlib and encoded in base64. An object with `"difference": true` is to
-be added to the array written before it, since of a million clients only a few move in each round.
+be added to the last array written under the same name, since of a million clients only a few move in each
+round.
 """
 
 from __future__ import annotations

@@ -20,9 +20,10 @@ MASK = "mask"
 
 @dataclass(frozen=True)
 class Layers:
-    """The tensors of n models: `weights` (n, out, in) and `biases` (n, out, 1) by layer; `mask`, if any.
+    """The tensors of n dense models: weights and biases by layer, and the mask if they have one.
 
-    `mask` (n, 1, features). The model must be `dense` (see `ModelSpec`).
+    Shapes: `weights` (n, out, in) and `biases` (n, out, 1) of each layer; `mask` (n, 1, features), or None.
+    What makes a model dense is stated in `ModelSpec`.
     """
 
     mask: Tensor | None

@@ -184,9 +184,10 @@ def round_figures(clients: int, repeats: int, say: Say, sizes: RoundSizes | None
 def fleet_size_figures(
     fleets: Sequence[int], repeats: int, say: Say, sizes: RoundSizes | None = None
 ) -> list[Figure]:
-    """Milliseconds of a round and of its selection, for fleets of several sizes.
+    """Milliseconds of a round and of its selection, for each fleet size, against the smallest fleet.
 
-    The ratio is the cost at the smallest fleet over the cost at this one: 1 if the cost is flat.
+    The `ratio` of a figure is the time for the smallest fleet, which must be the first of `fleets`, over the
+    time for the figure's own fleet: 1 if the time does not depend on the size, less if it grows.
     """
     sizes = sizes or RoundSizes()
     say("drawing the devices")

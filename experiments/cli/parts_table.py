@@ -1,4 +1,4 @@
-"""`driftscale parts`: prints the parts that a configuration can name, and their settings."""
+"""`driftscale parts`: the parts that a configuration can name; with a kind or as JSON, also their settings."""
 
 from __future__ import annotations
 

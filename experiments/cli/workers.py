@@ -95,7 +95,7 @@ def scaled_out(scale: Scale, plans: Sequence[Plan], data: Path | None) -> Iterat
 
 
 def _number(scale: Scale, plans: Sequence[Plan], unfinished: int) -> int:
-    """Number of local worker processes to start; 1 if this process, or a cluster, plays the runs."""
+    """Number of local workers; 1 if none is to be started, as this process or a cluster plays the runs."""
     if scale.jobs == 1:
         return 1
     peaks = [

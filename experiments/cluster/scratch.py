@@ -36,7 +36,10 @@ def scratch_folder(within: Path | None = None) -> Iterator[None]:
 
 
 def _locked_folder(within: Path | None) -> tuple[Path, int]:
-    """A new folder and the descriptor of a lock on it, held until it is closed or this process ends."""
+    """Create a folder and lock it; returns the folder and the descriptor that holds the lock.
+
+    The lock is released when the descriptor is closed or this process ends.
+    """
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=within))
         with suppress(FileNotFoundError):  # deleted by another command before it was locked

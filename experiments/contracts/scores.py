@@ -14,7 +14,11 @@ METRICS: frozenset[Metric] = frozenset(get_args(Metric))
 
 
 def target_of(concepts: Ints) -> Floats:
-    """The number towards which each concept moves a model's weights; never an initial weight below 4."""
+    """The target of each concept: the number towards which a task on it moves a model's weights.
+
+    The weights of a toy model start at a whole number (`ports.initial`). No target equals one below 4, so
+    none of the first four initial models is at a target already.
+    """
     return 1.3 * concepts.astype(np.float64) + 1.1
 
 

@@ -229,10 +229,10 @@ class _Reporter:
         self.notes: list[str] = []
 
     def drawing(self, run: PlannedRun) -> None:
-        """Not sent: the command has reported it."""
+        """Send nothing: the command itself reports that it has a world drawn."""
 
     def begun(self, run: PlannedRun) -> None:
-        """Not sent: the command has reported it."""
+        """Send nothing: the command itself reports that a run begins."""
 
     def resumed(self, run: PlannedRun, rounds: int) -> None:
         self._report(resumed=rounds)

@@ -1,7 +1,7 @@
-"""`python -m experiments.bench.probes.growth ROUNDS`: prints resident bytes at about 100 rounds of a run.
+"""Resident memory in the course of a run: `python -m experiments.bench.probes.growth ROUNDS`.
 
-The output is JSON, pairs of a round and bytes. The run is as a user plays it: with its log, and with
-checkpoints.
+Prints JSON: pairs of a round and the resident bytes after it, for every (ROUNDS // 100)-th round, or for each
+round if ROUNDS is below 200. The run is as a user plays it: with its log, and with checkpoints.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The report's headline: the results in sentences that claim no more than the intervals allow."""
+"""The report's headline: the results in sentences, which call a gain measurable only if its interval does.
+
+A gain whose interval contains 0 is neither above nor below; one without an interval is stated as such. The
+sentence on drift names the arm with the highest mean, whatever the spread.
+"""
 
 from __future__ import annotations
 
