@@ -1,4 +1,4 @@
-"""`driftscale parts`: the parts that a configuration can name; with a kind or as JSON, also their settings."""
+"""`driftscale parts`: the parts that a configuration can name; with a kind or as JSON, their settings too."""
 
 from __future__ import annotations
 
