@@ -439,17 +439,17 @@ def _first_outside(path: Path, roots: Sequence[Path]) -> Path | None:
 
 
 def load_experiment(
-    path: Path, settings: Sequence[str] = (), seeds: Sequence[int] | None = None, data: Path | None = None
+    path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] | None = None, data: Path | None = None
 ) -> Experiment:
-    """The configuration in the file `path`, with `settings` applied.
+    """The configuration in the file `path`, with `overrides` applied.
 
     Torch is imported last, for the settings of rules and models: wrong keys, types and names elsewhere are
     reported before.
 
     Args:
         path: A TOML file.
-        settings: Values that override keys of the file, such as "round.rounds=100", applied in this order.
-        seeds: Seeds that replace those of the file and of `settings`; None: keep them.
+        overrides: Values that override keys of the file, such as "round.rounds=100", applied in this order.
+        seeds: Seeds that replace those of the file and of `overrides`; None: keep them.
         data: The folder of --data; None without it.
 
     Raises:
@@ -457,11 +457,11 @@ def load_experiment(
         DataFileError: There is no such file, or no such `data` folder.
         InputError: The catalogue has no device profile of that name.
     """
-    return parse_experiment(read_experiment(path, settings, seeds, data), str(path))
+    return parse_experiment(read_experiment(path, overrides, seeds, data), str(path))
 
 
 def read_experiment(
-    path: Path, settings: Sequence[str] = (), seeds: Sequence[int] | None = None, data: Path | None = None
+    path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] | None = None, data: Path | None = None
 ) -> dict[str, Any]:
     """The table from which `load_experiment` makes an Experiment.
 
@@ -477,8 +477,8 @@ def read_experiment(
         raise ConfigurationError(f"{path}: cannot be read as TOML ({error})") from error
     if path.name == EXPERIMENT_FILE:  # of a run directory, which an earlier version may have written
         table = without_retired(table)
-    for setting in settings:
-        _apply_setting(table, setting)
+    for override in overrides:
+        _apply_override(table, override)
     if seeds is not None:
         table["seeds"] = list(seeds)
     _name_folder_source(table, locator(data, path))
@@ -537,14 +537,14 @@ def _name_folder_source(table: dict[str, Any], locate: Locate) -> None:
         table["trace"] = {**trace, "source": "idx", "folder": source}
 
 
-def _apply_setting(table: dict[str, Any], setting: str) -> None:
-    """Apply a setting `key.key=value` to `table`; an arm is addressed by its name.
+def _apply_override(table: dict[str, Any], override: str) -> None:
+    """Apply an override `key.key=value` to `table`; an arm is addressed by its name.
 
     The value is read as TOML, or as text if it is not valid TOML.
     """
-    key, equals, text = setting.partition("=")
+    key, equals, text = override.partition("=")
     if not equals or not key.strip():
-        raise ConfigurationError(f"--set {setting}: must be KEY=VALUE, as in round.rounds=100")
+        raise ConfigurationError(f"--set {override}: must be KEY=VALUE, as in round.rounds=100")
     try:
         value = toml_document(f"value = {text}")["value"]
     except ValueError:
@@ -552,28 +552,28 @@ def _apply_setting(table: dict[str, Any], setting: str) -> None:
     *path, last = key.strip().split(".")
     target: Any = table
     for name in path:
-        target = _step_into(target, name, setting)
+        target = _step_into(target, name, override)
     if not isinstance(target, dict):
-        raise ConfigurationError(f"--set {setting}: {'.'.join(path)} is not a table")
+        raise ConfigurationError(f"--set {override}: {'.'.join(path)} is not a table")
     if last == "kind" and target.get("kind") != value:
         target.clear()  # the settings were those of another part
     target[last] = value
 
 
-def _step_into(container: Any, name: str, setting: str) -> Any:
+def _step_into(container: Any, name: str, override: str) -> Any:
     """The value under `name` in a table, which is created if missing, or the arm `name` in a list of arms."""
     if isinstance(container, list):
         names = [item.get("name") for item in container if isinstance(item, dict)]
         if name not in names:
             choices = ", ".join(map(str, names))
-            raise ConfigurationError(f"--set {setting}: no arm is named {name!r}; choices: {choices}")
+            raise ConfigurationError(f"--set {override}: no arm is named {name!r}; choices: {choices}")
         return container[names.index(name)]
     if isinstance(container, dict):
         inner = container.setdefault(name, {})
         if isinstance(inner, str):  # a part that is given by its name only
             inner = container[name] = {"source" if name == "trace" else "kind": inner}
         return inner
-    raise ConfigurationError(f"--set {setting}: {name!r} is a key of a value that is not a table")
+    raise ConfigurationError(f"--set {override}: {name!r} is a key of a value that is not a table")
 
 
 def _first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:

@@ -151,10 +151,10 @@ class AccuracyDrift(Clusterer):
         """
         limit = self.settings.max_models
         if limit is not None and len(draft.rows) >= limit:
-            candidates = draft.longest_unused()
-            if len(candidates) == 0:
+            droppable = draft.longest_unused()
+            if len(droppable) == 0:
                 return None
-            draft.drop(view.rng("recycling", len(draft.used)).choice(candidates, size=1))
+            draft.drop(view.rng("recycling", len(draft.used)).choice(droppable, size=1))
         return draft.add(best if self.settings.new_model_init == "copy_best" else None)
 
 

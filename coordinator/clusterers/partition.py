@@ -105,22 +105,22 @@ def _centers(
     distinct = first_distinct(fitted, settings.max_clusters + 1)
     if len(distinct) <= fewest:
         return distinct, {}
-    candidates: list[Floats] = []
+    centers_by_k: list[Floats] = []
     # NOTE: one thread: scikit-learn's threads change the order of sums, and so the last digits.
     with threadpool_limits(1):
         for k in range(fewest, min(settings.max_clusters, len(distinct), len(fitted) - 1) + 1):
             seed = int(generator.integers(2**31))
             kmeans = KMeans(k, n_init=settings.starts, random_state=seed).fit(fitted)
-            candidates.append(kmeans.cluster_centers_)
-    scores = silhouettes(scored, [nearest(scored, centers) for centers in candidates])
+            centers_by_k.append(kmeans.cluster_centers_)
+    scores = silhouettes(scored, [nearest(scored, centers) for centers in centers_by_k])
     by_k = {
         len(centers): None if np.isnan(score) else score
-        for centers, score in zip(candidates, scores.tolist(), strict=True)
+        for centers, score in zip(centers_by_k, scores.tolist(), strict=True)
     }
     if np.isnan(scores).all():
         # The silhouettes of the subsample are undefined: use the fewest clusters allowed.
-        return (distinct[:1] if settings.min_clusters == 1 else candidates[0]), by_k
-    return candidates[int(np.flatnonzero(scores >= np.nanmax(scores) - TIE)[0])], by_k
+        return (distinct[:1] if settings.min_clusters == 1 else centers_by_k[0]), by_k
+    return centers_by_k[int(np.flatnonzero(scores >= np.nanmax(scores) - TIE)[0])], by_k
 
 
 def first_distinct(reports: Floats, limit: int) -> Floats:

@@ -434,7 +434,7 @@ class Federation:
             in_lanes = int((self._membership.in_force.lane_of_client >= 0).sum())
             raise RunError(
                 f"round {round_}: nobody can be selected: of {self._stream.num_clients} clients "
-                f"{in_lanes} are in a selection lane, and none of these has samples to train on at data step "
+                f"{in_lanes} are in a lane, and none of these has samples to train on at data step "
                 f"{self._stream.step}; a trace must last as long as round.rounds = {self.settings.rounds}"
             )
         return trainable

@@ -53,10 +53,10 @@ class Silence:
         raise RunError(f"bench digits: {reason}")
 
 
-def digits_online(*settings: str) -> Experiment:
-    """The shipped experiment, with `settings` applied, for seed 0."""
+def digits_online(*overrides: str) -> Experiment:
+    """The shipped experiment, with `overrides` applied, for seed 0."""
     with resources.as_file(resources.files("experiments").joinpath("configs", "digits-online.toml")) as path:
-        return load_experiment(Path(path), settings, seeds=[0])
+        return load_experiment(Path(path), overrides, seeds=[0])
 
 
 def measure_digits(repeats: int, say: Say) -> list[Figure]:

@@ -49,7 +49,7 @@ ConfigOrFolder = Annotated[
         help="A configuration (.toml), or a folder of them.", metavar="CONFIG", parser=path_for("CONFIG")
     ),
 ]
-Settings = Annotated[
+Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="Override a key: round.rounds=100 (repeatable).")
 ]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="Seeds: 0..9, or 0,3,7.")]
@@ -69,7 +69,7 @@ Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON
 @app.command()
 def run(
     config: ConfigOrFolder,
-    settings: Settings = None,
+    overrides: Overrides = None,
     seeds: Seeds = None,
     arms: Annotated[str | None, typer.Option("--arms", help="Run only these arms: global,fielding.")] = None,
     data: Data = None,
@@ -121,7 +121,7 @@ def run(
     chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
     run_it = run_all_of if config.is_dir() else run_one
     scale = parse_scale(jobs, cluster, keys, is_insecure)
-    run_it(RunCommand(config, settings or [], _parse_seeds(seeds), chosen, data, out, fresh, scale, output))
+    run_it(RunCommand(config, overrides or [], _parse_seeds(seeds), chosen, data, out, fresh, scale, output))
 
 
 @app.command()
@@ -146,7 +146,7 @@ def report(
 @app.command()
 def check(
     config: ConfigOrFolder,
-    settings: Settings = None,
+    overrides: Overrides = None,
     seeds: Seeds = None,
     data: Data = None,
     output: Format = OutputFormat.TABLE,
@@ -162,9 +162,9 @@ def check(
 
     chosen = _parse_seeds(seeds)
     if config.is_dir():
-        members = load_folder(config, settings or [], chosen, data=data)
+        members = load_folder(config, overrides or [], chosen, data=data)
     else:
-        experiment = load_experiment(config, settings or [], chosen, data)
+        experiment = load_experiment(config, overrides or [], chosen, data)
         members = [Member(config, experiment, None, locator(data, config))]
     from experiments.running.plan import check as check_one
 

@@ -19,7 +19,7 @@ class RunCommand:
     """Arguments and options of `driftscale run`; `config` is a configuration or a folder of them."""
 
     config: Path
-    settings: Sequence[str]
+    overrides: Sequence[str]
     seeds: Sequence[int] | None
     arms: Sequence[str] | None
     data: Path | None
@@ -41,7 +41,7 @@ def run_one(command: RunCommand) -> None:
 
         follow_first(job, command)
         return
-    table = read_experiment(command.config, command.settings, command.seeds, command.data)
+    table = read_experiment(command.config, command.overrides, command.seeds, command.data)
     refuse_unknown_arms(command.arms, [arm["name"] for arm in table["arm"]])
     experiment = parse_experiment(table, str(command.config))
     from experiments.cli.playing import play_one
@@ -56,7 +56,7 @@ def run_all_of(command: RunCommand) -> None:
         raise SystemExit(InputError.exit_code)  # rank 0 prints the reason
     if job is not None:
         raise InputError(f"{command.config}: is a folder; under torchrun, run one configuration at a time")
-    members = load_folder(command.config, command.settings, command.seeds, command.arms, command.data)
+    members = load_folder(command.config, command.overrides, command.seeds, command.arms, command.data)
     from experiments.cli.playing import play_folder
 
     play_folder(command, members)

@@ -18,7 +18,7 @@ from experiments.cluster.addresses import scheduler_address
 from experiments.cluster.keys import make_credentials, read_keys
 from experiments.cluster.nodes import QuickNanny, QuietScheduler
 from experiments.cluster.scratch import scratch_folder
-from experiments.cluster.settings import CONNECT_S, apply_settings
+from experiments.cluster.settings import CONNECT_S, configure_dask
 
 LOOPBACK = "127.0.0.1"
 
@@ -32,7 +32,7 @@ def local_cluster(jobs: int) -> Iterator[distributed.Client]:
     The workers, and the scheduler in this process, listen on loopback only, and accept only holders of
     credentials that are made for this cluster. ResumableError if no worker process starts.
     """
-    apply_settings()
+    configure_dask()
     security = make_credentials().security()
     servers: list[QuickNanny | QuietScheduler] = []
 
@@ -72,7 +72,7 @@ def joined_cluster(
         ConfigurationError: The address is malformed or unsafe, or has TLS without keys or keys without TLS.
         InputError: The scheduler file or the keys cannot be used, or no scheduler there accepts them.
     """
-    apply_settings()
+    configure_dask()
     address = scheduler_address(scheduler, "--cluster", is_insecure=is_insecure, patience_s=CONNECT_S)
     security = security_for(address, keys, "client")
     with event_loop() as loop:

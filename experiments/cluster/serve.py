@@ -28,7 +28,7 @@ from experiments.cluster.connection import (
 )
 from experiments.cluster.nodes import QuickNanny, QuietScheduler
 from experiments.cluster.scratch import scratch_folder
-from experiments.cluster.settings import OWN_DATA, apply_settings
+from experiments.cluster.settings import OWN_DATA, configure_dask
 from experiments.cluster.stopping import store_and_close
 
 JOIN_S = 60.0
@@ -67,7 +67,7 @@ def serve_scheduler(command: SchedulerCommand, say: Say) -> None:
     Raises ConfigurationError if it would listen beyond loopback without keys (unless `is_insecure`),
     InputError if the keys or the scheduler file cannot be used, or it cannot listen at that host and port.
     """
-    apply_settings()
+    configure_dask()
     security, protocol, host = _scheduler_security(command)
     with scratch_folder(), event_loop() as loop:
 
@@ -102,7 +102,7 @@ def serve_workers(command: WorkerCommand, say: Say) -> None:
     without keys (unless `is_insecure`); InputError if no scheduler there accepts the keys, or workers cannot
     be started.
     """
-    apply_settings()
+    configure_dask()
     address = scheduler_address(
         command.scheduler, "ADDRESS", is_insecure=command.is_insecure, patience_s=JOIN_S
     )

@@ -49,7 +49,7 @@ LOGGERS = ("distributed", "distributed.client", "tornado", "asyncio")
 """Loggers of libraries that print on standard error, which is for the command's lines only."""
 
 
-def apply_settings() -> None:
+def configure_dask() -> None:
     """Set dask's configuration in this process; nannies pass it on to their workers."""
     import dask
 

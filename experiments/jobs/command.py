@@ -234,7 +234,7 @@ class _Command:
             other.world for at, other in self._roster.seats.items() if at != address and other.world
         }
         now_s, machine = self._clock(), seat.facts.machine
-        for run in self._queue.candidates(seat.world, drawn_elsewhere, self._may_begin):
+        for run in self._queue.runs_for(seat.world, drawn_elsewhere, self._may_begin):
             if self._held_until.get(run, 0.0) > now_s:
                 continue
             if self._admission.admits(run, machine):

@@ -54,7 +54,7 @@ class RunQueue:
         """Remove all waiting runs of this experiment."""
         self._waiting = {run for run in self._waiting if run.experiment != experiment}
 
-    def candidates(
+    def runs_for(
         self,
         drawn_here: World | None,
         drawn_elsewhere: Collection[World],

@@ -32,7 +32,7 @@ def refuse_unknown_arms(arms: Sequence[str] | None, known: Collection[str]) -> N
 
 def load_folder(
     folder: Path,
-    settings: Sequence[str] = (),
+    overrides: Sequence[str] = (),
     seeds: Sequence[int] | None = None,
     arms: Sequence[str] | None = None,
     data: Path | None = None,
@@ -49,7 +49,7 @@ def load_folder(
     paths = sorted(folder.glob("*.toml"))
     if not paths:
         raise InputError(f"{folder}: a folder without a configuration (*.toml)")
-    tables = {path: read_experiment(path, settings, seeds, data) for path in paths}
+    tables = {path: read_experiment(path, overrides, seeds, data) for path in paths}
     named: dict[str, Path] = {}
     for path, table in tables.items():
         name = table["name"]

@@ -181,7 +181,7 @@ def test_clients_in_no_lane_are_not_selected_and_have_no_label():
 
 def test_a_run_without_clients_in_any_lane_ends_with_the_reason():
     nowhere = replace(fresh([0]), members=np.array([[-1]]))
-    with pytest.raises(RunError, match="nobody can be selected: of 1 clients 0 are in a selection lane"):
+    with pytest.raises(RunError, match="nobody can be selected: of 1 clients 0 are in a lane"):
         Population(FakeExecutor([1.0]), clusterer=FakeClusterer({0: nowhere})).play()
 
 

@@ -112,7 +112,7 @@ def test_when_no_client_can_train_the_run_ends_with_the_reason() -> None:
     with pytest.raises(RunError) as raised:
         drying(2, dict.fromkeys(range(2), range(1, 9))).play()
     assert str(raised.value) == (
-        "round 1: nobody can be selected: of 2 clients 2 are in a selection lane, and none of these has "
+        "round 1: nobody can be selected: of 2 clients 2 are in a lane, and none of these has "
         "samples to train on at data step 1; a trace must last as long as round.rounds = 3"
     )
 

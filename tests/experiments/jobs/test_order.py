@@ -13,7 +13,7 @@ E0, E1, E2 = ("e", 0), ("e", 1), ("e", 2)
 
 
 def names(queue: RunQueue, own: World | None = None, others: tuple[World, ...] = ()) -> list[str]:
-    return [f"{run.arm}{run.seed}" for run in queue.candidates(own, others)]
+    return [f"{run.arm}{run.seed}" for run in queue.runs_for(own, others)]
 
 
 def test_what_has_not_been_measured_goes_in_the_order_given() -> None:
@@ -61,8 +61,8 @@ def test_how_long_an_arm_takes_is_its_own_experiments() -> None:
     queue.took(run("b", 0), 1.0)
     queue.took(run("a", 0, "f"), 2.0)
     queue.took(run("b", 0, "f"), 9.0)
-    candidates = [(item.experiment, item.arm) for item in queue.candidates(None, ())]
-    assert candidates == [("f", "b"), ("f", "a"), ("e", "a"), ("e", "b")]
+    runs = [(item.experiment, item.arm) for item in queue.runs_for(None, ())]
+    assert runs == [("f", "b"), ("f", "a"), ("e", "a"), ("e", "b")]
 
 
 def test_a_run_that_is_taken_is_gone_until_it_is_put_back_and_an_experiment_is_dropped_whole() -> None:
@@ -72,12 +72,12 @@ def test_a_run_that_is_taken_is_gone_until_it_is_put_back_and_an_experiment_is_d
     queue.put_back(run("b", 0))
     assert names(queue, E0) == ["a0", "b0", "c0", "a0"]
     queue.drop("e")
-    assert list(queue.candidates(E0, ())) == [run("a", 0, "f")]
+    assert list(queue.runs_for(E0, ())) == [run("a", 0, "f")]
     queue.take(run("a", 0, "f"))
     assert not queue
 
 
 def test_worlds_that_may_not_begin_are_left_out() -> None:
     queue = RunQueue(RUNS)
-    candidates = queue.candidates(E0, (), lambda world: world == E2)
-    assert [world_of(item) for item in candidates] == [E2] * 3
+    runs = queue.runs_for(E0, (), lambda world: world == E2)
+    assert [world_of(item) for item in runs] == [E2] * 3
