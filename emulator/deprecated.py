@@ -79,6 +79,8 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
 }
 """For each class, the old names of its fields and the present name of each."""
 
+OURS = ("emulator", "device_profiles", "traces", "coordinator", "executor")
+"""Packages whose classes have members that were renamed."""
 
 BETWEEN = ("emulator.deprecated", "emulator.plugins", "abc", "importlib._bootstrap")
 """Modules whose frames lie between a use of an old name and its warning."""
@@ -163,7 +165,7 @@ def adopt_old_members(cls: type) -> None:
     A member that `cls`, or a mixin of it, defines under an old name gets the new name; one that it defines
     under a new name is readable under the old name too. The constructors of our own parts take `parameters`.
     """
-    ours = [base for base in cls.__mro__ if base.__module__.startswith(("emulator.", "coordinator."))]
+    ours = [base for base in cls.__mro__ if base.__module__.partition(".")[0] in OURS]
     for old, new in (item for base in ours for item in MEMBERS.get(base.__name__, {}).items()):
         for base in cls.__mro__:
             member = vars(base).get(old)
@@ -206,7 +208,7 @@ class OldSettings:
         for base in owner.__mro__:
             other = vars(base).get("parameters", self)
             if other is not self:  # such as the method of torch's Module
-                return other.__get__(part, owner)
+                return other.__get__(part, owner) if hasattr(other, "__get__") else other
         if part is None:
             raise AttributeError(f"type object {owner.__name__!r} has no attribute 'parameters'")
         warn_renamed(f"{owner.__name__}.parameters", "settings")

@@ -23,6 +23,7 @@ from coordinator.schedules.adaptive_lr import AdaptiveLearningRate, AdaptiveLear
 from coordinator.selectors import Selector
 from emulator import deprecated, plugins
 from emulator.messages import ArrayUpdates, SampleRanges
+from executor.rules.adam import Adam
 from executor.rules.base import LocalRule
 from experiments import contracts
 from tests.fakes import NOTHING, a_view, ints
@@ -153,6 +154,8 @@ def test_a_part_has_its_settings_under_both_names() -> None:
         assert LocalRule.Parameters is plugins.NoSettings
     with pytest.warns(DeprecationWarning, match="parameters=.* is now settings=..."):
         assert Fielding(parameters=FieldingSettings(max_clusters=3)).settings.max_clusters == 3
+    with pytest.warns(DeprecationWarning, match="parameters=.* is now settings=..."):
+        assert Adam(parameters=Adam.Settings(beta1=0.5)).settings.beta1 == 0.5
     with pytest.raises(AttributeError, match="'Configured' object has no attribute 'paramters'"):
         _ = plugins.Configured(NOTHING).paramters
 
@@ -169,6 +172,13 @@ def test_parameters_that_are_a_models_are_left_alone() -> None:
             self.settings = settings
             self.layer = torch.nn.Linear(1, 1)
 
+    class Fixed:
+        parameters = 3
+
+    class Sized(plugins.Configured, Fixed):
+        pass
+
+    assert Sized(NOTHING).parameters == 3
     part = Averaging(NOTHING)
     assert part.parameters.tolist() == [0, 0]
     assert part.settings is NOTHING

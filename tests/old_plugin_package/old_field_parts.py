@@ -1,7 +1,5 @@
 """Parts as a third party wrote them before version 0.1 settled its names: all of these go with 0.2.0."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from pydantic import Field
 
@@ -13,7 +11,6 @@ from coordinator.pacing import CohortSize, Pacing
 from coordinator.schedules import Schedule
 from coordinator.selectors import Pool, Selector
 from coordinator.view import View
-from device_profiles import Fleet
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.messages import Updates
 from emulator.numbers import Count, Duration
@@ -93,21 +90,6 @@ class Clouds(TraceSource):
             streams=context.streams,
             scratch=context.scratch,
         )
-
-
-@dataclass(frozen=True)
-class TwoSpeeds:
-    """Every other device is ten times as slow."""
-
-    name: str = "two_speeds"
-    reference_model: str | None = None
-    reference_flops: float | None = None
-    source: str = "made up"
-
-    def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:
-        slow = generator.permutation(num_clients) % 2 == 1
-        bytes_per_s = np.full(num_clients, 1e6)
-        return Fleet(np.where(slow, 0.1, 0.01), bytes_per_s, bytes_per_s, np.full(num_clients, 0.02))
 
 
 class Swapping(Clusterer):
