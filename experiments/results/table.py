@@ -32,8 +32,8 @@ from emulator.errors import InputError
 from emulator.storage.bounded import read_json
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.own_files import path_below
-from experiments.results.comparison import COMPARED, compare, spread
 from experiments.results.json_files import Finished, JsonTable
+from experiments.results.published import COMPARED, beside_published, spread
 from experiments.results.run_directory import RunDirectory
 from experiments.results.summary import SUMMARY_VERSION
 
@@ -83,7 +83,10 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
         for arm in [arm for arm in names if arm in finished.arms]:
             measured = finished.arms[arm]
             cells = {
-                **{figure: compare(measured[figure].per_seed, figure, arm, report) for figure in COMPARED},
+                **{
+                    figure: beside_published(measured[figure].per_seed, figure, arm, report)
+                    for figure in COMPARED
+                },
                 **{figure: spread(measured[figure].per_seed) for figure in COUNTED},
             }
             for figure, cell in cells.items():

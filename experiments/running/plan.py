@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from emulator.errors import ConfigurationError, InputError
 from emulator.storage.checkpoints import make_folder, write_durably
 from experiments.build import World, build_world, refuse_unfit_arms
 from experiments.config import Experiment, Locate, parse_experiment
 from experiments.naming import naming
+from experiments.results.deciding import deciding, differences
 from experiments.results.json_files import Timing
 from experiments.results.run_directory import RunDirectory
 from experiments.running.leftovers import at_work, clear
@@ -192,39 +192,14 @@ def _united(new: Experiment, old: Experiment, begun: Collection[str], path: Path
 
     Raises ConfigurationError if they differ in a key that affects the results of an arm that has `begun`.
     """
-    before = _deciding(old)
+    before = deciding(old.resolved())
     before["arm"] = {name: arm for name, arm in before["arm"].items() if name in begun}
-    differences = list(_differences(before, _deciding(new)))
-    if differences:
+    changes = list(differences(before, deciding(new.resolved())))
+    if changes:
         raise ConfigurationError(
-            f"{path} holds runs of another configuration ({abbreviated(differences)}); "
+            f"{path} holds runs of another configuration ({abbreviated(changes)}); "
             f"take another --out, or --fresh to delete them"
         )
     seeds = tuple(sorted({*old.seeds, *new.seeds}))
     old_arms = [arm for arm in old.arm if arm.name not in {item.name for item in new.arm}]
     return new.model_copy(update={"seeds": seeds, "arm": (*new.arm, *old_arms)})
-
-
-def _deciding(experiment: Experiment) -> dict[str, Any]:
-    """The resolved keys that affect the result of an (arm, seed), with the arms by name.
-
-    These are all keys but those of seeds, threads, worker timeout, lack of memory, checkpoints and report.
-    """
-    table = experiment.resolved()
-    for key in ("threads", "worker_timeout_s", "on_out_of_memory"):
-        table["executor"].pop(key)
-    arms = {arm["name"]: arm for arm in table.pop("arm")}
-    for key in ("seeds", "checkpoint", "report", "training"):  # resolved: every arm has its own training
-        table.pop(key)
-    return {**table, "arm": arms}
-
-
-def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """`key was X, is Y` for each value that differs; an arm that only one side has does not count."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for key in dict.fromkeys([*old, *new]):
-            if path == "arm" and not (key in old and key in new):
-                continue
-            yield from _differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
-    elif old != new:
-        yield f"{path} was {old!r}, is {new!r}"

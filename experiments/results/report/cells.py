@@ -21,7 +21,7 @@ def mean_and_std(cell: Mapping[str, Any]) -> str:
 
 
 def compared(cell: Mapping[str, Any] | None) -> tuple[str, str, str]:
-    """(ours, published, difference) as text, of a cell of `comparison.compare`.
+    """(ours, published, difference) as text, of a cell of `published.beside_published`.
 
     The last two are empty if there is no published value; ours is "n/a" if the cell is None.
 

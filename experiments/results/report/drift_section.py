@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.results.comparison import COMPARED, compare, spread
 from experiments.results.json_files import Finished
+from experiments.results.published import COMPARED, beside_published, spread
 from experiments.results.report.cells import compared, models, scored_steps
 from experiments.results.report.figures import arm_colour
 from experiments.results.report.serving_map import (
@@ -48,7 +48,7 @@ def drift_section(
                 "name": name,
                 "colour": arm_colour(order.index(name)),
                 "cells": [
-                    compared(compare(arms[name][figure].per_seed, figure, name, report))
+                    compared(beside_published(arms[name][figure].per_seed, figure, name, report))
                     for figure in COMPARED
                 ],
                 "models": models(

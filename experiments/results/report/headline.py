@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.results.accuracy_tables import AccuracyRow
-from experiments.results.comparison import compare
 from experiments.results.formats import percent_scale, points_scale, show_estimate
 from experiments.results.intervals import Gain
 from experiments.results.json_files import Finished
+from experiments.results.published import beside_published
 from experiments.results.report.cells import mean_and_std, scored_steps
 from experiments.results.summary import Summary
 
@@ -30,7 +30,9 @@ def drift_sentence(finished: Finished, reference_arm: str, report: Mapping[str, 
     the configuration. None if no arm has such an accuracy.
     """
     arms = finished.arms
-    cells = {name: compare(arm[OMITTING].per_seed, OMITTING, name, report) for name, arm in arms.items()}
+    cells = {
+        name: beside_published(arm[OMITTING].per_seed, OMITTING, name, report) for name, arm in arms.items()
+    }
     written = {name: _beside_published(cell) for name, cell in cells.items() if cell is not None}
     if not written:
         return None

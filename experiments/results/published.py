@@ -27,7 +27,7 @@ def spread(per_seed: Sequence[float | None], scale: float = 1.0) -> dict[str, An
     return {"mean": float(np.mean(values)), "std": std, "seeds": len(values)}
 
 
-def compare(
+def beside_published(
     per_seed: Sequence[float | None], figure: str, arm: str, report: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """`spread` in percent, with `published` {mean, std} and `difference` (our mean minus the published one).

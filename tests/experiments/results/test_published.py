@@ -1,6 +1,6 @@
 import pytest
 
-from experiments.results.comparison import compare, spread
+from experiments.results.published import beside_published, spread
 
 REPORT = {"published": {"accuracy_omitting_drift": {"window": [86.0, 0.5], "oracle": [98.0]}}}
 
@@ -21,24 +21,24 @@ def test_one_seed_has_no_standard_deviation():
 def test_what_some_seed_lacks_is_not_averaged():
     assert spread([0.5, None]) is None
     assert spread([]) is None
-    assert compare([None], "accuracy_omitting_drift", "window", REPORT) is None
+    assert beside_published([None], "accuracy_omitting_drift", "window", REPORT) is None
 
 
 def test_ours_stands_beside_the_published_value_with_the_difference():
-    assert compare([0.875], "accuracy_omitting_drift", "window", REPORT) == {
+    assert beside_published([0.875], "accuracy_omitting_drift", "window", REPORT) == {
         "mean": 87.5,
         "std": None,
         "seeds": 1,
         "published": {"mean": 86.0, "std": 0.5},
         "difference": 1.5,
     }
-    alone = compare([0.875], "accuracy_omitting_drift", "oracle", REPORT)
+    alone = beside_published([0.875], "accuracy_omitting_drift", "oracle", REPORT)
     assert alone is not None
     assert alone["published"] == {"mean": 98.0, "std": None}
 
 
 def test_without_a_published_value_there_is_no_difference():
     for report in (REPORT, {}):
-        compared = compare([0.875], "accuracy_omitting_drift", "aue", report)
+        compared = beside_published([0.875], "accuracy_omitting_drift", "aue", report)
         assert compared is not None
         assert (compared["published"], compared["difference"]) == (None, None)

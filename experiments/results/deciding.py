@@ -1,0 +1,50 @@
+"""The part of a configuration that decides the results of a run, and how two configurations differ in it.
+
+Works on configurations as tables, as `Experiment.resolved` and `RunDirectory.experiment` return them: every
+default is written out, and plug-ins need not be installed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+WITHOUT_EFFECT = {"executor": ("threads", "worker_timeout_s", "on_out_of_memory")}
+"""Keys of tables that have other, deciding keys."""
+
+WITHOUT_EFFECT_ALONE = ("seeds", "checkpoint", "report", "training")
+"""Keys at the top that affect no run: in a resolved configuration, every arm has its own `training`."""
+
+
+def deciding(experiment: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that affect the result of an (arm, seed), with the arms by name; also `name`.
+
+    These are all keys but those of seeds, threads, worker timeout, lack of memory, checkpoints and report.
+    """
+    kept = {key: value for key, value in experiment.items() if key not in WITHOUT_EFFECT_ALONE}
+    for section, keys in WITHOUT_EFFECT.items():
+        if isinstance(kept.get(section), Mapping):
+            kept[section] = {key: value for key, value in kept[section].items() if key not in keys}
+    return {**kept, "arm": {arm["name"]: arm for arm in experiment["arm"]}}
+
+
+def run_identity(experiment: Mapping[str, Any], arm: str) -> str:
+    """A text that is the same for two configurations exactly if their runs of `arm` are the same.
+
+    The name of the experiment and its other arms do not count.
+    """
+    kept = deciding(experiment)
+    kept.pop("name", None)
+    return json.dumps({**kept, "arm": kept["arm"][arm]}, sort_keys=True)
+
+
+def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    """`key was X, is Y` for each value that differs; an arm that only one side has does not count."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in dict.fromkeys([*old, *new]):
+            if path == "arm" and not (key in old and key in new):
+                continue
+            yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+    elif old != new:
+        yield f"{path} was {old!r}, is {new!r}"
