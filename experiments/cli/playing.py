@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -19,6 +21,7 @@ from experiments.cli.signals import EXIT_CODE, stop_on_signals
 from experiments.cli.workers import scaled_out
 from experiments.config import Experiment, locator
 from experiments.jobs.command import run_in_parallel
+from experiments.running.command_facts import command_facts
 from experiments.running.folder import plan_folder, refuse_failed, run_folder
 from experiments.running.locking import locked
 from experiments.running.members import Member
@@ -43,6 +46,7 @@ def play_one(command: RunCommand, experiment: Experiment, job: Job | None) -> No
         plan = plan_run(
             experiment, folder, command.arms, locate, fresh=command.fresh, file=str(command.config)
         )
+        [plan] = _with_command([plan], command)
 
         def report() -> None:
             if plan.directory.finished_pairs():
@@ -88,7 +92,7 @@ def play_folder(command: RunCommand, members: Sequence[Member]) -> None:
         stop = stack.enter_context(_stoppable(command))
         for member in members:
             stack.enter_context(locked(path_below(target, member.experiment.name, is_folder=True)))
-        plans = plan_folder(members, target, fresh=command.fresh)
+        plans = _with_command(plan_folder(members, target, fresh=command.fresh), command)
         runs = [run for plan in plans for run in plan.runs()]
 
         def report() -> None:
@@ -105,6 +109,15 @@ def play_folder(command: RunCommand, members: Sequence[Member]) -> None:
                 run_folder(plans, progress, _report_finished, stop)
             else:
                 refuse_failed(plans, run_in_parallel(plans, crew, progress, stop, _report_finished), progress)
+
+
+def _with_command(plans: Sequence[Plan], command: RunCommand) -> Sequence[Plan]:
+    """The plans, with the facts on this command that their manifests record if any run is unfinished."""
+    if all(plan.is_done(run) for plan in plans for run in plan.runs()):
+        return plans
+    folder = command.config if command.config.is_dir() else command.config.parent
+    facts = command_facts(["driftscale", *sys.argv[1:]], command.started, folder)
+    return [replace(plan, command=facts) for plan in plans]
 
 
 def _earlier_s(plans: Sequence[Plan]) -> dict[PlannedRun, float]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from emulator.errors import ConfigurationError, InputError
@@ -16,7 +17,10 @@ from experiments.running.members import load_folder, refuse_unknown_arms
 
 @dataclass(frozen=True)
 class RunCommand:
-    """Arguments and options of `driftscale run`; `config` is a configuration or a folder of them."""
+    """Arguments and options of `driftscale run`; `config` is a configuration or a folder of them.
+
+    `started` is when the command was given.
+    """
 
     config: Path
     overrides: Sequence[str]
@@ -27,6 +31,7 @@ class RunCommand:
     fresh: bool
     scale: Scale
     output: OutputFormat
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
 def run_one(command: RunCommand) -> None:

@@ -385,7 +385,7 @@ class _Command:
         """
         state = self._plans[run.experiment]
         try:
-            write_manifest(state.plan.directory, drawn)
+            write_manifest(state.plan.directory, drawn, state.plan.command)
             state.files |= drawn.files
             if not state.is_checked:
                 other_addresses = [at for at, other in self._roster.seats.items() if other is not seat]

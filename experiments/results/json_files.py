@@ -6,7 +6,9 @@ or from an earlier version: keys that were added later have defaults.
 
 from __future__ import annotations
 
+import re
 import reprlib
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -35,6 +37,21 @@ PORTION = 100
 MOST_TEXT_LETTERS = 255
 """Most letters of the name of a host or of its CPU capability."""
 
+MOST_COMMANDS = 50
+"""Most commands of a manifest: the first one, and the newest others."""
+
+MOST_ARGUMENTS = 1000
+"""Most arguments of a recorded command."""
+
+MOST_COMMAND_LETTERS = 2**14
+"""Most letters of the arguments of a recorded command together."""
+
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+"""Date and time in UTC, as ISO 8601 has it."""
+
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
 
 def _in_portions(table: Any, validate: ValidatorFunctionWrapHandler) -> Any:
     """Validate `table` in portions, and stop at the first portion with an error; returns the valid table.
@@ -60,6 +77,33 @@ def _refuse_null(value: object) -> object:
     if value is None:
         raise ValueError("must be a number, or left out")
     return value
+
+
+def is_commit(text: str) -> bool:
+    """Whether `text` is the full hash of a git commit: 40 or 64 hexadecimal digits, in lower case."""
+    return _COMMIT.fullmatch(text) is not None
+
+
+def _refuse_other_than_a_time(text: str) -> str:
+    try:
+        if _TIME.fullmatch(text):
+            datetime.strptime(text, TIME_FORMAT)
+            return text
+    except ValueError:  # such as the 31st of February
+        pass
+    raise ValueError("must be a date and time in UTC, such as 2026-01-31T12:00:00Z")
+
+
+def _refuse_other_than_a_commit(value: object) -> object:
+    if not isinstance(value, str) or not is_commit(value):
+        raise ValueError("must be the hash of a commit (40 or 64 hexadecimal digits), or left out")
+    return value
+
+
+def _refuse_long_command(arguments: list[str]) -> list[str]:
+    if sum(map(len, arguments)) > MOST_COMMAND_LETTERS:
+        raise ValueError(f"must have at most {MOST_COMMAND_LETTERS} letters together")
+    return arguments
 
 
 Table = Annotated[dict[str, T], WrapValidator(_in_portions)]
@@ -116,11 +160,29 @@ class Identity(JsonTable):
     sha256: str
 
 
+class Command(JsonTable):
+    """A command that played runs: its arguments, when it was started, and of which commit.
+
+    `git_commit` is that of the folder of the configuration; None, and left out, where there is none.
+    """
+
+    arguments: Annotated[
+        list[Annotated[str, AfterValidator(_refuse_unprintable)]],
+        Field(min_length=1, max_length=MOST_ARGUMENTS),
+        FailFast(),
+        AfterValidator(_refuse_long_command),
+    ]
+    started: Annotated[str, AfterValidator(_refuse_other_than_a_time)]
+    git_commit: Annotated[str | None, BeforeValidator(_refuse_other_than_a_commit)] = None
+
+
 class Manifest(JsonTable):
-    """`manifest.json`: the versions, machine, files and worlds with which a directory's runs are made."""
+    """`manifest.json`: the versions, commands, machine, files and worlds behind a directory's runs."""
 
     versions: Table[str] = {}
     later_versions: Annotated[list[Table[str]], Field(min_length=1), FailFast()] = []
+    commands: Annotated[list[Command], Field(min_length=1, max_length=MOST_COMMANDS), FailFast()] = []
+    """The commands that recorded a world, in order: the first one, and the newest others."""
     machine: str = ""
     profile: Table[str] = {}
     availability: Table[int] = {}

@@ -1,8 +1,8 @@
 """The layout of a run directory: all paths into it are made here, except those of single checkpoints.
 
     experiment.toml            the configuration, every default written out
-    manifest.json              versions of the first attempt and any later ones, hashes of trace and profile,
-                               files that were read, seed streams
+    manifest.json              versions of the first attempt and any later ones, commands with their dates and
+                               git commits, hashes of trace and profile, files that were read, seed streams
     <arm>/seed-<n>/log.jsonl   the log of a run: virtual quantities only
     <arm>/seed-<n>/timing.json wall times and memory, and the machine they were measured on
     <arm>/seed-<n>/checkpoint/ the checkpoints from which an unfinished run resumes

@@ -1,19 +1,20 @@
-"""`manifest.json`: versions, machine, data files and worlds behind the runs of a directory."""
+"""`manifest.json`: versions, commands, machine, data files and worlds behind the runs of a directory."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from emulator.errors import ConfigurationError
 from emulator.seeding import SCHEME
 from emulator.storage.checkpoints import write_durably
 from experiments.build import World
-from experiments.results.json_files import Identity, JsonTable, Manifest
+from experiments.results.json_files import MOST_COMMANDS, Command, Identity, JsonTable, Manifest
 from experiments.results.run_directory import RunDirectory
 
 PACKAGES = ("driftscale", "torch", "numpy", "scikit-learn", "scipy", "pyarrow", "pydantic")
@@ -43,8 +44,10 @@ class Drawn(JsonTable):
         )
 
 
-def write_manifest(directory: RunDirectory, drawn: Drawn) -> None:
+def write_manifest(directory: RunDirectory, drawn: Drawn, command: Command | None = None) -> None:
     """Record a world in `manifest.json`. Call it before a run in that world stores anything.
+
+    `command` is the one that is going to play runs in that world; None where driftscale is used from Python.
 
     Raises ConfigurationError if runs of the seed have begun, and a part of its world (trace, fleet or
     availability) has changed since then.
@@ -67,9 +70,11 @@ def write_manifest(directory: RunDirectory, drawn: Drawn) -> None:
     first, later = base.versions or versions, base.later_versions
     if versions not in (first, *later):
         later = [*later, versions]
+    commands = _with(command, base.commands)
+    added: dict[str, Any] = {"later_versions": later, "commands": commands}
     manifest = Manifest(
         versions=first,
-        **({"later_versions": later} if later else {}),
+        **{key: value for key, value in added.items() if value},
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         profile=drawn.profile,
         availability=drawn.availability,
@@ -79,6 +84,14 @@ def write_manifest(directory: RunDirectory, drawn: Drawn) -> None:
     )
     content = manifest.model_dump(exclude_unset=True)
     write_durably(directory.manifest_path, json.dumps(content, indent=2) + "\n")
+
+
+def _with(command: Command | None, earlier: Sequence[Command]) -> list[Command]:
+    """The recorded commands and this one, unless it is the last of them: the first, and the newest others."""
+    commands = [*earlier]
+    if command is not None and commands[-1:] != [command]:
+        commands.append(command)
+    return commands if len(commands) <= MOST_COMMANDS else [commands[0], *commands[1 - MOST_COMMANDS :]]
 
 
 def recorded_files(directory: RunDirectory) -> dict[str, Identity]:

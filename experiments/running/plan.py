@@ -12,7 +12,7 @@ from experiments.build import World, build_world, refuse_unfit_arms
 from experiments.config import Experiment, Locate, parse_experiment
 from experiments.naming import naming
 from experiments.results.deciding import deciding, differences
-from experiments.results.json_files import Timing
+from experiments.results.json_files import Command, Timing
 from experiments.results.run_directory import RunDirectory
 from experiments.running.leftovers import at_work, clear
 from experiments.running.members import refuse_unknown_arms
@@ -56,6 +56,7 @@ class Plan:
         arms: Names of the arms to run.
         locate: Maps a path in the configuration to a file.
         file: The configuration's file, named in errors; empty if it has none.
+        command: The command that plays the runs, for the manifest; None where there is none.
     """
 
     experiment: Experiment
@@ -63,6 +64,7 @@ class Plan:
     arms: Sequence[str]
     locate: Locate
     file: str = ""
+    command: Command | None = None
 
     def runs(self) -> list[PlannedRun]:
         """The runs in order: seed by seed, since all arms of a seed share its world."""

@@ -544,6 +544,13 @@ def odd_experiment(draw: random.Random) -> bytes:
 
 MANIFEST = {
     "versions": {"driftscale": "0.1.0", "python": "3.11"},
+    "commands": [
+        {
+            "arguments": ["driftscale", "run", "a.toml"],
+            "started": "2026-01-31T12:00:00Z",
+            "git_commit": "0a" * 20,
+        }
+    ],
     "machine": "Linux",
     "profile": {"name": "a", "source": "b"},
     "sha256": {"0": {"trace": "00", "fleet": "11"}},

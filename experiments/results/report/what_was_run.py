@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from shlex import join
 from typing import Any
 
+from experiments.results.json_files import Command
 from experiments.results.run_directory import RunDirectory
 
 LEAD = (
@@ -31,7 +33,7 @@ def lead(experiment: Mapping[str, Any]) -> str:
 
 
 def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
-    """(heading, text) of each section of the configuration, of the arms, and of versions in the manifest."""
+    """(heading, text) of each section of the configuration, of the arms, and of versions and commands."""
     experiment, manifest = directory.experiment(), directory.manifest()
     experiment["report"].pop("published", None)  # shown in a table of its own
     facts = [
@@ -43,6 +45,9 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
     if manifest is not None and manifest.versions:
         facts.append(("versions", _settings(manifest.versions)))
         facts += [("later versions", _settings(later)) for later in manifest.later_versions]
+    if manifest is not None:
+        headings = ("command", *["later command"] * (len(manifest.commands) - 1))
+        facts += zip(headings, map(_command, manifest.commands), strict=False)
     return facts
 
 
@@ -92,6 +97,12 @@ def _without_shared_training(arm: Mapping[str, Any], shared: Mapping[str, Any]) 
 
 def _settings(table: Mapping[str, Any]) -> str:
     return " · ".join(f"{key} {_value(value)}" for key, value in table.items())
+
+
+def _command(command: Command) -> str:
+    """A command as a shell takes it, when it was started and, if known, the git commit."""
+    commit = "" if command.git_commit is None else f" · git commit {command.git_commit}"
+    return f"{join(command.arguments)} · {command.started}{commit}"
 
 
 def _value(value: Any) -> str:

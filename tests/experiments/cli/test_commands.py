@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from rich.console import Console
 from coordinator.clusterers.fielding import Fielding
 from coordinator.view import View
 from experiments.cli import tables
+from experiments.results.json_files import Command
+from experiments.results.run_directory import RunDirectory
 from experiments.results.summary import Summary, summarise
 from experiments.running.locking import locked
 from tests.experiments.cli.conftest import Driftscale
@@ -127,6 +130,76 @@ def test_options_choose_folder_arms_seeds_and_settings(driftscale: Driftscale, c
     finished = sorted(str(path.parent.relative_to("o")) for path in Path("o").glob("*/*/DONE"))
     assert finished == ["global/seed-3", "global/seed-4"]
     assert len(Path("o/global/seed-3/log.jsonl").read_text().splitlines()) == 1 + 2
+
+
+# -- what the manifest records of a command -----------------------------------------------------------------
+
+
+def recorded_commands(path: Path = Path("runs/small")) -> list[Command]:
+    manifest = RunDirectory(path).manifest()
+    assert manifest is not None
+    return manifest.commands
+
+
+def a_commit_for(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Give every folder a commit; returns the folders that are asked for one, as they come."""
+    folders: list[Path] = []
+
+    def commit(folder: Path) -> str:
+        folders.append(folder)
+        return "0a" * 20
+
+    monkeypatch.setattr("experiments.running.command_facts.git_commit", commit)
+    return folders
+
+
+def test_commands_that_play_runs_are_recorded_and_others_are_not(
+    driftscale: Driftscale, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders, before = a_commit_for(monkeypatch), datetime.now(UTC).replace(microsecond=0)
+    driftscale("run", config, "--seeds", "0..1")
+    [first] = recorded_commands()
+    assert first.arguments == ["driftscale", "run", str(config), "--seeds", "0..1"]
+    assert before <= datetime.fromisoformat(first.started) <= datetime.now(UTC)
+    assert first.git_commit == "0a" * 20
+    for again in (["run", config], ["report", "runs/small"], ["check", config]):
+        assert driftscale(*again).code == 0
+        assert recorded_commands() == [first]
+    assert folders == [config.parent]
+    driftscale("run", config, "--seeds", "0..2")
+    assert [command.arguments[4:] for command in recorded_commands()] == [["0..1"], ["0..2"]]
+    assert str(config.parent) in Path("runs/small/report.html").read_text(encoding="utf-8")
+    driftscale("run", config, "--fresh")
+    assert [command.arguments[3:] for command in recorded_commands()] == [["--fresh"]]
+
+
+def test_a_run_that_is_resumed_has_the_commands_of_all_its_attempts(
+    driftscale: Driftscale, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(self: Fielding, view: View) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Fielding, "on_data", wrong)
+        assert driftscale("run", config, "--seeds", "0").code == 3
+    assert driftscale("run", config, "--seeds", "0", "--data", ".").code == 0
+    assert [command.arguments[5:] for command in recorded_commands()] == [[], ["--data", "."]]
+
+
+def test_git_is_not_run_for_a_mistake(
+    driftscale: Driftscale, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = a_commit_for(monkeypatch)
+    driftscale("run", config, "--seeds", "0", "--arms", "global")
+    assert len(folders) == 1
+    for mistake in (
+        "round.roundz=1",
+        "trace.samples_per_step=0",
+        "devices.profile=nothing",
+        "round.rounds=9",
+    ):
+        assert driftscale("run", config, "--set", mistake).code == 2
+    assert len(folders) == 1
 
 
 # -- the table at different widths --------------------------------------------------------------------------

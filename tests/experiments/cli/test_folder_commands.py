@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.results.run_directory import RunDirectory
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_drifting
 
@@ -36,6 +37,19 @@ def test_a_folder_is_run_into_one_table_with_reports_beside_it(driftscale: Drift
     assert lines[4].split()[:3] == ["(52.00", "±", "1.50,"]
     assert lines[4].rstrip().endswith(")")
     assert lines[-1] == "table: runs/drifts/table.html"
+
+
+def test_every_experiment_of_a_folder_has_the_command_in_its_manifest(
+    driftscale: Driftscale, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[Path] = []
+    monkeypatch.setattr("experiments.running.command_facts.git_commit", folders.append)
+    driftscale("run", folder)
+    manifests = [RunDirectory(Path("runs/drifts", name)).manifest() for name in ("alpha", "beta")]
+    alpha, beta = [[] if manifest is None else manifest.commands for manifest in manifests]
+    assert alpha == beta
+    assert [command.arguments for command in alpha] == [["driftscale", "run", str(folder)]]
+    assert folders == [folder]
 
 
 def test_progress_names_the_experiment_and_the_share_of_all_that_is_done(

@@ -4,6 +4,7 @@ import errno
 import json
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from experiments.jobs.command import MEET_AGAIN_S, MET_S, run_in_parallel
 from experiments.jobs.crew import Ended, Facts, Met, Told
 from experiments.jobs.order import world_of
 from experiments.jobs.workplace import Job
+from experiments.results.json_files import Command
 from experiments.running.plan import Plan
 from experiments.running.runner import FailedRunsError, Outcomes
 from experiments.running.stop import Stop
@@ -121,6 +123,16 @@ def test_a_world_is_recorded_before_a_run_of_it_may_store_anything(tmp_path: Pat
     crew.when_begun = look
     play(crew, plan)
     assert recorded == [True] * 4
+
+
+def test_the_command_is_recorded_with_the_first_world_and_only_once(tmp_path: Path) -> None:
+    command = Command(arguments=["driftscale", "run", "x.toml"], started="2026-01-31T12:00:00Z")
+    plan = replace(a_plan(tmp_path, "ab"), command=command)
+    play(FakeCrew(), plan)
+    manifest = plan.directory.manifest()
+    assert manifest is not None
+    assert set(manifest.sha256) == {"0", "1"}
+    assert manifest.commands == [command]
 
 
 def test_runs_that_are_done_are_kept_and_nobody_is_met_for_them(tmp_path: Path) -> None:

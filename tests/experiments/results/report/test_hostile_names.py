@@ -71,7 +71,11 @@ def a_report(folder: Path, name: str) -> str:
         devices={"profile": f"{name}.toml", "availability": {"kind": name, "windows": name}},
         report={"window": 1, "published": published},
     )
-    directory.manifest_path.write_text(json.dumps({"versions": {name: name}}), encoding="utf-8")
+    printable = "".join(filter(str.isprintable, name))
+    command = {"arguments": ["driftscale", printable], "started": "2026-01-31T12:00:00Z"}
+    directory.manifest_path.write_text(
+        json.dumps({"versions": {name: name}, "commands": [command]}), encoding="utf-8"
+    )
     for model, arm in enumerate(arms):
         run = a_drifting_run(arm, 0, [0.5, 0.75], [[0, 0], [0, model]])
         # Two clusters, so that their map is drawn, and a re-clustering, which adds a mark with hover text.
