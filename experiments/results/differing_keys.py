@@ -1,0 +1,102 @@
+"""The keys in which configurations differ: the columns that tell the rows of a table of many runs apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from experiments.results.deciding import deciding
+
+KINDS = ("kind", "source")
+"""Keys that name the part of a table, whose other keys are the settings of that part."""
+
+Path = tuple[str, ...]
+Leaves = dict[Path, Any]
+
+
+def differing_keys(experiments: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """The deciding keys of which the experiments have different values, as paths, in the order of the tables.
+
+    A path of an arm begins with "arm" and leaves out the arm's name: it is in the list if some arm differs
+    between two experiments that both have it. Settings of different parts are not compared, only the parts'
+    kinds; an absent key differs from a present one.
+    """
+    tables = [deciding(experiment) for experiment in experiments]
+    arms = dict.fromkeys(name for table in tables for name in table["arm"])
+    owners = [[leaves(_without_arms(table)) for table in tables]]
+    owners += [
+        [leaves(_without_name(table["arm"][arm]), ("arm",)) for table in tables if arm in table["arm"]]
+        for arm in arms
+    ]
+    return list(dict.fromkeys(path for tables in owners for path in _differing(tables)))
+
+
+def key_values(experiment: Mapping[str, Any], arm: str, paths: Sequence[Path]) -> list[Any]:
+    """The value of each of these paths for one arm of an experiment; None where it has none."""
+    table = deciding(experiment)
+    values = leaves(_without_arms(table)) | leaves(_without_name(table["arm"][arm]), ("arm",))
+    return [values.get(path) for path in paths]
+
+
+def differing_values(one: Mapping[str, Any], other: Mapping[str, Any], path: Path = ()) -> Iterator[str]:
+    """`key.key A and B` for each value in which two tables differ, below `path`; None for an absent one."""
+    tables = [leaves(one, path), leaves(other, path)]
+    for key in dict.fromkeys([*tables[0], *tables[1]]):
+        values = [table.get(key) for table in tables]
+        if values[0] != values[1]:
+            yield f"{'.'.join(key)} {values[0]!r} and {values[1]!r}"
+
+
+def short_names(paths: Sequence[Path]) -> list[str]:
+    """The shortest end of each path that no other path ends in, joined by dots; a kind has its part's name.
+
+    >>> short_names([("arm", "clusterer", "threshold"), ("arm", "clusterer", "kind")])
+    ['threshold', 'clusterer']
+    >>> short_names([("arm", "training", "batch_size"), ("executor", "batch_size"), ("batch_size",)])
+    ['training.batch_size', 'executor.batch_size', 'batch_size']
+    """
+    parts = [path[:-1] if path[-1] in KINDS and len(path) > 1 else path for path in paths]
+    names = []
+    for path in parts:
+        others = [other for other in parts if other != path]
+        length = next(
+            (size for size in range(1, len(path)) if all(other[-size:] != path[-size:] for other in others)),
+            len(path),
+        )
+        names.append(".".join(path[-length:]))
+    return names
+
+
+def _without_arms(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in ("arm", "name")}
+
+
+def _without_name(arm: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in arm.items() if key != "name"}
+
+
+def leaves(table: Mapping[str, Any], path: Path = ()) -> Leaves:
+    """The values of a table that are not tables, by path."""
+    found: Leaves = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found |= leaves(value, (*path, key))
+        else:
+            found[*path, key] = value
+    return found
+
+
+def _differing(tables: Sequence[Leaves]) -> Iterator[Path]:
+    """The paths at which these tables differ, among those with the same kinds along the path."""
+    for path in dict.fromkeys(path for table in tables for path in table):
+        values: dict[str, list[Any]] = {}
+        for table in tables:
+            values.setdefault(repr(_kinds(table, path)), []).append(table.get(path))
+        if any(value != group[0] for group in values.values() for value in group):
+            yield path
+
+
+def _kinds(table: Leaves, path: Path) -> list[Any]:
+    """The kinds of the parts that a path lies in, outermost first, without its own value."""
+    around = [(*path[:depth], kind) for depth in range(len(path)) for kind in KINDS]
+    return [table.get(kind) for kind in around if kind != path]
