@@ -104,7 +104,12 @@ class Horizon:
     def as_json(self) -> dict[str, object]:
         """The entry `horizon` of `summary.json`."""
         set_by = None if self.set_by is None else {"arm": self.set_by[0], "seed": self.set_by[1]}
-        return {**vars(self), "set_by": set_by, "warnings": self.warnings()}
+        return {
+            **vars(self),
+            "set_by": set_by,
+            "event_rounds": list(self.event_rounds),
+            "warnings": self.warnings(),
+        }
 
 
 def common_horizon(

@@ -176,6 +176,13 @@ class Command(JsonTable):
     git_commit: Annotated[str | None, BeforeValidator(_refuse_other_than_a_commit)] = None
 
 
+class Sweep(JsonTable):
+    """The sweep that a run directory is a cell of: its name `of`, and the swept keys with their values."""
+
+    of: Text
+    keys: Table[Any]
+
+
 class Manifest(JsonTable):
     """`manifest.json`: the versions, commands, machine, files and worlds behind a directory's runs."""
 
@@ -191,6 +198,8 @@ class Manifest(JsonTable):
     """The hash of each part of a world, by seed and by name of the part."""
     files: Table[Identity] = {}
     """The files that were read, by their path in the configuration."""
+    sweep: Sweep | None = None
+    """The sweep that the directory is a cell of."""
 
     @model_validator(mode="before")
     @classmethod

@@ -117,8 +117,8 @@ class Summary:
                 arm.arm: {
                     "seeds": len(arm.runs),
                     "seed_ids": arm.seed_ids,
-                    **_figures(row),
-                    **_figures(cost),
+                    **row_figures(row),
+                    **row_figures(cost),
                 }
                 for arm, row, cost in zip(self.compared, self.accuracy, self.costs, strict=True)
             },
@@ -126,7 +126,7 @@ class Summary:
                 {
                     "target": table.target,
                     "accuracy": table.accuracy.as_json(),
-                    "arms": {row.arm: _figures(row) for row in table.rows},
+                    "arms": {row.arm: row_figures(row) for row in table.rows},
                 }
                 for table in self.targets
             ],
@@ -266,7 +266,7 @@ def _mean_client_distance(records: Sequence[RoundRecord]) -> float | None:
     return float(np.mean(measured)) if measured else None
 
 
-def _figures(row: AccuracyRow | TargetRow | CostRow) -> dict[str, object]:
+def row_figures(row: AccuracyRow | TargetRow | CostRow) -> dict[str, object]:
     """The figures of a row by name, as in `summary.json`."""
     values = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "arm"}
     return {

@@ -1,0 +1,446 @@
+"""One table for the runs of many run directories, compared over one stretch of virtual time.
+
+Directories with the same trace make a section; in each, a row is an arm of a directory. An arm is compared
+with the reference arm of its directory (`gain_pp`), and with the same arm of the section's first directory
+(`difference_pp`). Runs that several directories share have one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from emulator.errors import InputError
+from experiments.results.accuracy_tables import (
+    TargetRow,
+    comparisons,
+    target_table,
+)
+from experiments.results.deciding import run_identity
+from experiments.results.differing_keys import Path as KeyPath
+from experiments.results.differing_keys import differing_keys, differing_values, key_values
+from experiments.results.formats import time_scale
+from experiments.results.horizon import Horizon, common_horizon
+from experiments.results.intervals import FEWEST_SEEDS, Estimate, amount_estimate, share_estimate
+from experiments.results.measured_directory import MeasuredDirectory, PlayedRun
+from experiments.results.published import COMPARED, beside_published
+from experiments.results.recorded import MOST_TARGETS, Target, recorded_targets
+from experiments.results.significance import (
+    Difference,
+    Pairing,
+    corrected,
+    paired_difference,
+    unpaired_difference,
+)
+from experiments.results.summary import row_figures
+
+MOST_NAMED = 3
+"""Directories, or differing keys, that a name or an error lists."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """An arm of one or more directories, which share its runs and those of its reference arm.
+
+    Attributes:
+        directories: Names of the directories.
+        arm: Name of the arm.
+        keys: The value of each of the section's keys; None where the arm has no such key.
+        seed_ids: The seeds, those that the reference arm has too.
+        mean_accuracy: Accuracy averaged over the section's stretch of virtual time.
+        gain_pp: Difference of that from the reference arm of the same directory, in percentage points; None
+            for that arm itself.
+        difference_pp: Difference of that from the first directory; None in that directory itself.
+        identical_to: Index of the first earlier row with the same seeds and the same results; None without.
+        targets: Times to each of the section's targets.
+        total_bytes: Bytes sent up to the horizon, both ways, for training and control.
+        drift: For each figure of `published.COMPARED`, ours beside the published value; None where it was
+            not measured.
+    """
+
+    directories: list[str]
+    arm: str
+    keys: list[Any]
+    seed_ids: list[int]
+    mean_accuracy: Estimate
+    gain_pp: Difference | None
+    difference_pp: Difference | None
+    identical_to: int | None
+    targets: list[TargetRow]
+    total_bytes: Estimate
+    drift: Mapping[str, Mapping[str, Any] | None]
+
+    def as_json(self, paths: Sequence[KeyPath]) -> dict[str, object]:
+        """The entry in `table.json`; `paths` are the section's keys."""
+        return {
+            "directories": self.directories,
+            "arm": self.arm,
+            "keys": {".".join(path): value for path, value in zip(paths, self.keys, strict=True)},
+            "seed_ids": self.seed_ids,
+            "mean_accuracy": self.mean_accuracy.as_json(),
+            "gain_pp": None if self.gain_pp is None else self.gain_pp.as_json(),
+            "difference_pp": None if self.difference_pp is None else self.difference_pp.as_json(),
+            "identical_to": self.identical_to,
+            "targets": [row_figures(row) for row in self.targets],
+            "total_bytes": self.total_bytes.as_json(),
+            **self.drift,
+        }
+
+
+@dataclass(frozen=True)
+class Section:
+    """The rows of directories that are compared with each other, over one stretch of virtual time.
+
+    Attributes:
+        name: The sweep, or the directories.
+        directories: Names of the directories with finished runs, in order; the first is compared with.
+        reference_arms: The reference arm of each directory, without duplicates.
+        paths: The keys in which their configurations differ.
+        horizon: The stretch of virtual time.
+        window: Evaluations over which accuracy is smoothed for times.
+        targets: The target accuracies.
+        rows: The rows, by directory and then by arm.
+        notes: Further limits of the comparison, as clauses without a full stop.
+    """
+
+    name: str
+    directories: list[str]
+    reference_arms: list[str]
+    paths: list[KeyPath]
+    horizon: Horizon
+    window: int
+    targets: list[Target]
+    rows: list[Row]
+    notes: list[str]
+
+    def as_json(self) -> dict[str, object]:
+        """The entry in `table.json`."""
+        return {
+            "name": self.name,
+            "directories": self.directories,
+            "keys": [".".join(path) for path in self.paths],
+            "window": self.window,
+            "targets": self.targets,
+            "horizon": self.horizon.as_json(),
+            "notes": self.notes,
+            "rows": [row.as_json(self.paths) for row in self.rows],
+        }
+
+
+def compare(directories: Sequence[MeasuredDirectory]) -> Section:
+    """The section of at least two directories, in the given order.
+
+    Raises:
+        InputError: They have other traces, no stretch of virtual time in common, or the reference arm of one
+            has no finished run.
+    """
+    first = directories[0]
+    for other in directories:
+        if other.trace != first.trace:
+            raise InputError(
+                f"{first.name} and {other.name} have other traces ({_other_trace(first, other)}): a "
+                f"difference would not be due to the method; a key of the trace can be compared by a sweep "
+                f"(driftscale run --sweep)"
+            )
+        if not other.has_reference:
+            raise InputError(f"{other.name}: its reference arm {other.arms[0]!r} has no finished run")
+    horizon = _horizon(directories)
+    if horizon.start_s >= horizon.horizon_s:
+        raise InputError(f"{_no_overlap(directories)}: nothing can be compared")
+    return _section(f"{len(directories)} run directories", directories, horizon)
+
+
+def sections(directories: Sequence[MeasuredDirectory]) -> list[Section]:
+    """The sections of these directories: those of the same sweep, or none, with the same trace make one.
+
+    Directories whose reference arm has no finished run are left out. Within a section, directories are
+    sorted by the keys in which they differ. If they have no stretch of virtual time in common, each has a
+    section of its own, with a note.
+    """
+    groups: dict[tuple[str, str], list[MeasuredDirectory]] = {}
+    for directory in directories:
+        if directory.has_reference:
+            groups.setdefault((directory.sweep, directory.trace), []).append(directory)
+    return [section for group in groups.values() for section in _sections_of(in_order(group))]
+
+
+def _sections_of(group: Sequence[MeasuredDirectory]) -> Iterator[Section]:
+    horizon = _horizon(group)
+    if len(group) == 1 or horizon.start_s < horizon.horizon_s:
+        yield _section(_name(group), group, horizon)
+        return
+    note = f"{_no_overlap(group)}: each has a table of its own, without differences between them"
+    for directory in group:
+        yield _section(directory.name, [directory], _horizon([directory]), note)
+
+
+def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horizon, *notes: str) -> Section:
+    first = directories[0]
+    window = int(first.experiment["report"]["window"])
+    paths = differing_keys([directory.experiment for directory in directories])
+    targets, left_out = _targets(directories)
+    entries = _without_shared(
+        entry
+        for directory in directories
+        for entry in _entries(directory, window=window, paths=paths, targets=targets, horizon=horizon)
+    )
+    base = {entry.arm: entry for entry in entries if first.name in entry.directories}
+    gains = corrected([_gain(entry) for entry in entries])
+    differences = corrected(
+        [_difference(entry, base.get(entry.arm, base[first.arms[0]])) for entry in entries]
+    )
+    limits = [*notes]
+    if any(directory.experiment["report"]["window"] != window for directory in directories):
+        limits.append(f"accuracy is smoothed over {window} evaluations, as in {first.name}")
+    if left_out:
+        limits.append(f"{left_out} further targets are left out")
+    return Section(
+        name=name,
+        directories=[directory.name for directory in directories],
+        reference_arms=list(dict.fromkeys(directory.arms[0] for directory in directories)),
+        paths=paths,
+        horizon=replace(horizon, steps=_steps(entries)),
+        window=window,
+        targets=targets,
+        rows=[
+            entry.row(gain, difference, earlier)
+            for entry, gain, difference, earlier in zip(
+                entries, gains, differences, _identical(entries), strict=True
+            )
+        ],
+        notes=limits,
+    )
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A row before it is compared with others: an arm of a directory, on the seeds of its reference arm."""
+
+    directories: list[str]
+    directory: MeasuredDirectory
+    arm: str
+    keys: list[Any]
+    runs: list[PlayedRun]
+    reference: list[PlayedRun]
+    targets: list[TargetRow]
+    horizon: Horizon
+
+    @property
+    def seeds(self) -> list[int]:
+        return [run.seed for run in self.runs]
+
+    def mean_accuracies(self, seeds: Sequence[int]) -> list[float | None]:
+        """The mean accuracy of the runs of these seeds, in their order."""
+        return _mean_accuracies(
+            [run for seed in seeds for run in self.runs if run.seed == seed], self.horizon
+        )
+
+    def results(self) -> list[bytes]:
+        return _results(self.runs, self.horizon)
+
+    def shared_key(self) -> tuple[object, ...]:
+        """Equal for entries with the same runs of the arm and of its reference arm."""
+        experiment = self.directory.experiment
+        identities = [run_identity(experiment, arm) for arm in (self.arm, self.directory.arms[0])]
+        results = [*self.results(), *_results(self.reference, self.horizon)]
+        return (*identities, *self.seeds, *results)
+
+    def row(self, gain: Difference | None, difference: Difference | None, identical_to: int | None) -> Row:
+        return Row(
+            directories=self.directories,
+            arm=self.arm,
+            keys=self.keys,
+            seed_ids=self.seeds,
+            mean_accuracy=share_estimate(self.mean_accuracies(self.seeds)),
+            gain_pp=gain,
+            difference_pp=difference,
+            identical_to=identical_to,
+            targets=self.targets,
+            total_bytes=amount_estimate([run.bytes_by(self.horizon.horizon_s) for run in self.runs]),
+            drift=_drift(self.directory, self.arm),
+        )
+
+
+def _entries(
+    directory: MeasuredDirectory,
+    *,
+    window: int,
+    paths: Sequence[KeyPath],
+    targets: Sequence[Target],
+    horizon: Horizon,
+) -> Iterator[_Entry]:
+    """An entry for each arm of the directory that shares a seed with the reference arm."""
+    runs = {(run.arm, run.seed): run.smoothed(window) for run in directory.runs}
+    compared = comparisons([run.measured() for run in runs.values()], directory.arms[0])
+    tables = [target_table(target, compared, horizon) for target in targets]
+    for position, arm in enumerate(compared):
+        yield _Entry(
+            directories=[directory.name],
+            directory=directory,
+            arm=arm.arm,
+            keys=key_values(directory.experiment, arm.arm, paths),
+            runs=[runs[arm.arm, seed] for seed in arm.seed_ids],
+            reference=[runs[directory.arms[0], seed] for seed in arm.seed_ids],
+            targets=[table.rows[position] for table in tables],
+            horizon=horizon,
+        )
+
+
+def _without_shared(entries: Iterable[_Entry]) -> list[_Entry]:
+    """The entries, those with the same runs as one, which has the names of all their directories."""
+    merged: dict[tuple[object, ...], _Entry] = {}
+    for entry in entries:
+        key = entry.shared_key()
+        if key in merged:
+            merged[key].directories.extend(entry.directories)
+        else:
+            merged[key] = entry
+    return list(merged.values())
+
+
+def _identical(entries: Sequence[_Entry]) -> list[int | None]:
+    """For each entry, the index of the first earlier one with the same seeds and the same results."""
+    first: dict[tuple[object, ...], int] = {}
+    indices = [
+        first.setdefault((*entry.seeds, *entry.results()), position) for position, entry in enumerate(entries)
+    ]
+    return [None if index == position else index for position, index in enumerate(indices)]
+
+
+def _gain(entry: _Entry) -> Difference | None:
+    """The difference from the reference arm of the same directory; None for that arm itself."""
+    if entry.arm == entry.directory.arms[0]:
+        return None
+    is_same = entry.results() == _results(entry.reference, entry.horizon)
+    return paired_difference(
+        entry.mean_accuracies(entry.seeds),
+        _mean_accuracies(entry.reference, entry.horizon),
+        scale=100.0,
+        pairing="identical" if is_same else "seed",
+    )
+
+
+def _difference(entry: _Entry, base: _Entry) -> Difference | None:
+    """The difference from an entry of the first directory; None for the entries of that directory."""
+    if base.directory.name in entry.directories:
+        return None
+    shared = [seed for seed in entry.seeds if seed in base.seeds]
+    pairing = _pairing(entry.directory, base.directory, shared)
+    if pairing == "none" or len(shared) < min(FEWEST_SEEDS, len(entry.seeds), len(base.seeds)):
+        return unpaired_difference(
+            entry.mean_accuracies(entry.seeds), base.mean_accuracies(base.seeds), scale=100.0
+        )
+    results = [dict(zip(item.seeds, item.results(), strict=True)) for item in (entry, base)]
+    if all(results[0][seed] == results[1][seed] for seed in shared):
+        pairing = "identical"
+    return paired_difference(
+        entry.mean_accuracies(shared), base.mean_accuracies(shared), scale=100.0, pairing=pairing
+    )
+
+
+def _pairing(one: MeasuredDirectory, other: MeasuredDirectory, seeds: Sequence[int]) -> Pairing:
+    """How runs of these seeds in two directories can be compared.
+
+    They are paired if trace, fleet and availability of every seed are the same, by the hashes in the
+    manifests; or by the number of the seed, if a key of the trace was swept.
+    """
+    if not seeds:
+        return "none"
+    if one.swept_trace_keys:
+        return "seed, other trace"
+    worlds = [[directory.worlds.get(str(seed)) for seed in seeds] for directory in (one, other)]
+    return "seed" if worlds[0] == worlds[1] and None not in worlds[0] else "none"
+
+
+def _drift(directory: MeasuredDirectory, arm: str) -> dict[str, Mapping[str, Any] | None]:
+    figures, report = directory.finished.arms[arm], directory.experiment["report"]
+    return {figure: beside_published(figures[figure].per_seed, figure, arm, report) for figure in COMPARED}
+
+
+def _mean_accuracies(runs: Sequence[PlayedRun], horizon: Horizon) -> list[float | None]:
+    return [run.curve.mean_accuracy(horizon.start_s, horizon.horizon_s) for run in runs]
+
+
+def _results(runs: Sequence[PlayedRun], horizon: Horizon) -> list[bytes]:
+    return [run.results_by(horizon.horizon_s) for run in runs]
+
+
+def _steps(entries: Sequence[_Entry]) -> dict[str, float]:
+    """Data steps reached by the horizon, by arm: the median over the runs of all directories."""
+    reached: dict[str, list[int]] = {}
+    for entry in entries:
+        by_run = [run.steps_by(entry.horizon.horizon_s) for run in entry.runs]
+        reached.setdefault(entry.arm, []).extend(by_run)
+    return {arm: float(np.median(steps)) for arm, steps in reached.items()}
+
+
+def _targets(directories: Sequence[MeasuredDirectory]) -> tuple[list[Target], int]:
+    """The targets of all directories, at most `MOST_TARGETS`, and how many are left out."""
+    named = [
+        target for directory in directories for target in recorded_targets(directory.experiment["report"])
+    ]
+    targets = list(dict.fromkeys(named))
+    return targets[:MOST_TARGETS], len(targets[MOST_TARGETS:])
+
+
+def _horizon(directories: Sequence[MeasuredDirectory]) -> Horizon:
+    """The stretch of virtual time in which all finished runs of the directories can be compared.
+
+    It ends at the earliest `report.horizon_s` that is set, or with the run that ends first.
+    """
+    runs = [
+        (f"{directory.name}: {run.arm}" if len(directories) > 1 else run.arm, run)
+        for directory in directories
+        for run in directory.runs
+    ]
+    asked_s = [directory.experiment["report"].get("horizon_s") for directory in directories]
+    return common_horizon(
+        [run.measured(arm).run for arm, run in runs],
+        [run.curve for _, run in runs],
+        asked_s=min((time_s for time_s in asked_s if time_s is not None), default=None),
+    )
+
+
+def in_order(group: Sequence[MeasuredDirectory]) -> list[MeasuredDirectory]:
+    """The directories sorted by the values of the keys in which they differ: numbers, then others by text."""
+    paths = differing_keys([directory.experiment for directory in group])
+
+    def position(directory: MeasuredDirectory) -> list[tuple[bool, float, str]]:
+        values = [value for arm in directory.arms for value in key_values(directory.experiment, arm, paths)]
+        return [
+            (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, str(value))
+            for value in values
+        ]
+
+    return sorted(group, key=position)
+
+
+def _name(group: Sequence[MeasuredDirectory]) -> str:
+    """The name of the sweep, or the first names of the directories."""
+    names = [directory.name for directory in group]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return group[0].sweep or f"{', '.join(names[:MOST_NAMED])}{more}"
+
+
+def _no_overlap(group: Sequence[MeasuredDirectory]) -> str:
+    """A clause on two directories without a stretch of virtual time in common."""
+    horizons = {directory.name: _horizon([directory]) for directory in group}
+    latest = max(horizons, key=lambda name: horizons[name].start_s)
+    earliest = min(horizons, key=lambda name: horizons[name].horizon_s)
+    return (
+        f"horizons do not overlap: {latest} is evaluated from {_time(horizons[latest].start_s)} of virtual "
+        f"time on, and {earliest} is compared up to {_time(horizons[earliest].horizon_s)}"
+    )
+
+
+def _other_trace(one: MeasuredDirectory, other: MeasuredDirectory) -> str:
+    traces = [directory.experiment.get("trace", {}) for directory in (one, other)]
+    return "; ".join(islice(differing_values(traces[0], traces[1], ("trace",)), MOST_NAMED))
+
+
+def _time(time_s: float) -> str:
+    return time_scale(time_s)(time_s)
