@@ -144,6 +144,29 @@ def report(
 
 
 @app.command()
+def compare(
+    directories: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Run directories, or a folder of them; differences are from the first.",
+            metavar="DIR...",
+            parser=path_for("DIR"),
+        ),
+    ],
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """Compare several run directories in one table.
+
+    A row is an arm of a directory; the columns are the keys in which the configurations differ, mean
+    accuracy, gain over the reference arm, difference from the first directory, times to each target, and
+    bytes. Runs are paired by seed where trace, devices and availability are the same. Writes nothing.
+    """
+    from experiments.cli.comparing import compare_directories
+
+    compare_directories(directories, output)
+
+
+@app.command()
 def check(
     config: ConfigOrFolder,
     overrides: Overrides = None,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from emulator.errors import InputError
 from experiments.cli.output import OutputFormat, print_json
-from experiments.cli.tables import print_drift, print_path, print_summary, print_unfinished
+from experiments.cli.tables import print_drift, print_path, print_sections, print_summary, print_unfinished
 from experiments.results.report import write_results
 from experiments.results.report.cells import run_counts
 from experiments.results.run_directory import RunDirectory
 from experiments.results.summary import Summary
-from experiments.results.table import build_table, how_many_runs, recorded_name, write_table
+from experiments.results.table import build_sections, build_table, how_many_runs, recorded_name, write_table
 
 
 def report_one(path: Path, output: OutputFormat) -> None:
@@ -27,7 +27,7 @@ def report_one(path: Path, output: OutputFormat) -> None:
         return
     table = build_table(summary.name, [directory])
     if summary.finished.scored_steps is not None:
-        print_drift(table)
+        print_drift(table, [column["name"] for column in table["experiments"]])
     if summary.accuracy:
         print_summary(summary)
     print_unfinished(table)
@@ -45,11 +45,12 @@ def report_all_of(folder: Path, directories: Sequence[RunDirectory], output: Out
 
 def report_table(folder: Path, directories: Sequence[RunDirectory], name: str, output: OutputFormat) -> None:
     """Write the table of these run directories into `folder`, headed by `name`, and print it."""
-    table = write_table(folder, directories, name)
+    sections = build_sections(directories)
+    table = write_table(folder, directories, name, sections)
     if output is OutputFormat.JSON:
         print_json(table)
     else:
-        print_drift(table)
+        print_sections(table, sections)
         print_unfinished(table)
         print_path("table", folder / "table.html")
 

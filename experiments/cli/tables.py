@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.results.formats import Cell
+from experiments.results.many_runs import Section
 from experiments.results.report.cells import NOTHING, run_counts, scored_steps
 from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
 from experiments.results.report.notes import (
@@ -24,7 +24,16 @@ from experiments.results.report.notes import (
     horizon_note,
     target_note,
 )
-from experiments.results.report.table_page import TITLES, accuracy_cell, columns_with_drift, models_cell
+from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
+from experiments.results.report.table_page import (
+    TITLES,
+    accuracy_cell,
+    columns_with_drift,
+    has_published,
+    is_in_matrices,
+    models_cell,
+    names_alone,
+)
 from experiments.results.summary import Summary
 
 WIDTH_WITHOUT_TERMINAL = 140
@@ -62,13 +71,38 @@ def print_unfinished(table: dict[str, Any]) -> None:
             _console().print(Text(f"{column['name']}: {run_counts(column)}"), soft_wrap=True)
 
 
-def print_drift(table: dict[str, Any]) -> None:
+def print_sections(table: dict[str, Any], sections: Sequence[Section]) -> None:
+    """Print the tables of many runs, preceded by the accuracies with drift cells of experiments alone.
+
+    A section whose figures are among those is left to the page. `table` is that of `build_table`.
+    """
+    alone = names_alone(table, sections)
+    scored = columns_with_drift(table, alone)
+    if scored:
+        print_drift(table, alone)
+    for section in sections:
+        if is_in_matrices(section, scored):
+            continue
+        print_section(section)
+
+
+def print_section(section: Section) -> None:
+    """Print a table of many runs, with its notes."""
+    console = _console()
+    for note in (runs_horizon(section), *runs_warnings(section)):
+        _note(console, note)
+    _print_figures(console, section.name, runs_table(section))
+    for note in runs_notes(section):
+        _note(console, note)
+
+
+def print_drift(table: dict[str, Any], columns: Sequence[str]) -> None:
     """Print the accuracies without and with drift cells beside published values, then the models sent.
 
-    `table` is that of `build_table`.
+    `table` is that of `build_table`, `columns` the names of experiments.
     """
     console = _console()
-    columns, scored = [column["name"] for column in table["experiments"]], columns_with_drift(table)
+    scored = columns_with_drift(table, columns)
     for figure, title in TITLES.items() if scored else ():
         written = {
             arm: [accuracy_cell(table, figure, arm, column) for column in scored] for arm in table["arms"]
@@ -83,12 +117,8 @@ def print_drift(table: dict[str, Any]) -> None:
         _print_by_arm(console, f"{table['name']}: {title}", scored, rows)
     rows = {arm: [models_cell(table, arm, column) for column in columns] for arm in table["arms"]}
     _print_by_arm(console, f"{table['name']}: models sent", columns, rows)
-    console.print(
-        Text(
-            "mean ± standard deviation over seeds; in brackets the published value, and ours minus it",
-            style="dim",
-        )
-    )
+    published = "; in brackets the published value, and ours minus it" if has_published(table) else ""
+    console.print(Text(f"mean ± standard deviation over seeds{published}", style="dim"))
     for column in table["experiments"]:
         if steps := scored_steps(column["steps"], column["scored_steps"]):
             console.print(Text(f"{column['name']}: scored are {steps}"))
@@ -119,7 +149,7 @@ def _print_figures(console: Console, title: str, shown: TextTable) -> None:
             missing = above - headings[column].count("\n")
             table.add_column(Text(missing * "\n" + headings[column]), justify="right", overflow="fold")
         for arm, cells in shown.rows:
-            table.add_row(*map(Text, (arm, *("\n".join(_lines(cells[column])) for column in columns))))
+            table.add_row(*map(Text, (arm, *("\n".join(cells[column].lines) for column in columns))))
         console.print(table)
         console.print()
 
@@ -127,16 +157,19 @@ def _print_figures(console: Console, title: str, shown: TextTable) -> None:
 def _fitting(shown: TextTable, width: int) -> list[list[int]]:
     """Split the columns over tables of at most `width` letters; returns the column indices of each.
 
-    A column that does not fit even alone has a wider table of its own.
+    Every table has the key columns. A column that does not fit even beside them alone has a wider table of
+    its own.
     """
+    keys = list(range(shown.num_keys))
     arm_width = max((len(arm) for arm, _ in shown.rows), default=0)
+    keys_width = arm_width + GAP + sum(_width(shown, key) + GAP for key in keys)
     tables: list[list[int]] = []
     left = 0
-    for column in range(len(shown.headings)):
+    for column in range(shown.num_keys, len(shown.headings)):
         needed = _width(shown, column) + GAP
         if not tables or needed > left:
-            tables.append([])
-            left = width - arm_width - GAP
+            tables.append([*keys])
+            left = width - keys_width
         tables[-1].append(column)
         left -= needed
     return tables
@@ -147,12 +180,8 @@ def _width(shown: TextTable, column: int) -> int:
 
     A heading breaks between words only.
     """
-    cells = [len(line) for _, cells in shown.rows for line in _lines(cells[column])]
-    return max(*cells, *map(len, shown.headings[column].split()))
-
-
-def _lines(cell: Cell) -> list[str]:
-    return [cell.figure, cell.interval] if cell.interval else [cell.figure]
+    cells = [len(line) for _, cells in shown.rows for line in cells[column].lines]
+    return max(*cells, *map(len, shown.headings[column].split(" ")))
 
 
 def _print_by_arm(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from experiments.results.intervals import Estimate
 from experiments.results.medians import Bounds, MedianEstimate
+from experiments.results.significance import Difference
 
 NOT_MEASURED = "n/a"
 UNDETERMINED = "undetermined"
@@ -40,10 +41,16 @@ PickScale = Callable[[float], Scale]
 
 @dataclass(frozen=True)
 class Cell:
-    """The text of a figure in a table, and of its interval; `interval` is empty if there is none."""
+    """The text of a figure in a table, of its interval, and a note; the last two may be empty."""
 
     figure: str
     interval: str = ""
+    note: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The texts that are not empty, from top to bottom; at least the figure."""
+        return [self.figure, *(text for text in (self.interval, self.note) if text)]
 
 
 def time_unit(time_s: float) -> tuple[float, str]:
@@ -120,7 +127,7 @@ def show_estimate(estimate: Estimate, scale: Scale) -> Cell:
     """The text of a mean and its interval; of two seeds, the value of each after a dot instead.
 
     >>> show_estimate(Estimate(9_000, (7_200, 10_800), [9_000] * 3), time_scale(9_000))
-    Cell(figure='2.50 h', interval='[2.00, 3.00]')
+    Cell(figure='2.50 h', interval='[2.00, 3.00]', note='')
     >>> show_estimate(Estimate(0.25, None, [0.2, 0.3]), percent_scale(0.25)).interval
     '· 20.0 · 30.0'
     """
@@ -139,7 +146,7 @@ def show_median(estimate: MedianEstimate, scale: Scale) -> Cell:
 
     >>> from experiments.results.medians import median_estimate
     >>> show_median(median_estimate([Bounds(2.0, math.inf)] * 3), factor_scale(2.0))
-    Cell(figure='>= 2.00x', interval='[2.00, inf)')
+    Cell(figure='>= 2.00x', interval='[2.00, inf)', note='')
     """
     if estimate.interval is None:
         return Cell(
@@ -150,6 +157,31 @@ def show_median(estimate: MedianEstimate, scale: Scale) -> Cell:
     if low <= 0 and math.isinf(high):
         return Cell(show_bounds(estimate.median, scale))
     return Cell(show_bounds(estimate.median, scale), _interval(low, high, scale))
+
+
+def show_difference(difference: Difference, scale: Scale) -> Cell:
+    """The text of a mean difference and its interval, with its corrected p-value and how it is not paired.
+
+    >>> show_difference(Difference(2.0, (1.0, 3.0), [2.0] * 3, 0.01, 0.02, "seed"), points_scale(0.0))
+    Cell(figure='+2.0 pp', interval='[+1.0, +3.0]', note='p 0.020')
+    """
+    if difference.pairing == "identical":
+        return Cell("identical")
+    shown = show_estimate(difference, scale)
+    pairing = {"seed": "", "seed, other trace": "other trace", "none": "unpaired"}[difference.pairing]
+    parts = [part for part in (show_p(difference.p_holm), pairing) if part]
+    return replace(shown, note=", ".join(parts))
+
+
+def show_p(p: float | None) -> str:
+    """A p-value as text, with three decimals; empty if there is none.
+
+    >>> show_p(0.0123), show_p(0.00004), show_p(None)
+    ('p 0.012', 'p < 0.001', '')
+    """
+    if p is None:
+        return ""
+    return "p < 0.001" if p < 0.001 else f"p {p:.3f}"
 
 
 def show_bounds(bounds: Bounds, scale: Scale) -> str:

@@ -12,11 +12,14 @@
     arms           names of arms, in the order of the first experiment that has them
     figures.<figure>.<arm>.<experiment>
                    {mean, std, seeds} over seeds; no entry unless it was measured in every seed
+    sections       a list of comparisons over one stretch of virtual time each, as `many_runs.Section` has
+                   them: name, directories, keys, window, targets, horizon, notes, rows
 
 The figures are `accuracy_omitting_drift` and `accuracy_including_drift`, in percent, with `published`
 {mean, std} and `difference` (both null if no value is published); `models_sent`, a count of whole models,
-and `relative_models_sent`, relative to the reference arm. All figures are read from the summaries; version 2
-added `failed`, `steps` and `scored_steps`.
+and `relative_models_sent`, relative to the reference arm; they are read from the summaries. The figures of
+sections are computed from the logs. Version 2 added `failed`, `steps` and `scored_steps`, version 3
+`sections`.
 """
 
 from __future__ import annotations
@@ -33,11 +36,13 @@ from emulator.storage.bounded import read_json
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.own_files import path_below
 from experiments.results.json_files import Finished, JsonTable
+from experiments.results.many_runs import Section, sections
+from experiments.results.measured_directory import MeasuredDirectory
 from experiments.results.published import COMPARED, beside_published, spread
 from experiments.results.run_directory import RunDirectory
 from experiments.results.summary import SUMMARY_VERSION
 
-TABLE_VERSION = 2
+TABLE_VERSION = 3
 COUNTED = ("models_sent", "relative_models_sent")
 
 Table = dict[str, Any]
@@ -58,7 +63,7 @@ def run_directories(folder: Path) -> list[RunDirectory]:
 def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
     """The table over these run directories, in the order of their folders' names.
 
-    A run directory without a finished run has a column, but no figures.
+    A run directory without a finished run has a column, but no figures. `write_table` adds the sections.
     """
     experiments = []
     arms: dict[str, None] = {}
@@ -125,19 +130,49 @@ def recorded_name(folder: Path) -> str:
         return folder.resolve().name
 
 
-def write_table(folder: Path, directories: Sequence[RunDirectory], name: str) -> Table:
+def build_sections(directories: Sequence[RunDirectory]) -> list[Section]:
+    """The sections of these run directories, from the logs of their finished runs.
+
+    Raises InputError if a file of a finished run is damaged.
+    """
+    ordered = sorted(directories, key=lambda item: item.path.name)
+    return sections(
+        [
+            MeasuredDirectory.read(directory, name)
+            for directory, name in zip(ordered, _columns(ordered), strict=True)
+        ]
+    )
+
+
+def write_table(
+    folder: Path,
+    directories: Sequence[RunDirectory],
+    name: str,
+    built: Sequence[Section] | None = None,
+) -> Table:
     """Write `table.json` and `table.html` into `folder`, the parent of the run directories.
 
-    `name` heads the table. Returns the table; raises InputError if there are no run directories.
+    Args:
+        folder: The folder.
+        directories: The run directories.
+        name: The heading of the table.
+        built: Their sections, which are built here unless they are given.
+
+    Returns:
+        The table.
+
+    Raises:
+        InputError: There are no run directories, or a file of a finished run is damaged.
     """
     from experiments.results.report.table_page import render_table
 
     if not directories:
         raise InputError(f"{folder}: holds no run directory, so there is no table to make")
     json_path, page_path = path_below(folder, "table.json"), path_below(folder, "table.html")
-    table = build_table(name, directories)
+    shown = build_sections(directories) if built is None else built
+    table = {**build_table(name, directories), "sections": [section.as_json() for section in shown]}
     write_durably(json_path, json.dumps(table, allow_nan=False, indent=2) + "\n")
-    write_durably(page_path, render_table(table))
+    write_durably(page_path, render_table(table, shown))
     return table
 
 

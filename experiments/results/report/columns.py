@@ -44,7 +44,7 @@ class Column:
     pick_scale: PickScale
     in_terminal: bool = True
 
-    def cells(self, rows: Sequence[Row]) -> list[Cell]:
+    def cells(self, rows: Sequence[object]) -> list[Cell]:
         """A cell for each row, all in the unit that suits the largest number.
 
         None stands for a comparison of the reference arm with itself, and is shown as "reference".
@@ -71,7 +71,7 @@ class Tally:
     heading: str = "held"
     in_terminal: bool = True
 
-    def cells(self, rows: Sequence[Row]) -> list[Cell]:
+    def cells(self, rows: Sequence[object]) -> list[Cell]:
         """A cell such as 3/5 for each row."""
         return [Cell(f"{row.held}/{row.seeds}") for row in rows if isinstance(row, TargetRow)]
 
@@ -113,10 +113,11 @@ DRIFT_ONLY = ("gain_after_drift_pp", "below_after_drift")
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table with a row of cells for each arm."""
+    """A table with a row of cells for each arm; the first `num_keys` columns tell rows of one arm apart."""
 
     headings: list[str]
     rows: list[tuple[str, list[Cell]]]
+    num_keys: int = 0
 
     def without_intervals(self) -> TextTable:
         """The same table without the intervals."""

@@ -1,17 +1,19 @@
-"""`table.html`: the table over the experiments of a folder, as a page that contacts no host.
+"""`table.html`: the tables over the experiments of a folder, as a page that contacts no host.
 
 Its function `template` serves the report too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from experiments.results.many_runs import Section
 from experiments.results.report.cells import NOTHING, compared, models, run_counts, scored_steps
+from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
 
 TITLES = {
     "accuracy_omitting_drift": "Accuracy (%), omitting drift cells",
@@ -31,8 +33,8 @@ def template(name: str) -> Template:
     return environment.get_template(name)
 
 
-def render_table(table: Mapping[str, Any]) -> str:
-    """The HTML page of a table as in `table.json`; the same table gives the same bytes."""
+def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> str:
+    """The HTML page of a table as in `table.json`, with its sections; the same table gives the same bytes."""
     columns = {
         column["name"]: {
             "name": column["name"],
@@ -41,7 +43,8 @@ def render_table(table: Mapping[str, Any]) -> str:
         }
         for column in table["experiments"]
     }
-    scored, arms = columns_with_drift(table), arms_with_runs(table)
+    alone = names_alone(table, sections)
+    scored, arms = columns_with_drift(table, alone), arms_with_runs(table)
     return template("table_page.html").render(
         name=table["name"],
         unfinished=[
@@ -49,6 +52,7 @@ def render_table(table: Mapping[str, Any]) -> str:
             for column in table["experiments"]
             if column["finished"] < column["planned"]
         ],
+        has_published=has_published(table),
         scored=[columns[name] for name in scored],
         accuracies=[
             (
@@ -63,8 +67,20 @@ def render_table(table: Mapping[str, Any]) -> str:
         ]
         if scored
         else [],
-        columns=list(columns.values()),
-        models=[(arm, [models_cell(table, arm, column) for column in columns]) for arm in arms],
+        columns=[columns[name] for name in alone] if scored else [],
+        models=[(arm, [models_cell(table, arm, column) for column in alone]) for arm in arms],
+        sections=[
+            {
+                "name": section.name,
+                "table": runs_table(section),
+                "horizon": runs_horizon(section),
+                "warnings": runs_warnings(section),
+                "notes": runs_notes(section),
+                "reports": [columns[name] for name in section.directories],
+                "is_open": not is_in_matrices(section, scored),
+            }
+            for section in sections
+        ],
         without_runs=[arm for arm in table["arms"] if arm not in arms],
     )
 
@@ -74,13 +90,19 @@ def arms_with_runs(table: Mapping[str, Any]) -> Sequence[str]:
     return [arm for arm in table["arms"] if arm in table["figures"]["models_sent"]]
 
 
-def columns_with_drift(table: Mapping[str, Any]) -> Sequence[str]:
-    """The names of the experiments in the tables of accuracy with and without drift cells.
+def names_alone(table: Mapping[str, Any], sections: Sequence[Section]) -> list[str]:
+    """The names of the experiments that share no section with another: they are columns of the matrices."""
+    together = {name for section in sections if len(section.directories) > 1 for name in section.directories}
+    return [column["name"] for column in table["experiments"] if column["name"] not in together]
+
+
+def columns_with_drift(table: Mapping[str, Any], names: Collection[str]) -> Sequence[str]:
+    """Those of the experiments `names` that are in the matrices of accuracy with and without drift cells.
 
     They are those with known concepts, and those without a finished run, of which it is unknown. Empty if no
     experiment has known concepts.
     """
-    experiments = table["experiments"]
+    experiments = [column for column in table["experiments"] if column["name"] in names]
     if all(column["scored_steps"] is None for column in experiments):
         return []
     return [
@@ -88,6 +110,21 @@ def columns_with_drift(table: Mapping[str, Any]) -> Sequence[str]:
         for column in experiments
         if column["scored_steps"] is not None or column["finished"] == 0
     ]
+
+
+def has_published(table: Mapping[str, Any]) -> bool:
+    """Whether a published value stands beside any figure."""
+    return any(
+        cell["published"]
+        for figure in TITLES
+        for by_experiment in table["figures"][figure].values()
+        for cell in by_experiment.values()
+    )
+
+
+def is_in_matrices(section: Section, scored: Collection[str]) -> bool:
+    """Whether the figures of a section are in the matrices of the experiments `scored` too."""
+    return len(scored) > 1 and all(name in scored for name in section.directories)
 
 
 def accuracy_cell(table: Mapping[str, Any], figure: str, arm: str, column: str) -> tuple[str, str, str]:

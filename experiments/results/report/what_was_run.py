@@ -37,7 +37,7 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
     experiment, manifest = directory.experiment(), directory.manifest()
     experiment["report"].pop("published", None)  # shown in a table of its own
     facts = [
-        (key, _settings(value) if isinstance(value, Mapping) else _value(value))
+        (key, _settings(value) if isinstance(value, Mapping) else written(value))
         for key, value in experiment.items()
         if key not in ("name", "arm")
     ]
@@ -96,7 +96,7 @@ def _without_shared_training(arm: Mapping[str, Any], shared: Mapping[str, Any]) 
 
 
 def _settings(table: Mapping[str, Any]) -> str:
-    return " · ".join(f"{key} {_value(value)}" for key, value in table.items())
+    return " · ".join(f"{key} {written(value)}" for key, value in table.items())
 
 
 def _command(command: Command) -> str:
@@ -105,15 +105,15 @@ def _command(command: Command) -> str:
     return f"{join(command.arguments)} · {command.started}{commit}"
 
 
-def _value(value: Any) -> str:
+def written(value: Any) -> str:
     """A configured value as readable text; a part is its kind, followed by its settings in brackets."""
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{key} {_value(item)}" for key, item in value.items() if key != "kind")
+        inner = ", ".join(f"{key} {written(item)}" for key, item in value.items() if key != "kind")
         if "kind" not in value:
             return inner or "none"
         return f"{value['kind']} ({inner})" if inner else str(value["kind"])
     if isinstance(value, list):
-        return ", ".join(_value(item) for item in value) or "none"
+        return ", ".join(written(item) for item in value) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)

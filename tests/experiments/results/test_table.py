@@ -39,7 +39,14 @@ def drifts(tmp_path_factory):
     for seed, share in ((0, 0.5), (1, 0.75)):
         store(sine, a_drifting_run("oblivious", seed, [share, share], [[0, 0], [0, 0]]))
         store(sine, a_drifting_run("oracle", seed, [1.0, 1.0], [[0, 0], [0, 1]], models_sent=20.0))
-    circle = a_directory(folder / "circle", ["oblivious"], [0, 1], name="circle", report={"window": 1})
+    circle = a_directory(
+        folder / "circle",
+        ["oblivious"],
+        [0, 1],
+        name="circle",
+        trace={"source": "circle"},
+        report={"window": 1},
+    )
     store(circle, a_drifting_run("oblivious", 0, [0.25, 0.75], [[0, 0], [0, 0]]))
     for directory in (sine, circle):
         write_results(directory)
@@ -55,7 +62,7 @@ def folder(drifts, tmp_path):
 def test_arms_are_rows_experiments_are_columns_and_cells_stand_beside_published_values(folder):
     table = write_table(folder, run_directories(folder), "feddrift")
     assert json.loads((folder / "table.json").read_text()) == table
-    assert (table["version"], table["name"], table["arms"]) == (2, "feddrift", ["oblivious", "oracle"])
+    assert (table["version"], table["name"], table["arms"]) == (3, "feddrift", ["oblivious", "oracle"])
     assert table["experiments"] == [
         an_entry("circle", finished=1, planned=2, steps=2, scored_steps=2),
         an_entry("sine", finished=4, planned=4, steps=2, scored_steps=2),
@@ -150,7 +157,7 @@ def test_runs_that_failed_are_told_from_those_that_have_not_run(folder):
 
 
 def test_a_table_states_how_many_data_steps_have_an_evaluation_unless_all_have_one(folder):
-    short = a_directory(folder / "short", ["oblivious"], [0], name="short")
+    short = a_directory(folder / "short", ["oblivious"], [0], name="short", trace={"source": "short"})
     store(short, a_drifting_run("oblivious", 0, [0.5], [[0, 0]]))
     write_results(short)
     table = write_table(folder, run_directories(folder), "x")
@@ -176,15 +183,17 @@ def test_a_table_is_made_again_under_the_name_it_had(folder):
 
 
 def test_an_experiment_without_concepts_has_models_sent_and_no_such_accuracy(folder):
-    plain = a_directory(folder / "plain", ["oblivious", "global"], [0], name="plain")
+    plain = a_directory(
+        folder / "plain", ["oblivious", "global"], [0], name="plain", trace={"source": "plain"}
+    )
     for arm in plain.arms():
         store(plain, a_run(arm, 0, [0.5]))
     write_results(plain)
     table = write_table(folder, run_directories(folder), "x")
     figures = table["figures"]
-    assert columns_with_drift(table) == ["circle", "sine"]
+    assert columns_with_drift(table, ["circle", "plain", "sine"]) == ["circle", "sine"]
     page = (folder / "table.html").read_text()
-    assert page.count(">plain</a>") == page.count("<th>global</th>") == 1  # of the models sent
+    assert page.count(">plain</a>") == 2  # of the models sent, and of its section
     assert "plain" not in figures["accuracy_omitting_drift"]["oblivious"]
     assert figures["models_sent"]["oblivious"]["plain"]["mean"] == 7.0
 

@@ -1,0 +1,60 @@
+"""`driftscale compare`: one table for the finished runs of several run directories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from emulator.errors import InputError
+from experiments.cli.output import OutputFormat, print_json
+from experiments.cli.tables import print_section
+from experiments.results.many_runs import MOST_NAMED, compare, in_order
+from experiments.results.measured_directory import MeasuredDirectory
+from experiments.results.run_directory import RunDirectory
+from experiments.results.table import run_directories
+
+
+def compare_directories(paths: Sequence[Path], output: OutputFormat) -> None:
+    """Print the table of these run directories, and of those in the folders among `paths`.
+
+    A folder's run directories are in the order of the keys in which they differ. A run directory that is
+    named twice counts once.
+
+    Raises:
+        InputError: There are fewer than two run directories, one has unfinished runs, or they cannot be
+            compared.
+    """
+    groups = [run_directories(path) or [RunDirectory(path)] for path in paths]
+    if len({directory.path.resolve() for group in groups for directory in group}) < 2:
+        raise InputError(
+            f"compare {' '.join(map(str, paths))}: a single run directory; compare needs two or more, or a "
+            f"folder of them"
+        )
+    measured: dict[Path, MeasuredDirectory] = {}
+    for group in groups:
+        for directory in group:
+            _refuse_unfinished(directory)
+        for item in in_order([MeasuredDirectory.read(item, str(item.path)) for item in group]):
+            measured.setdefault(Path(item.name).resolve(), item)
+    section = compare(list(measured.values()))
+    if output is OutputFormat.JSON:
+        print_json(section.as_json())
+    else:
+        print_section(section)
+
+
+def _refuse_unfinished(directory: RunDirectory) -> None:
+    """InputError that names the unfinished runs of the directory, if there are any."""
+    seeds = directory.seeds()
+    missing = [
+        f"{arm}, seed {seed}"
+        for arm in directory.arms()
+        for seed in seeds
+        if not directory.is_done(arm, seed)
+    ]
+    if missing:
+        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+        raise InputError(
+            f"{directory.path}: not finished: {'; '.join(missing[:MOST_NAMED])}{more}; finish them with "
+            f"driftscale run, or driftscale report shows what there is"
+        )

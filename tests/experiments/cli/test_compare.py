@@ -1,0 +1,104 @@
+"""`compare`, and the table of many runs that `report` makes of a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.experiments.cli.conftest import Driftscale
+from tests.experiments.results.test_many_runs import ONE, OTHER, a_measured
+from tests.experiments.synthetic_runs import a_directory, a_run, store
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Three run directories in `runs`; the configurations differ in the number of participants."""
+    for name, number, accuracies in (("ten", 10, OTHER), ("five", 5, ONE), ("twenty", 20, ONE)):
+        a_measured(
+            tmp_path / "runs" / name, {"global": ONE, "fielding": accuracies}, round={"participants": number}
+        )
+    return tmp_path / "runs"
+
+
+def test_two_run_directories_make_one_table(driftscale: Driftscale, runs: Path) -> None:
+    ended = driftscale("compare", "runs/five", "runs/ten")
+    assert ended.code == 0
+    row = next(
+        line for line in ended.out.splitlines() if line.startswith("fielding") and "10" in line.split()
+    )
+    assert row.split()[:9] == ["fielding", "4", "10", "64.0", "%", "+4.0", "pp", "+4.0", "pp"]
+    assert "Difference is from the same arm of runs/five" in " ".join(ended.out.split())
+    assert not (runs / "table.html").exists()
+
+
+def test_a_folder_is_in_the_order_of_its_keys(driftscale: Driftscale, runs: Path) -> None:
+    section = json.loads(driftscale("compare", "runs", "--format", "json").out)
+    assert section["directories"] == ["runs/five", "runs/ten", "runs/twenty"]
+    assert section["keys"] == ["round.participants"]
+
+
+def test_directories_are_in_the_order_given_and_count_once(driftscale: Driftscale, runs: Path) -> None:
+    section = json.loads(
+        driftscale("compare", "runs/twenty", "runs", "runs/../runs/ten", "--format", "json").out
+    )
+    assert section["directories"] == ["runs/twenty", "runs/five", "runs/ten"]
+
+
+@pytest.mark.parametrize("arguments", [["runs/five"], ["runs/five", "runs/../runs/five"]])
+def test_one_run_directory_is_refused(driftscale: Driftscale, runs: Path, arguments: list[str]) -> None:
+    ended = driftscale("compare", *arguments)
+    assert ended.code == 2
+    assert "compare needs two or more, or a folder of them" in ended.error
+
+
+def test_a_folder_without_run_directories_is_refused(driftscale: Driftscale, runs: Path) -> None:
+    ended = driftscale("compare", "runs/five", ".")
+    assert (ended.code, ended.error) == (2, ".: not a run directory, it has no experiment.toml")
+
+
+def test_unfinished_runs_are_named(driftscale: Driftscale, runs: Path) -> None:
+    directory = a_directory(runs / "late", ["global", "fielding"], [0, 1, 2])
+    store(directory, a_run("global", 0, [0.5]))
+    ended = driftscale("compare", "runs/five", "runs/late")
+    assert ended.code == 2
+    assert ended.error.startswith(
+        "runs/late: not finished: global, seed 1; global, seed 2; fielding, seed 0 and 2 more; "
+    )
+
+
+def test_other_traces_and_horizons_that_do_not_overlap_are_refused(
+    driftscale: Driftscale, runs: Path
+) -> None:
+    a_measured(runs / "other", {"global": ONE}, trace={"source": "mnist"})
+    ended = driftscale("compare", "runs/five", "runs/other")
+    assert ended.code == 2
+    assert "runs/five and runs/other have other traces (trace.source 'digits' and 'mnist'" in ended.error
+
+    a_measured(runs / "later", {"global": {0: [None] * 5 + [0.5]}})  # type: ignore[list-item]
+    ended = driftscale("compare", "runs/five", "runs/later")
+    assert ended.code == 2
+    assert "horizons do not overlap: runs/later is evaluated from 60.0 s" in ended.error
+
+
+def test_a_folder_is_reported_as_one_table_on_the_terminal_and_the_page(
+    driftscale: Driftscale, runs: Path
+) -> None:
+    ended = driftscale("report", "runs")
+    assert ended.code == 0
+    assert "models sent" not in ended.out
+    assert "published" not in ended.out
+    assert ended.out.splitlines()[-1] == "table: runs/table.html"
+    page = (runs / "table.html").read_text()
+    assert "<h2>five, ten, twenty</h2>" in page
+    assert "Models sent" not in page
+    assert '<a href="five/report.html">five</a>' in page
+    assert json.loads((runs / "table.json").read_text())["sections"][0]["keys"] == ["round.participants"]
+
+
+def test_a_folder_with_unfinished_runs_shows_what_is_finished(driftscale: Driftscale, runs: Path) -> None:
+    a_directory(runs / "late", ["global"], [0])
+    ended = driftscale("report", "runs")
+    assert ended.code == 0
+    assert "late: 1 not run" in ended.out

@@ -1,0 +1,142 @@
+import pytest
+
+from experiments.results.many_runs import compare, sections
+from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
+from tests.experiments.results.test_many_runs import ONE, OTHER, WORLD, a_measured, constant
+
+
+@pytest.fixture
+def section(tmp_path):
+    """Two directories of two arms; the second one's global is 4 pp above the first one's."""
+    a = a_measured(
+        tmp_path / "a",
+        {"global": ONE, "fielding": OTHER},
+        round={"participants": 5},
+        report={"targets": [0.55]},
+    )
+    b = a_measured(tmp_path / "b", {"global": OTHER, "fielding": OTHER}, round={"participants": 10})
+    return compare([a, b])
+
+
+def column(table, heading):
+    index = table.headings.index(heading)
+    return [cells[index] for _, cells in table.rows]
+
+
+def test_columns_are_the_differing_keys_then_figures(section):
+    table = runs_table(section)
+    assert [heading.replace("\u00a0", " ") for heading in table.headings] == [
+        "row",
+        "participants",
+        "mean accuracy",
+        "gain",
+        "difference",
+        "identical to",
+        "55 %: held from",
+        "55 %: speed-up",
+        "55 %: held",
+        "bytes sent",
+    ]
+    assert table.num_keys == 2
+    assert [arm for arm, _ in table.rows] == ["global", "fielding", "global", "fielding"]
+    assert [cell.figure for cell in column(table, "participants")] == ["5", "5", "10", "10"]
+
+
+def test_a_gain_has_its_interval_and_corrected_p(section):
+    # Two gains: that of b is of identical arms and has no test, so the other p is its own.
+    reference, gain, _, same = column(runs_table(section), "gain")
+    assert reference.figure == "reference"
+    assert gain.lines == ["+4.0 pp", "[-1.0, +9.0]", "p 0.074"]
+    assert same.lines == ["identical"]
+
+
+def test_a_difference_is_from_the_first_directory(section):
+    cells = column(runs_table(section), "difference")
+    assert [cell.figure for cell in cells] == ["first", "first", "+4.0 pp", "identical"]
+    assert [cell.figure for cell in column(runs_table(section), "identical to")] == [
+        "-",
+        "-",
+        "row 2",
+        "row 2",
+    ]
+
+
+def test_the_notes_state_correction_pairing_and_what_has_no_test(section):
+    notes = " ".join(runs_notes(section))
+    assert "Gain is over global of the same run directory, paired by seed." in notes
+    assert "paired by seed. p is of a t test. Mean accuracy" in notes
+    assert "Difference is from the same arm of a, or from its reference arm" in notes
+    assert "trace, fleet and availability of each seed are the same" in notes
+    assert "Identical: every evaluation of every seed is the same." in notes
+    assert "without a test" in notes
+
+
+def test_several_tests_are_corrected_and_counted(tmp_path):
+    a = a_measured(tmp_path / "a", {"global": ONE, "fielding": OTHER, "static": constant(0.5, 0.5, 0.8)})
+    (section,) = sections([a])
+    assert "corrected by Holm over all 2 tests of the column" in runs_notes(section)[0]
+    assert column(runs_table(section), "gain")[1].note == "p 0.148"
+
+
+def test_a_section_of_one_directory_has_no_difference(tmp_path):
+    (section,) = sections([a_measured(tmp_path / "a", {"global": ONE, "fielding": constant(0.9, 0.8, 0.7)})])
+    table = runs_table(section)
+    assert table.headings == ["mean accuracy", "gain", "bytes sent"]
+    assert table.num_keys == 0
+    assert len(runs_notes(section)) == 1
+
+
+def test_directories_that_no_key_tells_apart_are_named(tmp_path):
+    a = a_measured(tmp_path / "a", {"global": ONE})
+    b = a_measured(tmp_path / "b", {"global": {seed + 3: values for seed, values in OTHER.items()}})
+    table = runs_table(compare([a, b]))
+    assert [cell.figure for cell in column(table, "run directory")] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "mark", "note"),
+    [
+        ({"worlds": {0: {**WORLD, "fleet": "x"}}}, "p 0.681, unpaired", "the test is Welch's"),
+        (
+            {"swept": {"trace.noise": 1.0}, "trace": {"noise": 1.0}},
+            "p 0.074, other trace",
+            "same seed, other trace",
+        ),
+    ],
+)
+def test_what_is_not_paired_by_seed_is_marked(tmp_path, changes, mark, note):
+    swept = {"swept": {"trace.noise": 0.5}, "trace": {"noise": 0.5}} if "swept" in changes else {}
+    a = a_measured(tmp_path / "a", {"global": ONE}, **swept)
+    b = a_measured(tmp_path / "b", {"global": OTHER}, **changes)
+    section = compare([a, b])
+    assert column(runs_table(section), "difference")[1].note == mark
+    assert note in " ".join(runs_notes(section))
+
+
+def test_the_stretch_and_its_limits_are_stated(tmp_path):
+    a = a_measured(tmp_path / "a", {"global": {0: [0.5] * 10}})
+    b = a_measured(tmp_path / "b", {"global": {0: [0.5] * 3}}, round={"participants": 10})
+    section = compare([a, b])
+    assert runs_horizon(section) == (
+        "Compared up to 30.0 s of virtual time (b: global, seed 0, ended there), from 10.0 s on, where every "
+        "run has been evaluated."
+    )
+    assert "Warning: the horizon is 30 % of the longest run" in " ".join(runs_warnings(section))
+    assert "under three seeds" in " ".join(runs_notes(section))
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([1 / 3, 0.5], ["0.333333", "0.5"]),
+        ([0.1, 0.1 + 1e-12], ["0.1", "0.10000000000100001"]),
+        ([1.0, "auto"], ["1", "auto"]),
+        ([True, False], ["yes", "no"]),
+    ],
+)
+def test_values_of_keys_are_short_but_distinct(tmp_path, values, shown):
+    cells = [
+        a_measured(tmp_path / str(index), {"global": constant(0.5 + index / 10)}, round={"x": value})
+        for index, value in enumerate(values)
+    ]
+    assert [cell.figure for cell in column(runs_table(compare(cells)), "x")] == shown
