@@ -21,6 +21,7 @@ from experiments.cli.signals import EXIT_CODE, stop_on_signals
 from experiments.cli.workers import scaled_out
 from experiments.config import Experiment, locator
 from experiments.jobs.command import run_in_parallel
+from experiments.results.report import plotly_path, write_plotly
 from experiments.running.command_facts import command_facts
 from experiments.running.folder import plan_folder, refuse_failed, run_folder
 from experiments.running.locking import locked
@@ -92,7 +93,9 @@ def play_folder(command: RunCommand, members: Sequence[Member]) -> None:
         stop = stack.enter_context(_stoppable(command))
         for member in members:
             stack.enter_context(locked(path_below(target, member.experiment.name, is_folder=True)))
+        plotly_path(target)  # refuse a link before anything is done
         plans = _with_command(plan_folder(members, target, fresh=command.fresh), command)
+        write_plotly(target)
         runs = [run for plan in plans for run in plan.runs()]
 
         def report() -> None:
@@ -162,4 +165,4 @@ def _report_if_possible(report: Callable[[], None]) -> None:
 
 def _report_finished(plan: Plan) -> None:
     if plan.directory.finished_pairs():
-        write_results_of(plan.directory)
+        write_results_of(plan.directory, shared_plotly=True)

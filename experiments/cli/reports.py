@@ -9,7 +9,7 @@ from pathlib import Path
 from emulator.errors import InputError
 from experiments.cli.output import OutputFormat, print_json
 from experiments.cli.tables import print_drift, print_path, print_sections, print_summary, print_unfinished
-from experiments.results.report import write_results
+from experiments.results.report import write_plotly, write_results
 from experiments.results.report.cells import run_counts
 from experiments.results.run_directory import RunDirectory
 from experiments.results.summary import Summary
@@ -37,9 +37,10 @@ def report_one(path: Path, output: OutputFormat) -> None:
 
 def report_all_of(folder: Path, directories: Sequence[RunDirectory], output: OutputFormat) -> None:
     """Write the results of each of these run directories and the table of all, and print the table."""
+    write_plotly(folder)
     for directory in directories:
         if directory.finished_pairs():
-            write_results_of(directory)
+            write_results_of(directory, shared_plotly=True)
     report_table(folder, directories, recorded_name(folder), output)
 
 
@@ -55,12 +56,13 @@ def report_table(folder: Path, directories: Sequence[RunDirectory], name: str, o
         print_path("table", folder / "table.html")
 
 
-def write_results_of(directory: RunDirectory) -> Summary:
+def write_results_of(directory: RunDirectory, *, shared_plotly: bool = False) -> Summary:
     """Write the results of a run directory; returns its summary.
 
     If no run of the reference arm is finished, there is no report, and a note on standard error states that.
+    `shared_plotly`: see `write_report`.
     """
-    summary = write_results(directory)
+    summary = write_results(directory, shared_plotly=shared_plotly)
     if not summary.accuracy:
         reference = summary.reference_arm
         note(f"no report: {directory.path} has no finished run of the reference arm {reference!r}")

@@ -290,7 +290,7 @@ def test_a_link_to_a_run_directory_in_a_folder_of_them_is_refused(
 
 
 @pytest.mark.parametrize("make", KINDS)
-@pytest.mark.parametrize("name", ["table.json", "table.html"])
+@pytest.mark.parametrize("name", ["table.json", "table.html", "plotly.min.js"])
 def test_the_table_of_a_folder_is_not_written_in_the_place_of_something_else(
     name: str,
     make: Callable[[Path, Path, bool], None],
@@ -306,3 +306,23 @@ def test_the_table_of_a_folder_is_not_written_in_the_place_of_something_else(
     result = driftscale("report", folder)
     assert result.code == 2
     assert result.error.startswith(f"{folder / name}: is a ")
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_something_else_in_the_place_of_a_folders_plotly_is_refused_before_anything_is_deleted(
+    make: Callable[[Path, Path, bool], None],
+    run: Path,
+    configs: Path,
+    outside: Path,
+    tmp_path: Path,
+    driftscale: Driftscale,  # noqa: F811
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    run.rename(folder / "run")
+    make(folder / "plotly.min.js", outside, False)
+    before = contents(folder / "run")
+    result = driftscale("run", configs, "--out", folder, "--fresh")
+    assert result.code == 2
+    assert result.error.startswith(f"{folder}/plotly.min.js: is a ")
+    assert contents(folder / "run") | {".lock": b""} == before | {".lock": b""}

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -34,6 +38,7 @@ from experiments.results.report.notes import (
     horizon_note,
     target_note,
 )
+from experiments.results.report.plotly_js import PLOTLY_FILE
 from experiments.results.report.table_page import template
 from experiments.results.report.what_was_run import lead, missing_runs, settings_of_run
 from experiments.results.rounds_table import write_rounds_table
@@ -53,35 +58,38 @@ class Plot:
     caption: str
     figure: go.Figure
 
-    @property
-    def drawing(self) -> Markup:
-        """The HTML element, with the script that draws the figure in it.
+    def drawing(self, nonce: str) -> Markup:
+        """The HTML element, with the script that draws the figure in it; the page runs it for its `nonce`.
 
-        Plotly escapes `<` in the data that it embeds.
+        Plotly escapes `<` in the data that it embeds, so there is no other script in the element.
         """
-        return Markup(
-            self.figure.to_html(
-                full_html=False,
-                include_plotlyjs=False,
-                div_id=self.id,
-                config=PLOT_CONFIG,
-                default_width="100%",
-            )
+        return Markup(re.sub(r"<script\b", f'<script nonce="{nonce}"', self._html))
+
+    @cached_property
+    def _html(self) -> str:
+        html: str = self.figure.to_html(
+            full_html=False,
+            include_plotlyjs=False,
+            div_id=self.id,
+            config=PLOT_CONFIG,
+            default_width="100%",
         )
+        return html
 
 
-def write_results(directory: RunDirectory) -> Summary:
+def write_results(directory: RunDirectory, *, shared_plotly: bool = False) -> Summary:
     """Write `summary.json`, `rounds.parquet` and, once the reference arm has a finished run, `report.html`.
 
     Returns the summary. Raises InputError if no run is finished, and ForeignFileError, before anything is
-    written, if a file or folder of the run directory is of another kind, such as a link.
+    written, if a file or folder of the run directory is of another kind, such as a link. `shared_plotly`: see
+    `write_report`.
     """
     directory.refuse_foreign()
     runs = directory.finished_runs()
     summary = write_summary(directory, runs)
     write_rounds_table(directory.rounds_path, runs)
     if summary.accuracy:
-        write_report(directory, runs, summary)
+        write_report(directory, runs, summary, shared_plotly=shared_plotly)
     return summary
 
 
@@ -89,11 +97,20 @@ def write_report(
     directory: RunDirectory,
     runs: Sequence[FinishedRun] | None = None,
     summary: Summary | None = None,
+    *,
+    shared_plotly: bool = False,
 ) -> Path:
-    """Write `report.html` and return its path.
+    """Write `report.html` and return its path. The same files give the same bytes.
 
-    `runs` and `summary` are read and made here unless they are given. The same files give the same bytes.
-    Raises InputError if the reference arm has no finished run.
+    Args:
+        directory: The run directory.
+        runs: Its finished runs; by default they are read here.
+        summary: Their summary; by default it is made here.
+        shared_plotly: Whether the page loads plotly.js from the folder above, where `write_plotly` writes it.
+            By default the page contains it, and stands alone.
+
+    Raises:
+        InputError: The reference arm has no finished run.
     """
     runs = directory.finished_runs() if runs is None else runs
     summary = summarise_directory(directory, runs) if summary is None else summary
@@ -102,7 +119,7 @@ def write_report(
     experiment, order = directory.experiment(), directory.arms()
     arms = [Arm(arm.arm, arm.runs, arm.curves, order.index(arm.arm)) for arm in summary.compared]
     colours = {arm.name: arm.colour for arm in arms}
-    page = template("report_page.html").render(
+    page = _page_with_nonce(
         name=summary.name,
         reference_arm=summary.reference_arm,
         lead=lead(experiment),
@@ -128,10 +145,21 @@ def write_report(
         missing=missing_runs(directory, {(run.arm, run.seed) for arm in arms for run in arm.runs}),
         drift=drift_section(order, summary.finished, runs, experiment["report"]),
         plots=_plots(arms, summary, experiment.get("round", {}).get("evaluate_clients")),
-        plotly_js=Markup(get_plotlyjs()),
+        plotly_js=None if shared_plotly else Markup(get_plotlyjs()),
+        plotly_file=PLOTLY_FILE,
     )
     write_durably(directory.report_path, page)
     return directory.report_path
+
+
+def _page_with_nonce(**values: Any) -> str:
+    """The page with these values, which runs no scripts but those that carry its nonce.
+
+    The nonce is a hash of the page without it: no text in the page can contain it.
+    """
+    page = template("report_page.html")
+    nonce = hashlib.sha256(page.render(nonce="", **values).encode()).hexdigest()
+    return page.render(nonce=nonce, **values)
 
 
 def _joint_note(summary: Summary) -> str:

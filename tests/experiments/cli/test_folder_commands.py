@@ -26,6 +26,7 @@ def test_a_folder_is_run_into_one_table_with_reports_beside_it(driftscale: Drift
     assert sorted(path.name for path in Path("runs/drifts").iterdir()) == [
         "alpha",
         "beta",
+        "plotly.min.js",
         "table.html",
         "table.json",
     ]
@@ -85,14 +86,34 @@ def test_in_json_the_table_is_printed_and_nothing_else(driftscale: Driftscale, f
 
 def test_a_report_on_the_folder_makes_everything_again(driftscale: Driftscale, folder: Path) -> None:
     ran = driftscale("run", folder)
-    made = [*Path("runs/drifts").glob("table.*"), *Path("runs/drifts").glob("*/report.html")]
+    made = [
+        *Path("runs/drifts").glob("table.*"),
+        *Path("runs/drifts").glob("*/report.html"),
+        Path("runs/drifts/plotly.min.js"),
+    ]
     before = {path: path.read_bytes() for path in made}
-    assert len(before) == 4
+    assert len(before) == 5
     for path in made:
         path.unlink()
     again = driftscale("report", "runs/drifts")
     assert (again.code, again.out, again.err) == (0, ran.out, "")
     assert {path: path.read_bytes() for path in made} == before
+
+
+def test_reports_of_a_folder_share_one_plotly_and_one_made_by_itself_stands_alone(
+    driftscale: Driftscale, folder: Path
+) -> None:
+    assert driftscale("run", folder, "--seeds", "0").code == 0
+    alpha, beta = (Path("runs/drifts", name, "report.html") for name in ("alpha", "beta"))
+    shared = beta.read_bytes()
+    assert len(alpha.read_bytes()) + len(shared) < 10**6
+    assert driftscale("report", beta.parent).code == 0
+    assert beta.stat().st_size > 4 * 10**6
+    assert driftscale("report", "runs/drifts").code == 0
+    assert beta.read_bytes() == shared
+    driftscale("run", folder / "beta.toml", "--seeds", "0", "--out", "alone")
+    assert Path("alone/report.html").stat().st_size > 4 * 10**6
+    assert not Path("plotly.min.js").exists()
 
 
 def test_a_bad_file_ends_with_2_before_anything_is_run(driftscale: Driftscale, folder: Path) -> None:

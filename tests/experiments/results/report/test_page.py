@@ -51,7 +51,35 @@ def test_a_log_without_memberships_has_no_map(tmp_path):
 def test_plotly_is_inlined_once_and_may_fetch_nothing(tmp_path):
     page = written(realistic_directory(tmp_path, seeds=1, rounds=20, clients=12))
     assert page.count("plotly.js v") == 1
-    assert "default-src 'none'" in page[: page.index("<script>")]
+    assert "default-src 'none'" in page[: page.index("<script")]
+    assert "plotly.min.js" not in page
+
+
+def test_plotly_in_the_folder_above_is_loaded_and_not_inlined(tmp_path):
+    directory = realistic_directory(tmp_path / "run", seeds=1, rounds=20, clients=12)
+    page = write_report(directory, shared_plotly=True).read_text(encoding="utf-8")
+    assert "plotly.js v" not in page
+    assert len(page) < 200_000
+    assert page.count('src="../plotly.min.js"') == 1
+    [needs] = re.findall(r'<p class="[^"]*needs-plotly">(.*)</p>', page)
+    assert "need plotly.min.js in the folder above" in needs
+    assert "driftscale report DIR" in needs
+    assert write_report(directory, shared_plotly=True).read_text(encoding="utf-8") == page
+
+
+@pytest.mark.parametrize("shared_plotly", [False, True])
+def test_every_script_carries_the_nonce_of_the_page_which_nothing_else_allows(tmp_path, shared_plotly):
+    directory = realistic_directory(tmp_path, seeds=1, rounds=20, clients=12)
+    page = write_report(directory, shared_plotly=shared_plotly).read_text(encoding="utf-8")
+    [nonce] = re.findall(r"script-src 'nonce-([0-9a-f]{64})';", page)
+    own = page.count(f'<script nonce="{nonce}"')
+    assert own == page.count("</script>") == page.count(f'nonce="{nonce}"') == 8 + (2 if shared_plotly else 1)
+    assert page.count("script-src") == page.count("Content-Security-Policy") == 1
+    directory.experiment_path.write_text(
+        directory.experiment_path.read_text(encoding="utf-8").replace("smartphones", nonce), encoding="utf-8"
+    )
+    again = write_report(directory, shared_plotly=shared_plotly).read_text(encoding="utf-8")
+    assert f"'nonce-{nonce}'" not in again  # a text cannot have the nonce of its own page
 
 
 def test_the_page_shows_what_was_run(tmp_path):

@@ -1,13 +1,18 @@
 """The report as a browser draws it; skipped without a browser."""
 
+import json
 import re
 import shutil
 import subprocess
+import threading
+from contextlib import contextmanager
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from experiments.results.report import write_report
+from experiments.results.report import plotly_path, write_plotly, write_report
 from tests.experiments.synthetic_runs import a_directory, a_run, realistic_directory, store
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -28,6 +33,7 @@ class Page(HTMLParser):
         super().__init__()
         self.announced = self.plots = self.drawings = 0
         self.images = 0
+        self.lacks_plotly = False
         self.title = self.text = ""
         self._element = ""
         self.references: list[str] = []
@@ -37,6 +43,7 @@ class Page(HTMLParser):
         attributes = {name: value or "" for name, value in attrs}
         classes = attributes.get("class", "").split()
         self._element = tag
+        self.lacks_plotly |= tag == "html" and "without-plotly" in classes
         if tag == "body":
             self.announced = int(attributes["data-plots"])
         self.plots += "js-plotly-plot" in classes
@@ -51,20 +58,109 @@ class Page(HTMLParser):
             self.text += data
 
 
-def opened(report, profile):
-    """(page, lines of the console) of a report opened in a fresh browser profile."""
-    command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", report.as_uri()]
+def opened(report, profile, *flags):
+    """(page, lines of the console) of a report, a file or an address, opened in a fresh browser profile."""
+    address = report if isinstance(report, str) else report.as_uri()
+    command = [CHROMIUM, *FLAGS, *flags, f"--user-data-dir={profile}", address]
     process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     return Page(process.stdout), re.findall(r".*CONSOLE.*", process.stderr)
 
 
+def opened_with_requests(report, profile):
+    """(page, lines of the console, addresses that the page requested), files left out."""
+    log = profile.with_suffix(".net.json")
+    page, console = opened(report, profile, f"--log-net-log={log}")
+    net = json.loads(log.read_text())
+    start = net["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
+    begun = [event["params"] for event in net["events"] if event["type"] == start and "params" in event]
+    # Requests of the browser itself, among them the one for the page, have no origin.
+    return page, console, {job["url"] for job in begun if job.get("initiator") not in (None, "not an origin")}
+
+
+@contextmanager
+def served(folder):
+    """Context with the address of a web server for the files in `folder`."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A run directory in a folder, whose report loads the folder's plotly.js."""
+    directory = realistic_directory(tmp_path / "folder" / "run", seeds=2, rounds=30, clients=40)
+    write_plotly(tmp_path / "folder")
+    write_report(directory, shared_plotly=True)
+    return directory
+
+
 def test_every_plot_is_drawn_without_an_error_and_without_a_host(tmp_path):
     report = write_report(realistic_directory(tmp_path / "run", seeds=2, rounds=30, clients=40))
-    page, console = opened(report, tmp_path / "profile")
-    assert console == []
+    page, console, requests = opened_with_requests(report, tmp_path / "profile")
+    assert (console, requests) == ([], set())
     assert page.announced == page.plots == page.drawings == 8
     assert [reference for reference in page.references if not reference.startswith(("data:", "#"))] == []
-    assert "@import" not in report.read_text(encoding="utf-8").split("<script>")[0]
+    assert "@import" not in report.read_text(encoding="utf-8").split("<script")[0]
+
+
+def test_plots_are_drawn_by_the_folders_file_from_a_disk_and_from_a_web_server(shared, tmp_path):
+    with served(tmp_path / "folder") as server:
+        for address, loaded in (
+            (shared.report_path, set()),  # files are no requests
+            (f"{server}/run/report.html", {f"{server}/plotly.min.js"}),
+        ):
+            page, console, requests = opened_with_requests(address, tmp_path / f"profile-{len(loaded)}")
+            assert (console, requests) == ([], loaded)
+            assert page.announced == page.plots == page.drawings == 8
+            assert not page.lacks_plotly
+            references = [text for text in page.references if not text.startswith(("data:", "#"))]
+            assert references == ["../plotly.min.js"]
+
+
+def test_requests_of_a_page_are_seen(tmp_path):
+    (tmp_path / "page.html").write_text("<body data-plots=0><img src=x.png>")
+    with served(tmp_path) as server:
+        _, _, requests = opened_with_requests(f"{server}/page.html", tmp_path / "profile")
+    assert f"{server}/x.png" in requests
+
+
+def test_a_report_away_from_its_folder_says_what_it_needs_and_then_stands_alone(shared, tmp_path):
+    shared.path.rename(tmp_path / "elsewhere")
+    moved = type(shared)(tmp_path / "elsewhere")
+    page, console = opened(moved.report_path, tmp_path / "profile")
+    assert [line for line in console if "Failed to load resource" not in line] == []
+    assert (page.lacks_plotly, page.plots) == (True, 0)
+    page, console = opened(write_report(moved), tmp_path / "profile-2")
+    assert console == []
+    assert page.announced == page.plots == page.drawings == 8
+
+
+def test_a_report_runs_no_script_but_its_own_and_the_folders_file(shared, tmp_path):
+    report, title = shared.report_path, "<script>document.title = 'run'</script>"
+    (tmp_path / "folder" / "other.js").write_text("document.title = 'run'")
+    text = report.read_text(encoding="utf-8")
+    for number, script in enumerate(
+        (title, *(f'<script src="../{name}"></script>' for name in ("other.js", "plotly.min.js")))
+    ):
+        report.write_text(text.replace("</main>", f"{script}</main>"), encoding="utf-8")
+        page, console = opened(report, tmp_path / f"profile-{number}")
+        assert len(console) == 1
+        assert "Content Security Policy" in console[0]
+        assert page.title.startswith("synthetic ")
+    report.write_text(text, encoding="utf-8")
+    plotly_path(tmp_path / "folder").write_text("document.title = 'run'")  # the one that it does run
+    page, _ = opened(report, tmp_path / "profile")
+    assert page.title == "run"
 
 
 def test_hostile_names_and_bare_runs_are_drawn_too(tmp_path):
