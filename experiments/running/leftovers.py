@@ -41,7 +41,7 @@ def clear(directory: RunDirectory) -> None:
     _delete_if_empty(directory.path)
 
 
-def sweep(directory: RunDirectory, note: Callable[[str], None]) -> None:
+def delete_leftovers(directory: RunDirectory, note: Callable[[str], None]) -> None:
     """Delete the files that killed processes have left behind.
 
     A run that a process is at work on is left alone, and reported by `note`.

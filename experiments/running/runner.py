@@ -25,7 +25,7 @@ from experiments.build import (
 from experiments.config import Experiment
 from experiments.naming import naming
 from experiments.running.attempt import Attempt, Tally
-from experiments.running.leftovers import sweep
+from experiments.running.leftovers import delete_leftovers
 from experiments.running.locking import RunAtWorkError, seed_locked
 from experiments.running.manifest import Drawn, recorded_files, write_manifest
 from experiments.running.plan import Plan, PlannedRun, Reached, abbreviated
@@ -167,7 +167,7 @@ def tidy(plan: Plan, progress: Progress) -> None:
             f"{directory.path}: {directory.manifest_path.name} is missing, so it is unknown which files its "
             f"runs were begun with; they are assumed to be the present ones"
         )
-    sweep(directory, progress.note)
+    delete_leftovers(directory, progress.note)
 
 
 def draw_world(plan: Plan, seed: int, files: SourceFiles, *, check_arms: bool) -> World:

@@ -7,7 +7,7 @@ import pytest
 
 from emulator.errors import InputError
 from experiments.results.run_directory import RunDirectory
-from experiments.running.leftovers import clear, sweep
+from experiments.running.leftovers import clear, delete_leftovers
 from experiments.running.locking import seed_locked
 from tests.experiments.synthetic_runs import a_directory, a_run, store
 
@@ -89,7 +89,7 @@ def test_what_killed_processes_left_is_swept_up_but_for_runs_that_are_at_work(
     notes: list[str] = []
     directory.seed_lock_path("global", 0).write_text(f"{NOBODY} elsewhere\n")
     with seed_locked(directory, "fielding", 0):
-        sweep(directory, notes.append)
+        delete_leftovers(directory, notes.append)
         remaining = sorted(str(path.relative_to(directory.path)) for path in directory.path.glob("*/*/**/*"))
         assert notes == [
             f"fielding, seed 0: another process (process {os.getpid()}) is at work on it; its files are left "
@@ -106,7 +106,7 @@ def test_what_killed_processes_left_is_swept_up_but_for_runs_that_are_at_work(
         [*(f"global/seed-0/{name}" for name in files), *(f"fielding/seed-0/{name}" for name in left)]
     )
     assert not directory.seed_lock_path("global", 0).exists()
-    sweep(directory, notes.append)
+    delete_leftovers(directory, notes.append)
     assert len(notes) == 1
     assert not directory.checkpoints("fielding", 0).path.exists()
     assert not list(directory.path.glob("*/.*"))
@@ -118,4 +118,4 @@ def test_a_run_that_left_nothing_is_not_locked_to_see(
     directory = a_directory(tmp_path / "run", ["global"], [0])
     store(directory, a_run("global", 0, [0.5]))
     monkeypatch.setattr("experiments.running.leftovers.seed_locked", None)
-    sweep(directory, pytest.fail)
+    delete_leftovers(directory, pytest.fail)
