@@ -110,14 +110,7 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
     streams = RandomStreams(seed)
     trace = experiment.trace.build().build(TraceContext(experiment.round.rounds, streams, locate, scratch))
     clients = trace.num_clients
-    for key in ("participants", "min_online"):
-        required = getattr(experiment.round, key)
-        if required > clients:
-            raise ConfigurationError(
-                f"round.{key} = {required}: more than the {clients} clients of the trace"
-            )
-    refuse_steps_without_evaluation(experiment, trace)
-    refuse_published_without_concepts(experiment, trace)
+    refuse_unfit_rounds(experiment, trace)
     profile = find_profile(experiment.devices.profile, locate)
     fleet = profile.draw(clients, streams.generator("devices"))
     availability = experiment.devices.availability.build().build(
@@ -260,6 +253,27 @@ def run_header(
         **sampled,
         **faulty,
     }
+
+
+def world_settings(experiment: Experiment) -> dict[str, Any]:
+    """The settings that a world is drawn from: two worlds of a seed are the same if these are.
+
+    `build_world` also checks others, as `refuse_unfit_rounds` does.
+    """
+    table = experiment.resolved()
+    return {"rounds": experiment.round.rounds, **{key: table[key] for key in ("trace", "devices", "faults")}}
+
+
+def refuse_unfit_rounds(experiment: Experiment, trace: Trace) -> None:
+    """ConfigurationError if the rounds or the published accuracies of `experiment` do not fit its trace."""
+    for key in ("participants", "min_online"):
+        required = getattr(experiment.round, key)
+        if required > trace.num_clients:
+            raise ConfigurationError(
+                f"round.{key} = {required}: more than the {trace.num_clients} clients of the trace"
+            )
+    refuse_steps_without_evaluation(experiment, trace)
+    refuse_published_without_concepts(experiment, trace)
 
 
 def refuse_steps_without_evaluation(experiment: Experiment, trace: Trace) -> None:

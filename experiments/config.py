@@ -46,6 +46,9 @@ from traces.sources import SOURCES, TraceSource
 
 Locate = Callable[[str], Path]
 
+SWEEP = "sweep"
+"""The table of the keys that a configuration gives several values; see `experiments/running/sweep.py`."""
+
 TABLE_SUFFIXES = (".csv", ".parquet")
 MOST_SHOWN = 200  # characters of an invalid path in an error message
 MOST_STEPS = MOST_BATCH = 10**5
@@ -272,7 +275,7 @@ class Experiment(Settings):
 
     name: str = Field(
         max_length=MOST_NAME_BYTES,
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+=,-]*$",
         description="name of the experiment",
     )
     seeds: tuple[Seed, ...] = Field(
@@ -468,6 +471,27 @@ def read_experiment(
     It raises the same errors, except those in the settings of rules and models, which need torch. For the
     arguments see there.
     """
+    table = read_table(path, overrides, seeds)
+    if SWEEP in table:
+        raise ConfigurationError(
+            f"{path}: has a [{SWEEP}], so it describes several experiments; take one without, or "
+            f"--set '{SWEEP}={{}}'"
+        )
+    take_first_look(table, str(path), locator(data, path))
+    return table
+
+
+def read_table(
+    path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] | None = None
+) -> dict[str, Any]:
+    """The content of a configuration with `overrides` and `seeds` applied, otherwise unchecked.
+
+    For the arguments see `load_experiment`. Unless it is empty, a `[sweep]` is left in the table.
+
+    Raises:
+        ConfigurationError: The file is not TOML, or an override does not fit it.
+        DataFileError: There is no such file.
+    """
     if not is_file(path):
         problem = "is a folder, not a configuration" if path.is_dir() else "no such configuration"
         raise DataFileError(path, problem)
@@ -481,11 +505,28 @@ def read_experiment(
         _apply_override(table, override)
     if seeds is not None:
         table["seeds"] = list(seeds)
-    _name_folder_source(table, locator(data, path))
-    profile = parse_experiment(table, str(path), FIRST_LOOK).devices.profile
-    with naming(str(path)):
-        refuse_unknown_profile(profile, where="devices.profile")
+    if table.get(SWEEP) == {}:
+        del table[SWEEP]
     return table
+
+
+def take_first_look(table: dict[str, Any], where: str, locate: Locate) -> None:
+    """Check `table` without torch, and name the source `idx` if its trace source is a folder.
+
+    Args:
+        table: The content of a configuration, without `[sweep]`; the trace source is changed in place.
+        where: Names the configuration in errors, such as its file.
+        locate: Maps a path in the configuration to a file.
+
+    Raises:
+        ConfigurationError: The table breaks a rule, other than those in the settings of rules and models.
+        InputError: The catalogue has no device profile of that name.
+        OutsideError: The trace source is a folder outside those that a configuration may read.
+    """
+    _name_folder_source(table, locate)
+    profile = parse_experiment(table, where, FIRST_LOOK).devices.profile
+    with naming(where):
+        refuse_unknown_profile(profile, where="devices.profile")
 
 
 def parse_experiment(table: Mapping[str, Any], where: str, context: str | None = None) -> Experiment:
@@ -537,43 +578,53 @@ def _name_folder_source(table: dict[str, Any], locate: Locate) -> None:
         table["trace"] = {**trace, "source": "idx", "folder": source}
 
 
-def _apply_override(table: dict[str, Any], override: str) -> None:
-    """Apply an override `key.key=value` to `table`; an arm is addressed by its name.
-
-    The value is read as TOML, or as text if it is not valid TOML.
-    """
-    key, equals, text = override.partition("=")
-    if not equals or not key.strip():
-        raise ConfigurationError(f"--set {override}: must be KEY=VALUE, as in round.rounds=100")
+def parse_value(text: str) -> Any:
+    """The value that an option gives as `text`: read as TOML, or as text if it is not valid TOML."""
     try:
-        value = toml_document(f"value = {text}")["value"]
+        document = toml_document(f"value = {text}")
     except ValueError:
-        value = text
-    *path, last = key.strip().split(".")
+        return text
+    return document["value"]
+
+
+def set_key(table: dict[str, Any], key: str, value: Any, where: str) -> None:
+    """Set the dotted `key` of a configuration's `table` to `value`; an arm is addressed by its name.
+
+    Raises ConfigurationError, with `where` in front, if a part of the key names no arm, or no table.
+    """
+    *path, last = key.split(".")
     target: Any = table
     for name in path:
-        target = _step_into(target, name, override)
+        target = _step_into(target, name, where)
     if not isinstance(target, dict):
-        raise ConfigurationError(f"--set {override}: {'.'.join(path)} is not a table")
+        raise ConfigurationError(f"{where}: {'.'.join(path)} is not a table")
     if last == "kind" and target.get("kind") != value:
         target.clear()  # the settings were those of another part
     target[last] = value
 
 
-def _step_into(container: Any, name: str, override: str) -> Any:
+def _apply_override(table: dict[str, Any], override: str) -> None:
+    """Apply an override `key.key=value` to `table`; an arm is addressed by its name."""
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise ConfigurationError(f"--set {override}: must be KEY=VALUE, as in round.rounds=100")
+    set_key(table, key.strip(), parse_value(text), f"--set {override}")
+
+
+def _step_into(container: Any, name: str, where: str) -> Any:
     """The value under `name` in a table, which is created if missing, or the arm `name` in a list of arms."""
     if isinstance(container, list):
         names = [item.get("name") for item in container if isinstance(item, dict)]
         if name not in names:
             choices = ", ".join(map(str, names))
-            raise ConfigurationError(f"--set {override}: no arm is named {name!r}; choices: {choices}")
+            raise ConfigurationError(f"{where}: no arm is named {name!r}; choices: {choices}")
         return container[names.index(name)]
     if isinstance(container, dict):
         inner = container.setdefault(name, {})
         if isinstance(inner, str):  # a part that is given by its name only
             inner = container[name] = {"source" if name == "trace" else "kind": inner}
         return inner
-    raise ConfigurationError(f"--set {override}: {name!r} is a key of a value that is not a table")
+    raise ConfigurationError(f"{where}: {name!r} is a key of a value that is not a table")
 
 
 def _first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:

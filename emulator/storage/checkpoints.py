@@ -11,10 +11,12 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from emulator.errors import DataFileError
 from emulator.storage.own_files import create_file, open_file, path_below
@@ -109,13 +111,26 @@ def write_durably(path: Path, content: bytes | str) -> None:
     Even after a power failure `path` has either all of `content` or what it had before. A link at `path` is
     replaced, not followed. OSError names a file.
     """
+    with _replacing(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def copy_durably(source: Path, path: Path) -> None:
+    """Write a file as `write_durably` does, with the content of the file `source`, which must be no link."""
+    with naming_file(source), open_file(source) as original, _replacing(path) as file:
+        shutil.copyfileobj(original, file)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """Context with a temporary file that is renamed to `path` at its end; after an error, it is deleted."""
     # The name is unpredictable, so that nobody can put a link to another file there beforehand.
     aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}")
     with naming_file(path):
         file = create_file(aside)
         try:
             with file:
-                file.write(content.encode() if isinstance(content, str) else content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             aside.replace(path)

@@ -30,7 +30,14 @@ from typing import Any
 
 from emulator.errors import DataFileError, InputError
 from emulator.storage.bounded import read_text, read_toml
-from emulator.storage.checkpoints import ASIDE, CheckpointFolder, make_folder, sync_folder, write_durably
+from emulator.storage.checkpoints import (
+    ASIDE,
+    CheckpointFolder,
+    copy_durably,
+    make_folder,
+    sync_folder,
+    write_durably,
+)
 from emulator.storage.own_files import path_below
 from emulator.storage.runlog import RoundRecord, read_log
 from experiments.results.json_files import Manifest, Timing
@@ -252,6 +259,10 @@ class RunDirectory:
             for arm, seed in self.existing_runs()
         )
 
+    def holds_run_directories(self) -> bool:
+        """Whether any folder directly below is a run directory, as of the cells of a sweep."""
+        return any(True for _ in self.path.glob(f"*/{EXPERIMENT_FILE}"))
+
     def existing_runs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all runs with a folder or a lock, in the configuration or not; sorted."""
         runs = set()
@@ -338,6 +349,16 @@ class RunDirectory:
         write_durably(self.timing_path(arm, seed), json.dumps(dict(timing), allow_nan=False, indent=2) + "\n")
         write_durably(self.done_path(arm, seed), "")
         self.checkpoints(arm, seed).delete()
+
+    def copy_run(self, source: RunDirectory, arm: str, seed: int) -> None:
+        """Copy a finished run from `source`, in place of all that there is of it here; DONE is written last.
+
+        Raises:
+            OSError: A file cannot be read or written; the error has its name.
+        """
+        folder = self.start(arm, seed)
+        for file in (source.log_path(arm, seed), source.timing_path(arm, seed), source.done_path(arm, seed)):
+            copy_durably(file, folder / file.name)
 
     def mark_failed(self, arm: str, seed: int, reason: str) -> None:
         """Delete the checkpoints, then write FAILED with `reason`: the next attempt starts the run over."""
