@@ -52,6 +52,16 @@ ConfigOrFolder = Annotated[
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="Override a key: round.rounds=100 (repeatable).")
 ]
+Sweep = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep",
+        help="Give a key several values: round.participants=5,10 (repeatable). Each combination is a cell, "
+        "an experiment of its own.",
+        metavar="KEY=VALUE,VALUE",
+    ),
+]
+AllowMany = Annotated[bool, typer.Option("--yes", help="Allow a sweep of more than 10,000 cells.")]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="Seeds: 0..9, or 0,3,7.")]
 Data = Annotated[
     Path | None,
@@ -70,6 +80,8 @@ Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON
 def run(
     config: ConfigOrFolder,
     overrides: Overrides = None,
+    sweep: Sweep = None,
+    allow_many: AllowMany = False,
     seeds: Seeds = None,
     arms: Annotated[str | None, typer.Option("--arms", help="Run only these arms: global,fielding.")] = None,
     data: Data = None,
@@ -113,7 +125,9 @@ def run(
     Ctrl-C stops at once.
 
     If CONFIG is a folder, each of its configurations is run into its own run directory under --out (default:
-    runs/<folder>), and one table is made of all of them.
+    runs/<folder>), and one table is made of all of them. So it is with the cells of a sweep, which --sweep or
+    a table [sweep] in CONFIG describes: every combination of their values (default: under runs/<name>). Runs
+    that several of these experiments have, as those of an arm that no swept key touches, are played once.
     """
     from experiments.cli.runs import RunCommand, run_all_of, run_one
     from experiments.cli.workers import parse_scale
@@ -121,7 +135,21 @@ def run(
     chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
     run_it = run_all_of if config.is_dir() else run_one
     scale = parse_scale(jobs, cluster, keys, is_insecure)
-    run_it(RunCommand(config, overrides or [], _parse_seeds(seeds), chosen, data, out, fresh, scale, output))
+    run_it(
+        RunCommand(
+            config=config,
+            overrides=overrides or [],
+            sweep=sweep or [],
+            allow_many=allow_many,
+            seeds=_parse_seeds(seeds),
+            arms=chosen,
+            data=data,
+            out=out,
+            fresh=fresh,
+            scale=scale,
+            output=output,
+        )
+    )
 
 
 @app.command()
@@ -170,35 +198,35 @@ def compare(
 def check(
     config: ConfigOrFolder,
     overrides: Overrides = None,
+    sweep: Sweep = None,
+    allow_many: AllowMany = False,
     seeds: Seeds = None,
     data: Data = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Build everything that a configuration needs, and train nothing.
 
-    Draws the clients of the first seed, reads all files and builds every arm. If CONFIG is a folder, all its
-    configurations are checked.
+    Draws the clients of the first seed, reads all files and builds every arm. If CONFIG is a folder, or has a
+    sweep, all its configurations are checked.
     """
     from experiments.cli.check_table import check_facts, print_check, print_checks
-    from experiments.config import load_experiment, locator
-    from experiments.running.members import Member, load_folder
+    from experiments.running.members import load_folder, load_members, read_configuration
 
     chosen = _parse_seeds(seeds)
+    given = overrides or [], chosen
     if config.is_dir():
-        members = load_folder(config, overrides or [], chosen, data=data)
+        members = load_folder(config, *given, data=data, sweep=sweep or [], allow_many=allow_many)
     else:
-        experiment = load_experiment(config, overrides or [], chosen, data)
-        members = [Member(config, experiment, None, locator(data, config))]
-    from experiments.running.plan import check as check_one
+        configuration = read_configuration(config, *given, data=data, sweep=sweep or [])
+        members = load_members([configuration], allow_many=allow_many)
+    from experiments.running.folder import check_members
 
-    checks = [
-        check_facts(
-            member.experiment,
-            check_one(member.experiment, member.locate, file=str(member.path), scratch=Path()),
-        )
-        for member in members
-    ]
-    if config.is_dir():
+    facts = {
+        member.experiment.name: check_facts(member.experiment, world)
+        for member, world in check_members(members, Path())
+    }
+    checks = [facts[member.experiment.name] for member in members]
+    if config.is_dir() or members[0].cell is not None:
         print_checks(checks, output)
     else:
         print_check(checks[0], output)

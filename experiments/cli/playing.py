@@ -25,10 +25,12 @@ from experiments.results.report import plotly_path, write_plotly
 from experiments.running.command_facts import command_facts
 from experiments.running.folder import plan_folder, refuse_failed, run_folder
 from experiments.running.locking import locked
+from experiments.running.machine import allow_open_files
 from experiments.running.members import Member
 from experiments.running.plan import Plan, PlannedRun, plan_run
 from experiments.running.replicas import follow, joined
 from experiments.running.runner import run_plan
+from experiments.running.sharing import sharing
 from experiments.running.stop import Stop
 
 INTERRUPTED = (
@@ -85,12 +87,16 @@ def follow_first(job: Job, command: RunCommand) -> None:
             os._exit(error.exit_code if isinstance(error, EmulatorError) else code)
 
 
-def play_folder(command: RunCommand, members: Sequence[Member]) -> None:
-    """Play the unfinished runs of a folder's configurations, then make one table of all of them."""
-    name = command.config.resolve().name
+def play_members(command: RunCommand, members: Sequence[Member], name: str) -> None:
+    """Play the unfinished runs of several configurations, then make one table of all of them.
+
+    They are those of a folder, or the cells of a sweep. `name`, of the folder or of the swept configuration,
+    heads the table and names the default --out.
+    """
     target = command.out or Path("runs") / name
     with ExitStack() as stack:
         stop = stack.enter_context(_stoppable(command))
+        allow_open_files(len(members), "run directories")  # each has a lock
         for member in members:
             stack.enter_context(locked(path_below(target, member.experiment.name, is_folder=True)))
         plotly_path(target)  # refuse a link before anything is done
@@ -107,11 +113,12 @@ def play_folder(command: RunCommand, members: Sequence[Member]) -> None:
             make_progress(
                 runs, _earlier_s(plans), quiet=command.output is OutputFormat.JSON, at_once=at_once
             ) as progress,
+            sharing(plans, _report_finished, progress.note) as finish,
         ):
             if crew is None:
-                run_folder(plans, progress, _report_finished, stop)
+                run_folder(plans, progress, finish, stop)
             else:
-                refuse_failed(plans, run_in_parallel(plans, crew, progress, stop, _report_finished), progress)
+                refuse_failed(plans, run_in_parallel(plans, crew, progress, stop, finish), progress)
 
 
 def _with_command(plans: Sequence[Plan], command: RunCommand) -> Sequence[Plan]:

@@ -11,19 +11,22 @@ from emulator.errors import ConfigurationError, InputError
 from executor.gloo import here
 from experiments.cli.output import OutputFormat
 from experiments.cli.workers import Scale
-from experiments.config import parse_experiment, read_experiment
-from experiments.running.members import load_folder, refuse_unknown_arms
+from experiments.config import parse_experiment
+from experiments.running.members import load_folder, load_members, read_configuration, refuse_unknown_arms
 
 
 @dataclass(frozen=True)
 class RunCommand:
-    """Arguments and options of `driftscale run`; `config` is a configuration or a folder of them.
+    """Arguments and options of `driftscale run`.
 
-    `started` is when the command was given.
+    `config` is a configuration or a folder of them; `started` is when the command was given; `allow_many` is
+    --yes.
     """
 
     config: Path
     overrides: Sequence[str]
+    sweep: Sequence[str]
+    allow_many: bool
     seeds: Sequence[int] | None
     arms: Sequence[str] | None
     data: Path | None
@@ -35,7 +38,7 @@ class RunCommand:
 
 
 def run_one(command: RunCommand) -> None:
-    """Run one configuration, then report; under torchrun, the other ranks follow rank 0."""
+    """Run one configuration, or the cells of its sweep, then report; under torchrun, ranks follow rank 0."""
     job = here()
     if job is not None and command.scale != Scale():
         raise ConfigurationError(
@@ -46,22 +49,40 @@ def run_one(command: RunCommand) -> None:
 
         follow_first(job, command)
         return
-    table = read_experiment(command.config, command.overrides, command.seeds, command.data)
-    refuse_unknown_arms(command.arms, [arm["name"] for arm in table["arm"]])
-    experiment = parse_experiment(table, str(command.config))
+    configuration = read_configuration(
+        command.config, command.overrides, command.seeds, command.data, command.sweep
+    )
+    if configuration.axes:
+        if job is not None:
+            raise InputError(f"{command.config}: is a sweep; under torchrun, run one configuration at a time")
+        members = load_members([configuration], command.arms, allow_many=command.allow_many)
+        from experiments.cli.playing import play_members
+
+        play_members(command, members, configuration.table["name"])
+        return
+    refuse_unknown_arms(command.arms, [arm["name"] for arm in configuration.table["arm"]])
+    experiment = parse_experiment(configuration.table, str(command.config))
     from experiments.cli.playing import play_one
 
     play_one(command, experiment, job)
 
 
 def run_all_of(command: RunCommand) -> None:
-    """Run every configuration of a folder, then make one table of all of them."""
+    """Run every configuration of a folder, or the cells of its sweep, then make one table of all of them."""
     job = here()
     if job is not None and job.rank > 0:
         raise SystemExit(InputError.exit_code)  # rank 0 prints the reason
     if job is not None:
         raise InputError(f"{command.config}: is a folder; under torchrun, run one configuration at a time")
-    members = load_folder(command.config, command.overrides, command.seeds, command.arms, command.data)
-    from experiments.cli.playing import play_folder
+    members = load_folder(
+        command.config,
+        command.overrides,
+        command.seeds,
+        command.arms,
+        command.data,
+        command.sweep,
+        allow_many=command.allow_many,
+    )
+    from experiments.cli.playing import play_members
 
-    play_folder(command, members)
+    play_members(command, members, command.config.resolve().name)

@@ -385,7 +385,8 @@ class _Command:
         """
         state = self._plans[run.experiment]
         try:
-            write_manifest(state.plan.directory, drawn, state.plan.command)
+            plan = state.plan
+            write_manifest(plan.directory, drawn, command=plan.command, cell=plan.cell)
             state.files |= drawn.files
             if not state.is_checked:
                 other_addresses = [at for at, other in self._roster.seats.items() if other is not seat]

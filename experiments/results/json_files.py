@@ -20,6 +20,7 @@ from pydantic import (
     ConfigDict,
     FailFast,
     Field,
+    JsonValue,
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -176,11 +177,11 @@ class Command(JsonTable):
     git_commit: Annotated[str | None, BeforeValidator(_refuse_other_than_a_commit)] = None
 
 
-class Sweep(JsonTable):
-    """The sweep that a run directory is a cell of: its name `of`, and the swept keys with their values."""
+class SweepCell(JsonTable):
+    """The cell of a sweep: `of` names the swept configuration, `keys` has this cell's values by key."""
 
-    of: Text
-    keys: Table[Any]
+    of: str
+    keys: Table[JsonValue]
 
 
 class Manifest(JsonTable):
@@ -198,8 +199,8 @@ class Manifest(JsonTable):
     """The hash of each part of a world, by seed and by name of the part."""
     files: Table[Identity] = {}
     """The files that were read, by their path in the configuration."""
-    sweep: Sweep | None = None
-    """The sweep that the directory is a cell of."""
+    sweep: SweepCell | None = None
+    """The cell of a sweep that the runs belong to; left out for other runs."""
 
     @model_validator(mode="before")
     @classmethod

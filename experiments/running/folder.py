@@ -1,27 +1,63 @@
-"""Runs every configuration of a folder, each into its own run directory, after all have been checked.
+"""Runs the configurations of a folder or of a sweep, each into its own run directory, after all are checked.
 
 Plays one experiment after another; `runner.py` plays the runs of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from emulator.errors import EmulatorError, InputError, ResumableError, RunError
 from emulator.storage.own_files import path_below
+from experiments.build import World
+from experiments.config import Locate
 from experiments.results.run_directory import RunDirectory
 from experiments.running.members import Member
-from experiments.running.plan import Plan, check, plan_run
+from experiments.running.plan import Checker, Plan, abbreviated, plan_run, world_key
 from experiments.running.runner import FailedRunsError, Outcomes, Progress, run_plan
+from experiments.running.sharing import share_out
 from experiments.running.stop import Stop
+
+
+def check_members(members: Sequence[Member], scratch: Path) -> Iterator[tuple[Member, World]]:
+    """Check each member, as `plan.check` does, those of one world after another: a world is drawn once.
+
+    Args:
+        members: The configurations.
+        scratch: Folder for the file of a large trace; if it does not exist, the nearest existing parent.
+
+    Yields:
+        Each member, and the world of its first seed.
+
+    Raises:
+        ConfigurationError: A configuration cannot be recorded, or its world or arms cannot be built.
+    """
+    same_world: dict[tuple[str, Locate], list[Member]] = {}
+    for member in members:
+        same_world.setdefault((world_key(member.experiment), member.locate), []).append(member)
+    checker = Checker()
+    for member in itertools.chain.from_iterable(same_world.values()):
+        yield (
+            member,
+            checker.check(
+                member.experiment,
+                member.locate,
+                member.arms,
+                member.where,
+                scratch=scratch,
+                identities=member.identities,
+            ),
+        )
 
 
 def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Plan]:
     """Prepare a run directory `<out>/<name>` for each member.
 
-    First builds, as a check, every experiment that has unfinished runs, or with `fresh` every one.
+    First builds, as a check, every experiment that has unfinished runs, or with `fresh` every one. Runs that
+    several members have are played by one of them, see `sharing.py`.
 
     Returns:
         The plans, in the order of `members`.
@@ -34,13 +70,17 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Pl
     """
     if RunDirectory(out).experiment_path.is_file():
         raise InputError(
-            f"--out {out}: is the run directory of one experiment; take another --out for a folder of them"
+            f"--out {out}: is the run directory of one experiment; take another --out for several"
         )
-    for member in members:
-        directory = RunDirectory(path_below(out, member.experiment.name, is_folder=True))
-        if fresh or not _all_done(member, directory):
-            check(member.experiment, member.locate, member.arms, str(member.path), scratch=directory.path)
-    return [
+    folders = [path_below(out, member.experiment.name, is_folder=True) for member in members]
+    unfinished = [
+        member
+        for member, folder in zip(members, folders, strict=True)
+        if fresh or not _all_done(member, RunDirectory(folder))
+    ]
+    for _ in check_members(unfinished, scratch=out):
+        pass
+    plans = [
         plan_run(
             member.experiment,
             out / member.experiment.name,
@@ -48,9 +88,12 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Pl
             member.locate,
             fresh=fresh,
             file=str(member.path),
+            cell=member.cell,
+            is_checked=True,
         )
         for member in members
     ]
+    return share_out(plans, [member.identities for member in members])
 
 
 def run_folder(
@@ -100,7 +143,7 @@ def refuse_failed(plans: Sequence[Plan], outcomes: Outcomes, progress: Progress)
             if not isinstance(outcome, FailedRunsError):
                 progress.note(f"{plan.experiment.name}: {outcome}")
     if failed:
-        raise RunError(f"{len(failed)} of {len(plans)} experiments failed: {', '.join(failed)}")
+        raise RunError(f"{len(failed)} of {len(plans)} experiments failed: {abbreviated(failed)}")
 
 
 def _all_done(member: Member, directory: RunDirectory) -> bool:

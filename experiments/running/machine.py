@@ -7,11 +7,17 @@ groups above it apply too. A limit that cannot be read counts as no limit.
 from __future__ import annotations
 
 import os
+import resource
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+
+from emulator.errors import InputError
+
+OTHER_FILES = 256
+"""Open files of a process besides those that `allow_open_files` counts, at most."""
 
 MOST_HOST_LETTERS = 255
 """Maximum length of a host name; further characters are cut off."""
@@ -52,6 +58,22 @@ def available_bytes(root: Path = Path("/")) -> int:
             if limit is not None and used is not None:
                 available = min(available, limit - used + _statistic(group / "memory.stat", names[2]))
     return max(available, 0)
+
+
+def allow_open_files(number: int, what: str) -> None:
+    """Raise this process's limit of open files, if it is too low to have `number` files open at once.
+
+    `what` names them in the InputError that is raised if the system does not allow so many.
+    """
+    needed = number + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard != resource.RLIM_INFINITY and hard < needed:
+            raise InputError(
+                f"{number:,} {what} need {needed:,} open files at once, and this system allows a process "
+                f"{hard:,} (ulimit -Hn); raise that limit, or take fewer at a time"
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:

@@ -14,7 +14,14 @@ from emulator.errors import ConfigurationError
 from emulator.seeding import SCHEME
 from emulator.storage.checkpoints import write_durably
 from experiments.build import World
-from experiments.results.json_files import MOST_COMMANDS, Command, Identity, JsonTable, Manifest
+from experiments.results.json_files import (
+    MOST_COMMANDS,
+    Command,
+    Identity,
+    JsonTable,
+    Manifest,
+    SweepCell,
+)
 from experiments.results.run_directory import RunDirectory
 
 PACKAGES = ("driftscale", "torch", "numpy", "scikit-learn", "scipy", "pyarrow", "pydantic")
@@ -44,13 +51,27 @@ class Drawn(JsonTable):
         )
 
 
-def write_manifest(directory: RunDirectory, drawn: Drawn, command: Command | None = None) -> None:
+def write_manifest(
+    directory: RunDirectory,
+    drawn: Drawn,
+    *,
+    command: Command | None = None,
+    cell: SweepCell | None = None,
+    made_with: Sequence[Mapping[str, str]] = (),
+) -> None:
     """Record a world in `manifest.json`. Call it before a run in that world stores anything.
 
-    `command` is the one that is going to play runs in that world; None where driftscale is used from Python.
+    Args:
+        directory: The run directory.
+        drawn: The facts on the world.
+        command: The one that is going to play runs in that world; None where driftscale is used from Python.
+        cell: The cell of a sweep that the runs belong to; None keeps the one that is recorded, if any.
+        made_with: The versions that the runs in this world were made with; without any, those of now.
 
-    Raises ConfigurationError if runs of the seed have begun, and a part of its world (trace, fleet or
-    availability) has changed since then.
+    Raises:
+        ConfigurationError: Runs of the seed have begun, and a part of its world (trace, fleet or
+            availability) has changed since then.
+        DataFileError: The manifest is damaged.
     """
     recorded = directory.manifest() or Manifest()
     begun = directory.resumable_pairs()
@@ -65,22 +86,26 @@ def write_manifest(directory: RunDirectory, drawn: Drawn, command: Command | Non
                 f"{directory.path}: the {what} of seed {drawn.seed} is not the one its runs were begun with: "
                 f"files, or driftscale itself, changed since; take another --out, or --fresh to delete them"
             )
-    versions = {"python": platform.python_version(), **{name: installed(name) for name in PACKAGES}}
     base = recorded if begun else Manifest()
-    first, later = base.versions or versions, base.later_versions
-    if versions not in (first, *later):
-        later = [*later, versions]
-    commands = _with(command, base.commands)
-    added: dict[str, Any] = {"later_versions": later, "commands": commands}
+    versions = [dict(used) for used in made_with] or [
+        {"python": platform.python_version(), **{name: installed(name) for name in PACKAGES}}
+    ]
+    first, later = base.versions or versions[0], list(base.later_versions)
+    later += [used for used in versions if used not in (first, *later)]
+    optional: dict[str, Any] = {
+        "later_versions": later,
+        "commands": _with(command, base.commands),
+        "sweep": cell or recorded.sweep,
+    }
     manifest = Manifest(
         versions=first,
-        **{key: value for key, value in added.items() if value},
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         profile=drawn.profile,
         availability=drawn.availability,
         random_streams=SCHEME,
         sha256={**recorded.sha256, str(drawn.seed): drawn.fingerprint},
         files={**base.files, **drawn.files},
+        **{key: value for key, value in optional.items() if value},
     )
     content = manifest.model_dump(exclude_unset=True)
     write_durably(directory.manifest_path, json.dumps(content, indent=2) + "\n")
@@ -92,6 +117,44 @@ def _with(command: Command | None, earlier: Sequence[Command]) -> list[Command]:
     if command is not None and commands[-1:] != [command]:
         commands.append(command)
     return commands if len(commands) <= MOST_COMMANDS else [commands[0], *commands[1 - MOST_COMMANDS :]]
+
+
+def adopt_world(
+    directory: RunDirectory,
+    source: RunDirectory,
+    seed: int,
+    command: Command | None = None,
+    cell: SweepCell | None = None,
+) -> None:
+    """Record the world of `seed` as the run directory `source` has it, before runs are copied from there.
+
+    Nothing is recorded if `source` has no facts on that world, or they are recorded already.
+
+    Raises:
+        ConfigurationError: Runs of the seed have begun in another world.
+        DataFileError: A manifest is damaged.
+    """
+    theirs, ours = source.manifest(), directory.manifest()
+    if theirs is None or str(seed) not in theirs.sha256:
+        return
+    made_with = [versions for versions in (theirs.versions, *theirs.later_versions) if versions]
+    if (
+        ours is not None
+        and ours.sha256.get(str(seed)) == theirs.sha256[str(seed)]
+        and theirs.files.items() <= ours.files.items()
+        and all(versions in (ours.versions, *ours.later_versions) for versions in made_with)
+        and cell in (None, ours.sweep)
+        and directory.resumable_pairs()
+    ):
+        return
+    drawn = Drawn(
+        seed=seed,
+        fingerprint=theirs.sha256[str(seed)],
+        profile=theirs.profile,
+        availability=theirs.availability,
+        files=theirs.files,
+    )
+    write_manifest(directory, drawn, command=command, cell=cell, made_with=made_with)
 
 
 def recorded_files(directory: RunDirectory) -> dict[str, Identity]:

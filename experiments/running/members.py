@@ -1,26 +1,108 @@
-"""The configurations of a folder, read without importing torch."""
+"""The configurations of a folder, and the cells of their sweeps, read without importing torch."""
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from emulator.errors import ConfigurationError, InputError, UnknownNameError
-from experiments.config import Experiment, Locate, locator, parse_experiment, read_experiment
+from experiments.config import (
+    SWEEP,
+    Experiment,
+    Locate,
+    locator,
+    parse_experiment,
+    read_table,
+    set_key,
+    take_first_look,
+)
+from experiments.results.deciding import run_identity
+from experiments.results.json_files import SweepCell
+from experiments.running.sweep import (
+    Axis,
+    cell_name,
+    cells,
+    merged_axes,
+    refuse_too_many_cells,
+    table_axes,
+    without_effect,
+)
+
+Table = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Member:
-    """One configuration of a folder, and the names of the arms to run (None: all).
+    """One configuration of a command that plays several, and the names of the arms to run (None: all).
 
-    `path` is its file; `locate` maps a path in it to a file.
+    `path` is its file; `locate` maps a path in it to a file; `cell` is its place in a sweep, if it has one.
     """
 
     path: Path
     experiment: Experiment
     arms: Sequence[str] | None
     locate: Locate
+    cell: SweepCell | None = None
+
+    @property
+    def where(self) -> str:
+        """The configuration as errors name it: its file, with the name of the cell if it is one."""
+        return str(self.path) if self.cell is None else f"{self.path} ({self.experiment.name})"
+
+    @cached_property
+    def identities(self) -> dict[str, str]:
+        """By name of each arm to run, a digest: two runs of a seed are the same if theirs are the same."""
+        table = self.experiment.resolved()
+        arms = [arm.name for arm in self.experiment.arm] if self.arms is None else self.arms
+        return {arm: hashlib.sha256(run_identity(table, arm).encode()).hexdigest() for arm in arms}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A configuration as it was read: its `table` without `[sweep]`, and the `axes` of its sweep, if any."""
+
+    path: Path
+    table: Table
+    axes: Sequence[Axis]
+    locate: Locate
+
+
+def read_configuration(
+    path: Path,
+    overrides: Sequence[str] = (),
+    seeds: Sequence[int] | None = None,
+    data: Path | None = None,
+    sweep: Sequence[str] = (),
+) -> Configuration:
+    """Read the configuration in the file `path`.
+
+    Args:
+        path: A TOML file, which may have a table `[sweep]`.
+        overrides: The --set options.
+        seeds: Seeds that replace those of the file; None: keep them.
+        data: The folder of --data; None without it.
+        sweep: The --sweep options.
+
+    Returns:
+        The configuration. It has been checked, without torch, unless it has axes.
+
+    Raises:
+        ConfigurationError: It breaks a rule.
+        DataFileError: There is no such file, or no such `data` folder.
+        InputError: The catalogue has no device profile of that name.
+    """
+    table = read_table(path, overrides, seeds)
+    axes = merged_axes(table_axes(table.pop(SWEEP, {}), str(path)), sweep)
+    locate = locator(data, path)
+    if not axes:
+        take_first_look(table, str(path), locate)
+    return Configuration(path, table, axes, locate)
 
 
 def refuse_unknown_arms(arms: Sequence[str] | None, known: Collection[str]) -> None:
@@ -36,36 +118,140 @@ def load_folder(
     seeds: Sequence[int] | None = None,
     arms: Sequence[str] | None = None,
     data: Path | None = None,
+    sweep: Sequence[str] = (),
+    *,
+    allow_many: bool = False,
 ) -> list[Member]:
-    """The configurations in `folder`, not below it, sorted by file name.
+    """The configurations in `folder`, not below it, sorted by file name, each followed by its cells.
 
-    If `arms` are given, configurations that have none of them are left out.
+    For the arguments, and for the errors besides these, see `read_configuration` and `load_members`.
 
     Raises:
-        ConfigurationError: A configuration breaks a rule, or two have the same name.
-        UnknownNameError: No configuration has one of `arms`.
+        ConfigurationError: Two configurations have the same name.
         InputError: The folder has no configuration.
     """
     paths = sorted(folder.glob("*.toml"))
     if not paths:
         raise InputError(f"{folder}: a folder without a configuration (*.toml)")
-    tables = {path: read_experiment(path, overrides, seeds, data) for path in paths}
-    named: dict[str, Path] = {}
-    for path, table in tables.items():
-        name = table["name"]
+    configurations = [read_configuration(path, overrides, seeds, data, sweep) for path in paths]
+    return load_members(configurations, arms, allow_many=allow_many)
+
+
+def load_members(
+    configurations: Sequence[Configuration], arms: Sequence[str] | None = None, *, allow_many: bool = False
+) -> list[Member]:
+    """The configurations, with those that have axes replaced by the cells of their sweep.
+
+    Args:
+        configurations: The configurations.
+        arms: Names of the arms to run; configurations without any of them are left out. None for all.
+        allow_many: Whether there may be more than `MOST_CELLS` cells.
+
+    Raises:
+        ConfigurationError: A configuration breaks a rule, two have the same name, there are too many cells,
+            or no run depends on a swept key.
+        UnknownNameError: No configuration has one of `arms`.
+    """
+    sweeps = [configuration.axes for configuration in configurations if configuration.axes]
+    if not allow_many:
+        refuse_too_many_cells(sweeps)
+    drafts = [draft for configuration in configurations for draft in _drafts(configuration)]
+    named: dict[str, _Draft] = {}
+    for draft in drafts:
+        name = draft.table["name"]
         if name in named:
             raise ConfigurationError(
-                f"{path}: name = {name!r}: is also that of {named[name]}; every configuration of a folder "
-                f"needs a name of its own"
+                f"{draft.where}: name = {name!r}: is also that of {named[name].where}; every configuration "
+                f"of a command needs a name of its own"
             )
-        named[name] = path
-    known = dict.fromkeys(arm["name"] for table in tables.values() for arm in table["arm"])
-    refuse_unknown_arms(arms, known)
-    members = []
-    for path, table in tables.items():
-        experiment = parse_experiment(table, str(path))
+        named[name] = draft
+    refuse_unknown_arms(arms, dict.fromkeys(arm["name"] for draft in drafts for arm in draft.table["arm"]))
+    members = [member for draft in drafts if (member := draft.member(arms)) is not None]
+    for configuration in configurations:
+        _refuse_unread_keys(configuration, [item for item in members if item.path == configuration.path])
+    return members
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A configuration that is checked, except the settings of rules and models.
+
+    `where` names it in errors.
+    """
+
+    configuration: Configuration
+    table: Table
+    where: str
+    cell: SweepCell | None = None
+
+    def member(self, arms: Sequence[str] | None) -> Member | None:
+        """The configuration, with those of `arms` that it has (None: all); None if it has none of them."""
+        experiment = parse_experiment(self.table, self.where)
         names = {arm.name for arm in experiment.arm}
         chosen = None if arms is None else [arm for arm in arms if arm in names]
-        if chosen is None or chosen:
-            members.append(Member(path, experiment, chosen, locator(data, path)))
-    return members
+        if chosen is not None and not chosen:
+            return None
+        return Member(self.configuration.path, experiment, chosen, self.configuration.locate, self.cell)
+
+
+def _drafts(configuration: Configuration) -> list[_Draft]:
+    """The configuration, or the cells of its sweep."""
+    if not configuration.axes:
+        return [_Draft(configuration, configuration.table, str(configuration.path))]
+    drafts: list[_Draft] = []
+    for values in cells(configuration.axes):
+        table, where = _cell_table(configuration, values)
+        if not drafts:  # the name must be valid by itself, before the cells' names are made of it
+            take_first_look(table, where, configuration.locate)
+        base = table["name"]
+        table["name"] = cell_name(base, values)
+        take_first_look(table, where, configuration.locate)
+        drafts.append(_Draft(configuration, table, where, SweepCell(of=base, keys=values)))
+    return drafts
+
+
+def _cell_table(configuration: Configuration, values: Table) -> tuple[Table, str]:
+    """The table of the configuration with these values, under its own name; and how errors name it."""
+    table = copy.deepcopy(configuration.table)
+    axes = [axis for axis in configuration.axes if axis.key in values]
+    for axis in axes:
+        set_key(table, axis.key, copy.deepcopy(values[axis.key]), axis.where)
+    shown = ", ".join(f"{axis.source} {axis.key} = {values[axis.key]!r}" for axis in axes)
+    return table, f"{configuration.path} with {shown}" if axes else str(configuration.path)
+
+
+def _refuse_unread_keys(configuration: Configuration, members: Sequence[Member]) -> None:
+    """ConfigurationError, which names the key, if no run of the `members` depends on a swept key."""
+    if not members or not configuration.axes:
+        return
+    runs = {
+        tuple(json.dumps(member.cell.keys[axis.key], sort_keys=True) for axis in configuration.axes): tuple(
+            member.identities.values()
+        )
+        for member in members
+        if member.cell is not None
+    }
+    unread = without_effect(configuration.axes, runs)
+    if unread is None:
+        alone = [axis for axis in configuration.axes if len(axis.values) == 1]
+        unread = next((axis for axis in alone if _is_unread(configuration, axis, members[0])), None)
+    if unread is not None:
+        arms = "no arm" if members[0].arms is None else f"none of --arms {','.join(members[0].arms)}"
+        raise ConfigurationError(
+            f"{unread.where}: {arms} reads {unread.key}, so it makes no difference to any run; leave it out, "
+            f"or set it with --set"
+        )
+
+
+def _is_unread(configuration: Configuration, axis: Axis, member: Member) -> bool:
+    """Whether the only value of `axis` changes the configuration of `member`, but none of its runs."""
+    assert member.cell is not None
+    values = {key: value for key, value in member.cell.keys.items() if key != axis.key}
+    table, where = _cell_table(configuration, values)
+    table["name"] = member.experiment.name
+    try:
+        without = replace(member, experiment=parse_experiment(table, where))
+    except ConfigurationError:
+        return False  # a key that must be given
+    has_changed = without.experiment.resolved() != member.experiment.resolved()
+    return has_changed and without.identities == member.identities

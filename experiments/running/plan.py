@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulator.errors import ConfigurationError, InputError
 from emulator.storage.checkpoints import make_folder, write_durably
-from experiments.build import World, build_world, refuse_unfit_arms
+from experiments.build import World, build_world, refuse_unfit_arms, refuse_unfit_rounds, world_settings
 from experiments.config import Experiment, Locate, parse_experiment
 from experiments.naming import naming
 from experiments.results.deciding import deciding, differences
-from experiments.results.json_files import Command, Timing
+from experiments.results.json_files import Command, SweepCell, Timing
 from experiments.results.run_directory import RunDirectory
 from experiments.running.leftovers import at_work, clear
 from experiments.running.members import refuse_unknown_arms
@@ -57,6 +58,9 @@ class Plan:
         locate: Maps a path in the configuration to a file.
         file: The configuration's file, named in errors; empty if it has none.
         command: The command that plays the runs, for the manifest; None where there is none.
+        cell: Its place in a sweep; None without one.
+        adopted: By (arm, seed), the run directory of another plan that has the same run: that plan plays it,
+            and it is copied (`sharing.py`).
     """
 
     experiment: Experiment
@@ -65,11 +69,21 @@ class Plan:
     locate: Locate
     file: str = ""
     command: Command | None = None
+    cell: SweepCell | None = None
+    adopted: Mapping[tuple[str, int], RunDirectory] = field(default_factory=dict)
+
+    def pairs(self) -> list[tuple[str, int]]:
+        """(arm, seed) of all runs, seed by seed, since all arms of a seed share its world."""
+        return [(arm, seed) for seed in self.experiment.seeds for arm in self.arms]
 
     def runs(self) -> list[PlannedRun]:
-        """The runs in order: seed by seed, since all arms of a seed share its world."""
+        """The runs that this plan plays, in the order of `pairs`: all but the adopted ones."""
         name, rounds = self.experiment.name, self.experiment.round.rounds
-        return [PlannedRun(name, arm, seed, rounds) for seed in self.experiment.seeds for arm in self.arms]
+        return [
+            PlannedRun(name, arm, seed, rounds)
+            for arm, seed in self.pairs()
+            if (arm, seed) not in self.adopted
+        ]
 
     def is_done(self, run: PlannedRun) -> bool:
         """Whether the run is marked DONE."""
@@ -94,6 +108,8 @@ def plan_run(
     *,
     fresh: bool,
     file: str = "",
+    cell: SweepCell | None = None,
+    is_checked: bool = False,
 ) -> Plan:
     """Prepare the run directory `path`, and plan the runs of `experiment` in it.
 
@@ -107,6 +123,8 @@ def plan_run(
         locate: Maps a path in the configuration to a file.
         fresh: Delete all existing runs, after checking that the new ones can be built.
         file: The configuration's file, for errors to name.
+        cell: Its place in a sweep; None without one.
+        is_checked: Whether the new runs have been checked already.
 
     Returns:
         The plan. Its arms are in the given order, without duplicates.
@@ -116,8 +134,8 @@ def plan_run(
         ConfigurationError: A key that affects the results of existing runs differs, or with `fresh` the new
             runs cannot be built.
         ForeignFileError: A file of the run directory, or of a run, is a link or another kind of file.
-        InputError: `path` cannot be a run directory or be written, or has runs without a configuration; or
-            with `fresh`, a process is at work on a run.
+        InputError: `path` cannot be a run directory or be written, has runs without a configuration, or
+            holds run directories; or with `fresh`, a process is at work on a run.
     """
     names = [arm.name for arm in experiment.arm]
     refuse_unknown_arms(arms, names)
@@ -126,11 +144,16 @@ def plan_run(
         raise InputError(f"{path}: is a file; a run directory is a folder")
     directory.refuse_foreign((arm, seed) for arm in names for seed in experiment.seeds)
     if fresh and path.exists():
-        check(experiment, locate, arms, file, scratch=path)
+        if not is_checked:
+            check(experiment, locate, arms, file, scratch=path)
         clear(directory)
     if not directory.experiment_path.is_file() and directory.holds_runs():
         missing = directory.experiment_path.name
         raise InputError(f"{path} holds runs, but no {missing} with their configuration; take another --out")
+    if not directory.experiment_path.is_file() and directory.holds_run_directories():
+        raise InputError(
+            f"{path} holds run directories, as of a sweep; take another --out for one experiment"
+        )
     recorded = experiment
     # Runs that failed, or never reached a checkpoint, start over: they do not bind the configuration. A run
     # at work does, since it may still finish.
@@ -148,7 +171,7 @@ def plan_run(
         write_durably(directory.experiment_path, text)
     except OSError as error:
         raise InputError(f"--out {path}: cannot be written in ({error.strerror})") from error
-    return Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate, file)
+    return Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate, file, cell=cell)
 
 
 def check(
@@ -174,13 +197,62 @@ def check(
     Raises:
         ConfigurationError: The configuration cannot be recorded, or its world or arms cannot be built.
     """
-    while not scratch.is_dir() and scratch != scratch.parent:
-        scratch = scratch.parent
-    with naming(file):
-        experiment.to_toml()  # refuse what cannot be recorded before drawing the world
-        world = build_world(experiment, experiment.seeds[0], locate, scratch)
-        refuse_unfit_arms(experiment, arms or [arm.name for arm in experiment.arm], world)
-    return world
+    return Checker().check(experiment, locate, arms, file, scratch=scratch)
+
+
+class Checker:
+    """Checks several configurations as `check` does, without doing the same work twice.
+
+    It keeps the world that it drew last. An arm is built once among all configurations of which its runs are
+    the same, if their `identities` are passed.
+    """
+
+    def __init__(self) -> None:
+        self._world: World | None = None
+        self._world_key: tuple[str, Locate] | None = None
+        self._built: set[str] = set()
+
+    def check(
+        self,
+        experiment: Experiment,
+        locate: Locate,
+        arms: Sequence[str] | None = None,
+        where: str = "",
+        *,
+        scratch: Path,
+        identities: Mapping[str, str] | None = None,
+    ) -> World:
+        """The world of the first seed of `experiment`, which is checked; see `check`.
+
+        `identities` has, by arm, a text that is the same exactly if the runs of the arm are.
+        """
+        while not scratch.is_dir() and scratch != scratch.parent:
+            scratch = scratch.parent
+        names = arms or [arm.name for arm in experiment.arm]
+        known = identities or {}
+        with naming(where):
+            experiment.to_toml()  # refuse what cannot be recorded before drawing the world
+            world = self._draw(experiment, locate, scratch)
+            refuse_unfit_rounds(experiment, world.trace)
+            unbuilt = [arm for arm in names if known.get(arm) not in self._built]
+            if unbuilt:
+                refuse_unfit_arms(experiment, unbuilt, world)
+        self._built.update(known.values())
+        return world
+
+    def _draw(self, experiment: Experiment, locate: Locate, scratch: Path) -> World:
+        """The world of the first seed: the one that was drawn last, if it is the same."""
+        key = (world_key(experiment), locate)
+        if self._world is None or self._world_key != key:
+            self._world = self._world_key = None  # free the memory before the next is drawn
+            self._world = build_world(experiment, experiment.seeds[0], locate, scratch)
+            self._world_key = key
+        return self._world
+
+
+def world_key(experiment: Experiment) -> str:
+    """A text that is the same for two configurations if the worlds of their first seeds are."""
+    return json.dumps([world_settings(experiment), experiment.seeds[0]], sort_keys=True)
 
 
 def abbreviated(items: Sequence[str]) -> str:

@@ -132,7 +132,8 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) ->
                 world = draw_world(plan, run.seed, files, check_arms=is_first)
                 if ranks is not None:
                     agree_on(ranks, world)
-                write_manifest(plan.directory, Drawn.of(world, files.identities), plan.command)
+                drawn = Drawn.of(world, files.identities)
+                write_manifest(plan.directory, drawn, command=plan.command, cell=plan.cell)
         try:
             with stop.between_steps() if ranks is None else nullcontext():
                 reason = run_one(plan, run, world, progress, stop, ranks=ranks)

@@ -113,7 +113,7 @@ def test_a_command_is_recorded_once_and_added_to_those_that_played_runs_before(t
     assert "commands" not in json.loads(directory.manifest_path.read_text())
     for number in (1, 2):
         for seed in (1, 2):
-            write_manifest(directory, a_world(seed), a_command(number))
+            write_manifest(directory, a_world(seed), command=a_command(number))
     assert recorded_commands(directory) == ["1", "2"]
     write_manifest(directory, a_world(3))
     assert recorded_commands(directory) == ["1", "2"]
@@ -122,10 +122,10 @@ def test_a_command_is_recorded_once_and_added_to_those_that_played_runs_before(t
 def test_commands_without_a_run_that_could_be_resumed_are_forgotten(tmp_path: Path) -> None:
     play(small(), tmp_path)
     directory = RunDirectory(tmp_path)
-    write_manifest(directory, a_world(1), a_command(1))
+    write_manifest(directory, a_world(1), command=a_command(1))
     for arm, seed in directory.finished_pairs():
         directory.delete_run(arm, seed)
-    write_manifest(directory, a_world(1), a_command(2))
+    write_manifest(directory, a_world(1), command=a_command(2))
     assert recorded_commands(directory) == ["2"]
 
 
@@ -133,7 +133,7 @@ def test_of_many_commands_the_first_and_the_newest_are_kept(tmp_path: Path) -> N
     play(small(), tmp_path)
     directory = RunDirectory(tmp_path)
     for number in range(MOST_COMMANDS + 3):
-        write_manifest(directory, a_world(7), a_command(number))
+        write_manifest(directory, a_world(7), command=a_command(number))
     assert recorded_commands(directory) == ["0", *map(str, range(4, MOST_COMMANDS + 3))]
     assert len(recorded_commands(directory)) == MOST_COMMANDS
 
@@ -144,7 +144,7 @@ def test_a_manifest_of_the_longest_commands_is_read_back(tmp_path: Path) -> None
     directory = RunDirectory(tmp_path)
     for number in range(MOST_COMMANDS):
         command = Command(arguments=[str(number), astral * (MOST_COMMAND_LETTERS - 2)], started=STARTED)
-        write_manifest(directory, a_world(7), command)
+        write_manifest(directory, a_world(7), command=command)
     manifest = directory.manifest()
     assert manifest is not None
     assert len(manifest.commands) == MOST_COMMANDS
@@ -156,7 +156,7 @@ def test_the_report_shows_the_commands_with_their_dates_and_commits(tmp_path: Pa
     directory = RunDirectory(tmp_path)
     first = Command(arguments=["driftscale", "run", "a b.toml"], started=STARTED, git_commit="0a" * 20)
     for command in (first, a_command(1), a_command(2)):
-        write_manifest(directory, a_world(7), command)
+        write_manifest(directory, a_world(7), command=command)
     facts = [fact for fact in settings_of_run(directory) if "command" in fact[0]]
     assert facts == [
         ("command", f"driftscale run 'a b.toml' · 2026-01-31T12:00:00Z · git commit {'0a' * 20}"),
