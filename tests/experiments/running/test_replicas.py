@@ -205,7 +205,7 @@ def test_what_rank_0_alone_meets_ends_the_others(tmp_path: Path) -> None:
 def test_what_ends_rank_0_between_runs_ends_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise ConfigurationError("files changed since")
 
     monkeypatch.setattr("experiments.running.runner.write_manifest", refuse)
