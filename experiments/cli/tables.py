@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.results.many_runs import Section
-from experiments.results.report.cells import NOTHING, run_counts, scored_steps
+from experiments.results.report.cells import NOTHING, printable, run_counts, scored_steps
 from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
 from experiments.results.report.notes import (
     COST_NOTE,
@@ -61,14 +61,14 @@ def print_summary(summary: Summary) -> None:
 
 def print_path(what: str, path: Path) -> None:
     """Print `path` on one line, however long, so that it can be copied."""
-    _console().print(Text(f"{what}: {path}"), soft_wrap=True)
+    _console().print(_text(f"{what}: {path}"), soft_wrap=True)
 
 
 def print_unfinished(table: dict[str, Any]) -> None:
     """Print how many runs are finished and failed, for each experiment with unfinished runs."""
     for column in table["experiments"]:
         if column["finished"] < column["planned"]:
-            _console().print(Text(f"{column['name']}: {run_counts(column)}"), soft_wrap=True)
+            _console().print(_text(f"{column['name']}: {run_counts(column)}"), soft_wrap=True)
 
 
 def print_sections(table: dict[str, Any], sections: Sequence[Section]) -> None:
@@ -118,10 +118,15 @@ def print_drift(table: dict[str, Any], columns: Sequence[str]) -> None:
     rows = {arm: [models_cell(table, arm, column) for column in columns] for arm in table["arms"]}
     _print_by_arm(console, f"{table['name']}: models sent", columns, rows)
     published = "; in brackets the published value, and ours minus it" if has_published(table) else ""
-    console.print(Text(f"mean ± standard deviation over seeds{published}", style="dim"))
+    console.print(_text(f"mean ± standard deviation over seeds{published}", style="dim"))
     for column in table["experiments"]:
         if steps := scored_steps(column["steps"], column["scored_steps"]):
-            console.print(Text(f"{column['name']}: scored are {steps}"))
+            console.print(_text(f"{column['name']}: scored are {steps}"))
+
+
+def _text(text: str, style: str = "") -> Text:
+    """Text for the terminal; control characters, which a foreign file may have, are shown as escapes."""
+    return Text(printable(text), style=style)
 
 
 def _console() -> Console:
@@ -130,13 +135,13 @@ def _console() -> Console:
 
 
 def _note(console: Console, text: str) -> None:
-    console.print(Text(text, style="dim"))
+    console.print(_text(text, style="dim"))
     console.print()
 
 
 def _print_figures(console: Console, title: str, shown: TextTable) -> None:
     """Print a row per arm, each figure above its interval; split into several tables on a narrow terminal."""
-    console.print(Text(title, style="italic"))
+    console.print(_text(title, style="italic"))
     headings = [
         fill(heading, _width(shown, column), break_on_hyphens=False)
         for column, heading in enumerate(shown.headings)
@@ -147,9 +152,9 @@ def _print_figures(console: Console, title: str, shown: TextTable) -> None:
         table.add_column(above * "\n" + "arm", overflow="fold")
         for column in columns:
             missing = above - headings[column].count("\n")
-            table.add_column(Text(missing * "\n" + headings[column]), justify="right", overflow="fold")
+            table.add_column(_text(missing * "\n" + headings[column]), justify="right", overflow="fold")
         for arm, cells in shown.rows:
-            table.add_row(*map(Text, (arm, *("\n".join(cells[column].lines) for column in columns))))
+            table.add_row(*map(_text, (arm, *("\n".join(cells[column].lines) for column in columns))))
         console.print(table)
         console.print()
 
@@ -190,10 +195,10 @@ def _print_by_arm(
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("arm", overflow="fold")
     for column in columns:
-        table.add_column(Text(column), justify="right", overflow="fold")
+        table.add_column(_text(column), justify="right", overflow="fold")
     for arm, cells in rows.items():
         if set(cells) != {NOTHING}:  # it has run
-            table.add_row(*map(Text, (arm, *cells)))
-    console.print(Text(title, style="italic"))
+            table.add_row(*map(_text, (arm, *cells)))
+    console.print(_text(title, style="italic"))
     console.print(table)
     console.print()

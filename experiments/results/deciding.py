@@ -36,7 +36,7 @@ def run_identity(experiment: Mapping[str, Any], arm: str) -> str:
     """
     kept = deciding(experiment)
     kept.pop("name", None)
-    return json.dumps({**kept, "arm": kept["arm"][arm]}, sort_keys=True)
+    return json.dumps({**kept, "arm": kept["arm"][arm]}, sort_keys=True, default=str)
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:

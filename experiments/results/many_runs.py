@@ -28,7 +28,7 @@ from experiments.results.horizon import Horizon, common_horizon
 from experiments.results.intervals import FEWEST_SEEDS, Estimate, amount_estimate, share_estimate
 from experiments.results.measured_directory import MeasuredDirectory, PlayedRun
 from experiments.results.published import COMPARED, beside_published
-from experiments.results.recorded import MOST_TARGETS, Target, recorded_targets
+from experiments.results.recorded import MOST_TARGETS, Target, is_finite, recorded_targets
 from experiments.results.significance import (
     Difference,
     Pairing,
@@ -79,7 +79,7 @@ class Row:
         return {
             "directories": self.directories,
             "arm": self.arm,
-            "keys": {".".join(path): value for path, value in zip(paths, self.keys, strict=True)},
+            "keys": {".".join(path): _plain(value) for path, value in zip(paths, self.keys, strict=True)},
             "seed_ids": self.seed_ids,
             "mean_accuracy": self.mean_accuracy.as_json(),
             "gain_pp": None if self.gain_pp is None else self.gain_pp.as_json(),
@@ -440,6 +440,16 @@ def _no_overlap(group: Sequence[MeasuredDirectory]) -> str:
 def _other_trace(one: MeasuredDirectory, other: MeasuredDirectory) -> str:
     traces = [directory.experiment.get("trace", {}) for directory in (one, other)]
     return "; ".join(islice(differing_values(traces[0], traces[1], ("trace",)), MOST_NAMED))
+
+
+def _plain(value: Any) -> Any:
+    """A configured value as JSON has it: a date, infinity and NaN, which JSON lacks, as text."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    is_plain = value is None or isinstance(value, str | int) or is_finite(value)
+    return value if is_plain else str(value)
 
 
 def _time(time_s: float) -> str:

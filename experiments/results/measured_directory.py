@@ -142,7 +142,7 @@ class MeasuredDirectory:
             for path, value in leaves(self.experiment.get("trace", {}), ("trace",)).items()
             if not _is_below(path, self.swept_trace_keys)
         }
-        return json.dumps([others, self.swept_trace_keys], sort_keys=True)
+        return json.dumps([others, self.swept_trace_keys], sort_keys=True, default=str)
 
     @property
     def swept_trace_keys(self) -> list[str]:

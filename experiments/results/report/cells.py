@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from emulator.storage.bounded import has_controls
 from experiments.results.formats import NOT_MEASURED
 
 NOTHING = "-"
@@ -48,6 +49,15 @@ def run_counts(column: Mapping[str, Any]) -> str:
         "not run": column["planned"] - column["finished"] - column["failed"],
     }
     return ", ".join(f"{number} {state}" for state, number in numbers.items() if number)
+
+
+def printable(text: str) -> str:
+    """The text, with its characters as escapes if it has control characters that a terminal acts on.
+
+    >>> printable("0.5"), printable(chr(27) + "[2J")
+    ('0.5', '\\\\x1b[2J')
+    """
+    return ascii(text)[1:-1] if has_controls(text) else text
 
 
 def scored_steps(steps: int | None, scored: int | None) -> str:

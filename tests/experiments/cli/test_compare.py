@@ -102,3 +102,24 @@ def test_a_folder_with_unfinished_runs_shows_what_is_finished(driftscale: Drifts
     ended = driftscale("report", "runs")
     assert ended.code == 0
     assert "late: 1 not run" in ended.out
+
+
+def test_a_foreign_configuration_cannot_steer_the_terminal(driftscale: Driftscale, runs: Path) -> None:
+    for name, value in (("x", "plain"), ("y", "\x1b[2J")):
+        a_measured(runs / name, {"global": ONE}, round={"key\x1b]0;": value, "when": 1.0})
+    ended = driftscale("compare", "runs/x", "runs/y")
+    assert ended.code == 0
+    assert "\x1b" not in ended.out
+    assert "\\x1b[2J" in ended.out
+
+
+def test_values_that_json_lacks_are_texts(driftscale: Driftscale, runs: Path) -> None:
+    for name, value in (("x", "nan"), ("y", "2026-11-22")):
+        a_measured(runs / name, {"global": ONE}, round={"value": 0})
+        config = runs / name / "experiment.toml"
+        config.write_text(config.read_text().replace("value = 0", f"value = {value}"))
+    section = json.loads(driftscale("compare", "runs/x", "runs/y", "--format", "json").out)
+    assert [row["keys"] for row in section["rows"]] == [
+        {"round.value": "nan"},
+        {"round.value": "2026-11-22"},
+    ]

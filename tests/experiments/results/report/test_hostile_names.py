@@ -12,7 +12,7 @@ import pytest
 from experiments.results.report import write_report
 from experiments.results.report.table_page import render_table
 from experiments.results.summary import write_summary
-from experiments.results.table import build_table
+from experiments.results.table import build_sections, build_table
 from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
 
 # Without a slash, as they are also names of arms and so of folders; "</script>" has a test of its own.
@@ -92,13 +92,17 @@ def a_table(folder: Path, name: str) -> str:
     columns = []
     for folder_name in ("one", "two"):
         directory = a_directory(
-            folder / f"{folder_name} {name}", [f"arm {name}", f"other {name}"], [0], name=name
+            folder / f"{folder_name} {name}",
+            [f"arm {name}", f"other {name}"],
+            [0],
+            name=name,
+            round={"key": f"{folder_name} {name}", name: folder_name},
         )
         store(directory, a_run(f"arm {name}", 0, [0.5]))
         write_summary(directory, directory.finished_runs())
         directory.report_path.touch()
         columns.append(directory)
-    return render_table(build_table(name, columns))
+    return render_table(build_table(name, columns), build_sections(columns))
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
