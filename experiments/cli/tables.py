@@ -81,9 +81,10 @@ def print_sections(table: dict[str, Any], sections: Sequence[Section]) -> None:
     if scored:
         print_drift(table, alone)
     for section in sections:
-        if is_in_matrices(section, scored):
-            continue
-        print_section(section)
+        if not is_in_matrices(section, scored):
+            print_section(section)
+    if any(is_in_matrices(section, scored) for section in sections):
+        _note(_console(), "Accuracy over virtual time, gains, times to targets and bytes are in table.html.")
 
 
 def print_section(section: Section) -> None:

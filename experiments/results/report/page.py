@@ -265,7 +265,8 @@ def _target_plots(arms: Sequence[Arm], summary: Summary) -> list[Plot]:
     band = (
         "dots are single seeds"
         if level is None
-        else f"bands are their intervals ({100 * level:.1f} % for the first arm)"
+        else f"bands are their intervals at each target by itself ({100 * level:.1f} % for the first arm), "
+        "without a test"
     )
     return [
         Plot(
