@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from emulator.errors import InputError
@@ -37,6 +38,8 @@ def compare_directories(paths: Sequence[Path], output: OutputFormat) -> None:
         for item in in_order([MeasuredDirectory.read(item, str(item.path)) for item in group]):
             measured.setdefault(Path(item.name).resolve(), item)
     section = compare(list(measured.values()))
+    if absent := _without_runs(list(measured.values())):
+        section = replace(section, notes=[*section.notes, absent])
     if output is OutputFormat.JSON:
         print_json(section.as_json())
     else:
@@ -44,13 +47,16 @@ def compare_directories(paths: Sequence[Path], output: OutputFormat) -> None:
 
 
 def _refuse_unfinished(directory: RunDirectory) -> None:
-    """InputError that names the unfinished runs of the directory, if there are any."""
-    seeds = directory.seeds()
+    """InputError that names the unfinished runs of the directory, if there are any.
+
+    An arm of which no run was begun, as --arms leaves them, has none.
+    """
+    begun, seeds = {arm for arm, _ in directory.existing_runs()}, directory.seeds()
     missing = [
         f"{arm}, seed {seed}"
         for arm in directory.arms()
         for seed in seeds
-        if not directory.is_done(arm, seed)
+        if not directory.is_done(arm, seed) and (arm in begun or not begun)
     ]
     if missing:
         more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
@@ -58,3 +64,15 @@ def _refuse_unfinished(directory: RunDirectory) -> None:
             f"{directory.path}: not finished: {'; '.join(missing[:MOST_NAMED])}{more}; finish them with "
             f"driftscale run, or driftscale report shows what there is"
         )
+
+
+def _without_runs(directories: Sequence[MeasuredDirectory]) -> str:
+    """A clause on the arms without a run in some of the directories; empty if there is no such arm."""
+    played = [{run.arm for run in directory.runs} for directory in directories]
+    absent = dict.fromkeys(
+        arm
+        for directory, arms in zip(directories, played, strict=True)
+        for arm in directory.arms
+        if arm not in arms
+    )
+    return f"in some directory no run was begun of {', '.join(absent)}" if absent else ""

@@ -41,7 +41,7 @@ PickScale = Callable[[float], Scale]
 
 @dataclass(frozen=True)
 class Cell:
-    """The text of a figure in a table, of its interval, and a note; the last two may be empty."""
+    """The text of a figure in a table, of its interval, and a note in lines; the last two may be empty."""
 
     figure: str
     interval: str = ""
@@ -49,8 +49,8 @@ class Cell:
 
     @property
     def lines(self) -> list[str]:
-        """The texts that are not empty, from top to bottom; at least the figure."""
-        return [self.figure, *(text for text in (self.interval, self.note) if text)]
+        """The lines that are not empty, from top to bottom; at least the figure."""
+        return [self.figure, *(line for text in (self.interval, self.note) for line in text.splitlines())]
 
 
 def time_unit(time_s: float) -> tuple[float, str]:
@@ -168,9 +168,9 @@ def show_difference(difference: Difference, scale: Scale) -> Cell:
     if difference.pairing == "identical":
         return Cell("identical")
     shown = show_estimate(difference, scale)
-    pairing = {"seed": "", "seed, other trace": "other trace", "none": "unpaired"}[difference.pairing]
-    parts = [part for part in (show_p(difference.p_holm), pairing) if part]
-    return replace(shown, note=", ".join(parts))
+    pairing = {"seed": "", "seed, other trace": "same seed,\nother trace", "none": "unpaired"}
+    parts = [part for part in (show_p(difference.p_holm), pairing[difference.pairing]) if part]
+    return replace(shown, note="\n".join(parts))
 
 
 def show_p(p: float | None) -> str:

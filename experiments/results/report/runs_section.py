@@ -201,8 +201,8 @@ def _pairings(differences: Sequence[Difference]) -> str:
     """How the differences are paired."""
     sentences = {
         "seed": "It is paired by seed: trace, fleet and availability of each seed are the same.",
-        "seed, other trace": "It is paired by the number of the seed, since a key of the trace was swept: "
-        "same seed, other trace.",
+        "seed, other trace": "Same seed, other trace: it is paired by the number of the seed, since a key of "
+        "the trace was swept.",
         "none": "Unpaired: the runs have other worlds or other seeds, and the test is Welch's.",
         "identical": "Identical: every evaluation of every seed is the same.",
     }

@@ -60,12 +60,21 @@ def test_a_folder_without_run_directories_is_refused(driftscale: Driftscale, run
 
 def test_unfinished_runs_are_named(driftscale: Driftscale, runs: Path) -> None:
     directory = a_directory(runs / "late", ["global", "fielding"], [0, 1, 2])
-    store(directory, a_run("global", 0, [0.5]))
+    for arm in directory.arms():
+        store(directory, a_run(arm, 0, [0.5]))
     ended = driftscale("compare", "runs/five", "runs/late")
     assert ended.code == 2
     assert ended.error.startswith(
-        "runs/late: not finished: global, seed 1; global, seed 2; fielding, seed 0 and 2 more; "
+        "runs/late: not finished: global, seed 1; global, seed 2; fielding, seed 1 and 1 more; "
     )
+
+
+def test_arms_of_which_no_run_was_begun_are_named_and_left_out(driftscale: Driftscale, runs: Path) -> None:
+    directory = a_directory(runs / "some", ["global", "static"], [0], round={"participants": 7})
+    store(directory, a_run("global", 0, [0.5] * 3))
+    ended = driftscale("compare", "runs/five", "runs/some")
+    assert ended.code == 0
+    assert "Warning: in some directory no run was begun of static." in ended.out
 
 
 def test_other_traces_and_horizons_that_do_not_overlap_are_refused(

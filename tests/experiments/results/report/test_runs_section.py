@@ -96,11 +96,11 @@ def test_directories_that_no_key_tells_apart_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "mark", "note"),
     [
-        ({"worlds": {0: {**WORLD, "fleet": "x"}}}, "p 0.681, unpaired", "the test is Welch's"),
+        ({"worlds": {0: {**WORLD, "fleet": "x"}}}, "p 0.681\nunpaired", "the test is Welch's"),
         (
             {"swept": {"trace.noise": 1.0}, "trace": {"noise": 1.0}},
-            "p 0.074, other trace",
-            "same seed, other trace",
+            "p 0.074\nsame seed,\nother trace",
+            "Same seed, other trace: it is paired by the number of the seed",
         ),
     ],
 )
