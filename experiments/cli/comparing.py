@@ -9,8 +9,8 @@ from pathlib import Path
 from emulator.errors import InputError
 from experiments.cli.output import OutputFormat, print_json
 from experiments.cli.tables import print_section
-from experiments.results.many_runs import MOST_NAMED, compare, in_order
-from experiments.results.measured_directory import MeasuredDirectory
+from experiments.results.many_runs.measured_directory import MeasuredDirectory
+from experiments.results.many_runs.sections import MOST_NAMED, compare, in_order
 from experiments.results.run_directory import RunDirectory
 from experiments.results.table import run_directories
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.results.many_runs import Section
+from experiments.results.many_runs.sections import Section
 from experiments.results.report.cells import NOTHING, printable, run_counts, scored_steps
 from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
 from experiments.results.report.notes import (

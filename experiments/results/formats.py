@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from experiments.results.intervals import Estimate
+from experiments.results.many_runs.significance import Difference
 from experiments.results.medians import Bounds, MedianEstimate
-from experiments.results.significance import Difference
 
 NOT_MEASURED = "n/a"
 UNDETERMINED = "undetermined"

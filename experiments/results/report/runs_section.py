@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.results.accuracy_tables import TargetRow
-from experiments.results.differing_keys import short_names
 from experiments.results.formats import (
     Cell,
     bytes_scale,
@@ -16,14 +15,15 @@ from experiments.results.formats import (
     show_difference,
     time_scale,
 )
-from experiments.results.many_runs import Row, Section
+from experiments.results.many_runs.differing_keys import short_names
+from experiments.results.many_runs.sections import Row, Section
+from experiments.results.many_runs.significance import Difference, num_tests
 from experiments.results.published import COMPARED
 from experiments.results.recorded import REFERENCE, Target
 from experiments.results.report.cells import NOTHING, compared
 from experiments.results.report.columns import REFERENCE_CELL, Column, Tally, TextTable
 from experiments.results.report.notes import BOUNDS, FEW_SEEDS, MEAN_ACCURACY, as_warning
 from experiments.results.report.what_was_run import written
-from experiments.results.significance import Difference, num_tests
 
 TARGET = (
     Column("held_from_s", "held from", time_scale),

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from experiments.results.many_runs import Section
+from experiments.results.many_runs.sections import Section
 from experiments.results.report.cells import NOTHING, compared, models, run_counts, scored_steps
 from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.cli.conftest import Driftscale
-from tests.experiments.results.test_many_runs import ONE, OTHER, a_measured
+from tests.experiments.results.many_runs.test_sections import ONE, OTHER, a_measured
 from tests.experiments.synthetic_runs import a_directory, a_run, store
 
 

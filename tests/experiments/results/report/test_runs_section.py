@@ -1,8 +1,8 @@
 import pytest
 
-from experiments.results.many_runs import compare, sections
+from experiments.results.many_runs.sections import compare, sections
 from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
-from tests.experiments.results.test_many_runs import ONE, OTHER, WORLD, a_measured, constant
+from tests.experiments.results.many_runs.test_sections import ONE, OTHER, WORLD, a_measured, constant
 
 
 @pytest.fixture

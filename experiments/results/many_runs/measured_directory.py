@@ -11,9 +11,9 @@ import numpy as np
 
 from emulator.arrays import Floats, Ints
 from experiments.results.accuracy_tables import MeasuredRun
-from experiments.results.differing_keys import leaves
 from experiments.results.drift_figures import drift_figures
 from experiments.results.json_files import Finished, Timing
+from experiments.results.many_runs.differing_keys import leaves
 from experiments.results.run_directory import FinishedRun, RunDirectory
 from experiments.results.time_to_accuracy import AccuracyCurve, accuracy_curve, smooth
 

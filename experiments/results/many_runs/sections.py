@@ -21,21 +21,21 @@ from experiments.results.accuracy_tables import (
     target_table,
 )
 from experiments.results.deciding import run_identity
-from experiments.results.differing_keys import Path as KeyPath
-from experiments.results.differing_keys import differing_keys, differing_values, key_values
 from experiments.results.formats import time_scale
 from experiments.results.horizon import Horizon, common_horizon
 from experiments.results.intervals import FEWEST_SEEDS, Estimate, amount_estimate, share_estimate
-from experiments.results.measured_directory import MeasuredDirectory, PlayedRun
-from experiments.results.published import COMPARED, beside_published
-from experiments.results.recorded import MOST_TARGETS, Target, is_finite, recorded_targets
-from experiments.results.significance import (
+from experiments.results.many_runs.differing_keys import Path as KeyPath
+from experiments.results.many_runs.differing_keys import differing_keys, differing_values, key_values
+from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun
+from experiments.results.many_runs.significance import (
     Difference,
     Pairing,
     corrected,
     paired_difference,
     unpaired_difference,
 )
+from experiments.results.published import COMPARED, beside_published
+from experiments.results.recorded import MOST_TARGETS, Target, is_finite, recorded_targets
 from experiments.results.summary import row_figures
 
 MOST_NAMED = 3

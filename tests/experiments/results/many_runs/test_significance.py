@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from experiments.results.significance import (
+from experiments.results.many_runs.significance import (
     Difference,
     corrected,
     holm,

@@ -1,6 +1,11 @@
 from typing import Any
 
-from experiments.results.differing_keys import differing_keys, differing_values, key_values, short_names
+from experiments.results.many_runs.differing_keys import (
+    differing_keys,
+    differing_values,
+    key_values,
+    short_names,
+)
 
 
 def an_experiment(*arms: dict[str, Any], name: str = "a", **sections: Any) -> dict[str, Any]:

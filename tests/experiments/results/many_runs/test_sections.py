@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from emulator.errors import InputError
-from experiments.results.many_runs import Section, compare, in_order, sections
-from experiments.results.measured_directory import MeasuredDirectory, PlayedRun
+from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun
+from experiments.results.many_runs.sections import Section, compare, in_order, sections
 from experiments.results.time_to_accuracy import AccuracyCurve
 from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
 
@@ -354,7 +354,7 @@ def equal_arms(
 
 @pytest.mark.parametrize("seeds", [3, 5])
 def test_equal_arms_of_equal_directories_differ_in_at_most_the_nominal_share_of_tables(seeds, monkeypatch):
-    monkeypatch.setattr("experiments.results.many_runs._drift", lambda directory, arm: {})
+    monkeypatch.setattr("experiments.results.many_runs.sections._drift", lambda directory, arm: {})
     generator = np.random.default_rng(seeds)
     arms = ["global", "a", "b", "c"]
 
