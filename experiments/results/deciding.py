@@ -29,14 +29,16 @@ def deciding(experiment: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, "arm": {arm["name"]: arm for arm in experiment["arm"]}}
 
 
-def run_identity(experiment: Mapping[str, Any], arm: str) -> str:
-    """A text that is the same for two configurations exactly if their runs of `arm` are the same.
+def run_identities(experiment: Mapping[str, Any]) -> dict[str, str]:
+    """By arm, a text that is the same for two configurations exactly if their runs of that arm are the same.
 
     The name of the experiment and its other arms do not count.
     """
     kept = deciding(experiment)
+    arms = kept.pop("arm")
     kept.pop("name", None)
-    return json.dumps({**kept, "arm": kept["arm"][arm]}, sort_keys=True, default=str)
+    shared = json.dumps(kept, sort_keys=True, default=str)
+    return {name: f"{shared} {json.dumps(arm, sort_keys=True, default=str)}" for name, arm in arms.items()}
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:

@@ -29,8 +29,12 @@ class Estimate:
     per_seed: list[float | None]
 
     def as_json(self) -> dict[str, object]:
-        """The entry in `summary.json`."""
-        return {"mean": self.mean, "ci95": _listed(self.ci95), "per_seed": self.per_seed}
+        """The entry in `summary.json`; a number beyond those of floats is null."""
+        return {
+            "mean": _finite(self.mean),
+            "ci95": _listed(self.ci95),
+            "per_seed": [_finite(value) for value in self.per_seed],
+        }
 
 
 @dataclass(frozen=True)
@@ -126,5 +130,9 @@ def _t_interval(values: Sequence[float], quantile: float) -> Interval | None:
     return mean - half, mean + half
 
 
-def _listed(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else list(interval)
+def _listed(interval: Interval | None) -> list[float | None] | None:
+    return None if interval is None else [_finite(bound) for bound in interval]
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

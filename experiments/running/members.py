@@ -22,7 +22,7 @@ from experiments.config import (
     set_key,
     take_first_look,
 )
-from experiments.results.deciding import run_identity
+from experiments.results.deciding import run_identities
 from experiments.results.json_files import SweepCell
 from experiments.running.sweep import (
     Axis,
@@ -58,9 +58,11 @@ class Member:
     @cached_property
     def identities(self) -> dict[str, str]:
         """By name of each arm to run, a digest: two runs of a seed are the same if theirs are the same."""
-        table = self.experiment.resolved()
-        arms = [arm.name for arm in self.experiment.arm] if self.arms is None else self.arms
-        return {arm: hashlib.sha256(run_identity(table, arm).encode()).hexdigest() for arm in arms}
+        texts = run_identities(self.experiment.resolved())
+        return {
+            arm: hashlib.sha256(texts[arm].encode()).hexdigest()
+            for arm in (texts if self.arms is None else self.arms)
+        }
 
 
 @dataclass(frozen=True)

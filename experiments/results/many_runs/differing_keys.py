@@ -31,11 +31,12 @@ def differing_keys(experiments: Sequence[Mapping[str, Any]]) -> list[Path]:
     return list(dict.fromkeys(path for tables in owners for path in _differing(tables)))
 
 
-def key_values(experiment: Mapping[str, Any], arm: str, paths: Sequence[Path]) -> list[Any]:
-    """The value of each of these paths for one arm of an experiment; None where it has none."""
+def key_values(experiment: Mapping[str, Any], paths: Sequence[Path]) -> dict[str, list[Any]]:
+    """By arm of an experiment, the value of each of these paths; None where it has none."""
     table = deciding(experiment)
-    values = leaves(_without_arms(table)) | leaves(_without_name(table["arm"][arm]), ("arm",))
-    return [values.get(path) for path in paths]
+    shared = leaves(_without_arms(table))
+    values = {name: leaves(_without_name(arm), ("arm",)) for name, arm in table["arm"].items()}
+    return {name: [own.get(path, shared.get(path)) for path in paths] for name, own in values.items()}
 
 
 def differing_values(one: Mapping[str, Any], other: Mapping[str, Any], path: Path = ()) -> Iterator[str]:
@@ -48,7 +49,9 @@ def differing_values(one: Mapping[str, Any], other: Mapping[str, Any], path: Pat
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
-    """The shortest end of each path that no other path ends in, joined by dots; a kind has its part's name.
+    """The shortest end of each path that no other path ends in, joined by dots.
+
+    A kind has the name of its part, unless another path has that name.
 
     >>> short_names([("arm", "clusterer", "threshold"), ("arm", "clusterer", "kind")])
     ['threshold', 'clusterer']
@@ -56,6 +59,7 @@ def short_names(paths: Sequence[Path]) -> list[str]:
     ['training.batch_size', 'executor.batch_size', 'batch_size']
     """
     parts = [path[:-1] if path[-1] in KINDS and len(path) > 1 else path for path in paths]
+    parts = [part if parts.count(part) == 1 else path for part, path in zip(parts, paths, strict=True)]
     names = []
     for path in parts:
         others = [other for other in parts if other != path]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from emulator.arrays import Floats, Ints
+from experiments.naming import naming
 from experiments.results.accuracy_tables import MeasuredRun
+from experiments.results.deciding import run_identities
 from experiments.results.drift_figures import drift_figures
 from experiments.results.json_files import Finished, Timing
 from experiments.results.many_runs.differing_keys import leaves
@@ -71,13 +74,14 @@ class PlayedRun:
         """Data steps reached in the rounds that closed by `time_s`."""
         return int(np.max(self.steps[self.closed_s <= time_s] + 1, initial=0))
 
-    def results_by(self, time_s: float) -> bytes:
-        """A text that is the same for two runs with the same evaluations and bytes sent up to `time_s`."""
+    def results_by(self, time_s: float) -> bytes | None:
+        """Equal for two runs with the same evaluations and bytes up to `time_s`; None without evaluations."""
         seen = self.curve.times_s <= time_s
-        sent = np.float64(self.bytes_by(time_s))
-        return b"".join(
-            part.tobytes() for part in (self.curve.times_s[seen], self.curve.accuracy[seen], sent)
-        )
+        if not seen.any():
+            return None
+        sent_bytes = np.float64(self.bytes_by(time_s))
+        parts = (self.curve.times_s[seen], self.curve.accuracy[seen], sent_bytes)
+        return b"".join(part.tobytes() for part in parts)
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class MeasuredDirectory:
     Attributes:
         name: Its name in tables.
         experiment: The recorded configuration.
-        runs: Its finished runs, by arm and then by seed, in the configured order.
+        runs: Its finished runs, by arm in the configured order and then by seed.
         worlds: The hashes of each seed's world, by seed as text and by part of the world.
         swept: The keys of the sweep that it is a cell of, with their values; empty if it is of none.
         sweep: Name of that sweep; empty if it is of none.
@@ -114,14 +118,17 @@ class MeasuredDirectory:
         experiment, manifest = directory.experiment(), directory.manifest()
         runs = directory.finished_runs() if runs is None else runs
         sweep = None if manifest is None else manifest.sweep
+        order = [arm["name"] for arm in experiment["arm"]]
+        with naming(name):
+            played = [PlayedRun.of(run, experiment["report"]["window"]) for run in runs]
         return cls(
             name=name,
             experiment=experiment,
-            runs=[PlayedRun.of(run, experiment["report"]["window"]) for run in runs],
+            runs=sorted(played, key=lambda run: (order.index(run.arm), run.seed)),
             worlds={} if manifest is None else manifest.sha256,
             swept={} if sweep is None else sweep.keys,
             sweep="" if sweep is None else sweep.of,
-            finished=drift_figures(runs, experiment["arm"][0]["name"]),
+            finished=drift_figures(runs, order[0]),
         )
 
     @property
@@ -134,9 +141,19 @@ class MeasuredDirectory:
         """Whether a run of the reference arm is finished."""
         return any(run.arm == self.arms[0] for run in self.runs)
 
-    @property
+    @cached_property
+    def identities(self) -> dict[str, str]:
+        """`run_identities` of its configuration."""
+        return run_identities(self.experiment)
+
+    @cached_property
+    def swept_trace_keys(self) -> tuple[str, ...]:
+        """The swept keys that belong to the trace."""
+        return tuple(sorted(key for key in self.swept if key == "trace" or key.startswith("trace.")))
+
+    @cached_property
     def trace(self) -> str:
-        """A text that is the same for directories with the same trace, apart from swept keys of the trace."""
+        """A text that is the same for two directories with the same settings of the trace but swept ones."""
         others = {
             ".".join(path): value
             for path, value in leaves(self.experiment.get("trace", {}), ("trace",)).items()
@@ -144,10 +161,27 @@ class MeasuredDirectory:
         }
         return json.dumps([others, self.swept_trace_keys], sort_keys=True, default=str)
 
-    @property
-    def swept_trace_keys(self) -> list[str]:
-        """The swept keys that belong to the trace."""
-        return sorted(key for key in self.swept if key == "trace" or key.startswith("trace."))
+    def hashes(self, seed: int) -> tuple[str, str, str] | None:
+        """The hashes of a seed's trace, fleet and availability; None unless all three are recorded."""
+        world = self.worlds.get(str(seed), {})
+        trace, fleet, availability = (world.get(part) for part in ("trace", "fleet", "availability"))
+        if trace is None or fleet is None or availability is None:
+            return None
+        return trace, fleet, availability
+
+    def has_trace_of(self, other: MeasuredDirectory) -> bool:
+        """Whether differences between the two are between methods, or values of a swept key of the trace.
+
+        That is so if the traces of all seeds that both have are the same by their hashes, or otherwise if the
+        settings of the traces are the same but for keys that were swept in both.
+        """
+        seeds = {run.seed for run in self.runs} & {run.seed for run in other.runs}
+        hashes = [(self.hashes(seed), other.hashes(seed)) for seed in seeds]
+        if hashes and all(
+            mine is not None and theirs is not None and mine[0] == theirs[0] for mine, theirs in hashes
+        ):
+            return True
+        return self.trace == other.trace
 
 
 def _is_below(path: Sequence[str], keys: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -20,7 +21,6 @@ from experiments.results.accuracy_tables import (
     comparisons,
     target_table,
 )
-from experiments.results.deciding import run_identity
 from experiments.results.formats import time_scale
 from experiments.results.horizon import Horizon, common_horizon
 from experiments.results.intervals import FEWEST_SEEDS, Estimate, amount_estimate, share_estimate
@@ -54,7 +54,9 @@ class Row:
         mean_accuracy: Accuracy averaged over the section's stretch of virtual time.
         gain_pp: Difference of that from the reference arm of the same directory, in percentage points; None
             for that arm itself.
-        difference_pp: Difference of that from the first directory; None in that directory itself.
+        difference_pp: Difference of that from `base_arm` of the first directory; None in that directory
+            itself, and if none of its runs of `base_arm` is finished.
+        base_arm: The arm of the same name, or the reference arm if the first directory has none of that name.
         identical_to: Index of the first earlier row with the same seeds and the same results; None without.
         targets: Times to each of the section's targets.
         total_bytes: Bytes sent up to the horizon, both ways, for training and control.
@@ -69,6 +71,7 @@ class Row:
     mean_accuracy: Estimate
     gain_pp: Difference | None
     difference_pp: Difference | None
+    base_arm: str
     identical_to: int | None
     targets: list[TargetRow]
     total_bytes: Estimate
@@ -84,6 +87,7 @@ class Row:
             "mean_accuracy": self.mean_accuracy.as_json(),
             "gain_pp": None if self.gain_pp is None else self.gain_pp.as_json(),
             "difference_pp": None if self.difference_pp is None else self.difference_pp.as_json(),
+            "base_arm": self.base_arm,
             "identical_to": self.identical_to,
             "targets": [row_figures(row) for row in self.targets],
             "total_bytes": self.total_bytes.as_json(),
@@ -140,14 +144,14 @@ def compare(directories: Sequence[MeasuredDirectory]) -> Section:
     """
     first = directories[0]
     for other in directories:
-        if other.trace != first.trace:
+        if not other.has_reference:
+            raise InputError(f"{other.name}: its reference arm {other.arms[0]!r} has no finished run")
+        if not other.has_trace_of(first):
             raise InputError(
                 f"{first.name} and {other.name} have other traces ({_other_trace(first, other)}): a "
                 f"difference would not be due to the method; a key of the trace can be compared by a sweep "
                 f"(driftscale run --sweep)"
             )
-        if not other.has_reference:
-            raise InputError(f"{other.name}: its reference arm {other.arms[0]!r} has no finished run")
     horizon = _horizon(directories)
     if horizon.start_s >= horizon.horizon_s:
         raise InputError(f"{_no_overlap(directories)}: nothing can be compared")
@@ -155,17 +159,22 @@ def compare(directories: Sequence[MeasuredDirectory]) -> Section:
 
 
 def sections(directories: Sequence[MeasuredDirectory]) -> list[Section]:
-    """The sections of these directories: those of the same sweep, or none, with the same trace make one.
+    """The sections of these directories: those of the same sweep, or of none, with the same trace make one.
 
     Directories whose reference arm has no finished run are left out. Within a section, directories are
     sorted by the keys in which they differ. If they have no stretch of virtual time in common, each has a
     section of its own, with a note.
     """
-    groups: dict[tuple[str, str], list[MeasuredDirectory]] = {}
+    groups: list[list[MeasuredDirectory]] = []
     for directory in directories:
         if directory.has_reference:
-            groups.setdefault((directory.sweep, directory.trace), []).append(directory)
-    return [section for group in groups.values() for section in _sections_of(in_order(group))]
+            for group in groups:
+                if group[0].sweep == directory.sweep and directory.has_trace_of(group[0]):
+                    group.append(directory)
+                    break
+            else:
+                groups.append([directory])
+    return [section for group in groups for section in _sections_of(in_order(group))]
 
 
 def _sections_of(group: Sequence[MeasuredDirectory]) -> Iterator[Section]:
@@ -188,11 +197,9 @@ def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horiz
         for directory in directories
         for entry in _entries(directory, window=window, paths=paths, targets=targets, horizon=horizon)
     )
-    base = {entry.arm: entry for entry in entries if first.name in entry.directories}
+    bases = {entry.arm: entry for entry in entries if first.name in entry.directories}
     gains = corrected([_gain(entry) for entry in entries])
-    differences = corrected(
-        [_difference(entry, base.get(entry.arm, base[first.arms[0]])) for entry in entries]
-    )
+    differences = corrected([_difference(entry, bases.get(_base_arm(entry, first))) for entry in entries])
     limits = [*notes]
     if any(directory.experiment["report"]["window"] != window for directory in directories):
         limits.append(f"accuracy is smoothed over {window} evaluations, as in {first.name}")
@@ -203,11 +210,11 @@ def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horiz
         directories=[directory.name for directory in directories],
         reference_arms=list(dict.fromkeys(directory.arms[0] for directory in directories)),
         paths=paths,
-        horizon=replace(horizon, steps=_steps(entries)),
+        horizon=replace(horizon, steps=_steps(entries, len(directories))),
         window=window,
         targets=targets,
         rows=[
-            entry.row(gain, difference, earlier)
+            entry.row(gain, difference, _base_arm(entry, first), earlier)
             for entry, gain, difference, earlier in zip(
                 entries, gains, differences, _identical(entries), strict=True
             )
@@ -235,21 +242,31 @@ class _Entry:
 
     def mean_accuracies(self, seeds: Sequence[int]) -> list[float | None]:
         """The mean accuracy of the runs of these seeds, in their order."""
-        return _mean_accuracies(
-            [run for seed in seeds for run in self.runs if run.seed == seed], self.horizon
-        )
+        runs = {run.seed: run for run in self.runs}
+        return _mean_accuracies([runs[seed] for seed in seeds], self.horizon)
 
-    def results(self) -> list[bytes]:
+    @cached_property
+    def results(self) -> tuple[bytes | None, ...]:
         return _results(self.runs, self.horizon)
 
-    def shared_key(self) -> tuple[object, ...]:
-        """Equal for entries with the same runs of the arm and of its reference arm."""
-        experiment = self.directory.experiment
-        identities = [run_identity(experiment, arm) for arm in (self.arm, self.directory.arms[0])]
-        results = [*self.results(), *_results(self.reference, self.horizon)]
-        return (*identities, *self.seeds, *results)
+    def is_identical_to(self, other: _Entry) -> bool:
+        """Whether both have the same seeds with the same results."""
+        return self.seeds == other.seeds and None not in self.results and self.results == other.results
 
-    def row(self, gain: Difference | None, difference: Difference | None, identical_to: int | None) -> Row:
+    def shared_key(self) -> tuple[object, ...]:
+        """Equal for entries with the same runs of the arm and of its reference arm, and the same `drift`."""
+        identities, reference_arm = self.directory.identities, self.directory.arms[0]
+        reference = _results(self.reference, self.horizon)
+        drift = repr(_drift(self.directory, self.arm, self.seeds))
+        return identities[self.arm], identities[reference_arm], *self.seeds, self.results, reference, drift
+
+    def row(
+        self,
+        gain: Difference | None,
+        difference: Difference | None,
+        base_arm: str,
+        identical_to: int | None,
+    ) -> Row:
         return Row(
             directories=self.directories,
             arm=self.arm,
@@ -258,10 +275,11 @@ class _Entry:
             mean_accuracy=share_estimate(self.mean_accuracies(self.seeds)),
             gain_pp=gain,
             difference_pp=difference,
+            base_arm=base_arm,
             identical_to=identical_to,
             targets=self.targets,
             total_bytes=amount_estimate([run.bytes_by(self.horizon.horizon_s) for run in self.runs]),
-            drift=_drift(self.directory, self.arm),
+            drift=_drift(self.directory, self.arm, self.seeds),
         )
 
 
@@ -277,12 +295,13 @@ def _entries(
     runs = {(run.arm, run.seed): run.smoothed(window) for run in directory.runs}
     compared = comparisons([run.measured() for run in runs.values()], directory.arms[0])
     tables = [target_table(target, compared, horizon) for target in targets]
+    keys = key_values(directory.experiment, paths)
     for position, arm in enumerate(compared):
         yield _Entry(
             directories=[directory.name],
             directory=directory,
             arm=arm.arm,
-            keys=key_values(directory.experiment, arm.arm, paths),
+            keys=keys[arm.arm],
             runs=[runs[arm.arm, seed] for seed in arm.seed_ids],
             reference=[runs[directory.arms[0], seed] for seed in arm.seed_ids],
             targets=[table.rows[position] for table in tables],
@@ -302,80 +321,102 @@ def _without_shared(entries: Iterable[_Entry]) -> list[_Entry]:
     return list(merged.values())
 
 
+def _base_arm(entry: _Entry, first: MeasuredDirectory) -> str:
+    """The arm of the first directory that an entry is compared with."""
+    return entry.arm if entry.arm in first.arms else first.arms[0]
+
+
 def _identical(entries: Sequence[_Entry]) -> list[int | None]:
     """For each entry, the index of the first earlier one with the same seeds and the same results."""
     first: dict[tuple[object, ...], int] = {}
-    indices = [
-        first.setdefault((*entry.seeds, *entry.results()), position) for position, entry in enumerate(entries)
-    ]
-    return [None if index == position else index for position, index in enumerate(indices)]
+    found: list[int | None] = []
+    for position, entry in enumerate(entries):
+        key = (position,) if None in entry.results else (*entry.seeds, entry.results)
+        index = first.setdefault(key, position)
+        found.append(None if index == position else index)
+    return found
 
 
 def _gain(entry: _Entry) -> Difference | None:
     """The difference from the reference arm of the same directory; None for that arm itself."""
     if entry.arm == entry.directory.arms[0]:
         return None
-    is_same = entry.results() == _results(entry.reference, entry.horizon)
-    return paired_difference(
+    is_same = None not in entry.results and entry.results == _results(entry.reference, entry.horizon)
+    difference = paired_difference(
         entry.mean_accuracies(entry.seeds),
         _mean_accuracies(entry.reference, entry.horizon),
         scale=100.0,
         pairing="identical" if is_same else "seed",
     )
+    return replace(difference, seed_ids=tuple(entry.seeds))
 
 
-def _difference(entry: _Entry, base: _Entry) -> Difference | None:
-    """The difference from an entry of the first directory; None for the entries of that directory."""
-    if base.directory.name in entry.directories:
+def _difference(entry: _Entry, base: _Entry | None) -> Difference | None:
+    """The difference from an entry of the first directory.
+
+    None for the entries of that directory, and if it has no finished run of that arm.
+    """
+    if base is None or base.directory.name in entry.directories:
         return None
     shared = [seed for seed in entry.seeds if seed in base.seeds]
-    pairing = _pairing(entry.directory, base.directory, shared)
+    pairing: Pairing = "identical" if entry.is_identical_to(base) else _pairing(entry, base, shared)
     if pairing == "none" or len(shared) < min(FEWEST_SEEDS, len(entry.seeds), len(base.seeds)):
         return unpaired_difference(
             entry.mean_accuracies(entry.seeds), base.mean_accuracies(base.seeds), scale=100.0
         )
-    results = [dict(zip(item.seeds, item.results(), strict=True)) for item in (entry, base)]
-    if all(results[0][seed] == results[1][seed] for seed in shared):
-        pairing = "identical"
-    return paired_difference(
+    difference = paired_difference(
         entry.mean_accuracies(shared), base.mean_accuracies(shared), scale=100.0, pairing=pairing
     )
+    return replace(difference, seed_ids=tuple(shared))
 
 
-def _pairing(one: MeasuredDirectory, other: MeasuredDirectory, seeds: Sequence[int]) -> Pairing:
-    """How runs of these seeds in two directories can be compared.
+def _pairing(entry: _Entry, base: _Entry, seeds: Sequence[int]) -> Pairing:
+    """How the runs of these seeds can be compared.
 
     They are paired if trace, fleet and availability of every seed are the same, by the hashes in the
-    manifests; or by the number of the seed, if a key of the trace was swept.
+    manifests. If the traces differ, they are paired by the number of the seed if keys of the trace were swept
+    and the settings of devices and faults are the same.
     """
-    if not seeds:
+    one, other = entry.directory, base.directory
+    hashes = [(one.hashes(seed), other.hashes(seed)) for seed in seeds]
+    if not seeds or any(mine is None or theirs is None for mine, theirs in hashes):
         return "none"
-    if one.swept_trace_keys:
-        return "seed, other trace"
-    worlds = [[directory.worlds.get(str(seed)) for seed in seeds] for directory in (one, other)]
-    return "seed" if worlds[0] == worlds[1] and None not in worlds[0] else "none"
+    if all(mine == theirs for mine, theirs in hashes):
+        return "seed"
+    is_swept = bool(one.swept_trace_keys) and one.trace == other.trace
+    is_alike = all(one.experiment.get(key) == other.experiment.get(key) for key in ("devices", "faults"))
+    has_other_traces = any(mine and theirs and mine[0] != theirs[0] for mine, theirs in hashes)
+    return "seed, other trace" if is_swept and is_alike and has_other_traces else "none"
 
 
-def _drift(directory: MeasuredDirectory, arm: str) -> dict[str, Mapping[str, Any] | None]:
+def _drift(
+    directory: MeasuredDirectory, arm: str, seeds: Sequence[int]
+) -> dict[str, Mapping[str, Any] | None]:
+    """The accuracies with and without drift cells of the runs of these seeds, beside published ones."""
     figures, report = directory.finished.arms[arm], directory.experiment["report"]
-    return {figure: beside_published(figures[figure].per_seed, figure, arm, report) for figure in COMPARED}
+    cells: dict[str, Mapping[str, Any] | None] = {}
+    for figure in COMPARED:
+        by_seed = dict(zip(figures.seed_ids, figures[figure].per_seed, strict=True))
+        cells[figure] = beside_published([by_seed[seed] for seed in seeds], figure, arm, report)
+    return cells
 
 
 def _mean_accuracies(runs: Sequence[PlayedRun], horizon: Horizon) -> list[float | None]:
     return [run.curve.mean_accuracy(horizon.start_s, horizon.horizon_s) for run in runs]
 
 
-def _results(runs: Sequence[PlayedRun], horizon: Horizon) -> list[bytes]:
-    return [run.results_by(horizon.horizon_s) for run in runs]
+def _results(runs: Sequence[PlayedRun], horizon: Horizon) -> tuple[bytes | None, ...]:
+    return tuple(run.results_by(horizon.horizon_s) for run in runs)
 
 
-def _steps(entries: Sequence[_Entry]) -> dict[str, float]:
-    """Data steps reached by the horizon, by arm: the median over the runs of all directories."""
-    reached: dict[str, list[int]] = {}
-    for entry in entries:
-        by_run = [run.steps_by(entry.horizon.horizon_s) for run in entry.runs]
-        reached.setdefault(entry.arm, []).extend(by_run)
-    return {arm: float(np.median(steps)) for arm, steps in reached.items()}
+def _steps(entries: Sequence[_Entry], num_directories: int) -> dict[str, float]:
+    """Data steps reached by the horizon, by row: the median over its runs."""
+    return {
+        entry.arm if num_directories == 1 else f"{entry.directories[0]}: {entry.arm}": float(
+            np.median([run.steps_by(entry.horizon.horizon_s) for run in entry.runs])
+        )
+        for entry in entries
+    }
 
 
 def _targets(directories: Sequence[MeasuredDirectory]) -> tuple[list[Target], int]:
@@ -410,10 +451,11 @@ def in_order(group: Sequence[MeasuredDirectory]) -> list[MeasuredDirectory]:
     paths = differing_keys([directory.experiment for directory in group])
 
     def position(directory: MeasuredDirectory) -> list[tuple[bool, float, str]]:
-        values = [value for arm in directory.arms for value in key_values(directory.experiment, arm, paths)]
+        by_arm = key_values(directory.experiment, paths)
         return [
             (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, str(value))
-            for value in values
+            for arm in directory.arms
+            for value in by_arm[arm]
         ]
 
     return sorted(group, key=position)
@@ -427,13 +469,16 @@ def _name(group: Sequence[MeasuredDirectory]) -> str:
 
 
 def _no_overlap(group: Sequence[MeasuredDirectory]) -> str:
-    """A clause on two directories without a stretch of virtual time in common."""
+    """A clause on two directories, or on one, without a stretch of virtual time in common."""
     horizons = {directory.name: _horizon([directory]) for directory in group}
     latest = max(horizons, key=lambda name: horizons[name].start_s)
     earliest = min(horizons, key=lambda name: horizons[name].horizon_s)
+    start, end = _time(horizons[latest].start_s), _time(horizons[earliest].horizon_s)
+    if latest == earliest:
+        return f"the runs of {latest} have no stretch of time in common: from {start} on, up to {end}"
     return (
-        f"horizons do not overlap: {latest} is evaluated from {_time(horizons[latest].start_s)} of virtual "
-        f"time on, and {earliest} is compared up to {_time(horizons[earliest].horizon_s)}"
+        f"horizons do not overlap: {latest} is evaluated from {start} of virtual time on, and {earliest} is "
+        f"compared up to {end}"
     )
 
 

@@ -23,21 +23,33 @@ Pairing = Literal["seed", "seed, other trace", "none", "identical"]
 """
 
 
+ROUNDING = 1e-9
+"""Spreads and means that are not above this are rounding: accuracies are sums of numbers of 16 digits."""
+
+
 @dataclass(frozen=True)
 class Difference(Estimate):
     """The mean difference between two sets of runs, with a 95 % interval and a t test.
 
-    `per_seed` is empty without pairs. `p` is the p-value of this test alone, `p_holm` that within its family;
-    both are None when `ci95` is None, and for identical results, which need no test.
+    `per_seed` is that of the seeds `seed_ids`; both are empty without pairs. `p` is the p-value of this test
+    alone, `p_holm` that within its family; both are None when `ci95` is None, and for identical results,
+    which need no test.
     """
 
     p: float | None
     p_holm: float | None
     pairing: Pairing
+    seed_ids: tuple[int, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         """The entry in `table.json`."""
-        return {**super().as_json(), "p": self.p, "p_holm": self.p_holm, "pairing": self.pairing}
+        return {
+            **super().as_json(),
+            "seed_ids": list(self.seed_ids),
+            "p": self.p,
+            "p_holm": self.p_holm,
+            "pairing": self.pairing,
+        }
 
 
 def paired_difference(
@@ -132,16 +144,16 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _two_sided(mean: float, error: float, degrees: float) -> float:
-    """The p-value of a t test; without any spread, 1 for a mean of 0, and else 0."""
-    if error == 0:
-        return 1.0 if mean == 0 else 0.0
+    """The p-value of a t test; without any spread, 1 for a mean of 0, and else 0, both but for rounding."""
+    if error <= ROUNDING:
+        return 1.0 if abs(mean) <= ROUNDING else 0.0
     from scipy.special import stdtr
 
     return float(2 * stdtr(degrees, -abs(mean / error)))
 
 
 def _interval(mean: float, error: float, degrees: float) -> Interval:
-    if error == 0:
+    if error <= ROUNDING:
         return mean, mean
     from scipy.special import stdtrit
 

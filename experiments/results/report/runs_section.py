@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from experiments.results.accuracy_tables import TargetRow
@@ -15,14 +16,15 @@ from experiments.results.formats import (
     show_difference,
     time_scale,
 )
+from experiments.results.intervals import FEWEST_SEEDS
 from experiments.results.many_runs.differing_keys import short_names
 from experiments.results.many_runs.sections import Row, Section
 from experiments.results.many_runs.significance import Difference, num_tests
 from experiments.results.published import COMPARED
 from experiments.results.recorded import REFERENCE, Target
-from experiments.results.report.cells import NOTHING, compared
+from experiments.results.report.cells import NOTHING, compared, shorten
 from experiments.results.report.columns import REFERENCE_CELL, Column, Tally, TextTable
-from experiments.results.report.notes import BOUNDS, FEW_SEEDS, MEAN_ACCURACY, as_warning
+from experiments.results.report.notes import BOUNDS, DOTS, FEW_SEEDS, MEAN_ACCURACY, MOVES, as_warning
 from experiments.results.report.what_was_run import written
 
 TARGET = (
@@ -36,6 +38,9 @@ DRIFT_HEADINGS = {
     "accuracy_omitting_drift": "accuracy (%) omitting drift cells",
     "accuracy_including_drift": "accuracy (%) including drift cells",
 }
+
+MOST_KEY_LETTERS = 40
+"""Most letters of a value in a table."""
 
 NamedCells = tuple[str, Sequence[Cell]]
 """A column: its heading, and a cell for each row."""
@@ -52,7 +57,7 @@ def runs_table(section: Section) -> TextTable:
     columns = [
         *keys,
         ("mean accuracy", Column("mean_accuracy", "", percent_scale).cells(rows)),
-        ("gain", _differences([row.gain_pp for row in rows], REFERENCE_CELL)),
+        ("gain", [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]),
         *_difference(section),
         *_identical(rows),
         *(column for index, target in enumerate(section.targets) for column in _times(rows, index, target)),
@@ -80,21 +85,27 @@ def runs_notes(section: Section) -> list[str]:
     ]
     if differences:
         notes.append(
-            f"Difference is from the same arm of {section.directories[0]}, or from its reference arm if it "
-            f"has none of that name. {_pairings(differences)}{_tests(differences)}"
+            f"Difference is from the same arm of {section.directories[0]}{_other_arms(rows)}. "
+            f"{_pairings(rows)}{_tests(differences)}"
         )
     if any(len(row.directories) > 1 for row in rows):
         notes.append("Runs that several run directories share are in one row.")
     if section.targets:
+        moves = MOVES if REFERENCE in section.targets else ""
         notes.append(
             f"Times to a target and speed-ups over {reference} are medians over seeds, with intervals of "
-            f"order statistics and without a test; held is the number of seeds that hold the target up to "
-            f"the horizon. {BOUNDS.strip()}"
+            f"order statistics{_levels(rows)} and without a test; held is the number of seeds that hold the "
+            f"target up to the horizon. {BOUNDS}{moves}".strip()
         )
-    if any(len(row.seed_ids) < 3 for row in rows):
-        notes.append(FEW_SEEDS.format(""))
-    if any(cell and cell["published"] for row in rows for cell in row.drift.values()):
-        notes.append("Below an accuracy with drift cells is the published value, and our mean minus it.")
+    if any(len(row.seed_ids) < FEWEST_SEEDS for row in rows):
+        notes.append(FEW_SEEDS.format(DOTS if any(len(row.seed_ids) == 2 for row in rows) else ""))
+    if any(any(row.drift.values()) for row in rows):
+        has_published = any(cell and cell["published"] for row in rows for cell in row.drift.values())
+        published = "; below it the published value, and our mean minus it" if has_published else ""
+        notes.append(
+            "Accuracies with and without drift cells are of whole runs, by data step: mean ± sample "
+            f"standard deviation over seeds{published}."
+        )
     return notes
 
 
@@ -104,7 +115,7 @@ def runs_horizon(section: Section) -> str:
     set_by = horizon.ended_first() or "report.horizon_s"
     return (
         f"Compared up to {_time(horizon.horizon_s)} of virtual time ({set_by}), from "
-        f"{_time(horizon.start_s)} on, where every run has been evaluated."
+        f"{_time(horizon.start_s)}, by which every run has been evaluated."
     )
 
 
@@ -116,17 +127,21 @@ def runs_warnings(section: Section) -> list[str]:
 def _keys(section: Section) -> list[NamedCells]:
     """The columns that tell the rows apart: their number, the run directory where it is needed, the keys.
 
-    The number is there if a row is identical to an earlier one.
+    The number is there if a row is identical to an earlier one, the number of seeds if it is not the same
+    everywhere.
     """
     rows = section.rows
     columns: list[NamedCells] = [
         (name, _key_cells([row.keys[index] for row in rows]))
         for index, name in enumerate(short_names(section.paths))
     ]
-    if len({(row.arm, repr(row.keys)) for row in rows}) < len(rows):
+    shown = {(row.arm, *(cells[index] for _, cells in columns)) for index, row in enumerate(rows)}
+    if len(shown) < len(rows):
         columns.insert(0, ("run directory", [Cell(_directories(row.directories)) for row in rows]))
     if _identical(rows):
         columns.insert(0, ("row", [Cell(str(number)) for number in range(1, len(rows) + 1)]))
+    if len({len(row.seed_ids) for row in rows}) > 1:
+        columns.append(("seeds", [Cell(str(len(row.seed_ids))) for row in rows]))
     return columns
 
 
@@ -134,30 +149,61 @@ def _key_cells(values: Sequence[Any]) -> list[Cell]:
     """The values as text: floats with six digits, unless two different ones would look the same."""
     floats = {value for value in values if isinstance(value, float)}
     is_short = len({f"{value:g}" for value in floats}) == len(floats)
-    return [
-        Cell(
-            NOTHING
-            if value is None
-            else f"{value:g}"
-            if isinstance(value, float) and is_short
-            else written(value)
-        )
-        for value in values
-    ]
+
+    def text(value: Any) -> str:
+        if value is None:
+            return NOTHING
+        return f"{value:g}" if isinstance(value, float) and is_short else written(value)
+
+    return [Cell(shorten(text(value), MOST_KEY_LETTERS)) for value in values]
 
 
 def _directories(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _differences(differences: Sequence[Difference | None], absent: Cell) -> list[Cell]:
-    scale = points_scale(0.0)
-    return [absent if item is None else show_difference(item, scale) for item in differences]
+def _difference_cell(difference: Difference | None, row: Row, *, absent: Cell) -> Cell:
+    """The cell of a difference; it states over how many seeds, if they are not all of the row's."""
+    if difference is None:
+        return absent
+    shown = show_difference(difference, points_scale(0.0))
+    num_seeds = len(difference.seed_ids)
+    if num_seeds in (0, len(row.seed_ids)):
+        return shown
+    return _with_note(shown, f"over {num_seeds} seed{'s' if num_seeds > 1 else ''}")
+
+
+def _with_note(cell: Cell, note: str) -> Cell:
+    return replace(cell, note=f"{cell.note}\n{note}".strip())
 
 
 def _difference(section: Section) -> list[NamedCells]:
-    differences = [row.difference_pp for row in section.rows]
-    return [("difference", _differences(differences, Cell("first")))] if any(differences) else []
+    """The column of differences from the first directory; none if there is no difference."""
+    if all(row.difference_pp is None for row in section.rows):
+        return []
+    cells = []
+    for row in section.rows:
+        is_first = section.directories[0] in row.directories
+        cell = _difference_cell(row.difference_pp, row, absent=Cell("first" if is_first else NOTHING))
+        if row.difference_pp is not None and row.base_arm != row.arm:
+            cell = _with_note(cell, f"from {row.base_arm}")
+        cells.append(cell)
+    return [("difference", cells)]
+
+
+def _other_arms(rows: Sequence[Row]) -> str:
+    """A clause on the rows that are compared with another arm than their own; empty without them."""
+    bases = dict.fromkeys(
+        row.base_arm for row in rows if row.difference_pp is not None and row.base_arm != row.arm
+    )
+    return f", or from its {', '.join(bases)} if it has no arm of that name" if bases else ""
+
+
+def _levels(rows: Sequence[Row]) -> str:
+    """The levels of the intervals of times, as a clause; empty if there are none."""
+    levels = {times.held_from_s.level for row in rows for times in row.targets}
+    shown = sorted({f"{100 * level:.1f} %" for level in levels if level is not None})
+    return f" at {' or '.join(shown)}" if shown else ""
 
 
 def _identical(rows: Sequence[Row]) -> list[NamedCells]:
@@ -190,24 +236,29 @@ def _tests(differences: Sequence[Difference]) -> str:
     """How p-values were computed; empty if there are none."""
     count = num_tests(differences)
     if count < 2:
-        return " p is of a t test." if count else ""
+        return " p is the p-value of a t test." if count else ""
     return (
-        f" p is of a t test, corrected by Holm over all {count} tests of the column; intervals are not "
-        f"corrected."
+        f" p is the p-value of a t test, corrected by Holm over all {count} tests of the column; intervals "
+        f"are not corrected."
     )
 
 
-def _pairings(differences: Sequence[Difference]) -> str:
+def _pairings(rows: Sequence[Row]) -> str:
     """How the differences are paired."""
     sentences = {
         "seed": "It is paired by seed: trace, fleet and availability of each seed are the same.",
         "seed, other trace": "Same seed, other trace: it is paired by the number of the seed, since a key of "
         "the trace was swept.",
-        "none": "Unpaired: the runs have other worlds or other seeds, and the test is Welch's.",
-        "identical": "Identical: every evaluation of every seed is the same.",
+        "none": "Unpaired: the runs have other worlds, worlds that are not recorded, or other seeds, and the "
+        "test is Welch's.",
+        "identical": "Identical: every evaluation of every seed up to the horizon is the same.",
     }
-    present = {item.pairing for item in differences}
-    return " ".join(sentence for pairing, sentence in sentences.items() if pairing in present)
+    differences = [(row, row.difference_pp) for row in rows if row.difference_pp is not None]
+    present = {difference.pairing for _, difference in differences}
+    parts = [sentence for pairing, sentence in sentences.items() if pairing in present]
+    if any(0 < len(difference.seed_ids) < len(row.seed_ids) for row, difference in differences):
+        parts.append("A paired difference is over the seeds that both have.")
+    return " ".join(parts)
 
 
 def _time(time_s: float) -> str:

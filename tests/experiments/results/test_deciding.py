@@ -1,6 +1,6 @@
 import pytest
 
-from experiments.results.deciding import deciding, differences, run_identity
+from experiments.results.deciding import deciding, differences, run_identities
 
 TABLE = {
     "name": "digits",
@@ -42,4 +42,4 @@ def test_a_difference_names_its_key_and_both_values():
     ],
 )
 def test_runs_of_an_arm_are_the_same_if_only_the_name_and_other_arms_differ(other, is_same):
-    assert (run_identity(TABLE, "global") == run_identity(other, "global")) is is_same
+    assert (run_identities(TABLE)["global"] == run_identities(other)["global"]) is is_same

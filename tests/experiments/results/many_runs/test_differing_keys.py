@@ -36,8 +36,8 @@ def test_keys_of_the_experiment_and_of_an_arm_differ():
     other = an_experiment(SINGLE, fielding(0.5), round={"participants": 10})
     paths = differing_keys([one, other])
     assert paths == [("round", "participants"), THRESHOLD]
-    assert key_values(one, "fielding", paths) == [5, 0.1]
-    assert key_values(other, "global", paths) == [10, None]
+    assert key_values(one, paths)["fielding"] == [5, 0.1]
+    assert key_values(other, paths)["global"] == [10, None]
 
 
 def test_of_different_parts_only_the_kind_differs():
@@ -56,7 +56,7 @@ def test_settings_of_one_part_are_compared_beside_another_part():
     ]
     paths = differing_keys(experiments)
     assert paths == [("arm", "clusterer", "kind"), THRESHOLD]
-    assert key_values(experiments[2], "fielding", paths) == ["single", None]
+    assert key_values(experiments[2], paths) == {"fielding": ["single", None]}
 
 
 def test_an_absent_key_differs_from_a_present_one():
@@ -72,6 +72,12 @@ def test_an_arm_that_only_one_has_makes_no_key():
 def test_a_name_is_as_long_as_it_must_be():
     paths = [("arm", "training", "batch_size"), ("arm", "clusterer", "batch_size"), ("round", "rounds")]
     assert short_names(paths) == ["training.batch_size", "clusterer.batch_size", "rounds"]
+
+
+def test_two_keys_that_could_both_have_the_name_of_a_part_have_their_own():
+    paths = [("devices", "availability"), ("devices", "availability", "kind")]
+    assert short_names(paths) == ["availability", "kind"]
+    assert short_names([("trace", "source"), ("trace", "kind")]) == ["source", "kind"]
 
 
 def test_differing_values_are_listed_with_both():

@@ -29,10 +29,15 @@ def a_measured(
     report: dict[str, Any] | None = None,
     **changes: Any,
 ) -> MeasuredDirectory:
-    """A directory with these runs; the worlds of its seeds are all `WORLD`, unless `worlds` are given."""
+    """A directory with these runs; the worlds of its seeds are `WORLD` but for `worlds`.
+
+    With a trace, its settings stand for its hash.
+    """
     seeds = sorted({seed for by_seed in accuracies.values() for seed in by_seed})
+    trace = changes.get("trace")
     directory = a_directory(path, list(accuracies), seeds, report={"window": 1, **(report or {})}, **changes)
-    hashes = {str(seed): (worlds or {}).get(seed, WORLD) for seed in seeds}
+    world = WORLD if trace is None else {**WORLD, "trace": repr(trace)}
+    hashes = {str(seed): (worlds or {}).get(seed, world) for seed in seeds}
     origin = {} if swept is None else {"sweep": {"of": sweep, "keys": swept}}
     directory.manifest_path.write_text(json.dumps({"sha256": hashes, **origin}))
     for arm, by_seed in accuracies.items():
@@ -98,6 +103,7 @@ def test_an_arm_that_the_first_directory_lacks_is_compared_with_its_reference_ar
     difference = compare([a, b]).rows[1].difference_pp
     assert difference is not None
     assert difference.mean == pytest.approx(4)
+    assert compare([a, b]).rows[1].base_arm == "global"
 
 
 @pytest.mark.parametrize("part", ["trace", "fleet", "availability"])
@@ -156,6 +162,62 @@ def test_a_swept_key_of_the_trace_pairs_by_the_number_of_the_seed(tmp_path):
     assert section.paths == [("trace", "noise")]
 
 
+def test_cells_of_a_sweep_over_the_trace_are_paired_by_seed_where_their_traces_are_the_same(tmp_path):
+    cells = [
+        a_measured(
+            tmp_path / f"{clients} {number}",
+            {"global": constant(0.5 + number / 100, clients / 100, 0.7)},
+            trace={"clients": clients},
+            round={"participants": number},
+            swept={"trace.clients": clients, "round.participants": number},
+        )
+        for clients in (60, 80)
+        for number in (5, 10)
+    ]
+    pairings = [row.difference_pp and row.difference_pp.pairing for row in compare(cells).rows]
+    assert pairings == [None, "seed", "seed, other trace", "seed, other trace"]
+
+
+def test_another_trace_and_other_devices_are_not_paired(tmp_path):
+    cells = [
+        a_measured(
+            tmp_path / profile,
+            {"global": accuracies},
+            trace={"noise": noise},
+            devices={"profile": profile},
+            swept={"trace.noise": noise, "devices.profile": profile},
+        )
+        for noise, profile, accuracies in ((0.5, "iot", ONE), (1.0, "smartphones", OTHER))
+    ]
+    assert compare(cells).rows[1].difference_pp.pairing == "none"
+
+
+def test_the_same_trace_by_its_hashes_is_the_same_whatever_the_configurations_say(tmp_path):
+    worlds = dict.fromkeys(range(3), WORLD)
+    a = a_measured(tmp_path / "a", {"global": ONE}, trace={"source": "digits"}, worlds=worlds)
+    b = a_measured(
+        tmp_path / "b", {"global": OTHER}, trace={"source": "digits", "new": 0}, worlds=worlds, swept={}
+    )
+    assert compare([a, b]).rows[1].difference_pp.pairing == "seed"
+
+
+def test_a_world_is_known_only_if_all_its_parts_are(tmp_path):
+    worlds = {seed: {"trace": "t"} for seed in range(3)}
+    a = a_measured(tmp_path / "a", {"global": ONE}, worlds=worlds)
+    b = a_measured(tmp_path / "b", {"global": OTHER}, worlds=worlds)
+    assert compare([a, b]).rows[1].difference_pp.pairing == "none"
+
+
+def test_data_steps_are_those_of_each_row(tmp_path):
+    # A data step has ten rounds.
+    a = a_measured(tmp_path / "a", {"global": {0: [0.5] * 30}})
+    slow = a_directory(tmp_path / "b", ["global"], [0], report={"window": 1}, round={"participants": 5})
+    store(slow, a_run("global", 0, [0.5] * 30, step=0))
+    section = compare([a, MeasuredDirectory.read(slow, "b")])
+    assert section.horizon.steps == {"a: global": 3, "b: global": 1}
+    assert "arms reach between 1 and 3 data steps" in " ".join(section.horizon.warnings())
+
+
 def test_other_traces_are_refused_with_the_key(tmp_path):
     a = a_measured(tmp_path / "a", {"global": ONE}, trace={"source": "digits", "noise": 0.5})
     b = a_measured(tmp_path / "b", {"global": ONE}, trace={"source": "digits", "noise": 1.0})
@@ -193,6 +255,51 @@ def test_the_earliest_horizon_that_is_set_counts(tmp_path):
     b = a_measured(tmp_path / "b", {"global": ONE}, report={"horizon_s": 28.0})
     horizon = compare([a, b]).horizon
     assert (horizon.horizon_s, horizon.set_by) == (25, None)
+
+
+def test_a_paired_difference_names_its_seeds(tmp_path):
+    a = a_measured(tmp_path / "a", {"global": {**ONE, 3: [0.9] * 3}})
+    b = a_measured(tmp_path / "b", {"global": OTHER})
+    difference = compare([a, b]).rows[1].difference_pp
+    assert difference is not None
+    assert difference.as_json()["seed_ids"] == [0, 1, 2]
+
+
+def test_results_of_further_seeds_are_not_identical(tmp_path):
+    a = a_measured(tmp_path / "a", {"global": ONE})
+    b = a_measured(tmp_path / "b", {"global": {**ONE, 3: [0.9] * 3}})
+    row = compare([a, b]).rows[1]
+    assert row.identical_to is None
+    assert row.difference_pp is not None
+    assert (row.difference_pp.pairing, row.difference_pp.mean) == ("seed", 0)
+
+
+def test_identical_results_are_identical_without_a_recorded_world(tmp_path):
+    a = a_measured(tmp_path / "a", {"global": ONE})
+    b = a_measured(tmp_path / "b", {"global": ONE}, round={"participants": 40})
+    b.worlds.clear()
+    row = compare([a, b]).rows[1]
+    assert row.identical_to == 0
+    assert row.difference_pp is not None
+    assert row.difference_pp.pairing == "identical"
+
+
+def test_without_an_evaluation_up_to_the_horizon_nothing_is_identical(tmp_path):
+    a = a_measured(tmp_path / "a", {"global": ONE, "fielding": OTHER}, report={"horizon_s": 5.0})
+    (section,) = sections([a])
+    assert [row.identical_to for row in section.rows] == [None, None]
+    assert section.rows[1].gain_pp is not None
+    assert section.rows[1].gain_pp.pairing == "seed"
+    assert section.rows[1].gain_pp.mean is None
+
+
+def test_an_arm_that_the_first_directory_has_not_finished_has_no_difference(tmp_path):
+    arms = [{"name": "global"}, {"name": "fielding"}]
+    a = a_measured(tmp_path / "a", {"global": ONE}, arm=arms)
+    b = a_measured(tmp_path / "b", {"global": OTHER, "fielding": OTHER}, arm=arms)
+    rows = {(row.directories[0], row.arm): row for row in compare([a, b]).rows}
+    assert rows["b", "fielding"].difference_pp is None
+    assert rows["b", "global"].difference_pp is not None
 
 
 def test_identical_results_are_called_identical(tmp_path):
@@ -318,6 +425,17 @@ def test_accuracies_with_drift_cells_stand_beside_published_values(tmp_path):
     assert (cell["mean"], cell["difference"]) == (62.5, 2.5)
 
 
+def test_accuracies_with_drift_cells_are_of_the_seeds_of_the_row(tmp_path):
+    directory = a_directory(tmp_path / "sine", ["oblivious", "oracle"], [0, 1], report={"window": 1})
+    store(directory, a_drifting_run("oblivious", 0, [0.5, 0.75], [[0, 0], [0, 0]]))
+    for seed in (0, 1):
+        store(directory, a_drifting_run("oracle", seed, [1.0, seed], [[0, 0], [0, 0]]))
+    (section,) = sections([MeasuredDirectory.read(directory, "sine")])
+    cell = section.rows[1].drift["accuracy_omitting_drift"]
+    assert cell is not None
+    assert (cell["mean"], cell["seeds"]) == (50.0, 1)
+
+
 def test_a_section_can_be_written_as_json(tmp_path):
     a = a_measured(tmp_path / "a", {"global": ONE, "fielding": OTHER}, report={"targets": [0.5]})
     b = a_measured(tmp_path / "b", {"global": OTHER}, round={"participants": 40})
@@ -354,7 +472,7 @@ def equal_arms(
 
 @pytest.mark.parametrize("seeds", [3, 5])
 def test_equal_arms_of_equal_directories_differ_in_at_most_the_nominal_share_of_tables(seeds, monkeypatch):
-    monkeypatch.setattr("experiments.results.many_runs.sections._drift", lambda directory, arm: {})
+    monkeypatch.setattr("experiments.results.many_runs.sections._drift", lambda directory, arm, seeds: {})
     generator = np.random.default_rng(seeds)
     arms = ["global", "a", "b", "c"]
 

@@ -83,6 +83,11 @@ def test_without_spread_a_difference_is_certain(test):
     assert test([0.5] * 3, [0.5] * 3).p == 1.0
 
 
+def test_rounding_is_no_difference():
+    assert paired_difference([0.1 + 0.2] * 3, [0.3] * 3, scale=100).p == 1.0
+    assert unpaired_difference([0.1 + 0.2] * 3, [0.3] * 3, scale=100).p == 1.0
+
+
 def test_identical_results_need_no_test():
     difference = paired_difference([0.5] * 3, [0.5] * 3, pairing="identical")
     assert (difference.mean, difference.p) == (0, None)

@@ -64,10 +64,11 @@ def test_a_difference_is_from_the_first_directory(section):
 def test_the_notes_state_correction_pairing_and_what_has_no_test(section):
     notes = " ".join(runs_notes(section))
     assert "Gain is over global of the same run directory, paired by seed." in notes
-    assert "paired by seed. p is of a t test. Mean accuracy" in notes
-    assert "Difference is from the same arm of a, or from its reference arm" in notes
+    assert "paired by seed. p is the p-value of a t test. Mean accuracy" in notes
+    assert "Difference is from the same arm of a. It is paired" in notes
+    assert "order statistics at 75.0 % and without a test" in notes
     assert "trace, fleet and availability of each seed are the same" in notes
-    assert "Identical: every evaluation of every seed is the same." in notes
+    assert "Identical: every evaluation of every seed up to the horizon is the same." in notes
     assert "without a test" in notes
 
 
@@ -113,12 +114,43 @@ def test_what_is_not_paired_by_seed_is_marked(tmp_path, changes, mark, note):
     assert note in " ".join(runs_notes(section))
 
 
+def test_a_difference_states_its_arm_and_number_of_seeds(tmp_path):
+    a = a_measured(tmp_path / "a", {"global": {**ONE, 3: [0.5] * 3}})
+    b = a_measured(tmp_path / "b", {"single": {**OTHER, 4: [0.5] * 3, 5: [0.5] * 3}})
+    section = compare([a, b])
+    cell = column(runs_table(section), "difference")[1]
+    assert cell.lines == ["+4.0 pp", "[-1.0, +9.0]", "p 0.074", "over 3 seeds", "from global"]
+    assert [seeds.figure for seeds in column(runs_table(section), "seeds")] == ["4", "5"]
+    notes = " ".join(runs_notes(section))
+    assert "from the same arm of a, or from its global if it has no arm of that name." in notes
+    assert "A paired difference is over the seeds that both have." in notes
+
+
+def test_a_target_that_moves_with_the_reference_is_no_common_target(tmp_path):
+    a = a_measured(tmp_path / "a", {"global": ONE}, report={"targets": ["reference"]})
+    assert "moves with the horizon: do not compare experiments by it" in " ".join(
+        runs_notes(sections([a])[0])
+    )
+
+
+def test_long_values_are_cut(tmp_path):
+    cells = [
+        a_measured(
+            tmp_path / str(index), {"global": constant(0.5 + index / 10)}, round={"x": "y" * 50 + str(index)}
+        )
+        for index in range(2)
+    ]
+    table = runs_table(compare(cells))
+    assert [cell.figure for cell in column(table, "x")] == ["y" * 39 + "…"] * 2
+    assert [cell.figure for cell in column(table, "run directory")] == ["0", "1"]
+
+
 def test_the_stretch_and_its_limits_are_stated(tmp_path):
     a = a_measured(tmp_path / "a", {"global": {0: [0.5] * 10}})
     b = a_measured(tmp_path / "b", {"global": {0: [0.5] * 3}}, round={"participants": 10})
     section = compare([a, b])
     assert runs_horizon(section) == (
-        "Compared up to 30.0 s of virtual time (b: global, seed 0, ended there), from 10.0 s on, where every "
+        "Compared up to 30.0 s of virtual time (b: global, seed 0, ended there), from 10.0 s, by which every "
         "run has been evaluated."
     )
     assert "Warning: the horizon is 30 % of the longest run" in " ".join(runs_warnings(section))
