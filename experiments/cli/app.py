@@ -227,7 +227,7 @@ def check(
     }
     checks = [facts[member.experiment.name] for member in members]
     if config.is_dir() or members[0].cell is not None:
-        print_checks(checks, output)
+        print_checks(checks, output, [member.cell for member in members])
     else:
         print_check(checks[0], output)
 

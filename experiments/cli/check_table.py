@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from experiments.cli.output import OutputFormat, print_json, print_table
+from experiments.cli.output import OutputFormat, as_text, print_json, print_table
+from experiments.running.sweep import short_keys
 
 if TYPE_CHECKING:
     from experiments.build import World
     from experiments.config import Experiment
+    from experiments.results.json_files import SweepCell
 
 Facts = dict[str, object]
 
@@ -30,20 +32,32 @@ def print_check(facts: Facts, output: OutputFormat) -> None:
     print_table([{"what": key, "value": str(value)} for key, value in facts.items()], "ok")
 
 
-def print_checks(checks: Sequence[Facts], output: OutputFormat) -> None:
-    """Print a row for each configuration of a folder; as JSON, the list of all their facts."""
+def print_checks(
+    checks: Sequence[Facts], output: OutputFormat, cells: Sequence[SweepCell | None] = ()
+) -> None:
+    """Print a row for each configuration of a folder or a sweep; as JSON, the list of all their facts.
+
+    `cells` are their places in a sweep: if all are of one sweep, their values are shown for their names.
+    """
     if output is OutputFormat.JSON:
         print_json(checks)
         return
+    names: list[Facts] = [{"name": facts["name"]} for facts in checks]
+    title = "ok"
+    swept = [cell for cell in cells if cell is not None]
+    if len(swept) == len(checks) and len({cell.of for cell in swept}) == 1:
+        short = short_keys(swept[0].keys)
+        names = [{short[key]: as_text(value) for key, value in cell.keys.items()} for cell in swept]
+        title = f"{swept[0].of}: ok"
     rows = [
         {
-            "name": facts["name"],
+            **name,
             **{key: str(facts[key]).count(",") + 1 for key in ("arms", "seeds")},
             **{key: facts[key] for key in COLUMNS},
         }
-        for facts in checks
+        for name, facts in zip(names, checks, strict=True)
     ]
-    print_table(rows, "ok")
+    print_table(rows, title)
 
 
 def check_facts(experiment: Experiment, world: World) -> Facts:

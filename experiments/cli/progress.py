@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import IO, cast
 
@@ -22,6 +22,13 @@ from experiments.running.plan import PlannedRun, Reached
 from experiments.running.time_left import TimeLeft
 
 PLAIN_LINES_PER_RUN = 4
+FEW_RUNS = 1000
+ESTIMATE_EVERY_S = 0.5
+"""Minimum wall seconds between two estimates of the time left, with more than `FEW_RUNS` to look at."""
+
+MOST_NAME_LETTERS = 40
+"""Maximum length of the displayed name of an experiment; of a longer one, the middle is left out."""
+
 STATUS_WIDTH = len("virtual 99.9 days, accuracy 99.9%")
 
 Earlier = Mapping[PlannedRun, float]
@@ -66,6 +73,8 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         self._name_width = 0
         self._pairs = self._bars.add_task("arms x seeds", total=len(runs), status="")
         self._rounds: dict[PlannedRun, TaskID] = {}
+        self._estimate_every_s = ESTIMATE_EVERY_S if len(runs) > FEW_RUNS else 0.0
+        self._estimated_s = -ESTIMATE_EVERY_S
 
     def __enter__(self) -> BarProgress:
         self._bars.start()
@@ -89,7 +98,9 @@ class BarProgress(AbstractContextManager["BarProgress"]):
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
         self._left.round_done(run, reached.rounds)
         self._bars.update(self._rounds[run], completed=reached.rounds, status=_where(reached))
-        self._bars.update(self._pairs, status=_outlook(self._left))
+        if time.perf_counter() - self._estimated_s >= self._estimate_every_s:
+            self._bars.update(self._pairs, status=_outlook(self._left))
+            self._estimated_s = time.perf_counter()
 
     def done(self, run: PlannedRun) -> None:
         self._left.done(run)
@@ -203,10 +214,23 @@ def make_progress(
 
 def _names(runs: Sequence[PlannedRun]) -> dict[PlannedRun, str]:
     """The displayed name of each run; it includes the experiment if there are several."""
-    several = len({run.experiment for run in runs}) > 1
+    experiments = _short_names({run.experiment for run in runs})
     return {
-        run: f"{run.experiment}: {run.arm}, seed {run.seed}" if several else f"{run.arm}, seed {run.seed}"
+        run: f"{experiments[run.experiment]}: {run.arm}, seed {run.seed}"
+        if len(experiments) > 1
+        else f"{run.arm}, seed {run.seed}"
         for run in runs
+    }
+
+
+def _short_names(names: Collection[str]) -> dict[str, str]:
+    """The displayed name of each experiment: the cells of one sweep without the name of its configuration."""
+    bases = {name.partition(",")[0] for name in names}
+    short = {name: name.partition(",")[2] or name for name in names} if len(bases) == 1 else {}
+    half = MOST_NAME_LETTERS // 2
+    return {
+        name: text if len(text) <= MOST_NAME_LETTERS else f"{text[:half]}…{text[1 - half :]}"
+        for name, text in ((name, short.get(name, name)) for name in names)
     }
 
 

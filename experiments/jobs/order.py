@@ -5,8 +5,9 @@ Pure: knows neither processes nor clocks.
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from experiments.running.plan import PlannedRun
 
@@ -29,59 +30,86 @@ class RunQueue:
 
     def __init__(self, runs: Iterable[PlannedRun]) -> None:
         self._rank = {run: rank for rank, run in enumerate(runs)}
-        self._waiting = set(self._rank)
+        self._waiting: dict[World, set[PlannedRun]] = {}
+        self._standings: dict[World, tuple[float, int]] = {}  # see `_standing`; only of worlds that wait
+        self._worlds_of: dict[str, set[World]] = {}  # by experiment
+        self._number = 0
         self._seconds: dict[tuple[str, str], float] = {}
+        for run in self._rank:
+            self.put_back(run)
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return self._number
 
     def __contains__(self, run: PlannedRun) -> bool:
-        return run in self._waiting
+        return run in self._waiting.get(world_of(run), ())
 
     def took(self, run: PlannedRun, wall_s: float) -> None:
         """Take note that a run of this arm took `wall_s`, as other runs of the arm are expected to."""
         self._seconds[run.experiment, run.arm] = wall_s
+        for world in self._worlds_of.get(run.experiment, ()):
+            self._standings.pop(world, None)
 
     def take(self, run: PlannedRun) -> None:
         """Remove a waiting run, which is about to begin."""
-        self._waiting.remove(run)
+        world = world_of(run)
+        self._waiting[world].remove(run)
+        self._standings.pop(world, None)
+        self._number -= 1
+        if not self._waiting[world]:
+            del self._waiting[world]
 
     def put_back(self, run: PlannedRun) -> None:
         """Let a run that was taken wait again."""
-        self._waiting.add(run)
+        if run in self:
+            return
+        world = world_of(run)
+        self._waiting.setdefault(world, set()).add(run)
+        self._worlds_of.setdefault(run.experiment, set()).add(world)
+        self._standings.pop(world, None)
+        self._number += 1
 
     def drop(self, experiment: str) -> None:
         """Remove all waiting runs of this experiment."""
-        self._waiting = {run for run in self._waiting if run.experiment != experiment}
+        for world in self._worlds_of.get(experiment, ()):
+            self._number -= len(self._waiting.pop(world, ()))
+            self._standings.pop(world, None)
 
     def runs_for(
         self,
         drawn_here: World | None,
         drawn_elsewhere: Collection[World],
         may_begin: Callable[[World], bool] = lambda world: True,
-    ) -> Sequence[PlannedRun]:
+    ) -> Iterator[PlannedRun]:
         """The waiting runs in order of preference for a worker.
+
+        NOTE: only as much of the order is made as is asked for, since there may be many runs.
 
         Args:
             drawn_here: The world that the worker has drawn; None without one.
             drawn_elsewhere: Worlds that other workers have drawn.
             may_begin: Whether runs of a world may be given to this worker now.
         """
-        worlds: dict[World, list[PlannedRun]] = {}
-        for run in self._waiting:
-            worlds.setdefault(world_of(run), []).append(run)
 
         def preference(world: World) -> tuple[bool, bool, float, int]:
-            runs = worlds[world]
-            work = sum(self._expected_s(run) for run in runs)
-            return world != drawn_here, world in drawn_elsewhere, -work, min(self._rank[run] for run in runs)
+            return world != drawn_here, world in drawn_elsewhere, *self._standing(world)
 
-        return [
-            run
-            for world in sorted(worlds, key=preference)
-            if may_begin(world)
-            for run in sorted(worlds[world], key=lambda run: (-self._expected_s(run), self._rank[run]))
-        ]
+        worlds = [(preference(world), world) for world in self._waiting]
+        heapq.heapify(worlds)
+        while worlds:
+            _, world = heapq.heappop(worlds)
+            if may_begin(world):
+                yield from sorted(
+                    self._waiting[world], key=lambda run: (-self._expected_s(run), self._rank[run])
+                )
+
+    def _standing(self, world: World) -> tuple[float, int]:
+        """The order of a world among its equals: minus its remaining seconds, and its first run's rank."""
+        if world not in self._standings:
+            runs = self._waiting[world]
+            work = sum(self._expected_s(run) for run in runs)
+            self._standings[world] = -work, min(self._rank[run] for run in runs)
+        return self._standings[world]
 
     def _expected_s(self, run: PlannedRun) -> float:
         return self._seconds.get((run.experiment, run.arm), math.inf)

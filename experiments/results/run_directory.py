@@ -369,8 +369,8 @@ class RunDirectory:
     # -- names ---------------------------------------------------------------------------------------
 
     def _configured_pairs(self) -> list[tuple[str, int]]:
-        seeds = self.seeds()
-        return [(arm, seed) for arm in self.arms() for seed in seeds]
+        experiment = self.experiment()  # NOTE: read once, since parsing TOML takes milliseconds
+        return [(str(arm["name"]), int(seed)) for arm in experiment["arm"] for seed in experiment["seeds"]]
 
     def _shared_files(self) -> list[Path]:
         return [path_below(self.path, name) for name in SHARED_FILES]

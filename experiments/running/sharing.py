@@ -58,7 +58,8 @@ def sharing(plans: Sequence[Plan], finish: Finish, note: Callable[[str], None]) 
     Yields:
         To be called for each plan when its own runs have ended. The plans that wait for one of them adopt it,
         and `finish` is called for each plan that is complete: its own runs have ended, and it has adopted the
-        others. At the end of the context, `finish` is called also for the other plans that have changed.
+        others. At the end of the context, `finish` is called also for the other plans that have changed; but
+        if the block raises an error, as at a stop, only for those that have begun, since it takes a while.
 
     Raises:
         RunError: Plans could not adopt runs, or not be finished after that; raised at the end, names them.
@@ -71,7 +72,7 @@ def sharing(plans: Sequence[Plan], finish: Finish, note: Callable[[str], None]) 
         yield shared.ended
     except BaseException:
         with suppress(OSError):  # the disk may be what is full
-            shared.finish_rest()
+            shared.finish_rest(begun_only=True)
         for problem in shared.problems:
             note(problem)
         raise
@@ -129,12 +130,16 @@ class _Sharing:
         except EmulatorError as error:
             self._problems[name] = str(error)
 
-    def finish_rest(self) -> None:
-        """Adopt all that can be adopted, then finish the plans that have changed since they were finished."""
+    def finish_rest(self, *, begun_only: bool = False) -> None:
+        """Adopt all that can be adopted, then finish the plans that have changed since they were finished.
+
+        `begun_only`: finish none that only has adopted runs so far.
+        """
         for plan in self._plans:
             self.adopt(plan)
         for plan in self._plans:
-            if plan.experiment.name in self._changed:
+            name = plan.experiment.name
+            if name in self._changed and (name in self._ended or not begun_only):
                 self._finish_another(plan)
 
     def _is_due(self, plan: Plan) -> bool:

@@ -124,12 +124,35 @@ def cell_name(base: str, values: Values) -> str:
     extended by further values, finds its cells. Of a key it has the shortest end that no other key has. A
     value that is too long, or has characters that a name may not have, is shortened, with a digest.
     """
-    short = _short_keys(values)
+    short = short_keys(values)
     name = ",".join([base, *(f"{short[key]}={_shown(values[key])}" for key in sorted(values))])
     if len(name) <= MOST_NAME_BYTES:  # it is ASCII
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:16]
     return f"{name[: MOST_NAME_BYTES - len(digest) - 1]}-{digest}"
+
+
+def short_keys(keys: Collection[str]) -> dict[str, str]:
+    """By key, the shortest end of it, in whole parts, that no other of the `keys` has."""
+
+    def ends(key: str) -> list[str]:
+        parts = key.split(".")
+        return [".".join(parts[start:]) for start in reversed(range(len(parts)))]
+
+    having = {key: set(ends(key)) for key in keys}
+    return {
+        key: _slug(
+            next(
+                (
+                    end
+                    for end in ends(key)
+                    if not any(end in others for other, others in having.items() if other != key)
+                ),
+                key,
+            )
+        )
+        for key in keys
+    }
 
 
 def without_effect(
@@ -231,29 +254,6 @@ def _numbers_alike(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _numbers_alike(item) for key, item in value.items()}
     return value
-
-
-def _short_keys(keys: Collection[str]) -> dict[str, str]:
-    """By key, the shortest end of it, in whole parts, that no other of the `keys` has."""
-
-    def ends(key: str) -> list[str]:
-        parts = key.split(".")
-        return [".".join(parts[start:]) for start in reversed(range(len(parts)))]
-
-    having = {key: set(ends(key)) for key in keys}
-    return {
-        key: _slug(
-            next(
-                (
-                    end
-                    for end in ends(key)
-                    if not any(end in others for other, others in having.items() if other != key)
-                ),
-                key,
-            )
-        )
-        for key in keys
-    }
 
 
 def _shown(value: Any) -> str:

@@ -57,17 +57,19 @@ class TimeLeft:
         self._clock = clock
         self._paces: dict[Arm, Pace] = {}
         self._works = {run: Work() for run in runs}
+        self._unfinished = {run: work for run, work in self._works.items() if run.rounds > 0}
+        self._in_all = self._to_do = sum(run.rounds for run in self._works)  # rounds of this command
         for run, wall_s in earlier_s.items():
             self._add(run, run.rounds, wall_s)
-            self._works[run] = Work(run.rounds, run.rounds)
+            self._set(run, run.rounds, earlier=run.rounds)
 
     def begun(self, run: PlannedRun) -> None:
         """Take note that a run has begun: from its first round, unless `resumed` is called next.
 
         Rounds that it had done before no longer count as done.
         """
-        work = self._works[run]
-        work.done, work.earlier, work.since_s = 0, 0, self._clock()
+        self._set(run, 0, earlier=0)
+        self._works[run].since_s = self._clock()
 
     def resumed(self, run: PlannedRun, rounds: int) -> None:
         """Take note that the run resumes from a checkpoint with `rounds` done.
@@ -76,7 +78,8 @@ class TimeLeft:
         """
         work = self._works[run]
         work.stored_before = rounds if work.stored_before is None else work.stored_before
-        work.done, work.earlier, work.since_s = rounds, min(rounds, work.stored_before), self._clock()
+        self._set(run, rounds, earlier=min(rounds, work.stored_before))
+        work.since_s = self._clock()
 
     def round_done(self, run: PlannedRun, rounds: int) -> None:
         """Take note that the run has done `rounds` rounds in all, one or more since the last call."""
@@ -84,7 +87,8 @@ class TimeLeft:
         work.stored_before = work.stored_before or 0
         if rounds > work.done:
             self._add(run, rounds - work.done, now_s - work.since_s)
-        work.done, work.since_s = rounds, now_s
+        self._set(run, rounds, earlier=work.earlier)
+        work.since_s = now_s
 
     def done(self, run: PlannedRun) -> None:
         """Take note that all rounds of the run are done."""
@@ -92,14 +96,12 @@ class TimeLeft:
 
     def drop(self, run: PlannedRun) -> None:
         """Take note that the run is given up: none of its rounds is left to do."""
-        self._works[run].done = run.rounds
+        self._set(run, run.rounds, earlier=self._works[run].earlier)
 
     @property
     def fraction(self) -> float:
         """Fraction of this command's rounds that are done, 0 to 1; 1 if it has none to do."""
-        to_do = sum(run.rounds - work.done for run, work in self._works.items())
-        in_all = sum(run.rounds - work.earlier for run, work in self._works.items())
-        return 1 - to_do / in_all if in_all else 1.0
+        return 1 - self._to_do / self._in_all if self._in_all else 1.0
 
     @property
     def seconds(self) -> float | None:
@@ -107,32 +109,42 @@ class TimeLeft:
 
         The remaining work divided by `at_once`, but at least the time of the longest remaining run.
         """
-        left = [
-            ((run.experiment, run.arm), run.rounds - work.done)
-            for run, work in self._works.items()
-            if work.done < run.rounds
-        ]
-        if not left:
+        if not self._unfinished:
             return 0.0
         if not self._paces:
             return None
-        round_s = {arm: self._round_s(arm) for arm in {arm for arm, _ in left}}
-        runs_s = [rounds * round_s[arm] for arm, rounds in left]
+        round_s = self._round_s()
+        runs_s = [
+            (run.rounds - work.done) * round_s[run.experiment, run.arm]
+            for run, work in self._unfinished.items()
+        ]
         return max(sum(runs_s) / self._at_once, max(runs_s))
+
+    def _set(self, run: PlannedRun, done: int, *, earlier: int) -> None:
+        work = self._works[run]
+        self._to_do -= done - work.done
+        self._in_all -= earlier - work.earlier
+        work.done, work.earlier = done, earlier
+        if done < run.rounds:
+            self._unfinished[run] = work
+        else:
+            self._unfinished.pop(run, None)
 
     def _add(self, run: PlannedRun, rounds: int, wall_s: float) -> None:
         pace = self._paces.setdefault((run.experiment, run.arm), Pace())
         pace.rounds += rounds
         pace.wall_s += wall_s
 
-    def _round_s(self, arm: Arm) -> float:
-        """Wall seconds of one round of `arm`, on average.
+    def _round_s(self) -> dict[Arm, float]:
+        """Wall seconds of one round, on average, of each arm with unfinished runs.
 
         If none of its rounds has been timed, the mean over the arms of its experiment, or else over all arms.
         """
-        if arm in self._paces:
-            return self._paces[arm].wall_s / self._paces[arm].rounds
-        paces = [pace for (experiment, _), pace in self._paces.items() if experiment == arm[0]] or [
-            *self._paces.values()
-        ]
-        return sum(pace.wall_s / pace.rounds for pace in paces) / len(paces)
+        timed = {arm: pace.wall_s / pace.rounds for arm, pace in self._paces.items()}
+        of_experiment: dict[str, list[float]] = {}
+        for (experiment, _), seconds in timed.items():
+            of_experiment.setdefault(experiment, []).append(seconds)
+        mean = sum(timed.values()) / len(timed)
+        means = {experiment: sum(times) / len(times) for experiment, times in of_experiment.items()}
+        arms = {(run.experiment, run.arm) for run in self._unfinished}
+        return {arm: timed.get(arm, means.get(arm[0], mean)) for arm in arms}
