@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emulator.errors import ConfigurationError, InputError, UnknownNameError
-from experiments.running.members import load_folder
-from tests.experiments.small import write_drifting
+from experiments.config import load_experiment
+from experiments.results.json_files import SweepCell
+from experiments.running.members import Member, load_folder, load_members, read_configuration
+from tests.experiments.small import write_drifting, write_small
 
 
 @pytest.fixture
@@ -56,3 +59,151 @@ def test_a_misspelt_key_of_one_is_reported_before_a_setting_of_another_that_need
     (folder / "zeta.toml").unlink()
     with pytest.raises(ConfigurationError, match=r"aardvark\.toml: training\.model: unknown key 'hiden'"):
         load_folder(folder)
+
+
+# -- cells ---------------------------------------------------------------------------------------------------
+
+THRESHOLD = "arm.fielding.clusterer.threshold"
+
+
+def load(
+    path: Path,
+    *sweep: str,
+    arms: list[str] | None = None,
+    overrides: tuple[str, ...] = (),
+    many: bool = False,
+) -> list[Member]:
+    return load_members([read_configuration(path, overrides, sweep=sweep)], arms, allow_many=many)
+
+
+def refused(path: Path, *sweep: str, **options: Any) -> str:
+    """The error without the name of the file."""
+    with pytest.raises(InputError) as error:
+        load(path, *sweep, **options)
+    return str(error.value).replace(str(path), "FILE")
+
+
+def test_cells_are_configurations_with_names_and_values_of_their_own(tmp_path: Path) -> None:
+    members = load(write_small(tmp_path), f"{THRESHOLD}=0.1,never", "round.participants=2,3")
+    assert [member.experiment.name for member in members] == [
+        "small,threshold=0.1,participants=2",
+        "small,threshold=0.1,participants=3",
+        "small,threshold=never,participants=2",
+        "small,threshold=never,participants=3",
+    ]
+    assert [member.experiment.round.participants for member in members] == [2, 3, 2, 3]
+    assert [member.cell for member in members][2] == SweepCell(
+        of="small", keys={THRESHOLD: "never", "round.participants": 2}
+    )
+    assert "sweep" not in members[0].experiment.resolved()
+
+
+def test_a_table_of_the_file_is_swept_and_options_replace_its_keys(tmp_path: Path) -> None:
+    table = {"round.participants": [2, 3], "arm": {"fielding": {"memory": ["held"]}}}
+    path = write_small(tmp_path, sweep=table)
+    assert [member.experiment.round.participants for member in load(path)] == [2, 3]
+    [member] = load(path, "round.participants=4")
+    assert member.cell == SweepCell(of="small", keys={"round.participants": 4, "arm.fielding.memory": "held"})
+    [alone] = load(path, overrides=("sweep={}",))
+    assert (alone.cell, alone.experiment.name) == (None, "small")
+    with pytest.raises(ConfigurationError, match=r"has a \[sweep\], so it describes several experiments"):
+        load_experiment(path)
+
+
+def test_cells_share_the_identity_of_an_arm_that_no_swept_key_touches(tmp_path: Path) -> None:
+    low, high = (member.identities for member in load(write_small(tmp_path), f"{THRESHOLD}=0.1,0.25"))
+    assert low["global"] == high["global"]
+    assert low["fielding"] != high["fielding"]
+
+
+def test_a_key_that_does_not_exist_is_named_with_where_it_is_swept(tmp_path: Path) -> None:
+    path = write_small(tmp_path)
+    assert refused(path, "round.partcipants=2,3").startswith(
+        "FILE with --sweep round.partcipants = 2: round: unknown key 'partcipants'; choices: "
+    )
+    assert refused(path, "arm.fielding.clusterer.treshold=0.1,0.2").startswith(
+        "FILE with --sweep arm.fielding.clusterer.treshold = 0.1: arm.fielding.clusterer: unknown key "
+        "'treshold'"
+    )
+    assert refused(path, "arm.fieldin.memory=held,claimed") == (
+        "--sweep arm.fieldin.memory=held,claimed: no arm is named 'fieldin'; choices: global, fielding"
+    )
+    path = write_small(tmp_path, sweep={"rund": {"rounds": [3, 4]}})
+    assert refused(path).startswith("FILE with [sweep] rund.rounds = 3: unknown key 'rund'; choices: ")
+
+
+def test_a_value_that_breaks_a_rule_is_named_with_the_others_of_its_cell(tmp_path: Path) -> None:
+    path = write_small(tmp_path, sweep={"round.participants": [2, 3]})
+    assert refused(path, "round.rounds=4,0") == (
+        "FILE with [sweep] round.participants = 2, --sweep round.rounds = 0: round.rounds = 0: input should "
+        "be greater than or equal to 1"
+    )
+    assert refused(path, "devices.profile=uniform,nope").startswith(
+        "FILE with [sweep] round.participants = 2, --sweep devices.profile = 'nope': devices.profile: unknown"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sweep", "key"),
+    [
+        (["report.window=3,5"], "report.window"),
+        (["round.participants=2,3", "executor.threads=1,2"], "executor.threads"),
+        (["checkpoint.every_rounds=7"], "checkpoint.every_rounds"),
+        (["parts.clusterer=single,static"], "parts.clusterer"),
+    ],
+)
+def test_a_key_that_no_arm_reads_is_refused_by_name(sweep: list[str], key: str, tmp_path: Path) -> None:
+    arms = [{"name": "global", "clusterer": "single"}, {"name": "fielding", "clusterer": "fielding"}]
+    assert refused(write_small(tmp_path, arm=arms), *sweep) == (
+        f"--sweep {sweep[-1]}: no arm reads {key}, so it makes no difference to any run; leave it out, or "
+        f"set it with --set"
+    )
+
+
+def test_a_key_that_only_other_arms_read_is_refused(tmp_path: Path) -> None:
+    path = write_small(tmp_path)
+    assert refused(path, f"{THRESHOLD}=0.1,0.25", arms=["global"]).startswith(
+        f"--sweep {THRESHOLD}=0.1,0.25: none of --arms global reads {THRESHOLD}, so it makes no difference"
+    )
+    assert len(load(path, f"{THRESHOLD}=0.1,0.25", arms=["fielding"])) == 2
+
+
+def test_a_single_value_is_swept_if_a_run_depends_on_it_or_it_is_there_already(tmp_path: Path) -> None:
+    path = write_small(tmp_path)
+    assert len(load(path, "round.participants=2")) == 1
+    assert len(load(path, "round.participants=3")) == 1  # as the file has it
+
+
+def test_a_required_key_may_be_given_by_the_sweep_alone(tmp_path: Path) -> None:
+    path = write_small(tmp_path)
+    path.write_text(path.read_text().replace("\nrounds = 4\n", "\n"))
+    assert [member.experiment.round.rounds for member in load(path, "round.rounds=5")] == [5]
+
+
+def test_an_invalid_name_is_reported_as_it_stands(tmp_path: Path) -> None:
+    assert "name = 'a b': string should match" in refused(
+        write_small(tmp_path, name="a b"), "round.rounds=3,4"
+    )
+
+
+def test_more_than_ten_thousand_cells_are_refused_before_any_is_made(tmp_path: Path) -> None:
+    numbers = ",".join(map(str, range(1, 1001)))
+    sweep = [f"round.rounds={numbers}", f"round.max_wait_days={numbers}", f"round.nope={numbers}"]
+    assert refused(write_small(tmp_path), *sweep).startswith(
+        "1,000,000,000 cells (1000 x 1000 x 1000), and a"
+    )
+    assert refused(write_small(tmp_path), sweep[2], many=True).endswith("rounds")  # a key that does not exist
+
+
+def test_the_configurations_of_a_folder_may_be_swept(tmp_path: Path) -> None:
+    write_drifting(tmp_path, name="beta", sweep={"round.participants": [2, 3]})
+    write_drifting(tmp_path, name="alpha")
+    assert [member.experiment.name for member in load_folder(tmp_path)] == [
+        "alpha",
+        "beta,participants=2",
+        "beta,participants=3",
+    ]
+    assert [member.experiment.name for member in load_folder(tmp_path, sweep=["round.participants=1,2"])] == [
+        *("alpha,participants=1", "alpha,participants=2"),
+        *("beta,participants=1", "beta,participants=2"),
+    ]

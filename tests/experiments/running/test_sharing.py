@@ -37,6 +37,7 @@ class Tale(Story):
         self.stop = stop
         self.played: list[tuple[str, str, int]] = []
         self.kept: list[tuple[str, str, int]] = []
+        self.finished: list[str] = []
 
     def begun(self, run: PlannedRun) -> None:
         self.played.append((run.experiment, run.arm, run.seed))
@@ -65,14 +66,14 @@ def play_all(
     tale: Tale | None = None,
 ) -> tuple[Tale, list[str]]:
     """Run the members; the story of it, and the names of those that were finished, in order."""
-    tale, finished = tale or Tale(stop), []
+    tale = tale or Tale(stop)
+    tale.finished = finished = list[str]()
 
     def finish(plan: Plan) -> None:
         missing = [pair for pair in plan.pairs() if not plan.directory.is_done(*pair)]
         finished.append(f"{plan.experiment.name} without {missing}" if missing else plan.experiment.name)
 
     plans = plan_folder(members, out, fresh=fresh)
-    tale.finished = finished  # type: ignore[attr-defined]  # for a block that raises
     with sharing(plans, finish, tale.note) as when_ended:
         run_folder(plans, tale, when_ended, stop)
     return tale, finished
@@ -257,7 +258,7 @@ def test_a_shared_run_that_fails_is_counted_once_and_its_adopters_have_no_run(tm
     directory = RunDirectory(tmp_path / "out" / HIGH)
     assert directory.finished_pairs() == [("fielding", 0)]
     assert directory.failure("global", 0) is None
-    assert tale.finished == [f"{LOW} without [('global', 0)]", f"{HIGH} without [('global', 0)]"]  # type: ignore[attr-defined]
+    assert tale.finished == [f"{LOW} without [('global', 0)]", f"{HIGH} without [('global', 0)]"]
 
 
 def test_a_run_that_cannot_be_adopted_is_reported_and_adopted_by_the_same_command(tmp_path: Path) -> None:
@@ -293,7 +294,7 @@ def test_a_stop_leaves_cells_that_have_not_begun_without_results(tmp_path: Path)
     with pytest.raises(KeyboardInterrupt):
         play_all(members, tmp_path / "out", stop=tale.stop, tale=tale)
     assert tale.played == [(LOW, "global", 0)]
-    assert tale.finished == [f"{LOW} without [('global', 0), ('fielding', 0)]"]  # type: ignore[attr-defined]
+    assert tale.finished == [f"{LOW} without [('global', 0), ('fielding', 0)]"]
     resumed, finished = play_all(members, tmp_path / "out")
     assert resumed.told[0] == ("going on", "global", 0, 1)
     assert finished == [LOW, HIGH]
