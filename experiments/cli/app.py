@@ -89,7 +89,7 @@ def run(
         Path | None,
         typer.Option(
             "--out",
-            help="Run directory (default: runs/<name>).",
+            help="Run directory, or the folder of those of several experiments (default: runs/<name>).",
             metavar="PATH",
             parser=path_for("--out"),
         ),
@@ -125,9 +125,10 @@ def run(
     Ctrl-C stops at once.
 
     If CONFIG is a folder, each of its configurations is run into its own run directory under --out (default:
-    runs/<folder>), and one table is made of all of them. So it is with the cells of a sweep, which --sweep or
-    a table [sweep] in CONFIG describes: every combination of their values (default: under runs/<name>). Runs
-    that several of these experiments have, as those of an arm that no swept key touches, are played once.
+    runs/<folder>), and one table is made of all of them. The cells of a sweep, which are all combinations of
+    the values in --sweep options and in the table [sweep] of CONFIG, are run in the same way (default:
+    runs/<name>). Runs that several experiments of a command share, such as those of an arm that no swept key
+    touches, are played once.
     """
     from experiments.cli.runs import RunCommand, run_all_of, run_one
     from experiments.cli.workers import parse_scale

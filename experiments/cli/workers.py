@@ -75,21 +75,26 @@ def scaled_out(scale: Scale, plans: Sequence[Plan], data: Path | None) -> Iterat
         ConfigurationError: The address or the keys of the cluster break a rule.
         ResumableError: No local worker starts.
     """
-    unfinished = sum(not plan.is_done(run) for plan in plans for run in plan.runs())
+    left = {id(plan): sum(not plan.is_done(run) for run in plan.runs()) for plan in plans}
+    unfinished = sum(left.values())
     number = _number(scale, plans, unfinished)
     if unfinished == 0 or (scale.cluster is None and number == 1):
         yield None, 1
         return
+    to_play = [plan for plan in plans if left[id(plan)]]  # workers need no others
     from experiments.cluster.connection import joined_cluster, local_cluster
     from experiments.cluster.crew import DaskCrew
 
     if scale.cluster is None:
-        with local_cluster(number) as client, DaskCrew(client, plans, data, same_data=True).at_work() as crew:
+        with (
+            local_cluster(number) as client,
+            DaskCrew(client, to_play, data, same_data=True).at_work() as crew,
+        ):
             yield crew, number
     else:
         with (
             joined_cluster(scale.cluster, scale.keys, is_insecure=scale.is_insecure) as client,
-            DaskCrew(client, plans, data, same_data=False).at_work() as crew,
+            DaskCrew(client, to_play, data, same_data=False).at_work() as crew,
         ):
             yield crew, max(1, min(unfinished, len(client.scheduler_info(n_workers=-1)["workers"])))
 

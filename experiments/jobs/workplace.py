@@ -101,7 +101,11 @@ class Workplace:
         locks: Mapping[str, bytes],
         own_data: Path | None = None,
     ) -> None:
-        self._plans = {name: _plan_of(description, own_data) for name, description in plans.items()}
+        for description in plans.values():  # refuse at once what this machine lacks, such as a part
+            _plan_of(description, own_data)
+        self._descriptions = plans
+        self._own_data = own_data
+        self._last_plan: tuple[str, Plan] | None = None
         self._locks = locks
         self._world: World | None = None
         self._world_of: tuple[str, int] | None = None
@@ -123,7 +127,7 @@ class Workplace:
         `files` has identities by experiment and path.
         """
         for name, known in files.items():
-            source = SourceFiles(self._plans[name].locate, known)
+            source = SourceFiles(self._plan(name).locate, known)
             for path in known:
                 source(path)
 
@@ -154,12 +158,19 @@ class Workplace:
             self.is_busy = False
         return {**result, "notes": reporter.notes}
 
+    def _plan(self, name: str) -> Plan:
+        """The plan of an experiment. Only the last one is kept, since a command may have thousands."""
+        last = self._last_plan
+        if last is None or last[0] != name:
+            last = self._last_plan = name, _plan_of(self._descriptions[name], self._own_data)
+        return last[1]
+
     def _draw(self, job: Job) -> JobResult:
         world, files = self._draw_world(job)
         return {"end": "drawn", "drawn": Drawn.of(world, files).model_dump()}
 
     def _play(self, job: Job, reporter: _Reporter) -> JobResult:
-        plan, run = self._plans[job.run.experiment], job.run
+        plan, run = self._plan(job.run.experiment), job.run
         if self._stop.stop_requested:
             raise KeyboardInterrupt
         self._beside = job.beside  # now: other runs may begin while the world is drawn
@@ -184,7 +195,7 @@ class Workplace:
 
         The job's command was then killed while the job was on its way to this worker.
         """
-        if lock_content(self._plans[name].directory) != self._locks[name]:
+        if lock_content(self._plan(name).directory) != self._locks[name]:
             raise KeyboardInterrupt
 
     def _world_for(self, job: Job) -> World:
@@ -205,7 +216,7 @@ class Workplace:
         return world
 
     def _draw_world(self, job: Job) -> tuple[World, Mapping[str, Identity]]:
-        plan = self._plans[job.run.experiment]
+        plan = self._plan(job.run.experiment)
         self._world = self._world_of = None  # free the memory before drawing another
         files = SourceFiles(plan.locate, job.files)
         world = draw_world(plan, job.run.seed, files, check_arms=job.check_arms)
