@@ -45,6 +45,8 @@ def run_one(command: RunCommand) -> None:
             "--jobs and --cluster play several runs at once; under torchrun all ranks play each run together"
         )
     if job is not None and job.rank > 0:
+        if command.sweep:
+            raise SystemExit(InputError.exit_code)  # rank 0 prints the reason
         from experiments.cli.playing import follow_first
 
         follow_first(job, command)

@@ -88,6 +88,7 @@ class _PlanState:
     left: set[PlannedRun]
     failures: list[PlannedRun] = field(default_factory=list)
     is_checked: bool = False  # whether all its arms have been built, with its first world
+    has_begun: bool = False  # whether this command has begun a run of it
 
 
 class _Command:
@@ -169,7 +170,7 @@ class _Command:
             # Step 4: give up silent workers.
             self._replace_silent()
         for name, state in self._plans.items():  # experiments that were stopped half-way have results too
-            if name not in self.outcomes:
+            if name not in self.outcomes and state.has_begun:
                 with suppress(OSError, EmulatorError):  # the disk may be what is full
                     self._finish(state.plan)
         if self._error is not None:
@@ -260,10 +261,11 @@ class _Command:
     def _begin(self, address: str, seat: Seat, run: PlannedRun) -> None:
         self._queue.take(run)
         self._admission.begins(run, seat.facts.machine)
+        state = self._plans[run.experiment]
+        state.has_begun = True
         if world_of(run) in self._fingerprints:
             self._play(address, seat, run)
             return
-        state = self._plans[run.experiment]
         self._progress.drawing(run)
         self._give(address, seat, Job(run, is_draw=True, files=state.files, check_arms=not state.is_checked))
 

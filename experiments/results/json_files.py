@@ -180,7 +180,7 @@ class Command(JsonTable):
 class SweepCell(JsonTable):
     """The cell of a sweep: `of` names the swept configuration, `keys` has this cell's values by key."""
 
-    of: str
+    of: Text
     keys: Table[JsonValue]
 
 

@@ -65,7 +65,7 @@ def write_manifest(
         directory: The run directory.
         drawn: The facts on the world.
         command: The one that is going to play runs in that world; None where driftscale is used from Python.
-        cell: The cell of a sweep that the runs belong to; None keeps the one that is recorded, if any.
+        cell: The cell of a sweep that the runs belong to; None keeps the recorded one, if runs have begun.
         made_with: The versions that the runs in this world were made with; without any, those of now.
 
     Raises:
@@ -95,7 +95,7 @@ def write_manifest(
     optional: dict[str, Any] = {
         "later_versions": later,
         "commands": _with(command, base.commands),
-        "sweep": cell or recorded.sweep,
+        "sweep": cell or base.sweep,
     }
     manifest = Manifest(
         versions=first,

@@ -9,6 +9,7 @@ from emulator.errors import DataFileError, ForeignFileError
 from emulator.storage.checkpoints import (
     ASIDE,
     CheckpointFolder,
+    copy_durably,
     make_folder,
     naming_file,
     read_checkpoint,
@@ -241,3 +242,17 @@ def test_an_error_without_a_number_keeps_its_text():
     with pytest.raises(OSError, match="not seekable") as raised, naming_file(Path("x")):
         raise io.UnsupportedOperation("File or stream is not seekable.")
     assert str(raised.value) == "File or stream is not seekable."
+
+
+def test_a_copy_replaces_what_is_there_and_follows_no_link(tmp_path):
+    (tmp_path / "a").write_bytes(bytes(range(256)) * 1000)
+    (tmp_path / "b").write_text("before")
+    copy_durably(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "a").read_bytes()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    with pytest.raises(ForeignFileError, match="link: is a link"):
+        copy_durably(tmp_path / "link", tmp_path / "b")
+    with pytest.raises(FileNotFoundError):
+        copy_durably(tmp_path / "gone", tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "a").read_bytes()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "b", "link"]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
-from experiments.cli.progress import BarProgress, LineProgress
+from experiments.cli.progress import BarProgress, LineProgress, _names
 from experiments.running.plan import PlannedRun, Reached
 
 GLOBAL, FIELDING, STATIC = (PlannedRun("x", arm, 1, 4) for arm in ("global", "fielding", "static"))
@@ -213,3 +213,17 @@ def test_lines_that_nobody_reads_stop_no_run(monkeypatch: pytest.MonkeyPatch) ->
         progress.round_done(GLOBAL, FIRST)
         progress.done(GLOBAL)
         progress.note("something went wrong")
+
+
+def test_cells_of_one_sweep_are_shown_without_its_name_and_long_names_without_their_middle() -> None:
+    def shown_names(*experiments: str) -> list[str]:
+        runs = [PlannedRun(name, "global", 0, 4) for name in experiments]
+        return [name.removesuffix(": global, seed 0") for name in _names(runs).values()]
+
+    assert shown_names("digits,a=1,b=2", "digits,a=1,b=3") == ["a=1,b=2", "a=1,b=3"]
+    assert shown_names("digits,a=1", "other,a=1", "plain") == ["digits,a=1", "other,a=1", "plain"]
+    assert shown_names("digits,a=1") == ["global, seed 0"]
+    long = [f"digits,start={number},{'x' * 60},end={number}" for number in (1, 2)]
+    assert shown_names(*long) == [
+        f"start={number},xxxxxxxxxxxx…xxxxxxxxxxxxx,end={number}" for number in (1, 2)
+    ]

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emulator.errors import ConfigurationError, InputError, RunError
-from experiments.running.folder import plan_folder, run_folder
-from experiments.running.members import load_folder
+from experiments.build import World, build_world
+from experiments.config import Experiment
+from experiments.running import plan
+from experiments.running.folder import check_members, plan_folder, run_folder
+from experiments.running.members import load_folder, load_members, read_configuration
 from experiments.running.plan import Plan
 from experiments.running.sharing import sharing
-from tests.experiments.small import Story, write_drifting
+from tests.experiments.small import Story, write_drifting, write_small
 
 
 @pytest.fixture
@@ -128,3 +133,38 @@ def test_an_arm_that_its_trace_or_its_model_does_not_fit_is_reported_before_anyt
     assert not (tmp_path / "out").exists()
     play(folder, tmp_path / "out", arms=["oblivious"])  # those that are chosen can run
     assert (tmp_path / "out/gamma/oblivious/seed-0/DONE").exists()
+
+
+def test_cells_of_one_world_are_checked_with_one_and_each_different_arm_is_built_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, built = [], []
+
+    def draw(experiment: Experiment, *arguments: Any) -> World:
+        drawn.append(experiment.name)
+        return build_world(experiment, *arguments)
+
+    def build(experiment: Experiment, arms: Sequence[str], world: World) -> None:
+        built.extend((experiment.name, arm) for arm in arms)
+
+    monkeypatch.setattr(plan, "build_world", draw)
+    monkeypatch.setattr(plan, "refuse_unfit_arms", build)
+    sweep = ["round.rounds=4,6", "arm.fielding.clusterer.threshold=0.1,0.25", "round.participants=2,3"]
+    configuration = read_configuration(write_small(tmp_path), sweep=[sweep[1], sweep[0], sweep[2]])
+    members = load_members([configuration])
+    checked = [member.experiment.name for member, _ in check_members(members, tmp_path)]
+    assert sorted(checked) == sorted(member.experiment.name for member in members)
+    assert drawn == [
+        "small,threshold=0.1,participants=2,rounds=4",
+        "small,threshold=0.1,participants=2,rounds=6",
+    ]
+    assert len(built) == 2 * 2 * 2 + 2 * 2  # fielding in each cell, global for each number of participants
+    assert checked[:4] == [name for name in checked if name.endswith("rounds=4")]
+
+
+def test_a_cell_is_checked_against_a_world_that_was_drawn_for_another(tmp_path: Path) -> None:
+    configuration = read_configuration(write_small(tmp_path), sweep=["round.min_online=1,13"])
+    with pytest.raises(
+        ConfigurationError, match=r"\(small,min_online=13\): round.min_online = 13: more than the 12"
+    ):
+        list(check_members(load_members([configuration]), tmp_path))
