@@ -220,3 +220,28 @@ def test_a_key_is_without_effect_if_no_two_cells_differ_by_it_alone() -> None:
     in_one_place = {**by_first, ("2", "2"): ["another"]}
     assert without_effect([first, second], in_one_place) is None
     assert without_effect([parse_axis("c=1"), first], {("1", a): [a] for a in "12"}) is None
+
+
+# -- any text ------------------------------------------------------------------------------------------------
+
+
+@given(st.text(alphabet="ab.=,[]{}'\"\\ #\n01-", max_size=30))
+def test_any_option_is_an_axis_or_refused_in_one_error(option: str) -> None:
+    try:
+        axis = parse_axis(option)
+    except ConfigurationError as error:
+        shown = str(error)
+    else:
+        shown = axis.where + ": "
+        names = {cell_name("n", {axis.key: value}) for value in axis.values}
+        assert len(names) == len(axis.values) > 0
+    assert shown.startswith(f"--sweep {option}: ")
+
+
+@given(
+    st.lists(st.integers() | st.floats(allow_nan=False, allow_infinity=False), min_size=1, unique_by=float)
+)
+def test_numbers_are_read_as_they_are_written(numbers: list[float]) -> None:
+    within = [number for number in numbers if not isinstance(number, int) or abs(number) < 2**63]
+    if within:
+        assert list(parse_axis("a=" + ",".join(map(str, within))).values) == within
