@@ -94,7 +94,8 @@ class _Sharing:
         for plan in plans:
             for path in dict.fromkeys(source.path for source in plan.adopted.values()):
                 self._waiting.setdefault(path, []).append(plan)
-        self._ended: set[str] = set()  # names of plans whose own runs have ended
+        self._kept = {plan.experiment.name for plan in plans if _was_finished(plan)}
+        self._ended: set[str] = set()  # names of other plans, whose own runs have ended
         self._changed: set[str] = set()  # names of plans whose results are out of date
         self._problems: dict[str, str] = {}
 
@@ -104,9 +105,15 @@ class _Sharing:
         return [f"{name}: {problem}" for name, problem in self._problems.items()]
 
     def ended(self, plan: Plan) -> None:
-        """Take note that the plan's own runs have ended; adopt them where they are waited for."""
-        self._ended.add(plan.experiment.name)
-        self._changed.add(plan.experiment.name)
+        """Take note that the plan's own runs have ended; adopt them where they are waited for.
+
+        A plan that an earlier command has finished is finished again at the end only, so that nothing has to
+        wait for it.
+        """
+        name = plan.experiment.name
+        self._changed.add(name)
+        if name not in self._kept:
+            self._ended.add(name)
         for other in self._waiting.get(plan.directory.path, ()):
             self.adopt(other)
             if self._is_due(other):
@@ -161,6 +168,14 @@ class _Sharing:
     def _finish_now(self, plan: Plan) -> None:
         self._changed.discard(plan.experiment.name)
         self._finish(plan)
+
+
+def _was_finished(plan: Plan) -> bool:
+    """Whether all runs of the plan are finished, and it has results."""
+    directory = plan.directory
+    return directory.summary_path.is_file() and all(
+        directory.is_done(arm, seed) for arm, seed in plan.pairs()
+    )
 
 
 def _progress(directory: RunDirectory, arm: str, seed: int) -> int:

@@ -212,6 +212,21 @@ def test_versions_of_an_adopted_run_are_recorded_with_it(tmp_path: Path) -> None
     assert (low["versions"], low["later_versions"]) == (old, [now])
 
 
+def test_cells_that_an_earlier_command_has_finished_are_finished_again_when_nothing_waits(
+    tmp_path: Path,
+) -> None:
+    [low, high] = a_sweep(tmp_path)
+    play_all([low], tmp_path / "out")
+    RunDirectory(tmp_path / "out" / LOW).summary_path.write_text("{}")
+    _, finished = play_all([low, high], tmp_path / "out")
+    assert finished == [HIGH, LOW]
+    tale = Tale(Stop())
+    more = a_sweep(tmp_path, f"{THRESHOLD}=0.1,0.5")
+    with pytest.raises(KeyboardInterrupt):
+        play_all(more, tmp_path / "out", stop=tale.stop, tale=tale)
+    assert tale.finished == ["small,threshold=0.5 without [('fielding', 0)]"]
+
+
 # -- what goes wrong -----------------------------------------------------------------------------------------
 
 
