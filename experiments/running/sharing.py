@@ -7,7 +7,7 @@ nothing in it refers to another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +48,7 @@ def share_out(plans: Sequence[Plan], identities: Sequence[Mapping[str, str]]) ->
 
 @contextmanager
 def sharing(plans: Sequence[Plan], finish: Finish, note: Callable[[str], None]) -> Iterator[Finish]:
-    """Context in which runs are adopted: at its beginning those that are finished, at its end all others.
+    """Context in which runs are adopted: at its beginning, when a plan's own runs have ended, and at its end.
 
     Args:
         plans: The plans, as `share_out` returns them.
@@ -58,8 +58,9 @@ def sharing(plans: Sequence[Plan], finish: Finish, note: Callable[[str], None]) 
     Yields:
         To be called for each plan when its own runs have ended. The plans that wait for one of them adopt it,
         and `finish` is called for each plan that is complete: its own runs have ended, and it has adopted the
-        others. At the end of the context, `finish` is called also for the other plans that have changed; but
-        if the block raises an error, as at a stop, only for those that have begun, since it takes a while.
+        others. At the end of the context, `finish` is called also for the other plans that have changed. If
+        the block raises an error, as at a stop, nothing more is adopted, and `finish` is called only for
+        those of them that have begun: the same command does the rest.
 
     Raises:
         RunError: Plans could not adopt runs, or not be finished after that; raised at the end, names them.
@@ -72,7 +73,7 @@ def sharing(plans: Sequence[Plan], finish: Finish, note: Callable[[str], None]) 
         yield shared.ended
     except BaseException:
         with suppress(OSError):  # the disk may be what is full
-            shared.finish_rest(begun_only=True)
+            shared.finish_begun()
         for problem in shared.problems:
             note(problem)
         raise
@@ -137,17 +138,19 @@ class _Sharing:
         except EmulatorError as error:
             self._problems[name] = str(error)
 
-    def finish_rest(self, *, begun_only: bool = False) -> None:
-        """Adopt all that can be adopted, then finish the plans that have changed since they were finished.
-
-        `begun_only`: finish none that only has adopted runs so far.
-        """
+    def finish_rest(self) -> None:
+        """Adopt all that can be adopted, then finish the plans that have changed since they were finished."""
         for plan in self._plans:
             self.adopt(plan)
-        for plan in self._plans:
-            name = plan.experiment.name
-            if name in self._changed and (name in self._ended or not begun_only):
-                self._finish_another(plan)
+        self._finish_all(self._changed)
+
+    def finish_begun(self) -> None:
+        """Finish the plans that have begun, and have changed since they were finished."""
+        self._finish_all(self._changed & self._ended)
+
+    def _finish_all(self, names: Set[str]) -> None:
+        for plan in [plan for plan in self._plans if plan.experiment.name in names]:
+            self._finish_another(plan)
 
     def _is_due(self, plan: Plan) -> bool:
         """Whether the plan is complete, and has changed since it was finished."""
