@@ -1,11 +1,24 @@
-"""The place of an InputError, such as a file or an arm, as the beginning of its message."""
+"""Parts of messages: the place of an InputError as its beginning, and the first of many items."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from emulator.errors import ConfigurationError, InputError
+
+MOST_NAMED = 3
+"""Items that `abbreviated` names."""
+
+
+def abbreviated(items: Sequence[str], separator: str = "; ") -> str:
+    """The first `MOST_NAMED` of `items`, and how many more there are, as one line.
+
+    >>> abbreviated(["a", "b"]), abbreviated(["a", "b", "c", "d"], ", ")
+    ('a; b', 'a, b, c and 1 more')
+    """
+    named = separator.join(items[:MOST_NAMED])
+    return named if len(items) <= MOST_NAMED else f"{named} and {len(items) - MOST_NAMED} more"
 
 
 @contextmanager

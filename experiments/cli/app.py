@@ -190,7 +190,7 @@ def compare(
     accuracy, gain over the reference arm, difference from the first directory, times to each target, and
     bytes. Runs are paired by seed where trace, devices and availability are the same. Writes nothing.
     """
-    from experiments.cli.comparing import compare_directories
+    from experiments.cli.reports import compare_directories
 
     compare_directories(directories, output)
 

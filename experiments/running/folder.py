@@ -14,9 +14,10 @@ from emulator.errors import EmulatorError, InputError, ResumableError, RunError
 from emulator.storage.own_files import path_below
 from experiments.build import World
 from experiments.config import Locate
+from experiments.naming import abbreviated
 from experiments.results.run_directory import RunDirectory
 from experiments.running.members import Member
-from experiments.running.plan import Checker, Plan, abbreviated, plan_run, world_key
+from experiments.running.plan import Checker, Plan, plan_run, world_key
 from experiments.running.runner import FailedRunsError, Outcomes, Progress, run_plan
 from experiments.running.sharing import share_out
 from experiments.running.stop import Stop

@@ -11,15 +11,12 @@ from emulator.errors import ConfigurationError, InputError
 from emulator.storage.checkpoints import make_folder, write_durably
 from experiments.build import World, build_world, refuse_unfit_arms, refuse_unfit_rounds, world_settings
 from experiments.config import Experiment, Locate, parse_experiment
-from experiments.naming import naming
+from experiments.naming import abbreviated, naming
 from experiments.results.deciding import deciding, differences
 from experiments.results.json_files import Command, SweepCell, Timing
 from experiments.results.run_directory import RunDirectory
 from experiments.running.leftovers import at_work, clear
 from experiments.running.members import refuse_unknown_arms
-
-MOST_NAMED = 3
-"""Items that `abbreviated` names."""
 
 
 @dataclass(frozen=True)
@@ -253,12 +250,6 @@ class Checker:
 def world_key(experiment: Experiment) -> str:
     """A text that is the same for two configurations if the worlds of their first seeds are."""
     return json.dumps([world_settings(experiment), experiment.seeds[0]], sort_keys=True)
-
-
-def abbreviated(items: Sequence[str]) -> str:
-    """The first `MOST_NAMED` of `items`, and how many more there are, as one line."""
-    num_more = len(items) - MOST_NAMED
-    return "; ".join([*items[:MOST_NAMED], *([f"and {num_more} more"] if num_more > 0 else [])])
 
 
 def _united(new: Experiment, old: Experiment, begun: Collection[str], path: Path) -> Experiment:

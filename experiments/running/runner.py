@@ -23,12 +23,12 @@ from experiments.build import (
     run_header,
 )
 from experiments.config import Experiment
-from experiments.naming import naming
+from experiments.naming import abbreviated, naming
 from experiments.running.attempt import Attempt, Tally
 from experiments.running.leftovers import delete_leftovers
 from experiments.running.locking import RunAtWorkError, seed_locked
 from experiments.running.manifest import Drawn, recorded_files, write_manifest
-from experiments.running.plan import Plan, PlannedRun, Reached, abbreviated
+from experiments.running.plan import Plan, PlannedRun, Reached
 from experiments.running.replicas import agree_on, lead_to_draw, lead_to_play, leading
 from experiments.running.source_files import SourceFiles
 from experiments.running.stop import Stop

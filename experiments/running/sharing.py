@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from emulator.errors import EmulatorError, RunError
+from experiments.naming import abbreviated
 from experiments.results.run_directory import RunDirectory
 from experiments.running.locking import seed_locked
 from experiments.running.manifest import adopt_world
-from experiments.running.plan import Plan, abbreviated
+from experiments.running.plan import Plan
 
 Finish = Callable[[Plan], None]
 

@@ -19,6 +19,7 @@ from typing import Any
 from emulator.errors import ConfigurationError
 from emulator.storage.bounded import toml_document
 from experiments.config import SWEEP, parse_value
+from experiments.results.many_runs.differing_keys import short_names
 from experiments.results.recorded import MOST_NAME_BYTES
 
 MOST_CELLS = 10_000
@@ -134,25 +135,8 @@ def cell_name(base: str, values: Values) -> str:
 
 def short_keys(keys: Collection[str]) -> dict[str, str]:
     """By key, the shortest end of it, in whole parts, that no other of the `keys` has."""
-
-    def ends(key: str) -> list[str]:
-        parts = key.split(".")
-        return [".".join(parts[start:]) for start in reversed(range(len(parts)))]
-
-    having = {key: set(ends(key)) for key in keys}
-    return {
-        key: _slug(
-            next(
-                (
-                    end
-                    for end in ends(key)
-                    if not any(end in others for other, others in having.items() if other != key)
-                ),
-                key,
-            )
-        )
-        for key in keys
-    }
+    names = short_names([tuple(key.split(".")) for key in keys])
+    return {key: _slug(name) for key, name in zip(keys, names, strict=True)}
 
 
 def without_effect(

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from emulator.errors import InputError
+from experiments.naming import abbreviated
 from experiments.results.accuracy_tables import (
     TargetRow,
     comparisons,
@@ -37,9 +37,6 @@ from experiments.results.many_runs.significance import (
 from experiments.results.published import COMPARED, beside_published
 from experiments.results.recorded import MOST_TARGETS, Target, is_finite, recorded_targets
 from experiments.results.summary import row_figures
-
-MOST_NAMED = 3
-"""Directories, or differing keys, that a name or an error lists."""
 
 
 @dataclass(frozen=True)
@@ -463,9 +460,7 @@ def in_order(group: Sequence[MeasuredDirectory]) -> list[MeasuredDirectory]:
 
 def _name(group: Sequence[MeasuredDirectory]) -> str:
     """The name of the sweep, or the first names of the directories."""
-    names = [directory.name for directory in group]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return group[0].sweep or f"{', '.join(names[:MOST_NAMED])}{more}"
+    return group[0].sweep or abbreviated([directory.name for directory in group], ", ")
 
 
 def _no_overlap(group: Sequence[MeasuredDirectory]) -> str:
@@ -484,7 +479,7 @@ def _no_overlap(group: Sequence[MeasuredDirectory]) -> str:
 
 def _other_trace(one: MeasuredDirectory, other: MeasuredDirectory) -> str:
     traces = [directory.experiment.get("trace", {}) for directory in (one, other)]
-    return "; ".join(islice(differing_values(traces[0], traces[1], ("trace",)), MOST_NAMED))
+    return abbreviated(list(differing_values(traces[0], traces[1], ("trace",)))) or "by their hashes"
 
 
 def _plain(value: Any) -> Any:

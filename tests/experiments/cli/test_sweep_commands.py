@@ -28,7 +28,12 @@ def test_a_sweep_is_run_into_one_table_with_a_run_directory_for_each_cell(
     ended = driftscale(*command)
     assert ended.code == 0, ended.err
     cells = [f"small,threshold={low},participants={number}" for low in (0.1, 0.25) for number in (2, 3)]
-    assert sorted(path.name for path in Path("runs/small").iterdir()) == [*cells, "table.html", "table.json"]
+    assert sorted(path.name for path in Path("runs/small").iterdir()) == [
+        "plotly.min.js",
+        *cells,
+        "table.html",
+        "table.json",
+    ]
     assert all((Path("runs/small") / cell / "report.html").exists() for cell in cells)
     assert json.loads(Path("runs/small/table.json").read_text())["name"] == "small"
     lines = [line for line in ended.err.splitlines() if line.startswith("[")]
