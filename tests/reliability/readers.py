@@ -505,10 +505,11 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
         from experiments.results.report import write_report
         from experiments.results.report.drift_section import drift_section
         from experiments.results.report.page import lead, settings_of_run
+        from experiments.results.report.runs_section import runs_notes, runs_table
         from experiments.results.rounds_table import rounds_table
         from experiments.results.run_directory import RunDirectory
         from experiments.results.summary import summarise_directory
-        from experiments.results.table import build_table
+        from experiments.results.table import build_sections, build_table
 
         directory = RunDirectory(folder / "run")
         (directory.path / name).write_bytes(file.read_bytes())
@@ -521,6 +522,10 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
         drift_section(directory.arms(), summary.finished, runs, report["report"])
         settings_of_run(directory)
         build_table("table", [directory])
+        for section in build_sections([directory]):
+            json.dumps(section.as_json(), allow_nan=False)
+            runs_table(section)
+            runs_notes(section)
         if number % 40 == 0 and summary.accuracy:
             write_report(directory, runs)
 
@@ -554,6 +559,7 @@ MANIFEST = {
     "machine": "Linux",
     "profile": {"name": "a", "source": "b"},
     "sha256": {"0": {"trace": "00", "fleet": "11"}},
+    "sweep": {"of": "a", "keys": {"round.participants": 5, "trace": {"source": "digits"}}},
 }
 TIMING = {
     "host": "node3",
