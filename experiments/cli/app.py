@@ -178,7 +178,7 @@ def compare(
         list[Path],
         typer.Argument(
             help="Run directories, or a folder of them; differences are from the first.",
-            metavar="DIR...",
+            metavar="DIR",
             parser=path_for("DIR"),
         ),
     ],
