@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.cli.output import OutputFormat, as_text, print_json, print_table
-from experiments.cli.tables import WIDTH_WITHOUT_TERMINAL
+from experiments.cli.output import OutputFormat, as_text, print_json, print_table, wide_console
 
 if TYPE_CHECKING:
     from experiments.bench.figures import Figure, Spread, Target
@@ -57,7 +56,6 @@ def print_workloads(output: OutputFormat) -> None:
 def print_figures(figures: Sequence[Figure]) -> None:
     """Print the value and the ratio of each figure above their quartiles; then the machine and versions."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -73,8 +71,7 @@ def print_figures(figures: Sequence[Figure]) -> None:
             _target_text(item.target, item),
             item.verdict or "",
         )
-    console = Console()
-    console = console if console.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
+    console = wide_console()
     console.print(table)
     first, repeats = figures[0], sorted({item.repeats for item in figures})
     versions = ", ".join(f"{name} {version}" for name, version in first.versions.items())

@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class OutputFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
 
+
+WIDTH_WITHOUT_TERMINAL = 140
+"""Width of tables in letters where the output is no terminal."""
 
 Rows = Sequence[Mapping[str, object]]
 
@@ -25,7 +32,6 @@ def print_table(rows: Rows, title: str = "", output: OutputFormat = OutputFormat
     if output is OutputFormat.JSON:
         print_json([dict(row) for row in rows])
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -35,7 +41,15 @@ def print_table(rows: Rows, title: str = "", output: OutputFormat = OutputFormat
         table.add_column(Text(key), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(as_text(value)) for value in row.values()))
-    Console().print(table)
+    wide_console().print(table)
+
+
+def wide_console() -> Console:
+    """A console for tables, of `WIDTH_WITHOUT_TERMINAL` letters if the output is no terminal."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
 
 
 def as_text(value: object) -> str:

@@ -87,13 +87,13 @@ def follow_first(job: Job, command: RunCommand) -> None:
             os._exit(error.exit_code if isinstance(error, EmulatorError) else code)
 
 
-def play_members(command: RunCommand, members: Sequence[Member], name: str) -> None:
+def play_members(command: RunCommand, members: Sequence[Member], name: str, folder: str) -> None:
     """Play the unfinished runs of several configurations, then make one table of all of them.
 
     They are those of a folder, or the cells of a sweep. `name`, of the folder or of the swept configuration,
-    heads the table and names the default --out.
+    heads the table; the default --out is `folder` in `runs`.
     """
-    target = command.out or Path("runs") / name
+    target = command.out or Path("runs") / folder
     with ExitStack() as stack:
         stop = stack.enter_context(_stoppable(command))
         allow_open_files(len(members), "run directories")  # each has a lock

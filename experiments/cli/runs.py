@@ -60,7 +60,8 @@ def run_one(command: RunCommand) -> None:
         members = load_members([configuration], command.arms, allow_many=command.allow_many)
         from experiments.cli.playing import play_members
 
-        play_members(command, members, configuration.table["name"])
+        name = configuration.table["name"]
+        play_members(command, members, name, f"{name}-sweep")
         return
     refuse_unknown_arms(command.arms, [arm["name"] for arm in configuration.table["arm"]])
     experiment = parse_experiment(configuration.table, str(command.config))
@@ -87,4 +88,5 @@ def run_all_of(command: RunCommand) -> None:
     )
     from experiments.cli.playing import play_members
 
-    play_members(command, members, command.config.resolve().name)
+    name = command.config.resolve().name
+    play_members(command, members, name, name)

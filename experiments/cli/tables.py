@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from experiments.cli.output import wide_console
 from experiments.results.many_runs.sections import Section
 from experiments.results.report.cells import NOTHING, printable, run_counts, scored_steps
 from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
@@ -36,13 +37,12 @@ from experiments.results.report.table_page import (
 )
 from experiments.results.summary import Summary
 
-WIDTH_WITHOUT_TERMINAL = 140
 GAP = 3  # between columns: two of padding, and one of the box
 
 
 def print_summary(summary: Summary) -> None:
     """Print a table of the arms' accuracy, one of times for each target, and one of costs."""
-    console, reference_arm = _console(), summary.reference_arm
+    console, reference_arm = wide_console(), summary.reference_arm
     for note in (horizon_note(summary), *map(as_warning, summary.horizon.warnings())):
         _note(console, note)
     title = f"{summary.name}: accuracy over virtual time, against {reference_arm}"
@@ -61,14 +61,14 @@ def print_summary(summary: Summary) -> None:
 
 def print_path(what: str, path: Path) -> None:
     """Print `path` on one line, however long, so that it can be copied."""
-    _console().print(_text(f"{what}: {path}"), soft_wrap=True)
+    wide_console().print(_text(f"{what}: {path}"), soft_wrap=True)
 
 
 def print_unfinished(table: dict[str, Any]) -> None:
     """Print how many runs are finished and failed, for each experiment with unfinished runs."""
     for column in table["experiments"]:
         if column["finished"] < column["planned"]:
-            _console().print(_text(f"{column['name']}: {run_counts(column)}"), soft_wrap=True)
+            wide_console().print(_text(f"{column['name']}: {run_counts(column)}"), soft_wrap=True)
 
 
 def print_sections(table: dict[str, Any], sections: Sequence[Section]) -> None:
@@ -84,12 +84,14 @@ def print_sections(table: dict[str, Any], sections: Sequence[Section]) -> None:
         if not is_in_matrices(section, scored):
             print_section(section)
     if any(is_in_matrices(section, scored) for section in sections):
-        _note(_console(), "Accuracy over virtual time, gains, times to targets and bytes are in table.html.")
+        _note(
+            wide_console(), "Accuracy over virtual time, gains, times to targets and bytes are in table.html."
+        )
 
 
 def print_section(section: Section) -> None:
     """Print a table of many runs, with its notes."""
-    console = _console()
+    console = wide_console()
     for note in (runs_horizon(section), *runs_warnings(section)):
         _note(console, note)
     _print_figures(console, section.name, runs_table(section))
@@ -102,7 +104,7 @@ def print_drift(table: dict[str, Any], columns: Sequence[str]) -> None:
 
     `table` is that of `build_table`, `columns` the names of experiments.
     """
-    console = _console()
+    console = wide_console()
     scored = columns_with_drift(table, columns)
     for figure, title in TITLES.items() if scored else ():
         written = {
@@ -128,11 +130,6 @@ def print_drift(table: dict[str, Any], columns: Sequence[str]) -> None:
 def _text(text: str, style: str = "") -> Text:
     """Text for the terminal; control characters, which a foreign file may have, are shown as escapes."""
     return Text(printable(text), style=style)
-
-
-def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
 
 
 def _note(console: Console, text: str) -> None:

@@ -71,7 +71,8 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Pl
     """
     if RunDirectory(out).experiment_path.is_file():
         raise InputError(
-            f"--out {out}: is the run directory of one experiment; take another --out for several"
+            f"{out} is the run directory of one experiment; take another --out for a folder of them, or a "
+            f"sweep"
         )
     folders = [path_below(out, member.experiment.name, is_folder=True) for member in members]
     unfinished = [

@@ -149,7 +149,7 @@ def plan_run(
         raise InputError(f"{path} holds runs, but no {missing} with their configuration; take another --out")
     if not directory.experiment_path.is_file() and directory.holds_run_directories():
         raise InputError(
-            f"{path} holds run directories, as of a sweep; take another --out for one experiment"
+            f"{path} holds several run directories, as of a sweep; take another --out for one experiment"
         )
     recorded = experiment
     # Runs that failed, or never reached a checkpoint, start over: they do not bind the configuration. A run

@@ -183,6 +183,9 @@ def _axis(key: str, values: Sequence[Any], source: str, where: str) -> Axis:
 
 
 def _parse_values(text: str, where: str) -> list[Any]:
+    pieces = [piece.strip() for piece in _split(text)]
+    if "" in pieces and len(pieces) > 1:
+        raise ConfigurationError(f"{where}: has an empty value; must be KEY=VALUE,VALUE,..., as in {EXAMPLE}")
     try:
         document = toml_document(f"values = [{text}]")
     except ValueError:
@@ -190,9 +193,6 @@ def _parse_values(text: str, where: str) -> list[Any]:
     if document.keys() == {"values"}:
         values: list[Any] = document["values"]
         return values
-    pieces = [piece.strip() for piece in _split(text)]
-    if "" in pieces:
-        raise ConfigurationError(f"{where}: has an empty value; must be KEY=VALUE,VALUE,..., as in {EXAMPLE}")
     return [parse_value(piece) for piece in pieces]
 
 

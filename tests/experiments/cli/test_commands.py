@@ -207,7 +207,7 @@ def test_git_is_not_run_for_a_mistake(
 
 def printed(summary: Summary, width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
-    monkeypatch.setattr(tables, "Console", lambda: console)
+    monkeypatch.setattr(tables, "wide_console", lambda: console)
     tables.print_summary(summary)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
