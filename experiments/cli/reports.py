@@ -25,6 +25,7 @@ from experiments.results.report.cells import run_counts
 from experiments.results.run_directory import RunDirectory
 from experiments.results.summary import Summary
 from experiments.results.table import (
+    TABLE_VERSION,
     build_sections,
     build_table,
     how_many_runs,
@@ -102,7 +103,7 @@ def compare_directories(paths: Sequence[Path], output: OutputFormat) -> None:
     if absent := _without_runs(list(measured.values())):
         section = replace(section, notes=[*section.notes, absent])
     if output is OutputFormat.JSON:
-        print_json(section.as_json())
+        print_json({"version": TABLE_VERSION, "sections": [section.as_json()]})
     else:
         print_section(section)
 
@@ -135,7 +136,7 @@ def _without_runs(directories: Sequence[MeasuredDirectory]) -> str:
         for arm in directory.arms
         if arm not in arms
     )
-    return f"in some directory no run was begun of {', '.join(absent)}" if absent else ""
+    return f"no run was begun of {', '.join(absent)}" if absent else ""
 
 
 def write_results_of(directory: RunDirectory, *, shared_plotly: bool = False) -> Summary:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from experiments.cli.output import wide_console
 from experiments.results.many_runs.sections import Section
-from experiments.results.report.cells import NOTHING, printable, run_counts, scored_steps
+from experiments.results.report.cells import NOTHING, printable, scored_steps
 from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
 from experiments.results.report.notes import (
     COST_NOTE,
@@ -34,6 +34,7 @@ from experiments.results.report.table_page import (
     is_in_matrices,
     models_cell,
     names_alone,
+    unfinished,
 )
 from experiments.results.summary import Summary
 
@@ -66,9 +67,8 @@ def print_path(what: str, path: Path) -> None:
 
 def print_unfinished(table: dict[str, Any]) -> None:
     """Print how many runs are finished and failed, for each experiment with unfinished runs."""
-    for column in table["experiments"]:
-        if column["finished"] < column["planned"]:
-            wide_console().print(_text(f"{column['name']}: {run_counts(column)}"), soft_wrap=True)
+    for names, counts in unfinished(table):
+        wide_console().print(_text(f"{names}: {counts}"), soft_wrap=True)
 
 
 def print_sections(table: dict[str, Any], sections: Sequence[Section]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,8 +15,10 @@ from experiments.naming import naming
 from experiments.results.accuracy_tables import MeasuredRun
 from experiments.results.deciding import run_identities
 from experiments.results.drift_figures import drift_figures
+from experiments.results.horizon import event_rounds
 from experiments.results.json_files import Finished, Timing
-from experiments.results.many_runs.differing_keys import leaves
+from experiments.results.many_runs.differing_keys import Path as KeyPath
+from experiments.results.many_runs.differing_keys import key_values, leaves
 from experiments.results.run_directory import FinishedRun, RunDirectory
 from experiments.results.time_to_accuracy import AccuracyCurve, accuracy_curve, smooth
 
@@ -32,6 +34,7 @@ class PlayedRun:
         closed_s: (n_rounds,) virtual time at which each round closed, ascending.
         total_bytes: (n_rounds,) bytes sent by then, both ways, for training and control.
         steps: (n_rounds,) data step of each round.
+        event_s: Virtual time at which its first mass event opened; None without one.
     """
 
     arm: str
@@ -40,10 +43,14 @@ class PlayedRun:
     closed_s: Floats
     total_bytes: Floats
     steps: Ints
+    event_s: float | None
 
     @classmethod
-    def of(cls, run: FinishedRun, window: int) -> PlayedRun:
-        """The reduced run; `window` is the number of evaluations over which its accuracy is smoothed."""
+    def of(cls, run: FinishedRun, window: int, event_rounds: Collection[int] = ()) -> PlayedRun:
+        """The reduced run.
+
+        Its accuracy is smoothed over `window` evaluations; mass events are in the rounds `event_rounds`.
+        """
         records = run.records
         sent = [record.download_bytes + record.upload_bytes + record.control_bytes for record in records]
         return cls(
@@ -53,6 +60,7 @@ class PlayedRun:
             np.array([record.closed_s for record in records], dtype=np.float64),
             np.array(sent, dtype=np.float64),
             np.array([record.step for record in records], dtype=np.int64),
+            next((record.opened_s for record in records if record.round in event_rounds), None),
         )
 
     def smoothed(self, window: int) -> PlayedRun:
@@ -120,7 +128,8 @@ class MeasuredDirectory:
         sweep = None if manifest is None else manifest.sweep
         order = [arm["name"] for arm in experiment["arm"]]
         with naming(name):
-            played = [PlayedRun.of(run, experiment["report"]["window"]) for run in runs]
+            window, events = experiment["report"]["window"], event_rounds(experiment)
+            played = [PlayedRun.of(run, window, events) for run in runs]
         return cls(
             name=name,
             experiment=experiment,
@@ -145,6 +154,16 @@ class MeasuredDirectory:
     def identities(self) -> dict[str, str]:
         """`run_identities` of its configuration."""
         return run_identities(self.experiment)
+
+    @property
+    def swept_paths(self) -> list[KeyPath]:
+        """The swept keys that have a value in the configuration, as paths of `differing_keys`."""
+        parts = [tuple(key.split(".")) for key in self.swept]
+        paths: list[KeyPath] = [("arm", *path[2:]) if path[0] == "arm" else path for path in parts]
+        by_arm = key_values(self.experiment, paths).values()
+        return [
+            path for index, path in enumerate(paths) if any(values[index] is not None for values in by_arm)
+        ]
 
     @cached_property
     def swept_trace_keys(self) -> tuple[str, ...]:

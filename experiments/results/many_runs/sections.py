@@ -146,8 +146,8 @@ def compare(directories: Sequence[MeasuredDirectory]) -> Section:
         if not other.has_trace_of(first):
             raise InputError(
                 f"{first.name} and {other.name} have other traces ({_other_trace(first, other)}): a "
-                f"difference would not be due to the method; a key of the trace can be compared by a sweep "
-                f"(driftscale run --sweep)"
+                f"difference would not be due to the method; driftscale report of a folder gives each a "
+                f"table, and run --sweep compares values of a key of the trace"
             )
     horizon = _horizon(directories)
     if horizon.start_s >= horizon.horizon_s:
@@ -187,7 +187,8 @@ def _sections_of(group: Sequence[MeasuredDirectory]) -> Iterator[Section]:
 def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horizon, *notes: str) -> Section:
     first = directories[0]
     window = int(first.experiment["report"]["window"])
-    paths = differing_keys([directory.experiment for directory in directories])
+    differing = differing_keys([directory.experiment for directory in directories])
+    paths = list(dict.fromkeys([*differing, *first.swept_paths]))
     targets, left_out = _targets(directories)
     entries = _without_shared(
         entry
@@ -197,7 +198,7 @@ def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horiz
     bases = {entry.arm: entry for entry in entries if first.name in entry.directories}
     gains = corrected([_gain(entry) for entry in entries])
     differences = corrected([_difference(entry, bases.get(_base_arm(entry, first))) for entry in entries])
-    limits = [*notes]
+    limits = [*notes, *_events(entries)]
     if any(directory.experiment["report"]["window"] != window for directory in directories):
         limits.append(f"accuracy is smoothed over {window} evaluations, as in {first.name}")
     if left_out:
@@ -414,6 +415,18 @@ def _steps(entries: Sequence[_Entry], num_directories: int) -> dict[str, float]:
         )
         for entry in entries
     }
+
+
+def _events(entries: Sequence[_Entry]) -> list[str]:
+    """A clause if the first mass event is before the horizon in some runs only."""
+    runs = [run for entry in entries for run in entry.runs]
+    had = sum(run.event_s is not None and run.event_s < entries[0].horizon.horizon_s for run in runs)
+    if had in (0, len(runs)):
+        return []
+    return [
+        f"the first mass event is before the horizon in {had} of {len(runs)} runs: they were compared on "
+        f"different events, and neither gains nor differences are due to the settings alone"
+    ]
 
 
 def _targets(directories: Sequence[MeasuredDirectory]) -> tuple[list[Target], int]:

@@ -27,7 +27,8 @@ BELOW_AFTER_DRIFT = (
 BOUNDS = (
     "A run that does not hold a target has a time after the horizon; a run that holds it from its first "
     "evaluation has a time before that evaluation. Where the median is not known for this reason, >= marks "
-    "its lower bound, <= its upper bound, a-b both, and undetermined means that it has neither. "
+    "its lower bound, <= its upper bound, a-b both, and undetermined means that it has neither. An interval "
+    "from 0 to infinity is left out. "
 )
 FEW_SEEDS = "With under three seeds there is no interval, and what is shown may be due to chance{}."
 DOTS = "; dots are the values of single seeds"

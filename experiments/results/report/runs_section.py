@@ -42,6 +42,9 @@ DRIFT_HEADINGS = {
 MOST_KEY_LETTERS = 40
 """Most letters of a value in a table."""
 
+MOST_SEEDS = 10
+"""Most seeds that a note lists."""
+
 NamedCells = tuple[str, Sequence[Cell]]
 """A column: its heading, and a cell for each row."""
 
@@ -80,16 +83,17 @@ def runs_notes(section: Section) -> list[str]:
     )
     reference = section.reference_arms[0] if len(section.reference_arms) == 1 else "the first arm"
     notes = [
-        f"Mean over seeds, with a 95 % interval (Student's t). Gain is over {reference} of the same run "
-        f"directory, paired by seed.{_tests(gains)} {MEAN_ACCURACY}"
+        f"Mean over {_seeds(rows)}, with a 95 % interval (Student's t). Gain is over {reference} of the same "
+        f"run directory, paired by seed.{_tests(gains)} {MEAN_ACCURACY}"
     ]
     if differences:
         notes.append(
-            f"Difference is from the same arm of {section.directories[0]}{_other_arms(rows)}. "
+            f"Difference is from the same arm of the first run directory, {section.directories[0]}, in whose "
+            f"rows it is marked reference{_other_arms(rows)}. "
             f"{_pairings(rows)}{_tests(differences)}"
         )
     if any(len(row.directories) > 1 for row in rows):
-        notes.append("Runs that several run directories share are in one row.")
+        notes.append("A run that several run directories share stands in one row.")
     if section.targets:
         moves = MOVES if REFERENCE in section.targets else ""
         notes.append(
@@ -184,7 +188,7 @@ def _difference(section: Section) -> list[NamedCells]:
     cells = []
     for row in section.rows:
         is_first = section.directories[0] in row.directories
-        cell = _difference_cell(row.difference_pp, row, absent=Cell("first" if is_first else NOTHING))
+        cell = _difference_cell(row.difference_pp, row, absent=REFERENCE_CELL if is_first else Cell(NOTHING))
         if row.difference_pp is not None and row.base_arm != row.arm:
             cell = _with_note(cell, f"from {row.base_arm}")
         cells.append(cell)
@@ -196,7 +200,7 @@ def _other_arms(rows: Sequence[Row]) -> str:
     bases = dict.fromkeys(
         row.base_arm for row in rows if row.difference_pp is not None and row.base_arm != row.arm
     )
-    return f", or from its {', '.join(bases)} if it has no arm of that name" if bases else ""
+    return f"; if that has no arm of the name, from its {', '.join(bases)}" if bases else ""
 
 
 def _levels(rows: Sequence[Row]) -> str:
@@ -230,6 +234,16 @@ def _drift_cell(cell: Mapping[str, Any] | None) -> Cell:
         return Cell(NOTHING)
     ours, published, difference = compared(cell)
     return Cell(ours, f"{published}, {difference}" if published else "")
+
+
+def _seeds(rows: Sequence[Row]) -> str:
+    """The seeds of all rows, or their number if there are many; only "seeds" if rows have different ones."""
+    seeds = {tuple(row.seed_ids) for row in rows}
+    if len(seeds) != 1:
+        return "seeds"
+    (ids,) = seeds
+    shown = f" ({', '.join(map(str, ids))})" if len(ids) <= MOST_SEEDS else ""
+    return f"{len(ids)} seed{'s' if len(ids) > 1 else ''}{shown}"
 
 
 def _tests(differences: Sequence[Difference]) -> str:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from experiments.naming import abbreviated
 from experiments.results.many_runs.sections import Section
 from experiments.results.report.cells import NOTHING, compared, models, run_counts, scored_steps
 from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
@@ -47,11 +48,7 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
     scored, arms = columns_with_drift(table, alone), arms_with_runs(table)
     return template("table_page.html").render(
         name=table["name"],
-        unfinished=[
-            (column["name"], run_counts(column))
-            for column in table["experiments"]
-            if column["finished"] < column["planned"]
-        ],
+        unfinished=unfinished(table),
         has_published=has_published(table),
         scored=[columns[name] for name in scored],
         accuracies=[
@@ -83,6 +80,18 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
         ],
         without_runs=[arm for arm in table["arms"] if arm not in arms],
     )
+
+
+def unfinished(table: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(names, counts of runs) of the experiments with unfinished runs; those with the same counts are one."""
+    names: dict[str, list[str]] = {}
+    for column in table["experiments"]:
+        if column["finished"] < column["planned"]:
+            names.setdefault(run_counts(column), []).append(column["name"])
+    return [
+        (abbreviated(same, ", ") if len(same) == 1 else f"{abbreviated(same, ', ')}, each", counts)
+        for counts, same in names.items()
+    ]
 
 
 def arms_with_runs(table: Mapping[str, Any]) -> Sequence[str]:

@@ -52,7 +52,7 @@ def test_a_gain_has_its_interval_and_corrected_p(section):
 
 def test_a_difference_is_from_the_first_directory(section):
     cells = column(runs_table(section), "difference")
-    assert [cell.figure for cell in cells] == ["first", "first", "+4.0 pp", "identical"]
+    assert [cell.figure for cell in cells] == ["reference", "reference", "+4.0 pp", "identical"]
     assert [cell.figure for cell in column(runs_table(section), "identical to")] == [
         "-",
         "-",
@@ -65,7 +65,10 @@ def test_the_notes_state_correction_pairing_and_what_has_no_test(section):
     notes = " ".join(runs_notes(section))
     assert "Gain is over global of the same run directory, paired by seed." in notes
     assert "paired by seed. p is the p-value of a t test. Mean accuracy" in notes
-    assert "Difference is from the same arm of a. It is paired" in notes
+    assert (
+        "from the same arm of the first run directory, a, in whose rows it is marked reference. It" in notes
+    )
+    assert "Mean over 3 seeds (0, 1, 2), with" in notes
     assert "order statistics at 75.0 % and without a test" in notes
     assert "trace, fleet and availability of each seed are the same" in notes
     assert "Identical: every evaluation of every seed up to the horizon is the same." in notes
@@ -122,8 +125,38 @@ def test_a_difference_states_its_arm_and_number_of_seeds(tmp_path):
     assert cell.lines == ["+4.0 pp", "[-1.0, +9.0]", "p 0.074", "over 3 seeds", "from global"]
     assert [seeds.figure for seeds in column(runs_table(section), "seeds")] == ["4", "5"]
     notes = " ".join(runs_notes(section))
-    assert "from the same arm of a, or from its global if it has no arm of that name." in notes
+    assert "is marked reference; if that has no arm of the name, from its global." in notes
+    assert "Mean over seeds, with" in notes
     assert "A paired difference is over the seeds that both have." in notes
+
+
+def test_the_only_cell_of_a_sweep_keeps_its_swept_keys(tmp_path):
+    swept = {"round.participants": 7, "arm.global.clusterer": "single", "arm.global.clusterer.kind": "single"}
+    (section,) = sections(
+        [a_measured(tmp_path / "a", {"global": ONE}, swept=swept, round={"participants": 7})]
+    )
+    table = runs_table(section)
+    assert table.headings[:2] == ["participants", "clusterer"]
+    assert [cell.figure for cell in table.rows[0][1][:2]] == ["7", "single"]
+
+
+def test_a_mass_event_before_the_horizon_of_some_runs_only_is_a_warning(tmp_path):
+    # Rounds take ten seconds; the mass event is in round 2 of a, and after the last round of b.
+    directories = [
+        a_measured(
+            tmp_path / name,
+            {"global": constant(value, rounds=4)},
+            trace={"drift": {"events": [{"round": number}]}},
+            worlds=dict.fromkeys(range(1), WORLD),
+        )
+        for name, value, number in (("a", 0.5, 2), ("b", 0.6, 4))
+    ]
+    warnings = " ".join(runs_warnings(compare(directories)))
+    assert (
+        "the first mass event is before the horizon in 1 of 2 runs: they were compared on different"
+        in warnings
+    )
+    assert "mass event" not in " ".join(runs_warnings(sections(directories[:1])[0]))
 
 
 def test_a_target_that_moves_with_the_reference_is_no_common_target(tmp_path):
