@@ -47,7 +47,7 @@ def commands(monkeypatch: pytest.MonkeyPatch, driftscale: Driftscale) -> list[li
         program, *arguments = command
         if program != "driftscale":  # driftscale itself asks git for a commit
             return start_process(command, **options)
-        assert options == {"check": True}
+        assert options == {"check": True, "stdout": subprocess.DEVNULL}
         given.append(arguments)
         ended = driftscale(*arguments)
         if ended.code != 0:
