@@ -603,6 +603,19 @@ def set_key(table: dict[str, Any], key: str, value: Any, where: str) -> None:
     target[last] = value
 
 
+def key_value(table: Mapping[str, Any], key: str) -> Any:
+    """The value that `set_key` has set under `key`; None if it is there no more."""
+    value: Any = table
+    for name in key.split("."):
+        if isinstance(value, list):
+            value = next((item for item in value if item.get("name") == name), None)
+        elif isinstance(value, Mapping):
+            value = value.get(name)
+        else:
+            return None
+    return value
+
+
 def _apply_override(table: dict[str, Any], override: str) -> None:
     """Apply an override `key.key=value` to `table`; an arm is addressed by its name."""
     key, equals, text = override.partition("=")

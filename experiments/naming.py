@@ -1,4 +1,4 @@
-"""Parts of messages: the place of an InputError as its beginning, and the first of many items."""
+"""Parts of messages: the place of an InputError as its beginning, the first of many items or letters."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ def abbreviated(items: Sequence[str], separator: str = "; ") -> str:
     """
     named = separator.join(items[:MOST_NAMED])
     return named if len(items) <= MOST_NAMED else f"{named} and {len(items) - MOST_NAMED} more"
+
+
+def shorten(text: str, most: int) -> str:
+    """The text, of which at most `most` letters are shown: the first ones, then an ellipsis.
+
+    >>> shorten("smartphones", 11), shorten("smartphones", 6)
+    ('smartphones', 'smart…')
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 @contextmanager

@@ -123,7 +123,7 @@ def play_members(command: RunCommand, members: Sequence[Member], name: str, fold
 
 def _with_command(plans: Sequence[Plan], command: RunCommand) -> Sequence[Plan]:
     """The plans, with the facts on this command that their manifests record if any run is unfinished."""
-    if all(plan.is_done(run) for plan in plans for run in plan.runs()):
+    if all(plan.directory.is_done(*pair) for plan in plans for pair in plan.pairs()):
         return plans
     folder = command.config if command.config.is_dir() else command.config.parent
     facts = command_facts(["driftscale", *sys.argv[1:]], command.started, folder)

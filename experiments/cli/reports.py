@@ -18,7 +18,7 @@ from experiments.cli.tables import (
     print_unfinished,
 )
 from experiments.naming import abbreviated
-from experiments.results.many_runs.measured_directory import MeasuredDirectory
+from experiments.results.many_runs.measured_directory import MeasuredDirectory, RunReader
 from experiments.results.many_runs.sections import compare, in_order
 from experiments.results.report import write_plotly, write_results
 from experiments.results.report.cells import run_counts
@@ -93,11 +93,11 @@ def compare_directories(paths: Sequence[Path], output: OutputFormat) -> None:
             f"compare {' '.join(map(str, paths))}: a single run directory; compare needs two or more, or a "
             f"folder of them"
         )
-    measured: dict[Path, MeasuredDirectory] = {}
+    measured, reader = dict[Path, MeasuredDirectory](), RunReader()
     for group in groups:
         for directory in group:
             _refuse_unfinished(directory)
-        for item in in_order([MeasuredDirectory.read(item, str(item.path)) for item in group]):
+        for item in in_order([MeasuredDirectory.read(item, str(item.path), reader) for item in group]):
             measured.setdefault(Path(item.name).resolve(), item)
     section = compare(list(measured.values()))
     if absent := _without_runs(list(measured.values())):

@@ -36,7 +36,7 @@ from emulator.storage.bounded import read_json
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.own_files import path_below
 from experiments.results.json_files import Finished, JsonTable
-from experiments.results.many_runs.measured_directory import MeasuredDirectory
+from experiments.results.many_runs.measured_directory import MeasuredDirectory, RunReader
 from experiments.results.many_runs.sections import Section, sections
 from experiments.results.published import COMPARED, beside_published, spread
 from experiments.results.run_directory import RunDirectory
@@ -135,10 +135,10 @@ def build_sections(directories: Sequence[RunDirectory]) -> list[Section]:
 
     Raises InputError if a file of a finished run is damaged.
     """
-    ordered = sorted(directories, key=lambda item: item.path.name)
+    ordered, reader = sorted(directories, key=lambda item: item.path.name), RunReader()
     return sections(
         [
-            MeasuredDirectory.read(directory, name)
+            MeasuredDirectory.read(directory, name, reader)
             for directory, name in zip(ordered, _columns(ordered), strict=True)
         ]
     )

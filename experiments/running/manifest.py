@@ -131,7 +131,7 @@ def adopt_world(
     Nothing is recorded if `source` has no facts on that world, or they are recorded already.
 
     Raises:
-        ConfigurationError: Runs of the seed have begun in another world.
+        ConfigurationError: Runs have begun, those of the seed in another world, or any with other files.
         DataFileError: A manifest is damaged.
     """
     theirs, ours = source.manifest(), directory.manifest()
@@ -147,6 +147,13 @@ def adopt_world(
         and directory.resumable_pairs()
     ):
         return
+    begun_with = ours.files if ours is not None and directory.resumable_pairs() else {}
+    for path, identity in theirs.files.items():
+        if begun_with.get(path, identity) != identity:
+            raise ConfigurationError(
+                f"{path} was another file when the runs in {source.path} were made, so that they cannot be "
+                f"copied beside those in {directory.path}; --fresh plays all of them again"
+            )
     drawn = Drawn(
         seed=seed,
         fingerprint=theirs.sha256[str(seed)],

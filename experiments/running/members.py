@@ -16,12 +16,14 @@ from experiments.config import (
     SWEEP,
     Experiment,
     Locate,
+    key_value,
     locator,
     parse_experiment,
     read_table,
     set_key,
     take_first_look,
 )
+from experiments.naming import shorten
 from experiments.results.deciding import run_identities
 from experiments.results.json_files import SweepCell
 from experiments.running.sweep import (
@@ -33,6 +35,9 @@ from experiments.running.sweep import (
     table_axes,
     without_effect,
 )
+
+MOST_SHOWN = 80
+"""Most letters of a swept value in an error."""
 
 Table = dict[str, Any]
 
@@ -216,10 +221,25 @@ def _cell_table(configuration: Configuration, values: Table) -> tuple[Table, str
     """The table of the configuration with these values, under its own name; and how errors name it."""
     table = copy.deepcopy(configuration.table)
     axes = [axis for axis in configuration.axes if axis.key in values]
-    for axis in axes:
+    in_order = sorted(axes, key=_place)
+    for axis in in_order:
         set_key(table, axis.key, copy.deepcopy(values[axis.key]), axis.where)
-    shown = ", ".join(f"{axis.source} {axis.key} = {values[axis.key]!r}" for axis in axes)
+    for axis in in_order:
+        if key_value(table, axis.key) != values[axis.key]:
+            raise ConfigurationError(
+                f"{axis.where}: {axis.key} and another swept key set the same values; sweep one of them, "
+                f"with whole tables as values"
+            )
+    shown = ", ".join(
+        f"{axis.source} {axis.key} = {shorten(repr(values[axis.key]), MOST_SHOWN)}" for axis in axes
+    )
     return table, f"{configuration.path} with {shown}" if axes else str(configuration.path)
+
+
+def _place(axis: Axis) -> tuple[int, bool]:
+    """The place of a swept key among others: tables before keys in them, and a kind before its settings."""
+    parts = axis.key.split(".")
+    return len(parts), parts[-1] != "kind"
 
 
 def _refuse_unread_keys(configuration: Configuration, members: Sequence[Member]) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from emulator.errors import EmulatorError, RunError
+from emulator.errors import EmulatorError, InputError, RunError
 from experiments.naming import abbreviated
 from experiments.results.run_directory import RunDirectory
 from experiments.running.locking import seed_locked
@@ -75,8 +75,8 @@ def sharing(plans: Sequence[Plan], finish: Finish, note: Callable[[str], None]) 
     except BaseException:
         with suppress(OSError):  # the disk may be what is full
             shared.finish_begun()
-        for problem in shared.problems:
-            note(problem)
+        if shared.problems:
+            note(f"not complete: {abbreviated(shared.problems)}")
         raise
     shared.finish_rest()
     if shared.problems:
@@ -100,11 +100,21 @@ class _Sharing:
         self._ended: set[str] = set()  # names of other plans, whose own runs have ended
         self._changed: set[str] = set()  # names of plans whose results are out of date
         self._problems: dict[str, str] = {}
+        self._intact: set[tuple[Path, str, int]] = set()  # runs that were read before they were copied
 
     @property
     def problems(self) -> list[str]:
-        """For each plan that could not adopt a run or be finished, when last tried: its name, and why."""
-        return [f"{name}: {problem}" for name, problem in self._problems.items()]
+        """For each plan that is not complete for an error, its name and that error, when last tried.
+
+        That is one that could not adopt a run or be finished, or whose run has failed where it was played.
+        """
+        failed = {
+            plan.experiment.name: f"{arm}, seed {seed} failed in {source.path.name}"
+            for plan in self._plans
+            for (arm, seed), source in plan.adopted.items()
+            if not plan.directory.is_done(arm, seed) and source.failure(arm, seed) is not None
+        }
+        return [f"{name}: {problem}" for name, problem in {**failed, **self._problems}.items()]
 
     def ended(self, plan: Plan) -> None:
         """Take note that the plan's own runs have ended; adopt them where they are waited for.
@@ -116,6 +126,8 @@ class _Sharing:
         self._changed.add(name)
         if name not in self._kept:
             self._ended.add(name)
+        if not _has_ended(plan):
+            return
         for other in self._waiting.get(plan.directory.path, ()):
             self.adopt(other)
             if self._is_due(other):
@@ -131,6 +143,7 @@ class _Sharing:
             for (arm, seed), source in plan.adopted.items():
                 if directory.is_done(arm, seed) or not source.is_done(arm, seed):
                     continue
+                self._refuse_damaged(source, arm, seed)
                 self._changed.add(name)
                 adopt_world(directory, source, seed, plan.command, plan.cell)  # before a run in it is stored
                 with seed_locked(directory, arm, seed):
@@ -138,6 +151,16 @@ class _Sharing:
                         directory.copy_run(source, arm, seed)
         except EmulatorError as error:
             self._problems[name] = str(error)
+
+    def _refuse_damaged(self, source: RunDirectory, arm: str, seed: int) -> None:
+        """InputError if a file of the finished run is missing or damaged."""
+        run = (source.path, arm, seed)
+        if run not in self._intact:
+            try:
+                source.read_run(arm, seed)
+            except OSError as error:
+                raise InputError(f"{error.filename or source.path}: {error.strerror}") from error
+            self._intact.add(run)
 
     def finish_rest(self) -> None:
         """Adopt all that can be adopted, then finish the plans that have changed since they were finished."""
@@ -179,6 +202,13 @@ def _was_finished(plan: Plan) -> bool:
     directory = plan.directory
     return directory.summary_path.is_file() and all(
         directory.is_done(arm, seed) for arm, seed in plan.pairs()
+    )
+
+
+def _has_ended(plan: Plan) -> bool:
+    """Whether all runs that the plan plays are finished or failed, as they are not after a stop."""
+    return all(
+        plan.is_done(run) or plan.directory.failure(run.arm, run.seed) is not None for run in plan.runs()
     )
 
 

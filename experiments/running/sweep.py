@@ -204,7 +204,7 @@ def _split(text: str) -> list[str]:
             if letter == quote and not escaped:
                 quote = ""
             escaped = letter == "\\" and quote == '"' and not escaped
-        elif letter in "\"'":
+        elif letter in "\"'" and (depth > 0 or not text[start:position].strip()):
             quote = letter
         elif letter in "[{":
             depth += 1
@@ -219,7 +219,7 @@ def _split(text: str) -> list[str]:
 def _flattened(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         full = f"{path}{key}"
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             yield from _flattened(value, f"{full}.")
         else:
             yield full, value
@@ -247,7 +247,7 @@ def _shown(value: Any) -> str:
     elif isinstance(value, bool):
         text, is_plain = str(value).lower(), True
     elif isinstance(value, int | float):
-        text, is_plain = str(value), True
+        text, is_plain = str(_numbers_alike(value)), True
     else:
         text, is_plain = _canonical(value), False
     if is_plain and text and _slug(text) == text and len(text) <= MOST_SHOWN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from emulator.arrays import Floats, Ints
+from emulator.storage.own_files import open_file
 from experiments.naming import naming
 from experiments.results.accuracy_tables import MeasuredRun
 from experiments.results.deciding import run_identities
-from experiments.results.drift_figures import drift_figures
+from experiments.results.drift_accuracy import accuracy_including_drift, accuracy_omitting_drift
 from experiments.results.horizon import event_rounds
-from experiments.results.json_files import Finished, Timing
+from experiments.results.json_files import Timing
 from experiments.results.many_runs.differing_keys import Path as KeyPath
 from experiments.results.many_runs.differing_keys import key_values, leaves
 from experiments.results.run_directory import FinishedRun, RunDirectory
@@ -35,6 +37,7 @@ class PlayedRun:
         total_bytes: (n_rounds,) bytes sent by then, both ways, for training and control.
         steps: (n_rounds,) data step of each round.
         event_s: Virtual time at which its first mass event opened; None without one.
+        drift: For each figure of `published.COMPARED`, its value over the whole run; None if it is unknown.
     """
 
     arm: str
@@ -44,6 +47,7 @@ class PlayedRun:
     total_bytes: Floats
     steps: Ints
     event_s: float | None
+    drift: Mapping[str, float | None]
 
     @classmethod
     def of(cls, run: FinishedRun, window: int, event_rounds: Collection[int] = ()) -> PlayedRun:
@@ -61,6 +65,10 @@ class PlayedRun:
             np.array(sent, dtype=np.float64),
             np.array([record.step for record in records], dtype=np.int64),
             next((record.opened_s for record in records if record.round in event_rounds), None),
+            {
+                "accuracy_omitting_drift": accuracy_omitting_drift(records),
+                "accuracy_including_drift": accuracy_including_drift(records),
+            },
         )
 
     def smoothed(self, window: int) -> PlayedRun:
@@ -92,6 +100,29 @@ class PlayedRun:
         return b"".join(part.tobytes() for part in parts)
 
 
+class RunReader:
+    """Reads finished runs; of copies of one log, as the cells of a sweep have them, it parses the first."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[object, ...], PlayedRun] = {}
+
+    def read(
+        self, directory: RunDirectory, arm: str, seed: int, window: int, event_rounds: Collection[int]
+    ) -> PlayedRun:
+        """The run, reduced as by `PlayedRun.of`; InputError if one of its files is damaged."""
+        try:
+            with open_file(directory.log_path(arm, seed)) as file:
+                digest = hashlib.sha256()
+                while part := file.read(2**20):
+                    digest.update(part)
+        except OSError:  # `read_run` states what is wrong
+            return PlayedRun.of(directory.read_run(arm, seed), window, event_rounds)
+        key = (digest.digest(), arm, seed, window, *event_rounds)
+        if key not in self._runs:
+            self._runs[key] = PlayedRun.of(directory.read_run(arm, seed), window, event_rounds)
+        return self._runs[key]
+
+
 @dataclass(frozen=True)
 class MeasuredDirectory:
     """The finished runs of a run directory, and what decides how they may be compared with others.
@@ -103,7 +134,6 @@ class MeasuredDirectory:
         worlds: The hashes of each seed's world, by seed as text and by part of the world.
         swept: The keys of the sweep that it is a cell of, with their values; empty if it is of none.
         sweep: Name of that sweep; empty if it is of none.
-        finished: The figures of all its finished runs.
     """
 
     name: str
@@ -112,24 +142,23 @@ class MeasuredDirectory:
     worlds: Mapping[str, Mapping[str, str]]
     swept: Mapping[str, Any]
     sweep: str
-    finished: Finished
 
     @classmethod
-    def read(
-        cls, directory: RunDirectory, name: str, runs: Sequence[FinishedRun] | None = None
-    ) -> MeasuredDirectory:
-        """The directory's finished `runs`, which are read unless they are given.
+    def read(cls, directory: RunDirectory, name: str, reader: RunReader | None = None) -> MeasuredDirectory:
+        """The directory's finished runs, read by `reader`.
 
         Raises:
             InputError: A file is damaged, or a run was never evaluated.
         """
+        reader = reader or RunReader()
         experiment, manifest = directory.experiment(), directory.manifest()
-        runs = directory.finished_runs() if runs is None else runs
         sweep = None if manifest is None else manifest.sweep
         order = [arm["name"] for arm in experiment["arm"]]
         with naming(name):
             window, events = experiment["report"]["window"], event_rounds(experiment)
-            played = [PlayedRun.of(run, window, events) for run in runs]
+            played = [
+                reader.read(directory, arm, seed, window, events) for arm, seed in directory.finished_pairs()
+            ]
         return cls(
             name=name,
             experiment=experiment,
@@ -137,7 +166,6 @@ class MeasuredDirectory:
             worlds={} if manifest is None else manifest.sha256,
             swept={} if sweep is None else sweep.keys,
             sweep="" if sweep is None else sweep.of,
-            finished=drift_figures(runs, order[0]),
         )
 
     @property

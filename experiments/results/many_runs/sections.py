@@ -255,7 +255,7 @@ class _Entry:
         """Equal for entries with the same runs of the arm and of its reference arm, and the same `drift`."""
         identities, reference_arm = self.directory.identities, self.directory.arms[0]
         reference = _results(self.reference, self.horizon)
-        drift = repr(_drift(self.directory, self.arm, self.seeds))
+        drift = repr(_drift(self))
         return identities[self.arm], identities[reference_arm], *self.seeds, self.results, reference, drift
 
     def row(
@@ -277,7 +277,7 @@ class _Entry:
             identical_to=identical_to,
             targets=self.targets,
             total_bytes=amount_estimate([run.bytes_by(self.horizon.horizon_s) for run in self.runs]),
-            drift=_drift(self.directory, self.arm, self.seeds),
+            drift=_drift(self),
         )
 
 
@@ -387,16 +387,13 @@ def _pairing(entry: _Entry, base: _Entry, seeds: Sequence[int]) -> Pairing:
     return "seed, other trace" if is_swept and is_alike and has_other_traces else "none"
 
 
-def _drift(
-    directory: MeasuredDirectory, arm: str, seeds: Sequence[int]
-) -> dict[str, Mapping[str, Any] | None]:
-    """The accuracies with and without drift cells of the runs of these seeds, beside published ones."""
-    figures, report = directory.finished.arms[arm], directory.experiment["report"]
-    cells: dict[str, Mapping[str, Any] | None] = {}
-    for figure in COMPARED:
-        by_seed = dict(zip(figures.seed_ids, figures[figure].per_seed, strict=True))
-        cells[figure] = beside_published([by_seed[seed] for seed in seeds], figure, arm, report)
-    return cells
+def _drift(entry: _Entry) -> dict[str, Mapping[str, Any] | None]:
+    """The accuracies with and without drift cells of the entry's runs, beside published ones."""
+    report = entry.directory.experiment["report"]
+    return {
+        figure: beside_published([run.drift[figure] for run in entry.runs], figure, entry.arm, report)
+        for figure in COMPARED
+    }
 
 
 def _mean_accuracies(runs: Sequence[PlayedRun], horizon: Horizon) -> list[float | None]:

@@ -60,15 +60,6 @@ def printable(text: str) -> str:
     return ascii(text)[1:-1] if has_controls(text) else text
 
 
-def shorten(text: str, most: int) -> str:
-    """The text, of which at most `most` letters are shown: the first ones, then an ellipsis.
-
-    >>> shorten("smartphones", 11), shorten("smartphones", 6)
-    ('smartphones', 'smart…')
-    """
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
 def scored_steps(steps: int | None, scored: int | None) -> str:
     """Text that only some data steps have an evaluation; empty if all have one, or if that is unknown.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from experiments.naming import shorten
 from experiments.results.accuracy_tables import TargetRow
 from experiments.results.formats import (
     Cell,
@@ -22,7 +23,7 @@ from experiments.results.many_runs.sections import Row, Section
 from experiments.results.many_runs.significance import Difference, num_tests
 from experiments.results.published import COMPARED
 from experiments.results.recorded import REFERENCE, Target
-from experiments.results.report.cells import NOTHING, compared, shorten
+from experiments.results.report.cells import NOTHING, compared
 from experiments.results.report.columns import REFERENCE_CELL, Column, Tally, TextTable
 from experiments.results.report.notes import BOUNDS, DOTS, FEW_SEEDS, MEAN_ACCURACY, MOVES, as_warning
 from experiments.results.report.what_was_run import written

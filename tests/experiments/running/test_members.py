@@ -110,6 +110,31 @@ def test_a_table_of_the_file_is_swept_and_options_replace_its_keys(tmp_path: Pat
         load_experiment(path)
 
 
+def test_a_swept_kind_comes_before_the_settings_of_its_part(tmp_path: Path) -> None:
+    members = load(
+        write_small(tmp_path),
+        "arm.fielding.clusterer.max_clusters=2,3",
+        "arm.fielding.clusterer.kind=fielding,static",
+    )
+    clusterers = [member.experiment.find_arm("fielding").clusterer for member in members]
+    assert [(chosen.kind, chosen.settings.max_clusters) for chosen in clusterers] == [
+        ("fielding", 2),
+        ("static", 2),
+        ("fielding", 3),
+        ("static", 3),
+    ]
+
+
+def test_a_swept_key_inside_of_a_swept_table_is_refused(tmp_path: Path) -> None:
+    assert refused(
+        write_small(tmp_path), "arm.fielding.clusterer=single,static", "arm.fielding.clusterer.kind=fielding"
+    ).startswith("--sweep arm.fielding.clusterer=single,static: arm.fielding.clusterer and another swept key")
+
+
+def test_a_long_value_is_cut_in_an_error(tmp_path: Path) -> None:
+    assert len(refused(write_small(tmp_path), f"devices.time_model={'x' * 5000}")) < 6000
+
+
 def test_cells_share_the_identity_of_an_arm_that_no_swept_key_touches(tmp_path: Path) -> None:
     low, high = (member.identities for member in load(write_small(tmp_path), f"{THRESHOLD}=0.1,0.25"))
     assert low["global"] == high["global"]

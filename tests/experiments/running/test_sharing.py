@@ -270,6 +270,7 @@ def test_a_shared_run_that_fails_is_counted_once_and_its_adopters_have_no_run(tm
             play_all(a_sweep(tmp_path, arm=arms), tmp_path / "out", tale=tale)
         assert [told[:2] for told in tale.told if told[0] == "failed"] == [("failed", "global")]
         assert (LOW, "global", 0) in tale.played
+    assert ("note", f"not complete: {HIGH}: global, seed 0 failed in {LOW}") in tale.told
     directory = RunDirectory(tmp_path / "out" / HIGH)
     assert directory.finished_pairs() == [("fielding", 0)]
     assert directory.failure("global", 0) is None
@@ -303,6 +304,34 @@ def test_a_run_of_another_world_is_not_adopted(tmp_path: Path) -> None:
     assert not RunDirectory(tmp_path / "out" / HIGH).is_done("global", 0)
 
 
+@pytest.mark.parametrize("damage", ["missing", "cut short"])
+def test_a_run_with_a_damaged_file_is_not_copied_and_stops_nothing_else(tmp_path: Path, damage: str) -> None:
+    [low] = a_sweep(tmp_path, f"{THRESHOLD}=0.1")
+    play_all([low], tmp_path / "out")
+    log = tmp_path / "out" / LOW / "global/seed-0/log.jsonl"
+    if damage == "missing":
+        log.unlink()
+    else:
+        log.write_bytes(log.read_bytes()[:100])
+    with pytest.raises(RunError, match=rf"not complete \({HIGH}: .*{LOW}/global/seed-0/log\.jsonl"):
+        play_all(a_sweep(tmp_path), tmp_path / "out")
+    high = RunDirectory(tmp_path / "out" / HIGH)
+    assert high.finished_pairs() == [("fielding", 0)]
+
+
+def test_a_run_made_with_another_file_is_not_copied_beside_others(tmp_path: Path) -> None:
+    [low, high] = a_sweep(tmp_path)
+    play_all([low], tmp_path / "out")
+    play_all([replace(high, arms=["fielding"])], tmp_path / "out")
+    for name, sha256 in ((LOW, "0"), (HIGH, "1")):
+        recorded = manifest(tmp_path / "out", name)
+        recorded["files"] = {"labels.csv": {"size": 1, "sha256": sha256}}
+        (tmp_path / "out" / name / "manifest.json").write_text(json.dumps(recorded))
+    with pytest.raises(RunError, match=r"not complete .*labels\.csv was another file when the runs in"):
+        play_all([low, high], tmp_path / "out")
+    assert manifest(tmp_path / "out", HIGH)["files"]["labels.csv"]["sha256"] == "1"
+
+
 def test_a_stop_leaves_cells_that_have_not_begun_without_results(tmp_path: Path) -> None:
     members = a_sweep(tmp_path)
     tale = Tale(Stop())
@@ -310,6 +339,7 @@ def test_a_stop_leaves_cells_that_have_not_begun_without_results(tmp_path: Path)
         play_all(members, tmp_path / "out", stop=tale.stop, tale=tale)
     assert tale.played == [(LOW, "global", 0)]
     assert tale.finished == [f"{LOW} without [('global', 0), ('fielding', 0)]"]
+    assert not (tmp_path / "out" / HIGH / "global/seed-0").exists()
     resumed, finished = play_all(members, tmp_path / "out")
     assert resumed.told[0] == ("going on", "global", 0, 1)
     assert finished == [LOW, HIGH]

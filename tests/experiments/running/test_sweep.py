@@ -45,6 +45,7 @@ def refused(option: str) -> str:
         ('{kind="fielding", threshold=0.1},static', ({"kind": "fielding", "threshold": 0.1}, "static")),
         ('"say \\"a, b\\"",plain', ('say "a, b"', "plain")),
         ("true,yes", (True, "yes")),
+        ("o'b,images", ("o'b", "images")),
         ("1]\nx = [2", ("1]\nx = [2",)),
         ("1", (1,)),
     ],
@@ -181,6 +182,7 @@ def test_a_value_is_shown_as_it_is_or_with_a_digest(value: object, shown: str) -
 def test_values_with_the_same_letters_have_different_names() -> None:
     values = ["a b", "a/b", ["a", "b"], {"a": "b"}, "a-b", 1, "1", True, "true"]
     assert len({cell_name("n", {"k": value}) for value in values}) == len(values)
+    assert cell_name("n", {"k": 1.0}) == cell_name("n", {"k": 1})
 
 
 def test_a_long_name_ends_in_a_digest() -> None:

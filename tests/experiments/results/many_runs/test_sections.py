@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from emulator.errors import InputError
-from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun
+from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun, RunReader
 from experiments.results.many_runs.sections import Section, compare, in_order, sections
+from experiments.results.run_directory import RunDirectory
 from experiments.results.time_to_accuracy import AccuracyCurve
 from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
 
@@ -436,6 +437,19 @@ def test_accuracies_with_drift_cells_are_of_the_seeds_of_the_row(tmp_path):
     assert (cell["mean"], cell["seeds"]) == (50.0, 1)
 
 
+def test_copies_of_a_log_are_parsed_once(tmp_path, monkeypatch):
+    read = []
+    parse = RunDirectory.read_run
+    monkeypatch.setattr(RunDirectory, "read_run", lambda *run: read.append(run[1:]) or parse(*run))
+    reader = RunReader()
+    for name, accuracies in (("a", ONE), ("b", ONE), ("c", OTHER)):
+        a_measured(tmp_path / name, {"global": accuracies})
+    read.clear()
+    for name in ("a", "b", "c"):
+        MeasuredDirectory.read(RunDirectory(tmp_path / name), name, reader)
+    assert read == [("global", seed) for seed in (0, 1, 2)] * 2
+
+
 def test_a_section_can_be_written_as_json(tmp_path):
     a = a_measured(tmp_path / "a", {"global": ONE, "fielding": OTHER}, report={"targets": [0.5]})
     b = a_measured(tmp_path / "b", {"global": OTHER}, round={"participants": 40})
@@ -445,6 +459,7 @@ def test_a_section_can_be_written_as_json(tmp_path):
 
 
 DRAWS = 500
+NO_DRIFT = {"accuracy_omitting_drift": None, "accuracy_including_drift": None}
 
 
 def equal_arms(
@@ -458,7 +473,7 @@ def equal_arms(
             accuracy = np.full(2, worlds[seed] + generator.normal(0, 0.01))
             times_s = np.array([10.0, 20.0])
             curve = AccuracyCurve(times_s, accuracy, accuracy)
-            runs.append(PlayedRun(arm, seed, curve, times_s, np.zeros(2), np.arange(2), None))
+            runs.append(PlayedRun(arm, seed, curve, times_s, np.zeros(2), np.arange(2), None, NO_DRIFT))
     experiment = {
         "report": {"window": 1},
         "arm": [{"name": arm} for arm in arms],
@@ -466,13 +481,11 @@ def equal_arms(
         "round": {"participants": name},
     }
     hashes = {str(seed): WORLD for seed in range(seeds)}
-    finished = {arm: {"accuracy_omitting_drift": None} for arm in arms}
-    return MeasuredDirectory(name, experiment, runs, hashes, {}, "", finished)
+    return MeasuredDirectory(name, experiment, runs, hashes, {}, "")
 
 
 @pytest.mark.parametrize("seeds", [3, 5])
-def test_equal_arms_of_equal_directories_differ_in_at_most_the_nominal_share_of_tables(seeds, monkeypatch):
-    monkeypatch.setattr("experiments.results.many_runs.sections._drift", lambda directory, arm, seeds: {})
+def test_equal_arms_of_equal_directories_differ_in_at_most_the_nominal_share_of_tables(seeds):
     generator = np.random.default_rng(seeds)
     arms = ["global", "a", "b", "c"]
 
