@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulator.errors import InputError
+from experiments.results.run_directory import RunDirectory
 from experiments.running.machine import allow_open_files
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_drifting, write_small
@@ -149,3 +150,18 @@ def test_a_command_may_open_as_many_files_as_it_has_cells(monkeypatch: pytest.Mo
         "1,000 run directories need 1,256 open files at once, and this system allows a process 1,000 (ulimit "
         "-Hn); raise that limit, or take fewer at a time"
     )
+
+
+def test_a_cell_that_adopts_all_its_runs_has_the_command_in_its_manifest(
+    driftscale: Driftscale, config: Path
+) -> None:
+    rate, threshold = "arm.global.training.learning_rate", "arm.fielding.clusterer.threshold"
+    driftscale("run", config, "--sweep", f"{rate}=0.1", "--sweep", f"{threshold}=0.1,0.2")
+    driftscale("run", config, "--sweep", f"{rate}=0.1,0.2", "--sweep", f"{threshold}=0.1")
+    ended = driftscale("run", config, "--sweep", f"{rate}=0.1,0.2", "--sweep", f"{threshold}=0.1,0.2")
+    assert ended.code == 0
+    cell = RunDirectory(Path("runs/small-sweep/small,threshold=0.2,learning_rate=0.2"))
+    manifest = cell.manifest()
+    assert manifest is not None
+    assert [command.arguments[-1] for command in manifest.commands] == [f"{threshold}=0.1,0.2"]
+    assert len(cell.finished_pairs()) == 2
