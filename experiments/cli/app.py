@@ -127,8 +127,8 @@ def run(
     If CONFIG is a folder, each of its configurations is run into its own run directory under --out (default:
     runs/<folder>), and one table is made of all of them. The cells of a sweep, which are all combinations of
     the values in --sweep options and in the table [sweep] of CONFIG, are run in the same way (default:
-    runs/<name>). Runs that several experiments of a command share, such as those of an arm that no swept key
-    touches, are played once.
+    runs/<name>-sweep). Runs that several experiments of a command share, such as those of an arm that no
+    swept key touches, are played once.
     """
     from experiments.cli.runs import RunCommand, run_all_of, run_one
     from experiments.cli.workers import parse_scale
