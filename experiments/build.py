@@ -34,7 +34,8 @@ from executor.executor import LocalExecutor
 from executor.flops import forward_flops
 from executor.malloc import give_back_freed_memory
 from executor.replicas import ReplicatedExecutor
-from experiments.config import Arm, Experiment, Locate
+from experiments.config import Arm, Experiment
+from experiments.locating import Locate
 from experiments.naming import naming
 from experiments.stopwatch import Stopwatch
 from traces.sources import TraceContext

@@ -14,7 +14,8 @@ import tomli_w
 from device_profiles import read_profile
 from emulator.errors import DataFileError, InputError
 from experiments.cli import OUR_PACKAGES, main
-from experiments.config import load_experiment, locator
+from experiments.locating import locator
+from experiments.reading import load_experiment
 from experiments.results.run_directory import RunDirectory
 from experiments.running.leftovers import clear
 from tests.experiments.small import DEVICES, write_idx_folder, write_small

@@ -15,7 +15,9 @@ import numpy as np
 from emulator.errors import RunError
 from experiments.bench.figures import Figure, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved
-from experiments.config import Experiment, load_experiment, locator
+from experiments.config import Experiment
+from experiments.locating import locator
+from experiments.reading import load_experiment
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 

@@ -24,7 +24,7 @@ from experiments.bench.digits import digits_online
 from experiments.bench.figures import Figure, Reference, figure
 from experiments.bench.measure import Measured, Say, interleaved, timed
 from experiments.bench.training import PLAIN_LOOP
-from experiments.config import locator
+from experiments.locating import locator
 from traces.sources import TraceContext
 from traces.trace import Trace, TraceStream
 

@@ -19,8 +19,9 @@ from experiments.cli.reports import note, report_one, report_table, write_result
 from experiments.cli.runs import RunCommand
 from experiments.cli.signals import EXIT_CODE, stop_on_signals
 from experiments.cli.workers import scaled_out
-from experiments.config import Experiment, locator
+from experiments.config import Experiment
 from experiments.jobs.command import run_in_parallel
+from experiments.locating import locator
 from experiments.results.report import plotly_path, write_plotly
 from experiments.running.command_facts import command_facts
 from experiments.running.folder import plan_folder, refuse_failed, run_folder

@@ -15,7 +15,8 @@ from typing import Any
 from emulator.errors import ConfigurationError
 from executor.failures import packed_error
 from experiments.build import World
-from experiments.config import locator, parse_experiment
+from experiments.config import parse_experiment
+from experiments.locating import locator
 from experiments.results.json_files import Identity
 from experiments.results.run_directory import RunDirectory
 from experiments.running.locking import RunAtWorkError, lock_content

@@ -13,7 +13,7 @@ from pathlib import Path
 from emulator.errors import EmulatorError, InputError, ResumableError, RunError
 from emulator.storage.own_files import path_below
 from experiments.build import World
-from experiments.config import Locate
+from experiments.locating import Locate
 from experiments.naming import abbreviated
 from experiments.results.run_directory import RunDirectory
 from experiments.running.members import Member

@@ -12,18 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from emulator.errors import ConfigurationError, InputError, UnknownNameError
-from experiments.config import (
-    SWEEP,
-    Experiment,
-    Locate,
-    key_value,
-    locator,
-    parse_experiment,
-    read_table,
-    set_key,
-    take_first_look,
-)
+from experiments.config import Experiment, parse_experiment
+from experiments.locating import Locate, locator
 from experiments.naming import shorten
+from experiments.reading import SWEEP, key_value, read_table, set_key, take_first_look
 from experiments.results.deciding import run_identities
 from experiments.results.json_files import SweepCell
 from experiments.running.sweep import (

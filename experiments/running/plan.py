@@ -10,7 +10,8 @@ from pathlib import Path
 from emulator.errors import ConfigurationError, InputError
 from emulator.storage.checkpoints import make_folder, write_durably
 from experiments.build import World, build_world, refuse_unfit_arms, refuse_unfit_rounds, world_settings
-from experiments.config import Experiment, Locate, parse_experiment
+from experiments.config import Experiment, parse_experiment
+from experiments.locating import Locate
 from experiments.naming import abbreviated, naming
 from experiments.results.deciding import deciding, differences
 from experiments.results.json_files import Command, SweepCell, Timing

@@ -23,7 +23,8 @@ from executor.gloo import Job, ended_by_signals, join
 from executor.ranks import Ranks
 from executor.replicas import ReplicatedExecutor
 from experiments.build import World, build_emulation, build_executor, build_world
-from experiments.config import Experiment, Locate, parse_experiment
+from experiments.config import Experiment, parse_experiment
+from experiments.locating import Locate
 from experiments.running.stop import Stop
 from experiments.running.usage import own_spent
 from experiments.stopwatch import Stopwatch

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from emulator.errors import DataFileError
-from experiments.config import Locate
+from experiments.locating import Locate
 from experiments.results.json_files import Identity
 from traces.idx import idx_files
 

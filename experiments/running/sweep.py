@@ -18,7 +18,7 @@ from typing import Any
 
 from emulator.errors import ConfigurationError
 from emulator.storage.bounded import toml_document
-from experiments.config import SWEEP, parse_value
+from experiments.reading import SWEEP, parse_value
 from experiments.results.many_runs.differing_keys import short_names
 from experiments.results.recorded import MOST_NAME_BYTES
 

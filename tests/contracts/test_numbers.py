@@ -22,9 +22,10 @@ from device_profiles.mixture import MixtureProfile
 from emulator.errors import EmulatorError
 from emulator.numbers import MOST, Count, Number, PositiveShare, Share
 from emulator.plugins import Settings
-from experiments.config import Experiment, locator, parse_experiment
+from experiments.config import Experiment, parse_experiment
 from experiments.contracts import check_numbers
 from experiments.contracts.numbers import configured_numbers, extreme_tables
+from experiments.locating import locator
 from experiments.results.report import write_results
 from experiments.results.run_directory import RunDirectory
 from experiments.running.plan import plan_run

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from experiments.config import load_experiment
+from experiments.reading import load_experiment
 from experiments.results.run_directory import RunDirectory
 from tests.experiments.cli.conftest import Driftscale, driftscale  # noqa: F401  (a fixture)
 from tests.experiments.small import write_small

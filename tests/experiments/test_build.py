@@ -19,7 +19,8 @@ from experiments.build import (
     resolve_model_factor,
     run_header,
 )
-from experiments.config import Experiment, locator
+from experiments.config import Experiment
+from experiments.locating import locator
 from experiments.stopwatch import Stopwatch
 from tests.experiments.small import DEVICES, drifting, small, write_idx_folder
 

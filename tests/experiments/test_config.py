@@ -11,9 +11,10 @@ import tomli_w
 
 import experiments
 from coordinator.clusterers import CLUSTERERS
-from emulator.errors import ConfigurationError, DataFileError, InputError
-from experiments.config import Experiment, load_experiment, locator, parse_experiment
-from tests.experiments.small import WINDOWS, merged, small, small_table, write_idx_folder, write_small
+from emulator.errors import ConfigurationError
+from experiments.config import Experiment, parse_experiment
+from experiments.reading import load_experiment
+from tests.experiments.small import merged, small, small_table, write_small
 
 SHIPPED = sorted((Path(experiments.__file__).parent / "configs").rglob("*.toml"))
 TARGET_RULE = 'must be an accuracy above 0, at most 1, or "reference"'
@@ -47,22 +48,6 @@ def refusal(table: dict[str, Any]) -> str:
 
 
 # -- two looks ----------------------------------------------------------------------------------------------
-
-
-def test_the_settings_of_models_and_rules_are_validated_last(config: Path) -> None:
-    settings = ["training.model={kind='mlp',hiden=[3]}", "arm.fielding.solver={kind='adam',betas=1}"]
-    with pytest.raises(ConfigurationError, match=r"small\.toml: report: unknown key 'windw'"):
-        load_experiment(config, [*settings, "report.windw=3"])
-    with pytest.raises(ConfigurationError, match=r"small\.toml: training\.model: unknown key 'hiden'"):
-        load_experiment(config, settings)
-    with pytest.raises(ConfigurationError, match=r"small\.toml: arm\.fielding\.solver: unknown key 'betas'"):
-        load_experiment(config, settings[1:])
-
-
-def test_an_unknown_profile_is_refused_when_a_configuration_is_read(config: Path) -> None:
-    with pytest.raises(InputError, match=r"small\.toml: devices\.profile: unknown .*'smartphones'\?$"):
-        load_experiment(config, ["devices.profile=smartphone"])
-    assert load_experiment(config, ["devices.profile=mine.csv"]).devices.profile == "mine.csv"
 
 
 # -- defaults -----------------------------------------------------------------------------------------------
@@ -128,13 +113,6 @@ def test_every_arm_has_its_whole_training_in_the_resolved_configuration() -> Non
     assert first == experiment.resolved()["training"]
     assert second == {**first, "batch_size": 9}
     assert_survives_a_round_trip(experiment)
-
-
-def test_settings_reach_the_shared_training_and_that_of_an_arm(config: Path) -> None:
-    settings = ["training.learning_rate=0.5", "arm.fielding.training.local_steps=7"]
-    shared, override = (arm.training for arm in load_experiment(config, settings).arm)
-    assert (shared.learning_rate, shared.local_steps) == (0.5, 2)
-    assert (override.learning_rate, override.local_steps) == (0.5, 7)
 
 
 @pytest.mark.parametrize(
@@ -259,82 +237,6 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
 
 
 # -- --set --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("setting", "path", "value"),
-    [
-        ("round.rounds=50", ("round", "rounds"), 50),
-        ("round.over_commit=1.5", ("round", "over_commit"), 1.5),
-        ("name=other", ("name",), "other"),
-        ('name="other"', ("name",), "other"),
-        ("seeds=[3, 1]", ("seeds",), [3, 1]),
-        ("trace.clients=30", ("trace", "clients"), 30),
-        ("trace.drift.kind=none", ("trace", "drift", "kind"), "none"),
-        ("training.model.kind=mlp", ("training", "model", "kind"), "mlp"),
-        ('training.model={kind="mlp", hidden=[8]}', ("training", "model", "hidden"), [8]),
-        ("devices.model_factor=flops", ("devices", "model_factor"), "flops"),
-        ("report.target=0.5", ("report", "targets"), [0.5]),
-        ('report.targets=[0.5, "reference"]', ("report", "targets"), [0.5, "reference"]),
-        ("report.horizon_s=3600", ("report", "horizon_s"), 3600.0),
-        (" round.rounds = 7", ("round", "rounds"), 7),
-    ],
-)
-def test_a_setting_reaches_its_key_and_is_read_as_toml(
-    config: Path, setting: str, path: tuple[str, ...], value: object
-) -> None:
-    resolved: Any = load_experiment(config, [setting]).resolved()
-    for key in path:
-        resolved = resolved[key]
-    assert resolved == value
-    assert type(resolved) is type(value)
-
-
-def test_a_setting_reaches_an_arm_by_its_name(config: Path) -> None:
-    experiment = load_experiment(
-        config, ["arm.fielding.clusterer.threshold=0.9", "arm.global.clusterer=static"]
-    )
-    assert experiment.find_arm("fielding").clusterer.settings.model_dump()["threshold"] == 0.9
-    assert experiment.find_arm("fielding").clusterer.settings.model_dump()["max_clusters"] == 3
-    assert experiment.find_arm("global").clusterer.kind == "static"
-
-
-def test_a_setting_of_a_part_that_is_given_by_name_only_can_be_set(config: Path) -> None:
-    experiment = load_experiment(config, ["training.model=mlp", "training.model.hidden=[5]"])
-    assert experiment.resolved()["training"]["model"] == {"kind": "mlp", "hidden": [5]}
-    config.write_text(tomli_w.dumps(MINIMAL))
-    experiment = load_experiment(config, ["trace.clients=9"])
-    assert experiment.resolved()["trace"]["clients"] == 9
-    assert experiment.resolved()["trace"]["source"] == "digits"
-
-
-def test_settings_are_applied_in_order_and_seeds_win(config: Path) -> None:
-    experiment = load_experiment(config, ["seeds=[7]", "name=a", "name=b"], seeds=[1, 2])
-    assert (experiment.name, experiment.seeds) == ("b", (1, 2))
-
-
-@pytest.mark.parametrize(
-    ("setting", "rule"),
-    [
-        ("round.rounds", "must be KEY=VALUE"),
-        ("=3", "must be KEY=VALUE"),
-        ("arm.nobody.clusterer=single", "no arm is named 'nobody'; choices: global, fielding"),
-        ("round.rounds.deep=1", "round.rounds is not a table"),
-        ("round.rounds.very.deep=1", "'very' is a key of a value that is not a table"),
-        ("arm=3", "arm = 3: must be a list"),
-        (
-            "trace.drift.mixes=3",
-            "trace.drift: must be a name, or a table with 'kind'; choices: label_mix",
-        ),
-        ("round.roundz=3", "round: unknown key 'roundz'; choices: "),
-        ("round.rounds=many", "round.rounds = 'many': input should be a valid integer"),
-    ],
-)
-def test_a_bad_setting_is_one_line(config: Path, setting: str, rule: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        load_experiment(config, [setting])
-    assert rule in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 # -- what is refused ----------------------------------------------------------------------------------------
@@ -469,50 +371,7 @@ def test_a_key_without_a_default_is_required(key: str) -> None:
     assert refusal(table) == f"x.toml: {key}: field required"
 
 
-def test_a_file_that_is_missing_a_folder_or_not_toml_is_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone\.toml: no such configuration"):
-        load_experiment(tmp_path / "gone.toml")
-    with pytest.raises(InputError, match="is a folder, not a configuration"):
-        load_experiment(tmp_path)
-    for content in (b"name = ", b"\xff\xfe", b"a = 1\na = 2\n"):
-        path = tmp_path / "bad.toml"
-        path.write_bytes(content)
-        with pytest.raises(ConfigurationError, match=r"bad\.toml: cannot be read as TOML \(") as refused:
-            load_experiment(path)
-        assert "\n" not in str(refused.value)
-
-
 # -- paths --------------------------------------------------------------------------------------------------
-
-
-def test_a_folder_as_source_means_the_idx_images_in_it(tmp_path: Path) -> None:
-    write_idx_folder(tmp_path / "letters")
-    config = tmp_path / "c.toml"
-    config.write_text(tomli_w.dumps(small_table(trace={"source": "letters"})))
-    trace = load_experiment(config).resolved()["trace"]
-    assert (trace["source"], trace["folder"], trace["clients"]) == ("idx", "letters", 12)
-
-
-def test_a_folder_as_source_is_found_under_data_and_beside_the_configuration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "work").mkdir()
-    write_idx_folder(tmp_path / "data" / "letters")
-    write_idx_folder(tmp_path / "configs" / "digits2")
-    monkeypatch.chdir(tmp_path / "work")
-    for source, data in (("letters", tmp_path / "data"), ("digits2", None)):
-        config = tmp_path / "configs" / "c.toml"
-        config.write_text(tomli_w.dumps(small_table(trace={"source": source})))
-        assert load_experiment(config, data=data).trace.kind == "idx"
-
-
-def test_a_source_that_is_neither_a_name_nor_a_folder_lists_the_choices(config: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    for source in ("nowhere", "file"):
-        with pytest.raises(
-            ConfigurationError, match=f"unknown trace source '{source}'; choices: concepts, digits, idx"
-        ):
-            load_experiment(config, [f"trace.source={source}"])
 
 
 @pytest.mark.parametrize("name", ["online.csv", "online.parquet"])
@@ -524,32 +383,6 @@ def test_a_table_as_availability_means_its_intervals(name: str) -> None:
         "align": "origin",
         "drop_never_online": False,
     }
-
-
-def test_a_path_is_looked_for_here_then_under_data_then_beside_the_configuration(
-    tmp_path: Path,
-) -> None:
-    data, beside = tmp_path / "data", tmp_path / "configs"
-    for folder in (data, beside):
-        folder.mkdir()
-    locate = locator(data, beside / "c.toml")
-    (beside / "t.csv").write_text(WINDOWS)
-    assert locate("t.csv") == beside / "t.csv"
-    (data / "t.csv").write_text(WINDOWS)
-    assert locate("t.csv") == data / "t.csv"
-    (tmp_path / "t.csv").write_text(WINDOWS)
-    assert locate("t.csv") == Path("t.csv")
-    with pytest.raises(DataFileError) as missing:
-        locate("gone.csv")
-    assert str(missing.value) == (
-        f"gone.csv: not found; looked for gone.csv, {data / 'gone.csv'}, {beside / 'gone.csv'}; "
-        "--data names a folder to look in"
-    )
-
-
-def test_a_data_folder_that_does_not_exist_is_refused(config: Path) -> None:
-    with pytest.raises(DataFileError, match="nowhere: no such folder; --data"):
-        load_experiment(config, data=Path("nowhere"))
 
 
 # -- the resolved configuration -----------------------------------------------------------------------------
@@ -643,10 +476,3 @@ def test_parts_that_no_arm_uses_are_checked_too() -> None:
 def test_an_arm_cannot_take_the_name_of_a_file_of_the_run_directory(name: str) -> None:
     with pytest.raises(ConfigurationError, match="arm"):
         small(arm=[{"name": name}])
-
-
-def test_setting_another_kind_drops_the_settings_of_the_former_one(tmp_path: Path) -> None:
-    config = write_small(tmp_path)
-    [_, fielding] = load_experiment(config, ["arm.fielding.clusterer.kind=static"]).arm
-    assert fielding.clusterer.kind == "static"
-    assert fielding.clusterer.settings.max_clusters == 10

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from emulator.errors import CheckpointError, ConfigurationError
-from experiments.config import Experiment, load_experiment, parse_experiment
+from experiments.config import Experiment, parse_experiment
+from experiments.reading import load_experiment
 from experiments.results.report import write_results
 from experiments.results.run_directory import RunDirectory
 from experiments.running.plan import check, plan_run

@@ -16,7 +16,9 @@ from emulator.storage.packed import packed
 from emulator.storage.runlog import RoundRecord, RunLog, read_log
 from experiments.build import World, build_emulation, build_executor, build_world, run_header
 from experiments.cli.check_table import check_facts
-from experiments.config import Experiment, load_experiment, locator, parse_experiment
+from experiments.config import Experiment, parse_experiment
+from experiments.locating import locator
+from experiments.reading import load_experiment
 from experiments.stopwatch import Stopwatch
 from tests.experiments.small import small, small_table
 

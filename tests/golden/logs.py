@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from experiments.build import build_world
-from experiments.config import locator
+from experiments.locating import locator
 from tests.reliability.rows import ARMS, AVAILABILITY, row
 from tests.reliability.stops import Stopped
 

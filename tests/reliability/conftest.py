@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments.build import World, build_world
-from experiments.config import locator
+from experiments.locating import locator
 from tests.reliability.rows import AVAILABILITY, row
 from tests.reliability.stops import Stopped
 

@@ -117,7 +117,7 @@ CONFIGURATIONS = (SMALL, DRIFTING, REPLAYING, TABLES)
 
 
 def read_configuration(folder: Path, file: Path, number: int) -> None:
-    from experiments.config import load_experiment
+    from experiments.reading import load_experiment
 
     load_experiment(file).to_toml()
 

@@ -12,7 +12,8 @@ from executor.gloo import Job, file_store, join
 from executor.ranks import Ranks
 from executor.replicas import ReplicatedExecutor
 from experiments.build import World, build_emulation, build_executor, build_world
-from experiments.config import Experiment, locator
+from experiments.config import Experiment
+from experiments.locating import locator
 from experiments.stopwatch import Stopwatch
 from tests.reliability.rows import row
 from tests.reliability.stops import Stopped

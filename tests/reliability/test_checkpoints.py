@@ -19,7 +19,8 @@ from emulator.errors import CheckpointError, ConfigurationError, ResumableError,
 from emulator.storage.checkpoints import read_checkpoint
 from emulator.storage.state_tree import to_bytes
 from executor.capability import cpu_capability
-from experiments.config import Experiment, locator
+from experiments.config import Experiment
+from experiments.locating import locator
 from experiments.results.run_directory import RunDirectory
 from experiments.running.attempt import FORMAT, ROUNDING, rounding_versions
 from experiments.running.machine import host_name

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from emulator.errors import InputError, ResumableError
-from experiments.config import Experiment, locator
+from experiments.config import Experiment
+from experiments.locating import locator
 from experiments.results.run_directory import RunDirectory
 from experiments.running.locking import locked
 from experiments.running.plan import PlannedRun, Reached, plan_run

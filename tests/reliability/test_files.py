@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from emulator.errors import InputError
-from experiments.config import Experiment, locator, parse_experiment
+from experiments.config import Experiment, parse_experiment
+from experiments.locating import locator
 from experiments.results.run_directory import RunDirectory
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan

@@ -18,7 +18,7 @@ import pytest
 from emulator.errors import CheckpointError, ForeignFileError
 from emulator.storage.checkpoints import read_checkpoint
 from emulator.storage.state_tree import to_bytes
-from experiments.config import locator
+from experiments.locating import locator
 from experiments.results.run_directory import RunDirectory
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tomli_w
 
-from experiments.config import load_experiment, locator
+from experiments.locating import locator
+from experiments.reading import load_experiment
 from experiments.results.report import write_results
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan

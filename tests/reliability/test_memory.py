@@ -12,7 +12,8 @@ import torch
 
 from emulator.errors import ResumableError
 from executor.training.dense import DenseStrategy
-from experiments.config import Experiment, locator
+from experiments.config import Experiment
+from experiments.locating import locator
 from experiments.results.run_directory import RunDirectory
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from experiments.config import load_experiment, locator
+from experiments.locating import locator
+from experiments.reading import load_experiment
 from experiments.results.run_directory import RunDirectory
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from experiments.bench.digits import Silence, digits_online
 from experiments.bench.probes.memory import resident_bytes
-from experiments.config import locator
+from experiments.locating import locator
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 

@@ -18,7 +18,7 @@ from experiments.bench.digits import digits_online
 from experiments.bench.population import InstantExecutor, Population
 from experiments.bench.rivals.rounds_by_scan import registry
 from experiments.build import build_emulation, build_world
-from experiments.config import locator
+from experiments.locating import locator
 from experiments.stopwatch import Stopwatch
 from traces.trace import TraceStream
 

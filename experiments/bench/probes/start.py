@@ -23,7 +23,8 @@ def main(jobs: int) -> None:
     # NOTE: imported here, since workers import the main module; that of the command imports nothing either.
     from experiments.bench.jobs import frozen_digits
     from experiments.cli.workers import Scale, scaled_out
-    from experiments.config import load_experiment, locator
+    from experiments.locating import locator
+    from experiments.reading import load_experiment
     from experiments.running.locking import locked
     from experiments.running.plan import plan_run
 

@@ -16,7 +16,7 @@ from experiments.bench.jobs import (
     play,
     start_figure,
 )
-from experiments.config import load_experiment
+from experiments.reading import load_experiment
 
 TINY = ("--set", "round.rounds=4", "--set", "trace.clients=20", "--set", "trace.drift.events=[]")
 

@@ -11,7 +11,9 @@ import pytest
 
 import experiments
 from experiments.build import build_parts
-from experiments.config import Experiment, load_experiment, locator, parse_experiment
+from experiments.config import Experiment, parse_experiment
+from experiments.locating import locator
+from experiments.reading import load_experiment
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from executor.failures import packed_error
-from experiments.config import locator
 from experiments.jobs.crew import Ended, Facts, Met, Told
 from experiments.jobs.workplace import Job, JobResult
+from experiments.locating import locator
 from experiments.running.plan import Plan, plan_run
 from tests.experiments.small import small
 

@@ -20,9 +20,10 @@ from emulator.errors import (
     RunError,
 )
 from executor.failures import PeerFaultError, unpacked_error
-from experiments.config import load_experiment, locator
 from experiments.jobs import workplace
 from experiments.jobs.workplace import EVENT_EVERY_S, Job, Workplace, _Reporter, described
+from experiments.locating import locator
+from experiments.reading import load_experiment
 from experiments.running.locking import lock_content, locked, seed_locked
 from experiments.running.manifest import Drawn, write_manifest
 from experiments.running.plan import Plan, PlannedRun, Reached, plan_run

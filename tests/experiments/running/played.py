@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.config import Experiment, locator
+from experiments.config import Experiment
+from experiments.locating import locator
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story

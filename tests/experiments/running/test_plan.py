@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from emulator.errors import ConfigurationError, InputError, RunError
-from experiments.config import Experiment, locator
+from experiments.config import Experiment
+from experiments.locating import locator
 from experiments.results.recorded import MOST_EXPERIMENT_BYTES, MOST_RUNS
 from experiments.results.run_directory import RunDirectory
 from experiments.running.leftovers import clear

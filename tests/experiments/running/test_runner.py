@@ -17,7 +17,9 @@ from emulator.errors import ConfigurationError, RunError, UnknownNameError
 from emulator.storage.runlog import read_log
 from executor.capability import cpu_capability
 from experiments.build import World, build_world
-from experiments.config import Arm, Experiment, load_experiment, locator, parse_experiment
+from experiments.config import Arm, Experiment, parse_experiment
+from experiments.locating import locator
+from experiments.reading import load_experiment
 from experiments.results.run_directory import RunDirectory
 from experiments.running import runner
 from experiments.running.locking import RunAtWorkError, seed_locked

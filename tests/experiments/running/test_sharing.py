@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from emulator.errors import RunError
-from experiments.config import load_experiment
+from experiments.reading import load_experiment
 from experiments.results import run_directory
 from experiments.results.run_directory import RunDirectory
 from experiments.running.folder import plan_folder, run_folder

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from emulator.errors import DataFileError
-from experiments.config import locator
+from experiments.locating import locator
 from experiments.results.json_files import Identity
 from experiments.running.source_files import SourceFiles
 from tests.experiments.small import write_idx_folder

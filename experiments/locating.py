@@ -1,0 +1,79 @@
+"""Finding the files and folders that a configuration names, within those that it may read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from emulator.errors import DataFileError
+
+Locate = Callable[[str], Path]
+
+MOST_SHOWN = 200
+"""Most characters of an invalid path in an error message."""
+
+
+class OutsideError(DataFileError):
+    """A path of a configuration leads outside the folders that it may read."""
+
+
+def locator(data: Path | None, config: Path | None, here: Path = Path()) -> Locate:
+    """A function that finds the files and folders that a configuration names.
+
+    It looks for a path in `here`, under `data`, and beside the configuration, in this order, and takes the
+    first existing one that lies in one of these folders after links are followed. The links directly in a
+    folder that it finds must lead into one of them too.
+
+    Args:
+        data: The folder of --data; None without it.
+        config: The file of the configuration; None without one.
+        here: The current folder.
+
+    Returns:
+        A function from a path as written in the configuration to an existing file or folder. It raises
+        DataFileError if there is none, and OutsideError if the path leads outside the three folders.
+
+    Raises:
+        DataFileError: `data` is not a folder.
+    """
+    if data is not None and not data.is_dir():
+        raise DataFileError(data, "no such folder; --data (or DRIFTSCALE_DATA) must name a folder")
+    folders = [here, *([data] if data else []), *([config.parent] if config else [])]
+    roots = list(dict.fromkeys(folder.resolve() for folder in folders))
+
+    def locate(path: str) -> Path:
+        try:
+            tried = [folder / Path(path).expanduser() for folder in folders]
+            existing = [candidate for candidate in tried if candidate.exists()]
+            outside = {candidate: _first_outside(candidate, roots) for candidate in existing}
+        except (OSError, RuntimeError, ValueError) as error:  # ~ of an unknown user, a null byte, too long
+            raise DataFileError(path[:MOST_SHOWN], f"is not a path ({error})") from error
+        for candidate in existing:
+            if outside[candidate] is None:
+                if not (candidate.is_file() or candidate.is_dir()):
+                    raise DataFileError(candidate, "is neither a file nor a folder")
+                return candidate
+        if existing:
+            inside = ", ".join(map(str, roots))
+            raise OutsideError(
+                path,
+                f"leads to {outside[existing[0]]}; a configuration may only read files in {inside}; "
+                f"--data names a folder to read from",
+            )
+        looked = ", ".join(dict.fromkeys(map(str, tried)))
+        raise DataFileError(path, f"not found; looked for {looked}; --data names a folder to look in")
+
+    return locate
+
+
+def _first_outside(path: Path, roots: Sequence[Path]) -> Path | None:
+    """The first target outside all `roots`: of `path` or, in a folder, of the links directly in it.
+
+    None if all targets lie inside.
+    """
+    links = [item for item in path.iterdir() if item.is_symlink()] if path.is_dir() else []
+    for item in (path, *links):
+        resolved = item.resolve()
+        if not any(resolved.is_relative_to(root) for root in roots):
+            return resolved
+    return None

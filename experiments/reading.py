@@ -1,0 +1,181 @@
+"""Reading a configuration from its file, with the values that options override.
+
+Works on tables as TOML has them; `config.py` says what they mean, and validates them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from device_profiles import refuse_unknown_profile
+from emulator.errors import ConfigurationError, DataFileError
+from emulator.plugins import FIRST_LOOK
+from emulator.storage.bounded import is_file, read_toml, toml_document
+from experiments.config import Experiment, parse_experiment
+from experiments.locating import Locate, OutsideError, locator
+from experiments.naming import naming
+from experiments.results.recorded import EXPERIMENT_FILE, without_retired
+from traces.sources import SOURCES
+
+SWEEP = "sweep"
+"""The table of the keys that a configuration gives several values; see `experiments/running/sweep.py`."""
+
+
+def load_experiment(
+    path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] | None = None, data: Path | None = None
+) -> Experiment:
+    """The configuration in the file `path`, with `overrides` applied.
+
+    Torch is imported last, for the settings of rules and models: wrong keys, types and names elsewhere are
+    reported before.
+
+    Args:
+        path: A TOML file.
+        overrides: Values that override keys of the file, such as "round.rounds=100", applied in this order.
+        seeds: Seeds that replace those of the file and of `overrides`; None: keep them.
+        data: The folder of --data; None without it.
+
+    Raises:
+        ConfigurationError: The file is not TOML, or the configuration breaks a rule; names file and key.
+        DataFileError: There is no such file, or no such `data` folder.
+        InputError: The catalogue has no device profile of that name.
+    """
+    table = read_table(path, overrides, seeds)
+    if SWEEP in table:
+        raise ConfigurationError(
+            f"{path}: has a [{SWEEP}], so it describes several experiments; take one without, or "
+            f"--set '{SWEEP}={{}}'"
+        )
+    take_first_look(table, str(path), locator(data, path))
+    return parse_experiment(table, str(path))
+
+
+def read_table(
+    path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] | None = None
+) -> dict[str, Any]:
+    """The content of a configuration with `overrides` and `seeds` applied, otherwise unchecked.
+
+    For the arguments see `load_experiment`. Unless it is empty, a `[sweep]` is left in the table.
+
+    Raises:
+        ConfigurationError: The file is not TOML, or an override does not fit it.
+        DataFileError: There is no such file.
+    """
+    if not is_file(path):
+        problem = "is a folder, not a configuration" if path.is_dir() else "no such configuration"
+        raise DataFileError(path, problem)
+    try:
+        table = read_toml(path)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path}: cannot be read as TOML ({error})") from error
+    if path.name == EXPERIMENT_FILE:  # of a run directory, which an earlier version may have written
+        table = without_retired(table)
+    for override in overrides:
+        _apply_override(table, override)
+    if seeds is not None:
+        table["seeds"] = list(seeds)
+    if table.get(SWEEP) == {}:
+        del table[SWEEP]
+    return table
+
+
+def take_first_look(table: dict[str, Any], where: str, locate: Locate) -> None:
+    """Check `table` without torch, and name the source `idx` if its trace source is a folder.
+
+    Args:
+        table: The content of a configuration, without `[sweep]`; the trace source is changed in place.
+        where: Names the configuration in errors, such as its file.
+        locate: Maps a path in the configuration to a file.
+
+    Raises:
+        ConfigurationError: The table breaks a rule, other than those in the settings of rules and models.
+        InputError: The catalogue has no device profile of that name.
+        OutsideError: The trace source is a folder outside those that a configuration may read.
+    """
+    _name_folder_source(table, locate)
+    profile = parse_experiment(table, where, FIRST_LOOK).devices.profile
+    with naming(where):
+        refuse_unknown_profile(profile, where="devices.profile")
+
+
+def _name_folder_source(table: dict[str, Any], locate: Locate) -> None:
+    """Replace a trace source that is a folder, not a name, by the source `idx` of that folder.
+
+    Raises OutsideError if the folder lies outside those that a configuration may read.
+    """
+    trace = table.get("trace")
+    source = trace.get("source") if isinstance(trace, dict) else None
+    if not isinstance(trace, dict) or not isinstance(source, str) or source in SOURCES:
+        return
+    try:
+        is_folder = locate(source).is_dir()
+    except OutsideError:
+        raise
+    except DataFileError:
+        return  # an unknown name; its validation lists the choices
+    if is_folder:
+        table["trace"] = {**trace, "source": "idx", "folder": source}
+
+
+def parse_value(text: str) -> Any:
+    """The value that an option gives as `text`: read as TOML, or as text if it is not valid TOML."""
+    try:
+        document = toml_document(f"value = {text}")
+    except ValueError:
+        return text
+    return document["value"]
+
+
+def set_key(table: dict[str, Any], key: str, value: Any, where: str) -> None:
+    """Set the dotted `key` of a configuration's `table` to `value`; an arm is addressed by its name.
+
+    Raises ConfigurationError, with `where` in front, if a part of the key names no arm, or no table.
+    """
+    *path, last = key.split(".")
+    target: Any = table
+    for name in path:
+        target = _step_into(target, name, where)
+    if not isinstance(target, dict):
+        raise ConfigurationError(f"{where}: {'.'.join(path)} is not a table")
+    if last == "kind" and target.get("kind") != value:
+        target.clear()  # the settings were those of another part
+    target[last] = value
+
+
+def key_value(table: Mapping[str, Any], key: str) -> Any:
+    """The value that `set_key` has set under `key`; None if it is there no more."""
+    value: Any = table
+    for name in key.split("."):
+        if isinstance(value, list):
+            value = next((item for item in value if item.get("name") == name), None)
+        elif isinstance(value, Mapping):
+            value = value.get(name)
+        else:
+            return None
+    return value
+
+
+def _apply_override(table: dict[str, Any], override: str) -> None:
+    """Apply an override `key.key=value` to `table`; an arm is addressed by its name."""
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise ConfigurationError(f"--set {override}: must be KEY=VALUE, as in round.rounds=100")
+    set_key(table, key.strip(), parse_value(text), f"--set {override}")
+
+
+def _step_into(container: Any, name: str, where: str) -> Any:
+    """The value under `name` in a table, which is created if missing, or the arm `name` in a list of arms."""
+    if isinstance(container, list):
+        names = [item.get("name") for item in container if isinstance(item, dict)]
+        if name not in names:
+            choices = ", ".join(map(str, names))
+            raise ConfigurationError(f"{where}: no arm is named {name!r}; choices: {choices}")
+        return container[names.index(name)]
+    if isinstance(container, dict):
+        inner = container.setdefault(name, {})
+        if isinstance(inner, str):  # a part that is given by its name only
+            inner = container[name] = {"source" if name == "trace" else "kind": inner}
+        return inner
+    raise ConfigurationError(f"{where}: {name!r} is a key of a value that is not a table")
