@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.cli.output import wide_console
-from experiments.results.many_runs.sections import Section
+from experiments.results.many_runs.rows import Section
 from experiments.results.report.cells import NOTHING, printable, scored_steps
 from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
 from experiments.results.report.notes import (

@@ -46,15 +46,11 @@ class Horizon:
 
         None if no mass event opened before the horizon.
         """
-        return next(iter(self.events_s(run)), None)
+        return next((time_s for time_s in self.events_s(run) if time_s < self.horizon_s), None)
 
     def events_s(self, run: FinishedRun) -> list[float]:
-        """When the rounds of mass events opened in this run, ascending, without those after the horizon."""
-        return [
-            record.opened_s
-            for record in run.records
-            if record.round in self.event_rounds and record.opened_s < self.horizon_s
-        ]
+        """When the rounds of mass events opened in this run, ascending, also after the horizon."""
+        return [record.opened_s for record in run.records if record.round in self.event_rounds]
 
     def records(self, run: FinishedRun) -> list[RoundRecord]:
         """The rounds of this run that closed by the horizon."""

@@ -164,7 +164,7 @@ class Identity(JsonTable):
 class Command(JsonTable):
     """A command that played runs: its arguments, when it was started, and of which commit.
 
-    `git_commit` is that of the folder of the configuration; None, and left out, where there is none.
+    `git_commit` is the one that was checked out in the configuration's folder; left out if it has none.
     """
 
     arguments: Annotated[

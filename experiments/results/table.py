@@ -37,7 +37,8 @@ from emulator.storage.checkpoints import write_durably
 from emulator.storage.own_files import path_below
 from experiments.results.json_files import Finished, JsonTable
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, RunReader
-from experiments.results.many_runs.sections import Section, sections
+from experiments.results.many_runs.rows import Section
+from experiments.results.many_runs.sections import sections
 from experiments.results.published import COMPARED, beside_published, spread
 from experiments.results.run_directory import RunDirectory
 from experiments.results.summary import SUMMARY_VERSION

@@ -63,7 +63,7 @@ def available_bytes(root: Path = Path("/")) -> int:
 def allow_open_files(number: int, what: str) -> None:
     """Raise this process's limit of open files, if it is too low to have `number` files open at once.
 
-    `what` names them in the InputError that is raised if the system does not allow so many.
+    `what` names them in the InputError that is raised if the system allows fewer.
     """
     needed = number + OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -23,10 +23,11 @@ from experiments.results.accuracy_tables import (
 )
 from experiments.results.formats import time_scale
 from experiments.results.horizon import Horizon, common_horizon
-from experiments.results.intervals import FEWEST_SEEDS, Estimate, amount_estimate, share_estimate
+from experiments.results.intervals import FEWEST_SEEDS, amount_estimate, share_estimate
 from experiments.results.many_runs.differing_keys import Path as KeyPath
 from experiments.results.many_runs.differing_keys import differing_keys, differing_values, key_values
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun
+from experiments.results.many_runs.rows import Row, Section
 from experiments.results.many_runs.significance import (
     Difference,
     Pairing,
@@ -35,101 +36,7 @@ from experiments.results.many_runs.significance import (
     unpaired_difference,
 )
 from experiments.results.published import COMPARED, beside_published
-from experiments.results.recorded import MOST_TARGETS, Target, is_finite, recorded_targets
-from experiments.results.summary import row_figures
-
-
-@dataclass(frozen=True)
-class Row:
-    """An arm of one or more directories, which share its runs and those of its reference arm.
-
-    Attributes:
-        directories: Names of the directories.
-        arm: Name of the arm.
-        keys: The value of each of the section's keys; None where the arm has no such key.
-        seed_ids: The seeds, those that the reference arm has too.
-        mean_accuracy: Accuracy averaged over the section's stretch of virtual time.
-        gain_pp: Difference of that from the reference arm of the same directory, in percentage points; None
-            for that arm itself.
-        difference_pp: Difference of that from `base_arm` of the first directory; None in that directory
-            itself, and if none of its runs of `base_arm` is finished.
-        base_arm: The arm of the same name, or the reference arm if the first directory has none of that name.
-        identical_to: Index of the first earlier row with the same seeds and the same results; None without.
-        targets: Times to each of the section's targets.
-        total_bytes: Bytes sent up to the horizon, both ways, for training and control.
-        drift: For each figure of `published.COMPARED`, ours beside the published value; None where it was
-            not measured.
-    """
-
-    directories: list[str]
-    arm: str
-    keys: list[Any]
-    seed_ids: list[int]
-    mean_accuracy: Estimate
-    gain_pp: Difference | None
-    difference_pp: Difference | None
-    base_arm: str
-    identical_to: int | None
-    targets: list[TargetRow]
-    total_bytes: Estimate
-    drift: Mapping[str, Mapping[str, Any] | None]
-
-    def as_json(self, paths: Sequence[KeyPath]) -> dict[str, object]:
-        """The entry in `table.json`; `paths` are the section's keys."""
-        return {
-            "directories": self.directories,
-            "arm": self.arm,
-            "keys": {".".join(path): _plain(value) for path, value in zip(paths, self.keys, strict=True)},
-            "seed_ids": self.seed_ids,
-            "mean_accuracy": self.mean_accuracy.as_json(),
-            "gain_pp": None if self.gain_pp is None else self.gain_pp.as_json(),
-            "difference_pp": None if self.difference_pp is None else self.difference_pp.as_json(),
-            "base_arm": self.base_arm,
-            "identical_to": self.identical_to,
-            "targets": [row_figures(row) for row in self.targets],
-            "total_bytes": self.total_bytes.as_json(),
-            **self.drift,
-        }
-
-
-@dataclass(frozen=True)
-class Section:
-    """The rows of directories that are compared with each other, over one stretch of virtual time.
-
-    Attributes:
-        name: The sweep, or the directories.
-        directories: Names of the directories with finished runs, in order; the first is compared with.
-        reference_arms: The reference arm of each directory, without duplicates.
-        paths: The keys in which their configurations differ.
-        horizon: The stretch of virtual time.
-        window: Evaluations over which accuracy is smoothed for times.
-        targets: The target accuracies.
-        rows: The rows, by directory and then by arm.
-        notes: Further limits of the comparison, as clauses without a full stop.
-    """
-
-    name: str
-    directories: list[str]
-    reference_arms: list[str]
-    paths: list[KeyPath]
-    horizon: Horizon
-    window: int
-    targets: list[Target]
-    rows: list[Row]
-    notes: list[str]
-
-    def as_json(self) -> dict[str, object]:
-        """The entry in `table.json`."""
-        return {
-            "name": self.name,
-            "directories": self.directories,
-            "keys": [".".join(path) for path in self.paths],
-            "window": self.window,
-            "targets": self.targets,
-            "horizon": self.horizon.as_json(),
-            "notes": self.notes,
-            "rows": [row.as_json(self.paths) for row in self.rows],
-        }
+from experiments.results.recorded import MOST_TARGETS, Target, recorded_targets
 
 
 def compare(directories: Sequence[MeasuredDirectory]) -> Section:
@@ -247,6 +154,19 @@ class _Entry:
     def results(self) -> tuple[bytes | None, ...]:
         return _results(self.runs, self.horizon)
 
+    @cached_property
+    def reference_results(self) -> tuple[bytes | None, ...]:
+        return _results(self.reference, self.horizon)
+
+    @cached_property
+    def drift(self) -> dict[str, Mapping[str, Any] | None]:
+        """The accuracies with and without drift cells, beside published ones."""
+        report = self.directory.experiment["report"]
+        return {
+            figure: beside_published([run.drift[figure] for run in self.runs], figure, self.arm, report)
+            for figure in COMPARED
+        }
+
     def is_identical_to(self, other: _Entry) -> bool:
         """Whether both have the same seeds with the same results."""
         return self.seeds == other.seeds and None not in self.results and self.results == other.results
@@ -254,9 +174,8 @@ class _Entry:
     def shared_key(self) -> tuple[object, ...]:
         """Equal for entries with the same runs of the arm and of its reference arm, and the same `drift`."""
         identities, reference_arm = self.directory.identities, self.directory.arms[0]
-        reference = _results(self.reference, self.horizon)
-        drift = repr(_drift(self))
-        return identities[self.arm], identities[reference_arm], *self.seeds, self.results, reference, drift
+        results = (self.results, self.reference_results)
+        return identities[self.arm], identities[reference_arm], *self.seeds, results, repr(self.drift)
 
     def row(
         self,
@@ -277,7 +196,7 @@ class _Entry:
             identical_to=identical_to,
             targets=self.targets,
             total_bytes=amount_estimate([run.bytes_by(self.horizon.horizon_s) for run in self.runs]),
-            drift=_drift(self),
+            drift=self.drift,
         )
 
 
@@ -339,7 +258,7 @@ def _gain(entry: _Entry) -> Difference | None:
     """The difference from the reference arm of the same directory; None for that arm itself."""
     if entry.arm == entry.directory.arms[0]:
         return None
-    is_same = None not in entry.results and entry.results == _results(entry.reference, entry.horizon)
+    is_same = None not in entry.results and entry.results == entry.reference_results
     difference = paired_difference(
         entry.mean_accuracies(entry.seeds),
         _mean_accuracies(entry.reference, entry.horizon),
@@ -385,15 +304,6 @@ def _pairing(entry: _Entry, base: _Entry, seeds: Sequence[int]) -> Pairing:
     is_alike = all(one.experiment.get(key) == other.experiment.get(key) for key in ("devices", "faults"))
     has_other_traces = any(mine and theirs and mine[0] != theirs[0] for mine, theirs in hashes)
     return "seed, other trace" if is_swept and is_alike and has_other_traces else "none"
-
-
-def _drift(entry: _Entry) -> dict[str, Mapping[str, Any] | None]:
-    """The accuracies with and without drift cells of the entry's runs, beside published ones."""
-    report = entry.directory.experiment["report"]
-    return {
-        figure: beside_published([run.drift[figure] for run in entry.runs], figure, entry.arm, report)
-        for figure in COMPARED
-    }
 
 
 def _mean_accuracies(runs: Sequence[PlayedRun], horizon: Horizon) -> list[float | None]:
@@ -490,16 +400,6 @@ def _no_overlap(group: Sequence[MeasuredDirectory]) -> str:
 def _other_trace(one: MeasuredDirectory, other: MeasuredDirectory) -> str:
     traces = [directory.experiment.get("trace", {}) for directory in (one, other)]
     return abbreviated(list(differing_values(traces[0], traces[1], ("trace",)))) or "by their hashes"
-
-
-def _plain(value: Any) -> Any:
-    """A configured value as JSON has it: a date, infinity and NaN, which JSON lacks, as text."""
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    is_plain = value is None or isinstance(value, str | int) or is_finite(value)
-    return value if is_plain else str(value)
 
 
 def _time(time_s: float) -> str:

@@ -441,11 +441,7 @@ def _quiet(arm: Arm) -> dict[str, Any]:
 
 def _event_spans(arms: Sequence[Arm], horizon: Horizon) -> list[tuple[float, float]]:
     """(first, last) virtual time at which the round of each mass event opened, over all runs."""
-    by_run = [
-        [record.opened_s for record in run.records if record.round in horizon.event_rounds]
-        for arm in arms
-        for run in arm.runs
-    ]
+    by_run = [horizon.events_s(run) for arm in arms for run in arm.runs]
     num_events = max((len(events_s) for events_s in by_run), default=0)
     by_event = [
         [events_s[event] for events_s in by_run if event < len(events_s)] for event in range(num_events)

@@ -19,7 +19,7 @@ from experiments.results.formats import (
 )
 from experiments.results.intervals import FEWEST_SEEDS
 from experiments.results.many_runs.differing_keys import short_names
-from experiments.results.many_runs.sections import Row, Section
+from experiments.results.many_runs.rows import Row, Section
 from experiments.results.many_runs.significance import Difference, num_tests
 from experiments.results.published import COMPARED
 from experiments.results.recorded import REFERENCE, Target

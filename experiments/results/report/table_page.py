@@ -12,7 +12,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from experiments.naming import abbreviated
-from experiments.results.many_runs.sections import Section
+from experiments.results.many_runs.rows import Section
 from experiments.results.report.cells import NOTHING, compared, models, run_counts, scored_steps
 from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
 

@@ -101,6 +101,7 @@ def test_an_event_falls_when_its_round_opens_in_a_run():
 def test_an_event_at_or_after_the_horizon_is_none():
     run = rounds_of("global", 100)
     assert a_horizon([run], event_rounds=(20,), asked_s=200.0).event_s(run) is None
+    assert a_horizon([run], event_rounds=(20,), asked_s=200.0).events_s(run) == [200.0]
     assert a_horizon([run], event_rounds=(100,)).event_s(run) is None
     assert a_horizon([run]).event_s(run) is None
 

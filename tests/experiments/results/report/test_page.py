@@ -146,6 +146,8 @@ def test_an_arm_with_few_seeds_leaves_the_notes_on_the_other_arms_as_they_are(tm
     page = text_of(directory)
     assert "Mean and 95 % interval over seeds (Student's t)" in page
     assert "2 comparisons, each interval at its own level" in page
+    assert page.count("bands are their intervals at each target by itself") == 2
+    assert page.count("without a test") == 2
     assert "hold for all arms at once (Bonferroni, 95 %): one [+0.0, +0.0], two [+0.0, +0.0]" in page
     assert "With under three seeds there is no interval" in page
 
