@@ -181,8 +181,26 @@ def test_two_hosts_come_to_the_bytes_of_one_process(stage: Stage, cluster: Clust
     assert command.wait() == 0, command.stderr
     (stage.folder / "windows.csv").write_text(WINDOWS)
     assert results(stage.out) == serial_results(stage, config)
+    cells, alone = (
+        played_sweep(stage, config, name, *options)
+        for name, options in (
+            ("cells", ("--cluster", cluster.file, "--data", stage.folder / "here")),
+            ("cells-alone", ()),
+        )
+    )
+    assert cells == alone
+    assert len(cells) == 2 * 2 * len(SEEDS)
     cluster.end()
     assert stage.leftovers() == []
+
+
+def played_sweep(stage: Stage, config: Path, name: str, *options: str | Path) -> dict[str, bytes]:
+    """The logs of a sweep over a key of b, so that its cells share the runs of a, by cell and run."""
+    out, sweep = stage.folder / name, "arm.b.training.learning_rate=0.05,0.1"
+    command = stage.start("run", config, "--out", out, "--sweep", sweep, *options, name=name)
+    assert command.wait() == 0, command.stderr
+    assert sum(": a, seed" in line and ": done" in line for line in command.lines) == len(SEEDS)
+    return {str(log.relative_to(out)): log.read_bytes() for log in out.glob("*/*/*/log.jsonl")}
 
 
 def test_runs_one_after_another_open_no_socket_and_import_no_dask(stage: Stage) -> None:
