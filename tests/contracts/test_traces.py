@@ -47,7 +47,7 @@ SMALL_CONCEPTS = [
     ("label_subsets", {"folder": "images", "subsets": [[0], [1, 2]]}),
     ("label_swaps", {"folder": "images", "swaps": [[0, 1], [1, 2]]}),
     ("sea", {}),
-    ("sea", {"noise": 0.0, "feddrift_files": True}),
+    ("sea", {"noise": 0.0, "thresholds": [8, 9, 7, 9]}),
     ("sine", {}),
     ("tables", {"files": ["a.csv", "b.csv"]}),
 ]

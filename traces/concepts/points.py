@@ -6,13 +6,14 @@ Jothimurugesan et al. 2023. All three have labels 0 and 1.
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.deprecated import keep_old_names
-from emulator.numbers import Share
+from emulator.numbers import Number, Share
 from emulator.plugins import NoSettings, Settings
 from emulator.seeding import RandomStreams
 from traces.concepts.base import ConceptSamples, ConceptSet, Locate
@@ -106,20 +107,24 @@ class Circle(Points):
 
 
 class SeaSettings(Settings):
-    """Label noise, and whether labels follow the paper or the authors' files."""
+    """Label noise, and the threshold of each concept."""
 
     noise: Share = Field(0.1, description="a label's chance to be flipped, in training and test")
-    feddrift_files: bool = Field(
-        False,
-        description="label as FedDrift's data files do, not its text: 1 where x2 + x3 > 8, 9, 7, 9, which "
-        "makes the second and the fourth concept equal",
+    thresholds: tuple[Annotated[float, Number(gt=0, lt=20)], ...] = Field(
+        (9.0, 8.0, 7.0, 9.5),
+        min_length=1,
+        description="for each concept the sum of the first two features, below 20, up to which the label is "
+        "1; FedDrift's text has the default, the files of its runs 8, 9, 7, 9",
     )
 
 
 class Sea(Points):
-    """Four concepts over [0, 10)^3: label 1 where x1 + x2 <= 9, 8, 7 or 9.5; labels are flipped at random.
+    """Concepts over [0, 10)^3: label 1 where x1 + x2 is at most a threshold; labels are flipped at random.
 
-    Features are not scaled. With `noise` = 0.1 no model can be right for more than 90 %.
+    Features are not scaled. With `noise` = 0.1 no model can be right for more than 90 %. With the thresholds
+    of the files that FedDrift's authors drew from, 8, 9, 7 and 9, the second and the fourth concept are
+    equal. (The files label where x2 + x3 is above the threshold: the same up to the names of features and
+    labels.)
 
     >>> points = np.array([[4.0, 4.5, 0.0]])  # x1 + x2 = 8.5
     >>> [bool(Sea(SeaSettings()).positive(points, concept)[0]) for concept in range(4)]
@@ -128,19 +133,15 @@ class Sea(Points):
 
     Settings = SeaSettings
     settings: SeaSettings
-    num_concepts = 4
     num_features = 3
     width = 10.0
 
-    THRESHOLDS = (9.0, 8.0, 7.0, 9.5)
-    THRESHOLDS_IN_FILES = (8.0, 9.0, 7.0, 9.0)
+    @property
+    def num_concepts(self) -> int:
+        return len(self.settings.thresholds)
 
     def positive(self, points: Floats, concept: int) -> Bools:
-        x1, x2, x3 = points.T
-        if self.settings.feddrift_files:
-            positive: Bools = x2 + x3 > self.THRESHOLDS_IN_FILES[concept]
-        else:
-            positive = x1 + x2 <= self.THRESHOLDS[concept]
+        positive: Bools = points[:, 0] + points[:, 1] <= self.settings.thresholds[concept]
         return positive
 
     def labels(self, points: Floats, concept: int, generator: np.random.Generator) -> Ints:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from emulator.arrays import Bools
 from emulator.seeding import RandomStreams
@@ -56,15 +57,21 @@ def test_sea_thresholds_the_sum_of_the_first_two_features(concept: int, positive
     assert points_of("sea").positive(SUMS, concept).tolist() == [bool(label) for label in positive]
 
 
-def test_sea_as_the_authors_files_have_it_thresholds_the_last_two_the_other_way_round() -> None:
-    sea = points_of("sea", feddrift_files=True)
-    points = np.array(
-        [[9.0, 3.5, 4.0], [9.0, 4.0, 4.5], [0.0, 4.5, 5.0], [9.0, 3.0, 3.5]]
-    )  # 7.5, 8.5, 9.5, 6.5
-    assert sea.positive(points, 0).tolist() == [False, True, True, False]
-    assert sea.positive(points, 1).tolist() == [False, False, True, False]
-    assert sea.positive(points, 2).tolist() == [True, True, True, False]
-    assert sea.positive(points, 3).tolist() == sea.positive(points, 1).tolist()
+def test_the_thresholds_of_sea_are_a_setting_and_number_its_concepts() -> None:
+    sea = points_of("sea", thresholds=[8, 9, 7, 9])
+    assert sea.num_concepts == 4
+    # The sums are 9.2, 8.5, 7.5, 6, 9.8 and exactly 9.
+    assert sea.positive(SUMS, 0).tolist() == [False, False, True, True, False, False]
+    assert sea.positive(SUMS, 1).tolist() == [False, True, True, True, False, True]
+    assert sea.positive(SUMS, 2).tolist() == [False, False, False, True, False, False]
+    assert sea.positive(SUMS, 3).tolist() == sea.positive(SUMS, 1).tolist()
+    assert points_of("sea", thresholds=[10]).num_concepts == 1
+
+
+@pytest.mark.parametrize("threshold", [0, 20, float("nan")])
+def test_a_threshold_of_sea_that_all_or_no_points_reach_is_refused(threshold: float) -> None:
+    with pytest.raises(ValidationError, match="thresholds"):
+        points_of("sea", thresholds=[9, threshold])
 
 
 @pytest.mark.parametrize(("concept", "share"), [(0, 0.929), (1, 0.804)])

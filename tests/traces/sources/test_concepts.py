@@ -134,8 +134,8 @@ def test_a_shorter_run_sees_the_same_trace() -> None:
 
 
 def test_the_digest_knows_the_pattern() -> None:
-    # Concepts 1 and 3 of the authors' files have equal labels, so only the true concepts differ.
-    files = {"kind": "sea", "feddrift_files": True}
+    # With these thresholds concepts 1 and 3 have equal labels, so only the true concepts differ.
+    files = {"kind": "sea", "thresholds": [8, 9, 7, 9]}
     first, second = (build(rounds=2, concepts=files, pattern=["11", last]) for last in ("11", "33"))
     assert np.array_equal(first.columns().label, second.columns().label)
     assert first.digest() != second.digest()
