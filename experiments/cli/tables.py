@@ -29,6 +29,7 @@ from experiments.results.report.runs_section import runs_horizon, runs_notes, ru
 from experiments.results.report.table_page import (
     TITLES,
     accuracy_cell,
+    accuracy_notes,
     columns_with_drift,
     has_published,
     is_in_matrices,
@@ -44,7 +45,7 @@ GAP = 3  # between columns: two of padding, and one of the box
 def print_summary(summary: Summary) -> None:
     """Print a table of the arms' accuracy, one of times for each target, and one of costs."""
     console, reference_arm = wide_console(), summary.reference_arm
-    for note in (horizon_note(summary), *map(as_warning, summary.horizon.warnings())):
+    for note in (horizon_note(summary), *map(as_warning, summary.warnings())):
         _note(console, note)
     title = f"{summary.name}: accuracy over virtual time, against {reference_arm}"
     _print_figures(console, title, text_table(ACCURACY, summary.accuracy, in_terminal=True))
@@ -107,24 +108,31 @@ def print_drift(table: dict[str, Any], columns: Sequence[str]) -> None:
     console = wide_console()
     scored = columns_with_drift(table, columns)
     for figure, title in TITLES.items() if scored else ():
-        written = {
-            arm: [accuracy_cell(table, figure, arm, column) for column in scored] for arm in table["arms"]
-        }
         rows = {
-            arm: [
-                f"{ours}\n({published}, {difference})" if published else ours
-                for ours, published, difference in cells
-            ]
-            for arm, cells in written.items()
+            arm: [_bracketed(accuracy_cell(table, figure, arm, column)) for column in scored]
+            for arm in table["arms"]
         }
         _print_by_arm(console, f"{table['name']}: {title}", scored, rows)
+        for note in accuracy_notes(table, figure, scored):
+            _note(console, note)
     rows = {arm: [models_cell(table, arm, column) for column in columns] for arm in table["arms"]}
     _print_by_arm(console, f"{table['name']}: models sent", columns, rows)
-    published = "; in brackets the published value, and ours minus it" if has_published(table) else ""
+    published = (
+        "; in brackets the published value, and ours minus it, outside if by more than two published "
+        "standard deviations"
+        if has_published(table)
+        else ""
+    )
     console.print(_text(f"mean ± standard deviation over seeds{published}", style="dim"))
     for column in table["experiments"]:
         if steps := scored_steps(column["steps"], column["scored_steps"]):
             console.print(_text(f"{column['name']}: scored are {steps}"))
+
+
+def _bracketed(lines: Sequence[str]) -> str:
+    """The lines of a cell, those after the first in brackets."""
+    first, *others = lines
+    return "\n".join([first, *(f"({line})" for line in others)])
 
 
 def _text(text: str, style: str = "") -> Text:

@@ -9,6 +9,8 @@
                    of rounds for each seed
     targets        a list of {target, accuracy, arms}, where arms.<arm> has the figures of `TargetRow`, each
                    {median, interval, level, per_seed}; `held` and `seeds` are numbers of seeds
+    marked_seeds   a list of {seed, distance}: seeds on which every arm is off (marked_seeds.py), by the
+                   accuracy omitting drift where concepts are known, by `mean_accuracy` elsewhere
     finished       figures of every finished run, see drift_figures.py
 
 The `ci95` of a mean is Student's t over seeds; a gain also has `ci95_joint`, which holds for all arms at
@@ -52,6 +54,7 @@ from experiments.results.drift_figures import drift_figures
 from experiments.results.horizon import Horizon, common_horizon, event_rounds
 from experiments.results.intervals import Estimate, amount_estimate
 from experiments.results.json_files import Finished
+from experiments.results.marked_seeds import as_json, marked_by_drift, marked_clause, marked_seeds
 from experiments.results.medians import MedianEstimate
 from experiments.results.recorded import Target, recorded_targets
 from experiments.results.run_directory import FinishedRun, RunDirectory
@@ -105,6 +108,27 @@ class Summary:
     costs: list[CostRow]
     finished: Finished
 
+    @property
+    def marked_seeds(self) -> dict[int, float]:
+        """The seeds on which every arm is off, ascending, with their distances (marked_seeds.py)."""
+        if self.finished.scored_steps is not None:
+            return marked_by_drift(self.finished)
+        return marked_seeds(
+            {
+                arm.arm: {
+                    seed: value
+                    for seed, value in zip(arm.seed_ids, row.mean_accuracy.per_seed, strict=True)
+                    if value is not None
+                }
+                for arm, row in zip(self.compared, self.accuracy, strict=True)
+            }
+        )
+
+    def warnings(self) -> list[str]:
+        """Warnings for readers of the figures, as clauses without a full stop."""
+        marked = marked_clause(as_json(self.marked_seeds))
+        return [*self.horizon.warnings(), *([marked] if marked else [])]
+
     def as_json(self) -> dict[str, object]:
         """The content of `summary.json`."""
         return {
@@ -130,6 +154,7 @@ class Summary:
                 }
                 for table in self.targets
             ],
+            "marked_seeds": as_json(self.marked_seeds),
             "finished": self.finished.model_dump(),
         }
 

@@ -1,7 +1,7 @@
 """`table.json`: one table over the experiments of a folder of run directories.
 
     version, name
-    experiments    a list of {name, report, finished, failed, planned, steps, scored_steps}
+    experiments    a list of {name, report, finished, failed, planned, steps, scored_steps, marked_seeds}
         name                the name in the configuration; if two experiments share a name, every `name` is
                             that of the folder
         report              its report.html, relative to the table; null while there is none
@@ -9,23 +9,29 @@
                             numbers of runs
         steps, scored_steps the data steps of its trace, and the number of those with an evaluation; null if
                             unknown
+        marked_seeds        a list of {seed, distance}: seeds on which every arm is off by its accuracy
+                            omitting drift (marked_seeds.py)
     arms           names of arms, in the order of the first experiment that has them
     figures.<figure>.<arm>.<experiment>
                    {mean, std, seeds} over seeds; no entry unless it was measured in every seed
+    agreement.<figure>.<experiment>
+                   {methods, inside, outside, rank_correlation}, see `published.agreement`; no entry without
+                   published values
     sections       a list of comparisons over one stretch of virtual time each, as `many_runs.Section` has
                    them: name, directories, keys, window, targets, horizon, notes, rows
 
 The figures are `accuracy_omitting_drift` and `accuracy_including_drift`, in percent, with `published`
-{mean, std} and `difference` (both null if no value is published); `models_sent`, a count of whole models,
-and `relative_models_sent`, relative to the reference arm; they are read from the summaries. The figures of
+{mean, std}, `difference` and `outside` (null if no value is published), and `unmarked` {mean, std, seeds},
+the same without the marked seeds (null if there are none); `models_sent`, a count of whole models, and
+`relative_models_sent`, relative to the reference arm; they are read from the summaries. The figures of
 sections are computed from the logs. Version 2 added `failed`, `steps` and `scored_steps`, version 3
-`sections`.
+`sections`, version 4 `marked_seeds`, `agreement`, `outside` and `unmarked`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,11 +45,12 @@ from experiments.results.json_files import Finished, JsonTable
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, RunReader
 from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.sections import sections
-from experiments.results.published import COMPARED, beside_published, spread
+from experiments.results.marked_seeds import as_json, marked_by_drift
+from experiments.results.published import COMPARED, agreement, beside_published, spread
 from experiments.results.run_directory import RunDirectory
 from experiments.results.summary import SUMMARY_VERSION
 
-TABLE_VERSION = 3
+TABLE_VERSION = 4
 COUNTED = ("models_sent", "relative_models_sent")
 
 Table = dict[str, Any]
@@ -70,11 +77,13 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
     arms: dict[str, None] = {}
     figures: dict[str, dict[str, dict[str, Any]]] = {figure: {} for figure in (*COMPARED, *COUNTED)}
     ordered = sorted(directories, key=lambda item: item.path.name)
-    for directory, column in zip(ordered, _columns(ordered), strict=True):
+    columns = _columns(ordered)
+    for directory, column in zip(ordered, columns, strict=True):
         report = directory.experiment()["report"]
         names = directory.arms()
         arms.update(dict.fromkeys(names))
         finished = _finished(directory)
+        marked = marked_by_drift(finished)
         experiments.append(
             {
                 "name": column,
@@ -84,13 +93,16 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
                 **how_many_runs(directory),
                 "steps": finished.steps,
                 "scored_steps": finished.scored_steps,
+                "marked_seeds": as_json(marked),
             }
         )
         for arm in [arm for arm in names if arm in finished.arms]:
             measured = finished.arms[arm]
             cells = {
                 **{
-                    figure: beside_published(measured[figure].per_seed, figure, arm, report)
+                    figure: beside_published(
+                        measured[figure].per_seed, figure, arm, report, marked, measured.seed_ids
+                    )
                     for figure in COMPARED
                 },
                 **{figure: spread(measured[figure].per_seed) for figure in COUNTED},
@@ -104,7 +116,20 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
         "experiments": experiments,
         "arms": list(arms),
         "figures": figures,
+        "agreement": {
+            figure: {
+                name: found
+                for name in columns
+                if (found := agreement(_by_arm(figures[figure], name))) is not None
+            }
+            for figure in COMPARED
+        },
     }
+
+
+def _by_arm(cells: Mapping[str, Mapping[str, Any]], column: str) -> dict[str, Any]:
+    """The cells of one experiment, by arm."""
+    return {arm: by_experiment[column] for arm, by_experiment in cells.items() if column in by_experiment}
 
 
 def how_many_runs(directory: RunDirectory) -> dict[str, int]:

@@ -24,17 +24,46 @@ def mean_and_std(cell: Mapping[str, Any]) -> str:
 def compared(cell: Mapping[str, Any] | None) -> tuple[str, str, str]:
     """(ours, published, difference) as text, of a cell of `published.beside_published`.
 
-    The last two are empty if there is no published value; ours is "n/a" if the cell is None.
+    The last two are empty if there is no published value; ours is "n/a" if the cell is None. A difference of
+    more than two published standard deviations is marked as outside.
 
-    >>> compared({"mean": 97.5, "std": 0.1, "published": {"mean": 97.4, "std": None}, "difference": 0.1})
-    ('97.50 ± 0.10', '97.40', '+0.10')
+    >>> published = {"mean": 97.4, "std": 0.1}
+    >>> compared({"mean": 97.7, "std": 0.1, "published": published, "difference": 0.3, "outside": True})
+    ('97.70 ± 0.10', '97.40 ± 0.10', '+0.30 outside')
     """
     if cell is None:
         return NOT_MEASURED, "", ""
     if cell["published"] is None:
         return mean_and_std(cell), "", ""
-    difference = round(cell["difference"], 2) + 0.0  # no negative zero
-    return mean_and_std(cell), mean_and_std(cell["published"]), f"{difference:+.2f}"
+    difference = f"{round(cell['difference'], 2) + 0.0:+.2f}"  # no negative zero
+    outside = " outside" if cell["outside"] else ""
+    return mean_and_std(cell), mean_and_std(cell["published"]), difference + outside
+
+
+def unmarked(cell: Mapping[str, Any] | None) -> str:
+    """The figures of such a cell without the marked seeds, as text; empty if no seed is marked.
+
+    >>> unmarked({"mean": 90.0, "std": 8.0, "unmarked": {"mean": 97.5, "std": 0.1}})
+    'without marked seeds 97.50 ± 0.10'
+    """
+    apart = None if cell is None else cell["unmarked"]
+    return "" if apart is None else f"without marked seeds {mean_and_std(apart)}"
+
+
+def agreement_sentence(where: str, found: Mapping[str, Any]) -> str:
+    """How the figures of an experiment agree with published ones (`published.agreement`); may be empty.
+
+    >>> found = {"methods": 5, "inside": 3, "outside": ["cfl"], "rank_correlation": 0.9}
+    >>> agreement_sentence("In sine", found)
+    "In sine, within two published standard deviations: 3 of 4 methods; Spearman's rank correlation 0.90 (5)."
+    """
+    judged = found["inside"] + len(found["outside"])
+    parts = []
+    if judged:
+        parts.append(f"within two published standard deviations: {found['inside']} of {judged} methods")
+    if found["rank_correlation"] is not None:
+        parts.append(f"Spearman's rank correlation {found['rank_correlation']:.2f} ({found['methods']})")
+    return f"{where}, {'; '.join(parts)}." if parts else ""
 
 
 def run_counts(column: Mapping[str, Any]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.results.json_files import Finished
-from experiments.results.published import COMPARED, beside_published, spread
-from experiments.results.report.cells import compared, models, scored_steps
+from experiments.results.marked_seeds import marked_by_drift
+from experiments.results.published import COMPARED, agreement, beside_published, spread
+from experiments.results.report.cells import agreement_sentence, compared, models, scored_steps, unmarked
 from experiments.results.report.figures import arm_colour
 from experiments.results.report.serving_map import (
     CONCEPT_COLOURS,
@@ -42,14 +43,27 @@ def drift_section(
     maps = [serving for run in first.values() if (serving := serving_map(run)) is not None]
     readable = [serving for serving in maps if not too_large(serving)]
     concepts = {cell.concept for serving in readable for _, cells in serving.rows for cell in cells}
+    marked = marked_by_drift(finished)
+    cells = {
+        figure: {
+            name: beside_published(
+                arms[name][figure].per_seed, figure, name, report, marked, arms[name].seed_ids
+            )
+            for name in names
+        }
+        for figure in COMPARED
+    }
+    agreed = {
+        title: agreement({name: cell for name, cell in cells[figure].items() if cell is not None})
+        for figure, title in zip(COMPARED, ("Omitting drift", "Including drift"), strict=True)
+    }
     return {
         "rows": [
             {
                 "name": name,
                 "colour": arm_colour(order.index(name)),
                 "cells": [
-                    compared(beside_published(arms[name][figure].per_seed, figure, name, report))
-                    for figure in COMPARED
+                    (*compared(cells[figure][name]), unmarked(cells[figure][name])) for figure in COMPARED
                 ],
                 "models": models(
                     spread(arms[name].models_sent.per_seed),
@@ -58,6 +72,7 @@ def drift_section(
             }
             for name in names
         ],
+        "agreements": [agreement_sentence(title, found) for title, found in agreed.items() if found],
         "scored_steps": scored_steps(finished.steps, finished.scored_steps),
         "maps": readable,
         "concepts": [

@@ -126,7 +126,7 @@ def write_report(
         drift_sentence=drift_sentence(summary.finished, summary.reference_arm, experiment["report"]),
         sentences=sentences(summary),
         horizon_note=horizon_note(summary),
-        warnings=[as_warning(text) for text in summary.horizon.warnings()],
+        warnings=[as_warning(text) for text in summary.warnings()],
         facts=settings_of_run(directory),
         experiment_text=read_text(directory.experiment_path, MOST_EXPERIMENT_BYTES),
         colours=colours,

@@ -13,7 +13,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from experiments.naming import abbreviated
 from experiments.results.many_runs.rows import Section
-from experiments.results.report.cells import NOTHING, compared, models, run_counts, scored_steps
+from experiments.results.marked_seeds import marked_clause
+from experiments.results.report.cells import (
+    NOTHING,
+    agreement_sentence,
+    compared,
+    models,
+    run_counts,
+    scored_steps,
+    unmarked,
+)
+from experiments.results.report.notes import as_warning
 from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
 
 TITLES = {
@@ -59,6 +69,7 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
                     for arm in arms
                     if not table["figures"]["models_sent"][arm].keys().isdisjoint(scored)
                 ],
+                accuracy_notes(table, figure, scored),
             )
             for figure, title in TITLES.items()
         ]
@@ -136,10 +147,29 @@ def is_in_matrices(section: Section, scored: Collection[str]) -> bool:
     return len(scored) > 1 and all(name in scored for name in section.directories)
 
 
-def accuracy_cell(table: Mapping[str, Any], figure: str, arm: str, column: str) -> tuple[str, str, str]:
-    """(ours, published, difference) as text; a dash if the arm was not measured in that experiment."""
+def accuracy_cell(table: Mapping[str, Any], figure: str, arm: str, column: str) -> list[str]:
+    """The lines of a cell: ours, ours without marked seeds, and published with the difference, if known.
+
+    A dash if the arm was not measured in that experiment.
+    """
     cell = table["figures"][figure].get(arm, {}).get(column)
-    return (NOTHING, "", "") if cell is None else compared(cell)
+    if cell is None:
+        return [NOTHING]
+    ours, published, difference = compared(cell)
+    beside = f"{published}, {difference}" if published else ""
+    return [line for line in (ours, unmarked(cell), beside) if line]
+
+
+def accuracy_notes(table: Mapping[str, Any], figure: str, columns: Sequence[str]) -> list[str]:
+    """Notes below a matrix: how each column agrees with published values, and its marked seeds."""
+    found = table["agreement"][figure]
+    agreements = [agreement_sentence(f"In {column}", found[column]) for column in columns if column in found]
+    marked = [
+        as_warning(f"{column['name']}: {clause}")
+        for column in table["experiments"]
+        if column["name"] in columns and (clause := marked_clause(column["marked_seeds"]))
+    ]
+    return [note for note in (*agreements, *marked) if note]
 
 
 def models_cell(table: Mapping[str, Any], arm: str, column: str) -> str:

@@ -37,7 +37,7 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
     summary = summarise_arms(two_arms, targets=[0.5, "reference"], event_rounds=[1])
     assert list(summary) == [
         *("version", "name", "reference_arm", "window"),
-        *("horizon", "arms", "targets", "finished"),
+        *("horizon", "arms", "targets", "marked_seeds", "finished"),
     ]
     assert summary["version"] == 4
     assert list(summary["arms"]) == ["global", "fielding"]

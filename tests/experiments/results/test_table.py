@@ -23,6 +23,7 @@ def an_entry(name, finished, planned, failed=0, steps=None, scored_steps=None, r
         "planned": planned,
         "steps": steps,
         "scored_steps": scored_steps,
+        "marked_seeds": [],
     }
 
 
@@ -62,7 +63,7 @@ def folder(drifts, tmp_path):
 def test_arms_are_rows_experiments_are_columns_and_cells_stand_beside_published_values(folder):
     table = write_table(folder, run_directories(folder), "feddrift")
     assert json.loads((folder / "table.json").read_text()) == table
-    assert (table["version"], table["name"], table["arms"]) == (3, "feddrift", ["oblivious", "oracle"])
+    assert (table["version"], table["name"], table["arms"]) == (4, "feddrift", ["oblivious", "oracle"])
     assert table["experiments"] == [
         an_entry("circle", finished=1, planned=2, steps=2, scored_steps=2),
         an_entry("sine", finished=4, planned=4, steps=2, scored_steps=2),
@@ -80,6 +81,8 @@ def test_arms_are_rows_experiments_are_columns_and_cells_stand_beside_published_
         "seeds": 2,
         "published": {"mean": 60.0, "std": 1.0},
         "difference": 2.5,
+        "outside": True,
+        "unmarked": None,
     }
     assert omitting["oblivious"]["circle"] == {
         "mean": 50.0,
@@ -87,7 +90,11 @@ def test_arms_are_rows_experiments_are_columns_and_cells_stand_beside_published_
         "seeds": 1,
         "published": None,
         "difference": None,
+        "outside": None,
+        "unmarked": None,
     }
+    one = {"methods": 1, "inside": 0, "outside": ["oblivious"], "rank_correlation": None}
+    assert table["agreement"] == {"accuracy_omitting_drift": {"sine": one}, "accuracy_including_drift": {}}
     assert list(omitting["oracle"]) == ["sine"]
     including = table["figures"]["accuracy_including_drift"]
     assert including["oblivious"]["sine"]["mean"] == 31.25
@@ -99,7 +106,8 @@ def test_the_page_shows_it_all_and_leads_to_the_reports(folder):
     write_table(folder, run_directories(folder), "feddrift")
     page = (folder / "table.html").read_text()
     assert '<a href="sine/report.html">sine</a>' in page
-    assert '<td>62.50 ± 17.68<span class="published">60.00 ± 1.00, +2.50</span></td>' in page
+    assert '<td>62.50 ± 17.68<span class="published">60.00 ± 1.00, +2.50 outside</span></td>' in page
+    assert "In sine, within two published standard deviations: 0 of 1 methods." in page
     assert "<li>circle: 1 finished, 1 not run</li>" in page
     assert "20 (2.00x)" in page
     assert "<script" not in page

@@ -76,8 +76,9 @@ def a_page(tmp_path, clients=2, **changes):
 
 def test_the_report_has_the_figures_beside_the_published_ones_and_a_map_for_each_arm(tmp_path):
     page = a_page(tmp_path)
-    assert "<td>62.50 ± 0.00</td><td>60.00 ± 1.00</td><td>+2.50</td>" in page
+    assert "<td>62.50 ± 0.00</td><td>60.00 ± 1.00</td><td>+2.50 outside</td>" in page
     assert "<td>31.25 ± 0.00</td><td></td><td></td>" in page
+    assert "Omitting drift, within two published standard deviations: 0 of 1 methods." in page
     assert "<td>4 (4.00x)</td>" in page
     assert page.count('<div class="map">') == 2
     assert '<h3>&lt;b&gt; <span class="interval">seed 3, 2 models</span></h3>' in page
