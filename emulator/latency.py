@@ -1,8 +1,13 @@
-"""Time models: from the work of a visit to virtual seconds.
+"""Time models: from the work of a visit to virtual seconds, and to the instant at which the visit drops out.
 
 `driftscale`: download + compute + upload, each direction at its own bandwidth after the link's latency; a
-heavier model computes `model_factor` times as long.
-`fedscale`: FedScale's formula, for parity: one bandwidth both ways, no latency, independent of the model.
+heavier model computes `model_factor` times as long. A visit drops out when its client goes offline.
+`fedscale`: FedScale's formula and its rule of drop-outs, for parity: one bandwidth both ways, no latency,
+independent of the model. Only whether a client is online at the end of its visit matters, and it is known at
+dispatch.
+
+In both the coordinator learns of a drop-out at the instant of the drop-out: there is no time-out and no
+heartbeat.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ import numpy as np
 
 from emulator.arrays import Floats, Ints
 from emulator.messages import Work
-from emulator.ports import FleetColumns
+from emulator.ports import Availability, FleetColumns
 
 FORWARD_SHARE = 1 / 3
 """Time of a forward pass, as a share of a training step's: a backward pass costs twice a forward pass."""
@@ -48,9 +53,29 @@ class Phases:
 
 
 class LatencyModel(Protocol):
-    """Computes how long each client's work takes."""
+    """Computes how long each client's work takes, and when its visit drops out."""
 
-    def phases(self, clients: Ints, work: Work) -> Phases: ...
+    def phases(self, clients: Ints, work: Work) -> Phases:
+        """How long each phase of the `work` (n,) takes `clients` (n,)."""
+        ...
+
+    def drop_out_s(
+        self, clients: Ints, start_s: float, due_s: Floats, offline_s: Floats, availability: Availability
+    ) -> Floats:
+        """When each visit drops out because its client is offline; not before `due_s` if it completes.
+
+        Args:
+            clients: array of shape (n,), the client of each visit.
+            start_s: absolute virtual time at which all visits begin.
+            due_s: array of shape (n,), when each visit ends if it completes.
+            offline_s: array of shape (n,), when each client goes offline for the first time, or inf;
+                `start_s` if it is offline already.
+            availability: says when the clients are online.
+
+        Returns:
+            Array of shape (n,): absolute virtual times at or after `start_s`, or inf.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -74,13 +99,28 @@ class DriftscaleLatency:
             _transfer(work.upload_bytes, fleet.upload_bytes_per_s[clients], fleet.latency_s[clients]),
         )
 
+    def drop_out_s(
+        self, clients: Ints, start_s: float, due_s: Floats, offline_s: Floats, availability: Availability
+    ) -> Floats:
+        """A visit drops out when its client goes offline for the first time."""
+        return offline_s
+
 
 @dataclass(frozen=True)
 class FedScaleLatency:
-    """FedScale `client_metadata.py`: 3 x batch x steps x ms / 1000 + (up + down) / bandwidth.
+    """FedScale's durations and drop-outs.
 
-    The factor 3 and the unit of 1024 bits are already in the fleet's columns. Samples that are only predicted
+    A visit takes 3 x batch x steps x ms / 1000 + (up + down) / bandwidth seconds (`client_metadata.py`). The
+    factor 3 and the unit of 1024 bits are already in the fleet's columns. Samples that are only predicted
     take no time.
+
+    A visit drops out if its client is offline at the end of it, however often the client goes offline before
+    that. It drops out at dispatch, and so takes no time and moves no bytes (`aggregator.py`,
+    `tictak_client_tasks`).
+
+    FedScale crashes if all visits of a round drop out; here they do so as in `DriftscaleLatency`. Its
+    intervals include their ends; ours are half-open, so a client that came online again during its visit and
+    goes offline at the very end of it is offline there. The README lists further differences.
     """
 
     fleet: FleetColumns
@@ -93,6 +133,17 @@ class FedScaleLatency:
             work.trained_samples * self.fleet.seconds_per_sample[clients],
             work.upload_bytes / bandwidth,
         )
+
+    def drop_out_s(
+        self, clients: Ints, start_s: float, due_s: Floats, offline_s: Floats, availability: Availability
+    ) -> Floats:
+        """A visit drops out at `start_s` if its client is offline at `due_s`, unless all visits do."""
+        drop_out_s = np.full(len(clients), np.inf)
+        for visit in np.flatnonzero(offline_s < due_s):  # each with an end of its own
+            if not availability.online(clients[visit : visit + 1], float(due_s[visit])).item():
+                drop_out_s[visit] = start_s
+        # If all visits did, this round and all later ones could close at the same instant: time must pass.
+        return offline_s if np.isfinite(drop_out_s).all() else drop_out_s
 
 
 TIME_MODELS: Mapping[str, type[DriftscaleLatency] | type[FedScaleLatency]] = {

@@ -83,7 +83,9 @@ class Devices(Settings):
     time_model: Literal["driftscale", "fedscale"] = Field(
         "driftscale",
         description="how work becomes virtual seconds: latency, two bandwidths and the model's cost, or "
-        "FedScale's formula, with one bandwidth and without the model",
+        "FedScale's formula, with one bandwidth and without the model; a visit drops out when its client "
+        "goes offline, or with fedscale at dispatch, if its client is offline at its end (a cohort that "
+        "would drop out as a whole does so when its clients go offline); known at once, without a time-out",
     )
     model_factor: Annotated[
         Annotated[float, Number(gt=0, le=1e9)] | Literal["flops"], BeforeValidator(_number_or_flops)

@@ -35,7 +35,7 @@ from coordinator.view import ScoreRequest, View
 from device_profiles import Fleet
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.emulation import Emulation, Log
-from emulator.latency import DriftscaleLatency
+from emulator.latency import TIME_MODELS
 from emulator.messages import (
     ArrayUpdates,
     Evaluation,
@@ -291,6 +291,7 @@ class Population:
     stream: FakeStream | None = None
     availability: FakeAvailability = field(default_factory=FakeAvailability)
     fleet: Fleet | None = None
+    time_model: Literal["driftscale", "fedscale"] = "driftscale"
     model_factor: float = 1.0
     clusterer: Clusterer = field(default_factory=lambda: Single(NOTHING))
     detectors: Mapping[str, Detector] = field(default_factory=lambda: {"changed": Changed(NOTHING)})
@@ -339,7 +340,7 @@ class Population:
             ),
             stream=stream,
             availability=self.availability,
-            latency=DriftscaleLatency(self.fleet or a_fleet(clients), self.model_factor),
+            latency=TIME_MODELS[self.time_model](self.fleet or a_fleet(clients), self.model_factor),
             executor=self.executor,
             streams=RandomStreams(self.seed),
             faults=Faults(self.faults, clients, stream.num_labels, RandomStreams(self.seed)),

@@ -67,13 +67,19 @@ class Cohort:
     models: Floats32  # (M, P)
     start: Ints  # (tasks,)
 
-    def ends(self, offline_s: Floats) -> VisitEnds:
-        """The end of each visit: when it is due, or earlier if its client drops out.
+    @property
+    def due_s(self) -> Floats:
+        """(visits,) instant at which each visit ends if it completes."""
+        return self.start_s + self.requests_s + self.phases.total_s
 
-        A client drops out when it goes offline, at `offline_s` (visits,), or when its device crashes.
+    def ends(self, drop_out_s: Floats) -> VisitEnds:
+        """The end of each visit: when it is due, or earlier if it drops out.
+
+        A visit drops out at `drop_out_s` (visits,), as the time model says, or when its client's device
+        crashes.
         """
-        due_s = self.start_s + self.requests_s + self.phases.total_s
-        gone_s = np.minimum(offline_s, self.crash_s)
+        due_s = self.due_s
+        gone_s = np.minimum(drop_out_s, self.crash_s)
         return VisitEnds(
             time_s=np.minimum(due_s, gone_s),
             client=self.clients,

@@ -264,7 +264,7 @@ class Federation:
     def dispatch(self, round_: int, first_visit: int, now_s: float) -> SentOut:
         """Begin the visits of the selected participants, with ids from `first_visit` on.
 
-        A client that went offline since it was selected drops out at once.
+        A client that went offline since it was selected counts as offline from the beginning of its visit.
         """
         picked = self._picked
         assert picked is not None, "dispatch follows select"
@@ -279,13 +279,15 @@ class Federation:
             self._apply(assigned)
             self._claim(round_)
         # Step 4: their tasks are frozen: models, samples, settings, solver state and faults.
-        self._cohort = self._frozen(round_, clients, first_visit, now_s)
+        cohort = self._cohort = self._frozen(round_, clients, first_visit, now_s)
         # Step 5: the latency model and the availability say when each visit ends.
-        offline_s = self._availability.next_offline_s(clients, now_s)
+        availability = self._availability
+        offline_s = availability.next_offline_s(clients, now_s)
         if now_s > picked.at_s:
-            offline_s = np.where(self._availability.online(clients, now_s), offline_s, now_s)
+            offline_s = np.where(availability.online(clients, now_s), offline_s, now_s)
+        drop_out_s = self._latency.drop_out_s(clients, now_s, cohort.due_s, offline_s, availability)
         self._progress.dispatched_s, self._progress.participants = now_s, clients.tolist()
-        return SentOut(clients, picked.lanes, self._cohort.ends(offline_s))
+        return SentOut(clients, picked.lanes, cohort.ends(drop_out_s))
 
     def _frozen(self, round_: int, clients: Ints, first_visit: int, now_s: float) -> Cohort:
         """The cohort of `clients` (ascending): their frozen tasks, and the costs of their visits."""

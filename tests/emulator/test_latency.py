@@ -14,6 +14,7 @@ import pytest
 from emulator.arrays import Floats, Ints
 from emulator.latency import TIME_MODELS, DriftscaleLatency, FedScaleLatency, Phases
 from emulator.messages import Work
+from tests.fakes import INF, FakeAvailability, ints
 
 FIRST: Ints = np.array([0])
 
@@ -76,6 +77,25 @@ def test_doubling_seconds_per_sample_doubles_every_compute_time_exactly() -> Non
 def test_fedscale_has_one_bandwidth_no_latency_no_model_and_no_forward_pass() -> None:
     phases = FedScaleLatency(FLEET, model_factor=2.0).phases(FIRST, WORK)
     assert seconds(phases) == [4.0, 6 * 0.5, 1.0]
+
+
+def test_of_five_visits_the_time_models_drop_out_different_ones_at_different_times() -> None:
+    """Visits from 100 s on; the third and the fourth client are offline at the end of theirs."""
+    sessions = {
+        1: [(0.0, 105.0), (108.0, 120.0)],
+        2: [(0.0, 105.0), (108.0, 109.0)],
+        3: [(0.0, 105.0)],
+        4: [(0.0, 99.0), (101.0, 200.0)],  # went offline since it was selected
+    }
+    visits = {
+        "clients": ints(0, 1, 2, 3, 4),
+        "start_s": 100.0,
+        "due_s": np.array([110.0, 110.0, 110.0, 107.0, 102.0]),
+        "offline_s": np.array([INF, 105.0, 105.0, 105.0, 100.0]),
+        "availability": FakeAvailability(sessions),
+    }
+    assert DriftscaleLatency(FLEET).drop_out_s(**visits).tolist() == [INF, 105, 105, 105, 100]
+    assert FedScaleLatency(FLEET).drop_out_s(**visits).tolist() == [INF, INF, 100, 100, INF]
 
 
 def test_both_time_models_go_by_name() -> None:
