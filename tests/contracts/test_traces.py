@@ -44,7 +44,8 @@ SMALL_SOURCES = [
 ]
 SMALL_CONCEPTS = [
     ("circle", {}),
-    ("label_subsets", {"folder": "images", "subsets": [[0], [1, 2]]}),
+    ("label_subsets", {"folder": "images", "subsets": [[0, 1], [1, 2]]}),
+    ("label_subsets", {"folder": "images", "subsets": [[0], [1, 2]], "reuse": True}),
     ("label_swaps", {"folder": "images", "swaps": [[0, 1], [1, 2]]}),
     ("sea", {}),
     ("sea", {"noise": 0.0, "thresholds": [8, 9, 7, 9]}),

@@ -6,6 +6,8 @@ the digits. Upstream does not state the unit in which pixels are standardised; h
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -103,10 +105,15 @@ class LabelSwaps(ConceptSet):
 
 
 class LabelSubsetsSettings(FolderSettings):
-    """The folder of the images, and the labels that occur in each concept."""
+    """The folder of the images, the labels that occur in each concept, and whether images may come again."""
 
     subsets: tuple[tuple[Label, ...], ...] = Field(
         ((0, 1), (2, 3), (4, 5), (6, 7)), min_length=1, description="the labels of each concept"
+    )
+    reuse: bool = Field(
+        False,
+        description="deal a concept's images again when all have been dealt: that allows FedDrift's 500 "
+        "samples per step, but some test samples have then been trained on before",
     )
 
     @field_validator("subsets")
@@ -122,9 +129,13 @@ class LabelSubsets(ConceptSet):
     """Images of only some labels in each concept, with their own labels.
 
     Every batch takes the next images of its concept's shuffled deck: the training images of the concept's
-    labels. A deck that runs out is shuffled and dealt again (two digits of MNIST are about 12,000 images, 24
-    batches of 500, and the first concept of pattern F has 34 batches), so an image is used again only after
-    all others were. Pixels are standardised as in `label_swaps`.
+    labels. No image is dealt twice, also if concepts share labels. With `reuse`, a deck that runs out is
+    shuffled and dealt again, so that an image of a concept comes again only after all others have come.
+    Pixels are standardised as in `label_swaps`.
+
+    FedDrift's MNIST-L-4 (pattern F, 500 samples per step) needs `reuse`: its first concept has 34 batches,
+    and MNIST 12,665 images of the two digits, enough for 25. Of the test images, 17.5 % have then been
+    trained on before by some client. Without `reuse`, at most 372 samples per step fit.
 
     >>> LabelSubsets(LabelSubsetsSettings(folder="mnist", subsets=((0, 1), (2,)))).num_concepts
     2
@@ -140,23 +151,67 @@ class LabelSubsets(ConceptSet):
     def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
         folder = locate(self.settings.folder)
         pool = standardised(read_idx_folder(folder))
-        image = np.empty((*pattern.shape, samples), dtype=np.int64)
+        decks = {}
         for concept in np.unique(pattern).tolist():
             labels = self.settings.subsets[concept]
-            deck = np.flatnonzero(np.isin(pool.labels, labels))
-            if len(deck) == 0:
+            decks[concept] = np.flatnonzero(np.isin(pool.labels, labels))
+            if len(decks[concept]) == 0:
                 raise DataFileError(
                     folder,
                     f"no training image has any label of trace.concepts.subsets[{concept}], {list(labels)}",
                 )
-            cells = pattern == concept
-            needed = int(cells.sum()) * samples
-            laps = [
-                streams.generator("concept images", concept, lap).permutation(deck)
-                for lap in range(-(-needed // len(deck)))
-            ]
-            image[cells] = np.concatenate(laps)[:needed].reshape(-1, samples)
+        if self.settings.reuse:
+            image = _dealt_again(decks, pattern, samples, streams)
+        else:
+            image = self._dealt_once(decks, pattern, samples, streams, folder)
         return ConceptSamples(pool, image, pool.labels[image])
+
+    def _dealt_once(
+        self, decks: Mapping[int, Ints], pattern: Ints, samples: int, streams: RandomStreams, folder: Path
+    ) -> Ints:
+        """(batches, clients, samples) images of each cell's deck, none of them twice.
+
+        Raises DataFileError if a deck has too few images that have not been dealt yet.
+        """
+        image = np.empty((*pattern.shape, samples), dtype=np.int64)
+        left = {concept: _shuffled(deck, concept, 0, streams) for concept, deck in decks.items()}
+        dealt = np.zeros(1 + max(int(deck.max()) for deck in decks.values()), dtype=bool)  # by image
+        for cell in np.ndindex(*pattern.shape):
+            concept = int(pattern[cell])
+            undealt = left[concept][~dealt[left[concept]]]  # a concept with a common label may have had some
+            if len(undealt) < samples:
+                raise DataFileError(folder, self._too_few(len(decks[concept]), concept, pattern, samples))
+            image[cell], left[concept] = undealt[:samples], undealt[samples:]
+            dealt[image[cell]] = True
+        return image
+
+    def _too_few(self, images: int, concept: int, pattern: Ints, samples: int) -> str:
+        """The error text for a concept whose `images` run out."""
+        subsets = self.settings.subsets
+        competing = [k for k, labels in enumerate(subsets) if not set(labels).isdisjoint(subsets[concept])]
+        batches = int(np.isin(pattern, competing).sum())
+        return (
+            f"has {images} training images of the labels {list(subsets[concept])} of "
+            f"trace.concepts.subsets[{concept}], and the {batches} batches of trace.samples_per_step = "
+            f"{samples} that take from them need {batches * samples} different ones; lower samples_per_step, "
+            f"or set trace.concepts.reuse = true"
+        )
+
+
+def _dealt_again(decks: Mapping[int, Ints], pattern: Ints, samples: int, streams: RandomStreams) -> Ints:
+    """(batches, clients, samples) images of each cell's deck, which is dealt again when it runs out."""
+    image = np.empty((*pattern.shape, samples), dtype=np.int64)
+    for concept, deck in decks.items():
+        cells = pattern == concept
+        needed = int(cells.sum()) * samples
+        laps = [_shuffled(deck, concept, lap, streams) for lap in range(-(-needed // len(deck)))]
+        image[cells] = np.concatenate(laps)[:needed].reshape(-1, samples)
+    return image
+
+
+def _shuffled(deck: Ints, concept: int, lap: int, streams: RandomStreams) -> Ints:
+    """The deck of that concept in the order in which it is dealt for the `lap`-th time, from 0."""
+    return streams.generator("concept images", concept, lap).permutation(deck)
 
 
 def standardised(images: ImageSet) -> ImageSet:

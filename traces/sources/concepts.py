@@ -99,6 +99,10 @@ class Concepts(TraceSource):
     samples are kept for ever, test samples for one step. The samples are drawn with `data_seed`; with "run",
     that is the run's own seed.
 
+    Whether a sample can be in several batches, and so be trained on before it is tested on, depends on the
+    concept set: in `sine`, `circle`, `sea` (drawn anew for every batch) and `label_swaps` never, in
+    `label_subsets` only with `reuse`, and in `tables` often.
+
     Client 1 changes concept at step 1:
 
     >>> sizes = {"samples_per_step": 5, "rounds_per_step": 1}

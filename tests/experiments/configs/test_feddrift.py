@@ -82,10 +82,18 @@ def test_the_slowest_method_is_evaluated_before_the_horizon(tmp_path: Path) -> N
 
 def test_each_plays_ten_steps_of_a_hundred_rounds_with_all_clients(experiment: Experiment) -> None:
     resolved = experiment.resolved()
-    assert (resolved["trace"]["samples_per_step"], resolved["trace"]["rounds_per_step"]) == (500, 100)
+    samples = 350 if experiment.name == "mnist-l-4" else 500
+    assert (resolved["trace"]["samples_per_step"], resolved["trace"]["rounds_per_step"]) == (samples, 100)
     assert (experiment.round.rounds, experiment.round.evaluate_every) == (1000, 20)
     assert (experiment.round.participants, experiment.round.over_commit) == (10, 1)
     assert resolved["trace"]["data_seed"] == 0
+
+
+def test_the_published_size_of_mnist_l_4_can_be_set_as_its_comment_says() -> None:
+    path = FOLDER / "mnist-l-4.toml"
+    assert shipped("mnist-l-4").resolved()["trace"]["concepts"]["reuse"] is False
+    published = load_experiment(path, re.findall(r"--set (\S+=\w+)", path.read_text())).resolved()["trace"]
+    assert (published["samples_per_step"], published["concepts"]["reuse"]) == (500, True)
 
 
 def test_each_has_the_settings_of_its_data(experiment: Experiment) -> None:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from emulator.errors import ConfigurationError
 from tests.traces.tiny import context, write_idx_folder
+from traces.arrivals import SPLITS
 from traces.patterns import drift_cells, named_pattern
 from traces.sources.concepts import Concepts, ConceptsSettings
 from traces.trace import Trace, TraceStream
@@ -46,11 +47,14 @@ def test_a_trace_has_a_client_for_each_column_and_a_step_for_each_row_but_the_la
     assert trace.concepts.tolist() == [[0, 0], [0, 1], [1, 1], [1, 0]]
 
 
-@pytest.mark.parametrize("concepts", ["sine", "circle", "sea", {"kind": "label_swaps", "folder": "set"}])
+IMAGE_CONCEPTS = [{"kind": kind, "folder": "set"} for kind in ("label_subsets", "label_swaps")]
+
+
+@pytest.mark.parametrize("concepts", ["sine", "circle", "sea", *IMAGE_CONCEPTS])
 def test_the_test_samples_of_a_step_are_the_training_arrivals_of_the_next(
     tmp_path: Path, concepts: Any
 ) -> None:
-    write_idx_folder(tmp_path / "set", num_labels=8, per_label=6)
+    write_idx_folder(tmp_path / "set", num_labels=8, per_label=8)
     trace = build(folder=tmp_path, concepts=concepts)
     for client in range(2):
         for step in range(2):
@@ -68,18 +72,21 @@ def test_the_last_batch_is_tested_and_never_trained(tmp_path: Path) -> None:
     assert not np.isin(tested, table.image[table.split == 0]).any()
 
 
-def test_nobody_has_been_trained_on_what_it_is_tested_on() -> None:
-    trace = build()
+@pytest.mark.parametrize("concepts", ["sine", *IMAGE_CONCEPTS])
+def test_nobody_has_been_trained_on_what_anybody_is_tested_on(tmp_path: Path, concepts: Any) -> None:
+    write_idx_folder(tmp_path / "set", num_labels=8, per_label=8)
+    trace = build(folder=tmp_path, concepts=concepts)
     table = trace.columns()
     stream, everyone = TraceStream(trace), np.arange(2)
     for round_ in range(6):
         stream.advance_to_round(round_)
-        for client in range(2):
-            trained = stream.held(everyone, "train").rows(client)
-            tested = stream.held(everyone, "test").rows(client)
-            assert len(trained) == 4 * (stream.step + 1)  # kept for ever
-            assert len(tested) == 4  # kept for one step
-            assert not np.isin(table.image[tested], table.image[trained]).any()
+        trained, tested = (
+            [stream.held(everyone, split).rows(client) for client in range(2)] for split in SPLITS
+        )
+        assert [len(rows) for rows in trained] == [4 * (stream.step + 1)] * 2  # kept for ever
+        assert [len(rows) for rows in tested] == [4, 4]  # kept for one step
+        trained_on = table.image[np.concatenate(trained)]
+        assert not np.isin(table.image[np.concatenate(tested)], trained_on).any()
 
 
 def test_samples_are_of_the_concept_that_the_stream_reports() -> None:
@@ -118,7 +125,7 @@ def test_where_the_streams_two_concepts_differ_is_a_drift_cell() -> None:
 def test_runs_of_all_seeds_see_the_same_data_unless_they_are_to_draw_their_own(
     tmp_path: Path, concepts: Any
 ) -> None:
-    write_idx_folder(tmp_path / "set", num_labels=8, per_label=6)
+    write_idx_folder(tmp_path / "set", num_labels=8, per_label=8)
 
     def digest(seed: int, **settings: Any) -> str:
         return build(seed=seed, folder=tmp_path, concepts=concepts, **settings).digest()
