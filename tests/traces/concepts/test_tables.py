@@ -13,11 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from emulator.arrays import Floats, Ints
 from emulator.errors import DataFileError
 from emulator.seeding import RandomStreams
 from tests.traces.tiny import context
 from traces.concepts import ConceptSamples, tables
 from traces.concepts.tables import Tables, TablesSettings
+from traces.patterns import named_pattern
 from traces.sources.concepts import Concepts, ConceptsSettings
 
 # Five rows of concept 0 and four of concept 1. The first feature identifies the row.
@@ -83,6 +85,30 @@ def test_a_batch_takes_no_row_twice_and_other_batches_take_it_again(tmp_path: Pa
     image = draw(tmp_path, [ONE, OTHER], [[1, 1], [1, 1]], samples=4).image
     for batch in image.reshape(4, 4):
         assert sorted(batch.tolist()) == [5, 6, 7, 8]  # all of the file's four rows
+
+
+def recurrence(rows: int, samples: int, batches: Ints) -> Floats:
+    """The chance that a test sample is in one of that number of earlier batches of its concept."""
+    return 1 - (1 - samples / rows) ** batches
+
+
+def test_a_test_sample_recurs_in_earlier_batches_as_often_as_the_closed_form_says(tmp_path: Path) -> None:
+    # Each of 1,000 clients is a trial: two of five rows in each of three batches, and in the last, for tests.
+    image = draw(tmp_path, [ONE], [[0] * 1000] * 4, samples=2).image
+    seen = [np.isin(image[3, client], image[:3, client]).mean() for client in range(1000)]
+    assert recurrence(5, 2, np.array(3)) == pytest.approx(1 - 0.6**3)  # 0.784
+    assert np.mean(seen) == pytest.approx(
+        0.784, abs=0.03
+    )  # three standard deviations if rows are independent
+
+
+def test_half_of_the_test_samples_of_the_authors_files_have_been_trained_on_in_pattern_y() -> None:
+    pattern = named_pattern("Y")
+    steps, clients = range(len(pattern) - 1), range(10)
+    by_all = [[(pattern[: t + 1] == pattern[t + 1, c]).sum() for c in clients] for t in steps]
+    by_itself = [[(pattern[: t + 1, c] == pattern[t + 1, c]).sum() for c in clients] for t in steps]
+    assert recurrence(15_000, 500, np.array(by_all)).mean() == pytest.approx(0.53, abs=0.005)
+    assert recurrence(15_000, 500, np.array(by_itself)).mean() == pytest.approx(0.09, abs=0.005)
 
 
 def test_every_row_is_as_likely(tmp_path: Path) -> None:
