@@ -22,6 +22,7 @@ from experiments.build import (
 from experiments.config import Experiment
 from experiments.locating import locator
 from experiments.stopwatch import Stopwatch
+from tests.executor.fakes import wave
 from tests.experiments.small import DEVICES, drifting, small, write_idx_folder
 
 HOURS_S = 3600.0 * np.arange(0, 48, 5)
@@ -58,6 +59,31 @@ def test_a_seed_determines_the_world_and_another_seed_gives_another() -> None:
     assert not any(same(first[:2], another[:2]))
     assert not np.array_equal(first[4], another[4])
     assert not all(same(first[8:], another[8:]))
+
+
+def test_runs_of_two_seeds_have_the_same_samples_but_initial_models_and_batches_of_their_own() -> None:
+    def updated(shared: World, start: np.ndarray) -> np.ndarray:
+        """The update of one client's task from `start`, which depends on the samples and on the batches."""
+        trainer = build_executor(experiment, experiment.arm[0], shared)
+        return trainer.train(wave(counts=[20], steps=[2], batch_size=5), start, np.array([0])).delta
+
+    experiment = drifting()
+    first, second = world(experiment, 0), world(experiment, 1)
+    assert all(same(drawn(first)[:4], drawn(second)[:4]))
+    start, other = (
+        build_executor(experiment, experiment.arm[0], shared).initial(0) for shared in (first, second)
+    )
+    assert not np.array_equal(start, other)
+    assert np.array_equal(updated(first, start[None]), updated(world(experiment, 0), start[None]))
+    assert not np.array_equal(updated(first, start[None]), updated(second, start[None]))
+
+
+def test_runs_of_two_seeds_have_other_samples_if_each_draws_its_own() -> None:
+    experiment = drifting(trace={"data_seed": "run"})
+    first, second = (drawn(world(experiment, seed)) for seed in (0, 1))
+    features, labels = 3, 0
+    assert not np.array_equal(first[features], second[features])
+    assert not np.array_equal(first[labels], second[labels])
 
 
 def test_the_parts_of_an_arm_affect_neither_the_world_nor_the_first_model() -> None:
