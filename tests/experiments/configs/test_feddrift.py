@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 import experiments
-from experiments.build import build_parts
+from experiments.build import build_parts, build_world
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import locator
 from experiments.reading import load_experiment
+from experiments.results.drift_accuracy import last_evaluations
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story
+from traces.patterns import drift_cells, named_pattern
 
 FOLDER = Path(experiments.__file__).parent / "configs" / "feddrift"
 NAMES = ["circle-2", "mnist-2", "mnist-4", "mnist-l-4", "mnist-r", "sea-2", "sea-4", "sine-2"]
@@ -78,6 +80,39 @@ def test_the_slowest_method_is_evaluated_before_the_horizon(tmp_path: Path) -> N
     (run,) = plan.directory.finished_runs()
     assert experiment.report.horizon_s is not None
     assert run.records[-1].closed_s < experiment.report.horizon_s / 2
+
+
+def shares_outside(experiment: Experiment) -> np.ndarray:
+    """(10 steps, 10 clients) the share of each client's test samples with label 1, outside the circle."""
+    trace, clients = build_world(experiment, 0, locator(None, None)).trace, range(10)
+    tested = [trace.held(np.array(clients), "test", step) for step in range(10)]
+    return np.array([[trace.labels(held.rows(client)).mean() for client in clients] for held in tested])
+
+
+def test_the_constant_answer_scores_85_5_on_circle_2_and_86_1_omitting_drift() -> None:
+    # 41 of pattern Y's cells are tested on concept 0, and 59 on concept 1, all ten drift cells among them.
+    first, second = 1 - np.pi * 0.15**2, 1 - np.pi * 0.25**2  # the areas outside the circles
+    including, omitting = (41 * first + 59 * second) / 100, (41 * first + 49 * second) / 90
+    assert (including, omitting) == pytest.approx((0.8552, 0.8609), abs=5e-5)
+    outside = shares_outside(shipped("circle-2"))
+    # Of 50,000 drawn samples, the share outside has a standard deviation of 0.0016.
+    assert outside.mean() == pytest.approx(including, abs=0.005)
+    assert outside[~drift_cells(named_pattern("Y"))].mean() == pytest.approx(omitting, abs=0.005)
+
+
+def test_adaptive_fedavg_is_the_constant_answer_on_circle_2_and_window_is_not(tmp_path: Path) -> None:
+    """Shortened to 5 rounds per step; Adaptive-FedAvg answers 1 in all evaluations at full length too."""
+    shorter = ("trace.rounds_per_step=5", "round.rounds=50", "round.evaluate_every=5")
+    overrides = (*shorter, "round.log_client_accuracy=true")
+    experiment = load_experiment(FOLDER / "circle-2.toml", overrides, seeds=[0])
+    arms = ["adaptive-fedavg", "window"]
+    plan = plan_run(experiment, tmp_path / "run", arms, locator(None, None), fresh=False)
+    run_plan(plan, Story())
+    scored = {run.arm: last_evaluations(run.records) for run in plan.directory.finished_runs()}
+    adaptive, window = (np.array([record.client_accuracy for record in scored[arm]]) for arm in arms)
+    outside = shares_outside(experiment)
+    assert adaptive == pytest.approx(outside)
+    assert window[-1].mean() > outside[-1].mean() + 0.02
 
 
 def test_each_plays_ten_steps_of_a_hundred_rounds_with_all_clients(experiment: Experiment) -> None:
