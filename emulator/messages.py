@@ -139,7 +139,7 @@ class TrainTasks:
     `model` is the bank's id of the model, `visit` the id of the visit that the task is part of. `settings`
     holds `learning_rate`, `local_steps` and `batch_size`. `state` is the solver's state of each pair, (n, P)
     or (n, 1) by its `StateSpec`. `round` is in the key of the batches' random streams, the data `step` in
-    that of bootstraps.
+    those of bootstraps and of the cut of fixed batches.
 
     `tampering` describes what happens to each update before it arrives; a column without effect is left out.
     An update is multiplied by `scale`; noise of `noise` times its norm is added; where `nan` or `bits` is 1,

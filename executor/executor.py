@@ -32,7 +32,7 @@ from executor.malloc import keep_freed_memory
 from executor.models.base import ModelSpec
 from executor.parallel import Threads
 from executor.rules.base import Chain, LocalRule, build_chain
-from executor.settings import ExecutorSettings
+from executor.settings import Batches, ExecutorSettings
 from executor.training.dense import DenseStrategy
 from executor.training.groups import Strategy, Wave
 from executor.training.out_of_memory import OutOfMemory, out_of_memory_named
@@ -56,6 +56,7 @@ class LocalExecutor:
         rules: Sequence[LocalRule],
         streams: RandomStreams,
         settings: ExecutorSettings | None = None,
+        batches: Batches = "reshuffled",
     ) -> None:
         """Build the model and choose the strategy; P, the number of parameters, is known afterwards.
 
@@ -65,6 +66,7 @@ class LocalExecutor:
             rules: The local rules in their order; the last one, and no other, is an optimiser.
             streams: The random streams of initial models, batches and tampering.
             settings: How training is carried out; None stands for the defaults.
+            batches: How the batches of local steps are drawn.
 
         Raises:
             ConfigurationError: The model cannot be trained on these samples, or not with the configured
@@ -75,6 +77,7 @@ class LocalExecutor:
         keep_freed_memory()
         self._reader = reader
         self._streams = streams
+        self._batches = batches
         with out_of_memory_named("building the model"):
             self._model = FlatModel(model, reader.sample_shape, reader.num_labels)
         self._threads = Threads(settings.threads)
@@ -135,7 +138,7 @@ class LocalExecutor:
         Returns:
             The rows of `tasks` in each group, and the local steps of each task, of shape (n,).
         """
-        wave = Wave(tasks, models, start, self._reader, self._streams)
+        wave = self._wave(tasks, models, start)
         return wave.cut(self.chunk), wave.steps
 
     def cut_scores(self, num_models: int, counts: Ints) -> list[Ints]:
@@ -202,7 +205,7 @@ class LocalExecutor:
         Raises:
             ResumableError: As `train`.
         """
-        wave = Wave(tasks, models, start, self._reader, self._streams)
+        wave = self._wave(tasks, models, start)
         delta = np.zeros((len(tasks), self.num_parameters), dtype=np.float32)
         group_of = np.zeros(len(tasks), dtype=np.int64)
         loss = np.full(len(tasks), np.nan)
@@ -287,6 +290,9 @@ class LocalExecutor:
             slabs = self.cut_evaluation(plan, samples)
         with out_of_memory_named("evaluating models"):
             return evaluation.evaluate(self._predictor, self._threads, models, plan, samples, slabs)
+
+    def _wave(self, tasks: TrainTasks, models: Floats32, start: Ints) -> Wave:
+        return Wave(tasks, models, start, self._reader, self._streams, batches=self._batches)
 
 
 def _strategy(settings: ExecutorSettings, model: ModelSpec) -> StrategyName:

@@ -12,6 +12,9 @@ from emulator.plugins import Settings
 
 MOST_THREADS = 1024
 
+Batches = Literal["reshuffled", "fixed"]
+"""How the batches of local training are drawn; see `executor.training.batches.task_batches`."""
+
 
 class ExecutorSettings(Settings):
     """How local training is carried out: affects the speed, and results by rounding only."""

@@ -220,6 +220,7 @@ def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecu
         [rule.build() for rule in arm.solver],
         world.streams,
         experiment.executor,
+        arm.training.batches,
     )
 
 

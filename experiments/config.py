@@ -25,7 +25,7 @@ from emulator.numbers import Count, Duration, Number, PositiveFactor, PositiveSh
 from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
 from executor.models import MODELS
 from executor.rules import RULES
-from executor.settings import ExecutorSettings
+from executor.settings import Batches, ExecutorSettings
 from experiments.results.recorded import (
     MOST_EXPERIMENT_BYTES,
     MOST_NAME_BYTES,
@@ -106,6 +106,12 @@ class Training(Settings):
         20, description="steps of a visit, one batch each"
     )
     batch_size: Annotated[int, Number(ge=1, le=MOST_BATCH)] = Field(20, description="samples per batch")
+    batches: Batches = Field(
+        "reshuffled",
+        description="reshuffled: samples are permuted anew for each pass over them, and a step takes the "
+        "next batch; fixed: they are permuted once per client and data step and cut into batches, of which a "
+        "step draws one with replacement",
+    )
     learning_rate: PositiveFactor = Field(0.05, description="learning rate of a local step")
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from emulator.arrays import Floats, Ints
 from emulator.messages import TrainTasks
-from emulator.seeding import RandomStreams, generators
+from emulator.seeding import RandomStreams, StreamKeys, generators
+from executor.settings import Batches
 
 
 def step_counts(tasks: TrainTasks) -> Ints:
@@ -17,45 +18,66 @@ def step_counts(tasks: TrainTasks) -> Ints:
     return np.where(tasks.samples.counts() > 0, tasks.settings["local_steps"], 0).astype(np.int64)
 
 
-def task_batches(tasks: TrainTasks, chosen: Ints, steps: Ints, streams: RandomStreams) -> Ints:
+def task_batches(
+    tasks: TrainTasks, chosen: Ints, steps: Ints, streams: RandomStreams, batches: Batches = "reshuffled"
+) -> Ints:
     """(max steps, n, batch_size) table rows of the batches of the `chosen` tasks (n,), all of one batch size.
 
-    `steps` (n,): how many steps each of them takes; the rows of later steps are 0.
+    `steps` (n,): how many steps each of them takes; the rows of later steps are 0. A batch is always full,
+    and its rows are of one range. With several ranges, each step first draws one of them, with a probability
+    proportional to its weight times its size. For a bootstrap, a range is first resampled (`_rows`).
 
-    The rows of a range, permuted anew for each pass over it, are joined into one sequence and cut into
-    batches: every sample comes once before any comes twice, and a batch is always full. A batch may extend
-    into the next pass, so a batch larger than its range has each sample about equally often. With several
-    ranges, each step first draws one of them, with a probability proportional to its weight times its size,
-    and takes the next batch of that range's sequence. For a bootstrap, a range is first resampled (`_rows`).
+    "reshuffled": the rows of a range, permuted anew for each pass over it, are joined into one sequence, of
+    which a step takes the next batch: every sample comes once before any comes twice. A batch may extend into
+    the next pass, so a batch larger than its range has each sample about equally often.
 
-    The streams are ("batches", round, client, model), and for a bootstrap that of `_rows` too. Raises
-    ValueError if all ranges of a task with several have weight 0 or no samples.
+    "fixed": the k rows of a range are permuted once and cut into ceil(k / batch_size) batches, of which each
+    step draws one, uniformly and with replacement. The last batch is filled up from the start of the
+    permutation, which is repeated if the range is smaller than a batch. The cut is the same for all rounds
+    and models of a client in a data step. This is what FedDrift's code does.
+
+    The streams are ("batches", round, client, model), for a bootstrap that of `_rows`, and for the cut of a
+    range ("cut", step, client, its first row as two words). Raises ValueError if all ranges of a task with
+    several have weight 0 or no samples.
     """
     size = int(tasks.settings["batch_size"][chosen[0]])
-    batches = np.zeros((int(steps.max()), len(chosen), size), dtype=np.int64)
+    drawn = np.zeros((int(steps.max()), len(chosen), size), dtype=np.int64)
     keys = streams.keys("batches", tasks.round, tasks.client[chosen], tasks.model[chosen])
-    for column, (task, taken, rng) in enumerate(
-        zip(chosen.tolist(), steps.tolist(), generators(keys), strict=True)
+    cuts = _cut_keys(tasks, chosen, streams) if batches == "fixed" else [None] * len(chosen)
+    for column, (task, taken, task_cuts, rng) in enumerate(
+        zip(chosen.tolist(), steps.tolist(), cuts, generators(keys), strict=True)
     ):
         if taken > 0:
-            batches[:taken, column] = _of_one(tasks, task, taken, size, streams, rng)
-    return batches
+            drawn[:taken, column] = _of_one(tasks, task, taken, size, streams, rng, task_cuts)
+    return drawn
 
 
 def _of_one(
-    tasks: TrainTasks, task: int, steps: int, batch: int, streams: RandomStreams, rng: np.random.Generator
+    tasks: TrainTasks,
+    task: int,
+    steps: int,
+    batch: int,
+    streams: RandomStreams,
+    rng: np.random.Generator,
+    cuts: StreamKeys | None,
 ) -> Ints:
-    """(steps, batch) table rows of one task's batches."""
+    """(steps, batch) table rows of one task's batches.
+
+    `cuts`: the key of the cut of each of the task's ranges; None to reshuffle them.
+    """
     samples = tasks.samples
     begin, end = samples.offsets[task : task + 2].tolist()
-    if end - begin == 1 and not samples.bootstrap:
+    sizes, weights = samples.last[begin:end] - samples.first[begin:end], samples.weight[begin:end]
+    if len(sizes) == 1 and not samples.bootstrap:
         rows = np.arange(samples.first[begin], samples.last[begin])
     else:
-        sizes, weights = samples.last[begin:end] - samples.first[begin:end], samples.weight[begin:end]
         rows = _rows(tasks, task, sizes, streams)
-        if len(sizes) > 1:
-            mixed: Ints = rows[_mixed(sizes, weights, steps, batch, rng)]
-            return mixed
+    if cuts is not None:
+        fixed: Ints = rows[_fixed(sizes, weights, steps, batch, cuts, rng)]
+        return fixed
+    if len(sizes) > 1:
+        mixed: Ints = rows[_mixed(sizes, weights, steps, batch, rng)]
+        return mixed
     passes = np.empty((-(-steps * batch // len(rows)), len(rows)), dtype=np.int64)
     passes[:] = rows
     rng.permuted(passes, axis=1, out=passes)
@@ -80,13 +102,45 @@ def _rows(tasks: TrainTasks, task: int, sizes: Ints, streams: RandomStreams) -> 
     return drawn
 
 
-def _mixed(sizes: Ints, weights: Floats, steps: int, batch: int, rng: np.random.Generator) -> Ints:
-    """(steps, batch) the batches of a task of several ranges, as positions in its rows.
+def _cut_keys(tasks: TrainTasks, chosen: Ints, streams: RandomStreams) -> list[StreamKeys]:
+    """For each of the `chosen` tasks, the keys of the cuts of its ranges.
 
-    The rows are in order of ranges, `sizes` of each. Raises ValueError if no range has samples and a weight
-    above 0.
+    The model is not in the key: all models that a client trains on a range see the same cut.
     """
+    samples = tasks.samples.take(chosen)
+    client = np.repeat(tasks.client[chosen], np.diff(samples.offsets))
+    high, low = np.divmod(samples.first, 2**32)
+    return np.split(streams.keys("cut", tasks.step, client, high, low), samples.offsets[1:-1])
+
+
+def _fixed(
+    sizes: Ints, weights: Floats, steps: int, batch: int, cuts: StreamKeys, rng: np.random.Generator
+) -> Ints:
+    """(steps, batch) fixed batches drawn with replacement, as positions in the task's rows.
+
+    Arguments and errors are those of `_mixed`; `cuts`: the key of each range's cut.
+    """
+    drawn = _drawn_ranges(sizes, weights, steps, rng) if len(sizes) > 1 else np.zeros(steps, dtype=np.int64)
+    counts = -(-sizes // batch)
+    number = rng.integers(counts[drawn])  # of the batch within its range, for each step
+    used = np.flatnonzero(np.bincount(drawn, minlength=len(sizes)))
+    tables = [
+        # `resize` fills the last batch up.
+        np.resize(permuting.permutation(size), (count, batch))
+        for size, count, permuting in zip(sizes[used], counts[used], generators(cuts[used]), strict=True)
+    ]
+    begins = np.zeros(len(sizes), dtype=np.int64)
+    begins[used] = np.cumsum(counts[used]) - counts[used]
     starts = np.cumsum(sizes) - sizes
+    positions: Ints = starts[drawn][:, None] + np.concatenate(tables)[begins[drawn] + number]
+    return positions
+
+
+def _drawn_ranges(sizes: Ints, weights: Floats, steps: int, rng: np.random.Generator) -> Ints:
+    """(steps,) the range that each step draws, with a probability proportional to its weight times its size.
+
+    Raises ValueError if no range has samples and a weight above 0.
+    """
     chance = np.cumsum(weights * sizes)
     if not chance[-1] > 0:
         raise ValueError(
@@ -95,7 +149,18 @@ def _mixed(sizes: Ints, weights: Floats, steps: int, batch: int, rng: np.random.
         )
     # The largest number below 1, times the sum, may round up to the sum: then take the last possible range.
     last = int(np.searchsorted(chance, chance[-1]))
-    drawn = np.minimum(np.searchsorted(chance, rng.random(steps) * chance[-1], side="right"), last)
+    drawn: Ints = np.minimum(np.searchsorted(chance, rng.random(steps) * chance[-1], side="right"), last)
+    return drawn
+
+
+def _mixed(sizes: Ints, weights: Floats, steps: int, batch: int, rng: np.random.Generator) -> Ints:
+    """(steps, batch) the batches of a task of several ranges, as positions in its rows.
+
+    The rows are in order of ranges, `sizes` of each. Raises ValueError if no range has samples and a weight
+    above 0.
+    """
+    starts = np.cumsum(sizes) - sizes
+    drawn = _drawn_ranges(sizes, weights, steps, rng)
     uses = np.bincount(drawn, minlength=len(sizes))
     passes = -(-uses * batch // np.maximum(sizes, 1))
     # NOTE: one call for all ranges of the same size; a call per range takes twice as long with ten ranges.

@@ -19,6 +19,7 @@ from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.messages import TrainTasks
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams
+from executor.settings import Batches
 from executor.training.batches import step_counts, task_batches
 
 
@@ -85,7 +86,8 @@ class Strategy(Protocol):
 class Wave:
     """n tasks to be trained at the same virtual time; task i starts from row `start[i]` of `models` (M, P).
 
-    Tensors of its groups are of type `dtype`, except the labels.
+    `batches` states how their batches are drawn (`task_batches`). Tensors of its groups are of type `dtype`,
+    except the labels.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Wave:
         reader: SampleReader,
         streams: RandomStreams,
         dtype: torch.dtype = torch.float32,
+        batches: Batches = "reshuffled",
     ) -> None:
         self.steps = step_counts(tasks)  # (n,)
         self._tasks = tasks
@@ -104,6 +107,7 @@ class Wave:
         self._reader = reader
         self._streams = streams
         self._dtype = dtype
+        self._batches = batches
 
     def cut(self, chunk: int) -> list[Ints]:
         """The tasks of each group, as positions in the wave; at most `chunk` per group.
@@ -121,7 +125,7 @@ class Wave:
         """The task group of `members`, positions in the wave: a group that `cut` returned, or part of one."""
         tasks, steps = self._tasks, self.steps[members]
         takes: Bools = np.arange(steps[0])[:, None] < steps  # (steps, n)
-        rows = task_batches(tasks, members, steps, self._streams)
+        rows = task_batches(tasks, members, steps, self._streams, self._batches)
         wanted = rows.ravel() if takes.all() else rows[takes].ravel()
         return TaskGroup(
             tasks=members,

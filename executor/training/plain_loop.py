@@ -21,6 +21,7 @@ from emulator.seeding import RandomStreams
 from executor.models.base import ModelSpec
 from executor.models.cnn import ChannelsLast
 from executor.parallel import one_thread
+from executor.settings import Batches
 from executor.training.batches import step_counts, task_batches
 
 
@@ -41,9 +42,16 @@ class PlainLoop:
     is that of training alone.
     """
 
-    def __init__(self, reader: SampleReader, model: ModelSpec, streams: RandomStreams) -> None:
+    def __init__(
+        self,
+        reader: SampleReader,
+        model: ModelSpec,
+        streams: RandomStreams,
+        batches: Batches = "reshuffled",
+    ) -> None:
         self._reader = reader
         self._streams = streams
+        self._batches = batches
         # The values that torch draws here are overwritten before they are used.
         with torch.random.fork_rng(devices=()):
             module = model.build(reader.sample_shape, reader.num_labels)
@@ -71,7 +79,8 @@ class PlainLoop:
 
     def _ready(self, tasks: TrainTasks, task: int, steps: Ints) -> _Client:
         rows = tasks.samples.rows(task)
-        batches = task_batches(tasks, np.array([task]), steps, self._streams)[:, 0]  # (steps, batch size)
+        drawn = task_batches(tasks, np.array([task]), steps, self._streams, self._batches)
+        batches = drawn[:, 0]  # (steps, batch size)
         position = np.zeros(int(rows.max(initial=-1)) + 1, dtype=np.int64)
         position[rows] = np.arange(len(rows))
         return _Client(

@@ -227,6 +227,16 @@ def test_an_arm_trains_with_its_own_model_and_numbers() -> None:
     assert (settings.learning_rate, settings.local_steps, settings.batch_size) == (0.5, 7, 9)
 
 
+def test_an_arm_has_its_own_way_of_drawing_batches() -> None:
+    experiment = small(arm=[{"name": "shared"}, {"name": "fixed", "training": {"batches": "fixed"}}])
+    shared = world(experiment)
+    executors = [build_executor(experiment, arm, shared) for arm in experiment.arm]
+    start = executors[0].initial(0)[None]
+    tasks = wave(counts=[20], steps=[5])
+    updates = [executor.train(tasks, start, np.zeros(1, dtype=np.int64)).delta for executor in executors]
+    assert not np.array_equal(*updates)
+
+
 class NoLog:
     def append(self, record: RoundRecord) -> None: ...
 

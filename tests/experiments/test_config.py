@@ -14,6 +14,7 @@ from coordinator.clusterers import CLUSTERERS
 from emulator.errors import ConfigurationError
 from experiments.config import Experiment, parse_experiment
 from experiments.reading import load_experiment
+from experiments.results.deciding import run_identities
 from tests.experiments.small import merged, small, small_table, write_small
 
 SHIPPED = sorted((Path(experiments.__file__).parent / "configs").rglob("*.toml"))
@@ -125,18 +126,38 @@ def test_every_arm_has_its_whole_training_in_the_resolved_configuration() -> Non
         ({"arm": [{"name": "a", "training": 3}]}, "x.toml: arm.a.training = 3: must be a table"),
         ({"training": 3}, "x.toml: training = 3: must be a table"),
         (
+            {"training": {"batches": "shuffled"}},
+            "x.toml: training.batches = 'shuffled': input should be 'reshuffled' or 'fixed'",
+        ),
+        (
             {"arm": [{"name": "a", "training": {"rate": 1}}]},
-            "x.toml: arm.a.training: unknown key 'rate'; choices: batch_size, learning_rate, local_steps, "
-            "model",
+            "x.toml: arm.a.training: unknown key 'rate'; choices: batch_size, batches, learning_rate, "
+            "local_steps, model",
         ),
         (
             {"training": {"rate": 1}},
-            "x.toml: training: unknown key 'rate'; choices: batch_size, learning_rate, local_steps, model",
+            "x.toml: training: unknown key 'rate'; choices: batch_size, batches, learning_rate, local_steps, "
+            "model",
         ),
     ],
 )
 def test_an_error_in_a_training_names_its_key(changes: dict[str, Any], message: str) -> None:
     assert refusal(small_table(**changes)) == message
+
+
+def test_runs_with_batches_drawn_in_another_way_are_other_runs() -> None:
+    one, other = (
+        run_identities(small(training={"batches": batches}).resolved()) for batches in ("reshuffled", "fixed")
+    )
+    assert one == run_identities(small().resolved())
+    assert all(one[arm] != other[arm] for arm in one)
+
+
+def test_a_configuration_recorded_before_batches_were_a_setting_means_reshuffled_ones() -> None:
+    recorded = small().resolved()
+    for training in (recorded["training"], *(arm["training"] for arm in recorded["arm"])):
+        assert training.pop("batches") == "reshuffled"
+    assert parse_experiment(recorded, "experiment.toml") == small()
 
 
 # -- schedules ----------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from executor.models.base import ModelSpec
 from executor.rules import RULES
 from executor.rules.base import LocalRule, LocalRun, build_chain
 from executor.rules.sgd import Sgd
+from executor.settings import Batches
 from executor.training import dense
 from executor.training.batches import step_counts, task_batches
 from executor.training.dense import DenseStrategy
@@ -61,6 +62,7 @@ def train(
     rules: Sequence[LocalRule],
     chunk: int,
     dtype: torch.dtype = torch.float64,
+    batches: Batches = "reshuffled",
 ) -> list[Floats]:
     """Updates (n, P), losses (n,) and the state of the solver, in `dtype`.
 
@@ -75,7 +77,7 @@ def train(
         starts[:, 0:64:3] = 0
     delta, loss = np.zeros(starts.shape), np.zeros(len(tasks))
     state: dict[str, Floats] = {}
-    whole = Wave(tasks, starts, np.arange(len(starts)), reader, STREAMS, dtype)
+    whole = Wave(tasks, starts, np.arange(len(starts)), reader, STREAMS, dtype, batches)
     for members in whole.cut(chunk):
         group = whole.group(members)
         trained = strategy.train(group)
@@ -109,6 +111,15 @@ def test_a_batched_strategy_equals_the_reference_loop(
     loose = 1e-2 if rules[-1].state else 2e-5
     assert_same(train(kind, UNEQUAL, spec, rules, 4, torch.float32), single, rel=loose)
     assert_same(single, exact, rel=loose)
+
+
+@pytest.mark.parametrize("kind", [StackedStrategy, DenseStrategy])
+def test_a_batched_strategy_equals_the_reference_loop_on_fixed_batches(kind: Kind) -> None:
+    fixed = partial(train, tasks=UNEQUAL, spec=model("mlp"), rules=[rule("sgd")], batches="fixed")
+    exact = fixed(ReferenceLoop, chunk=1)
+    assert_same(fixed(kind, chunk=4), exact, rel=1e-11)
+    reshuffled = train(ReferenceLoop, UNEQUAL, model("mlp"), [rule("sgd")], chunk=1)
+    assert np.abs(reshuffled[0] - exact[0]).max() > 1e-3
 
 
 @pytest.mark.parametrize("kind", [ReferenceLoop, StackedStrategy, DenseStrategy])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from executor.executor import LocalExecutor
 from executor.training.plain_loop import PlainLoop
 from experiments.bench.figures import Target
 from experiments.bench.training import (
@@ -18,6 +19,7 @@ from experiments.bench.training import (
     training_figures,
     wave,
 )
+from tests.executor.fakes import rule
 
 SMALL = Schedule(samples=12, steps=3, batch_size=5)
 TINY = Network("mlp", {"hidden": (4,)}, (6,), num_labels=3)
@@ -38,6 +40,19 @@ def test_the_plain_loop_and_the_executor_make_the_same_updates(network: Network)
     np.testing.assert_allclose(updates, ours.delta, atol=1e-6)
     np.testing.assert_allclose(losses, ours.metrics["loss"], rtol=1e-5)
     assert np.abs(updates).max() > 1e-3
+
+
+def test_the_plain_loop_trains_on_fixed_batches_too() -> None:
+    contest = Contest(TINY, 3, SMALL)
+    tasks = wave(3, SMALL, round_=2)
+    executor = LocalExecutor(contest.reader, TINY.spec(), [rule("sgd")], contest.streams, batches="fixed")
+    ours = executor.train(tasks, contest.start[None, :], np.zeros(3, dtype=np.int64))
+    reshuffled = contest.executor(1).train(tasks, contest.start[None, :], np.zeros(3, dtype=np.int64))
+    loop = PlainLoop(contest.reader, TINY.spec(), contest.streams, "fixed")
+    loop.load(tasks)
+    updates, _ = loop.train(contest.start)
+    np.testing.assert_allclose(updates, ours.delta, atol=1e-6)
+    assert np.abs(updates - reshuffled.delta).max() > 1e-3
 
 
 def test_the_plain_loop_leaves_the_threads_and_the_random_numbers_of_torch_alone() -> None:
