@@ -6,8 +6,8 @@ why a seed is off, and no mean leaves the seed out.
 
 Centre and spread of the other seeds are their median and median absolute deviation, scaled by 1.4826 to the
 standard deviation of a normal distribution. With mean and standard deviation two bad seeds hide each other:
-on FedDrift's CIRCLE-2 a seed that is 12 spreads off in the median arm would not be marked, since a second bad
-seed, and arms that have two modes, widen the standard deviation.
+on FedDrift's CIRCLE-2 the worst of ten seeds, 5 spreads off in the median arm, would not be marked, since
+other bad seeds, and arms with two modes, widen the standard deviations.
 
 Chance marks seeds too, the more often the more alike the arms are. With normally distributed figures whose
 pairwise correlation is 0.9, some seed of ten is marked in 9 % of tables of 22 arms and in 54 % of tables of
