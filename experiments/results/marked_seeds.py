@@ -25,6 +25,9 @@ import numpy as np
 
 from experiments.results.json_files import Finished
 
+MARKED_BY = "accuracy_omitting_drift"
+"""The figure by which seeds are marked where the true concepts are known."""
+
 MOST_SPREADS = 2.0
 """Spreads that a figure may be away from those of the arm's other seeds."""
 
@@ -74,7 +77,7 @@ def marked_by_drift(finished: Finished) -> dict[int, float]:
     """The marked seeds by the accuracy omitting drift; none where the true concepts are not known."""
     figures: dict[str, dict[int, float]] = {}
     for arm, found in finished.arms.items():
-        values = found.accuracy_omitting_drift.per_seed
+        values = found[MARKED_BY].per_seed
         if len(values) == len(found.seed_ids):  # earlier versions wrote no seeds
             pairs = zip(found.seed_ids, values, strict=True)
             figures[arm] = {seed: value for seed, value in pairs if value is not None}

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from experiments.naming import abbreviated
 from experiments.results.many_runs.rows import Section
-from experiments.results.marked_seeds import marked_clause
+from experiments.results.marked_seeds import MARKED_BY, marked_clause
 from experiments.results.report.cells import (
     NOTHING,
     agreement_sentence,
@@ -167,7 +167,8 @@ def accuracy_notes(table: Mapping[str, Any], figure: str, columns: Sequence[str]
     marked = [
         as_warning(f"{column['name']}: {clause}")
         for column in table["experiments"]
-        if column["name"] in columns and (clause := marked_clause(column["marked_seeds"]))
+        if figure == MARKED_BY and column["name"] in columns
+        if (clause := marked_clause(column["marked_seeds"]))
     ]
     return [note for note in (*agreements, *marked) if note]
 

@@ -261,3 +261,29 @@ def test_a_folder_of_run_directories_is_told_from_a_run_directory(folder, tmp_pa
     assert run_directories(tmp_path / "nowhere") == []
     with pytest.raises(InputError, match="holds no run directory"):
         write_table(tmp_path, [], "x")
+
+
+def test_a_marked_seed_is_named_in_table_and_report_with_the_means_without_it(tmp_path):
+    directory = a_directory(
+        tmp_path / "all" / "sine", ["oblivious", "oracle"], range(5), name="sine", report={"window": 1}
+    )
+    for seed, share in enumerate((0.50, 0.52, 0.54, 0.56, 0.20)):
+        for arm in ("oblivious", "oracle"):
+            store(directory, a_drifting_run(arm, seed, [share, share], [[0, 0], [0, 0]]))
+    write_results(directory)
+    table = write_table(tmp_path / "all", [directory], "all")
+    (entry,) = table["experiments"][0]["marked_seeds"]
+    # The others have median 53 and are 1, 1, 3 and 3 away from it: (53 - 20) / (2 x 1.4826) = 11.13.
+    assert (entry["seed"], entry["distance"]) == (4, pytest.approx(11.13, abs=0.005))
+    cell = table["figures"]["accuracy_omitting_drift"]["oblivious"]["sine"]
+    assert cell["mean"] == pytest.approx(46.4)
+    assert cell["unmarked"] == {
+        "mean": pytest.approx(53.0),
+        "std": pytest.approx((20 / 3) ** 0.5),
+        "seeds": 4,
+    }
+    clause = "every arm is off on seed 4 (by 11.1 spreads of its other seeds in the median arm): "
+    for page, times in ((tmp_path / "all" / "table.html", 1), (directory.report_path, 1)):
+        text = page.read_text(encoding="utf-8")
+        assert text.count(clause) == times
+        assert '<span class="published">without marked seeds 53.00 ± 2.58</span>' in text
