@@ -34,21 +34,24 @@ def task_batches(
     "fixed": the k rows of a range are permuted once and cut into ceil(k / batch_size) batches, of which each
     step draws one, uniformly and with replacement. The last batch is filled up from the start of the
     permutation, which is repeated if the range is smaller than a batch. The cut is the same for all rounds
-    and models of a client in a data step. This is what FedDrift's code does.
+    and models of a client in a data step, and does not depend on the task's other ranges. This is what
+    FedDrift's code does.
 
-    The streams are ("batches", round, client, model), for a bootstrap that of `_rows`, and for the cut of a
-    range ("cut", step, client, its first row as two words). Raises ValueError if all ranges of a task with
-    several have weight 0 or no samples.
+    The streams are ("batches", round, client, model), for a bootstrap that of `_rows`, and ("cut", step,
+    client) for the cut of every range. Raises ValueError if all ranges of a task with several have weight 0
+    or no samples.
     """
     size = int(tasks.settings["batch_size"][chosen[0]])
     drawn = np.zeros((int(steps.max()), len(chosen), size), dtype=np.int64)
     keys = streams.keys("batches", tasks.round, tasks.client[chosen], tasks.model[chosen])
-    cuts = _cut_keys(tasks, chosen, streams) if batches == "fixed" else [None] * len(chosen)
-    for column, (task, taken, task_cuts, rng) in enumerate(
-        zip(chosen.tolist(), steps.tolist(), cuts, generators(keys), strict=True)
+    # The model is not in the key of a cut: all models that a client trains on a range see the same one.
+    cuts = streams.keys("cut", tasks.step, tasks.client[chosen]) if batches == "fixed" else None
+    for column, (task, taken, rng) in enumerate(
+        zip(chosen.tolist(), steps.tolist(), generators(keys), strict=True)
     ):
         if taken > 0:
-            drawn[:taken, column] = _of_one(tasks, task, taken, size, streams, rng, task_cuts)
+            cut = None if cuts is None else cuts[column]
+            drawn[:taken, column] = _of_one(tasks, task, taken, size, streams, rng, cut)
     return drawn
 
 
@@ -59,11 +62,11 @@ def _of_one(
     batch: int,
     streams: RandomStreams,
     rng: np.random.Generator,
-    cuts: StreamKeys | None,
+    cut: StreamKeys | None,
 ) -> Ints:
     """(steps, batch) table rows of one task's batches.
 
-    `cuts`: the key of the cut of each of the task's ranges; None to reshuffle them.
+    `cut` (2,): the key of the cut of the task's ranges; None to reshuffle them.
     """
     samples = tasks.samples
     begin, end = samples.offsets[task : task + 2].tolist()
@@ -72,8 +75,8 @@ def _of_one(
         rows = np.arange(samples.first[begin], samples.last[begin])
     else:
         rows = _rows(tasks, task, sizes, streams)
-    if cuts is not None:
-        fixed: Ints = rows[_fixed(sizes, weights, steps, batch, cuts, rng)]
+    if cut is not None:
+        fixed: Ints = rows[_fixed(sizes, weights, steps, batch, cut, rng)]
         return fixed
     if len(sizes) > 1:
         mixed: Ints = rows[_mixed(sizes, weights, steps, batch, rng)]
@@ -102,35 +105,23 @@ def _rows(tasks: TrainTasks, task: int, sizes: Ints, streams: RandomStreams) -> 
     return drawn
 
 
-def _cut_keys(tasks: TrainTasks, chosen: Ints, streams: RandomStreams) -> list[StreamKeys]:
-    """For each of the `chosen` tasks, the keys of the cuts of its ranges.
-
-    The model is not in the key: all models that a client trains on a range see the same cut.
-    """
-    samples = tasks.samples.take(chosen)
-    client = np.repeat(tasks.client[chosen], np.diff(samples.offsets))
-    high, low = np.divmod(samples.first, 2**32)
-    return np.split(streams.keys("cut", tasks.step, client, high, low), samples.offsets[1:-1])
-
-
 def _fixed(
-    sizes: Ints, weights: Floats, steps: int, batch: int, cuts: StreamKeys, rng: np.random.Generator
+    sizes: Ints, weights: Floats, steps: int, batch: int, cut: StreamKeys, rng: np.random.Generator
 ) -> Ints:
     """(steps, batch) fixed batches drawn with replacement, as positions in the task's rows.
 
-    Arguments and errors are those of `_mixed`; `cuts`: the key of each range's cut.
+    Arguments and errors are those of `_mixed`; `cut` (2,): the key from whose start each range is permuted,
+    so that ranges of one size have the same permutation.
     """
     drawn = _drawn_ranges(sizes, weights, steps, rng) if len(sizes) > 1 else np.zeros(steps, dtype=np.int64)
     counts = -(-sizes // batch)
     number = rng.integers(counts[drawn])  # of the batch within its range, for each step
-    used = np.flatnonzero(np.bincount(drawn, minlength=len(sizes)))
-    tables = [
+    of_size, begins = np.unique(sizes[drawn]), np.zeros(len(sizes), dtype=np.int64)
+    tables: list[Ints] = []
+    for size, permuting in zip(of_size, generators(np.tile(cut, (len(of_size), 1))), strict=True):
+        begins[sizes == size] = sum(map(len, tables))
         # `resize` fills the last batch up.
-        np.resize(permuting.permutation(size), (count, batch))
-        for size, count, permuting in zip(sizes[used], counts[used], generators(cuts[used]), strict=True)
-    ]
-    begins = np.zeros(len(sizes), dtype=np.int64)
-    begins[used] = np.cumsum(counts[used]) - counts[used]
+        tables.append(np.resize(permuting.permutation(size), (-(-size // batch), batch)))
     starts = np.cumsum(sizes) - sizes
     positions: Ints = starts[drawn][:, None] + np.concatenate(tables)[begins[drawn] + number]
     return positions
