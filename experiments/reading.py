@@ -16,7 +16,7 @@ from emulator.storage.bounded import is_file, read_toml, toml_document
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import Locate, OutsideError, locator
 from experiments.naming import naming
-from experiments.results.recorded import EXPERIMENT_FILE, without_retired
+from experiments.results.recorded import EXPERIMENT_FILE, up_to_date
 from traces.sources import SOURCES
 
 SWEEP = "sweep"
@@ -71,7 +71,7 @@ def read_table(
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path}: cannot be read as TOML ({error})") from error
     if path.name == EXPERIMENT_FILE:  # of a run directory, which an earlier version may have written
-        table = without_retired(table)
+        table = up_to_date(table)
     for override in overrides:
         _apply_override(table, override)
     if seeds is not None:

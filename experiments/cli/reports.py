@@ -11,6 +11,7 @@ from emulator.errors import InputError
 from experiments.cli.output import OutputFormat, print_json
 from experiments.cli.tables import (
     print_drift,
+    print_marked,
     print_path,
     print_section,
     print_sections,
@@ -49,6 +50,8 @@ def report_one(path: Path, output: OutputFormat) -> None:
         print_drift(table, [column["name"] for column in table["experiments"]])
     if summary.accuracy:
         print_summary(summary)
+    else:
+        print_marked(table, [column["name"] for column in table["experiments"]])
     print_unfinished(table)
     if summary.accuracy:
         print_path("report", directory.report_path)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from experiments.cli.output import wide_console
 from experiments.results.many_runs.rows import Section
-from experiments.results.report.cells import NOTHING, printable, scored_steps
+from experiments.results.report.cells import NOTHING, OUTSIDE, printable, scored_steps
 from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
 from experiments.results.report.notes import (
     COST_NOTE,
@@ -29,10 +29,11 @@ from experiments.results.report.runs_section import runs_horizon, runs_notes, ru
 from experiments.results.report.table_page import (
     TITLES,
     accuracy_cell,
-    accuracy_notes,
+    agreement_notes,
     columns_with_drift,
     has_published,
     is_in_matrices,
+    marked_notes,
     models_cell,
     names_alone,
     unfinished,
@@ -81,6 +82,7 @@ def print_sections(table: dict[str, Any], sections: Sequence[Section]) -> None:
     scored = columns_with_drift(table, alone)
     if scored:
         print_drift(table, alone)
+        print_marked(table, scored)
     for section in sections:
         if not is_in_matrices(section, scored):
             print_section(section)
@@ -100,6 +102,12 @@ def print_section(section: Section) -> None:
         _note(console, note)
 
 
+def print_marked(table: dict[str, Any], columns: Sequence[str]) -> None:
+    """Print a warning for each of the experiments `columns` with marked seeds."""
+    for note in marked_notes(table, columns):
+        _note(wide_console(), note)
+
+
 def print_drift(table: dict[str, Any], columns: Sequence[str]) -> None:
     """Print the accuracies without and with drift cells beside published values, then the models sent.
 
@@ -113,16 +121,12 @@ def print_drift(table: dict[str, Any], columns: Sequence[str]) -> None:
             for arm in table["arms"]
         }
         _print_by_arm(console, f"{table['name']}: {title}", scored, rows)
-        for note in accuracy_notes(table, figure, scored):
+        for note in agreement_notes(table, figure, scored):
             _note(console, note)
     rows = {arm: [models_cell(table, arm, column) for column in columns] for arm in table["arms"]}
     _print_by_arm(console, f"{table['name']}: models sent", columns, rows)
-    published = (
-        "; in brackets the published value, and ours minus it, outside if by more than two published "
-        "standard deviations"
-        if has_published(table)
-        else ""
-    )
+    beside = f"; in brackets the published value, and ours minus it; {OUTSIDE}"
+    published = beside if has_published(table) else ""
     console.print(_text(f"mean ± standard deviation over seeds{published}", style="dim"))
     for column in table["experiments"]:
         if steps := scored_steps(column["steps"], column["scored_steps"]):

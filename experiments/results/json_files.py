@@ -252,6 +252,12 @@ class ArmFigures(JsonTable):
     models_sent: Figure
     relative_models_sent: Figure
 
+    @model_validator(mode="after")
+    def _has_a_seed_for_each_value(self) -> ArmFigures:
+        if self.seed_ids and len(self.seed_ids) != len(self.accuracy_omitting_drift.per_seed):
+            raise ValueError("seed_ids must be as many as the values of per_seed")
+        return self
+
     def __getitem__(self, figure: str) -> Figure:
         estimate: Figure = getattr(self, figure)
         return estimate

@@ -9,9 +9,15 @@ standard deviation of a normal distribution. With mean and standard deviation tw
 on FedDrift's CIRCLE-2 the worst of ten seeds, 5 spreads off in the median arm, would not be marked, since
 other bad seeds, and arms with two modes, widen the standard deviations.
 
-Chance marks seeds too, the more often the more alike the arms are. With normally distributed figures whose
-pairwise correlation is 0.9, some seed of ten is marked in 9 % of tables of 22 arms and in 54 % of tables of
-two; at 0.5, in under 0.1 % and in 31 % (4,000 draws each). So a mark comes with its distance.
+Chance marks seeds too, the more often the more alike the arms are, and the fewer. With normally distributed
+figures of all arms, each pair correlated by 0.9, some seed is marked in this share of tables (2,000 draws):
+
+    arms             2      5     22
+    5 seeds       71 %   40 %   19 %
+    10 seeds      54 %   29 %   10 %
+
+and, correlated by 0.5, in 6 and 3 % of those with five arms. So there is no mark with fewer arms, and a mark
+comes with its distance: it is a reason to look, not a test.
 """
 
 from __future__ import annotations
@@ -19,6 +25,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -35,69 +42,79 @@ NORMAL_SCALE = 1.4826
 """Standard deviation of a normal distribution, relative to its median absolute deviation."""
 
 FEWEST_SEEDS = 5
-"""Seeds below which the spread of the others says too little to mark one."""
+"""Seeds below which the spread of the others says too little to judge an arm."""
 
-FEWEST_ARMS = 2
+FEWEST_ARMS = 5
+"""Judged arms below which chance marks too many seeds."""
+
+SAME = 1e-9
+"""Difference up to which two figures, as shares or in percent, are the same."""
 
 
-def marked_seeds(figures: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """The marked seeds, ascending, each with the median over the arms of its distances.
+@dataclass(frozen=True)
+class MarkedSeed:
+    """A marked seed, the number of arms that were judged, and the median over them of its distances."""
 
-    A seed's distance in an arm is that of its figure from the median of the arm's other seeds, in their
-    spreads; it is infinite if the others have no spread and the seed another figure. A seed is marked if its
-    distance is above `MOST_SPREADS` in every arm. Arms with under `FEWEST_SEEDS` seeds, and those with the
-    same figure in every seed, are left out, and with under `FEWEST_ARMS` others nothing is marked. A seed
-    that some arm lacks is not marked.
+    seed: int
+    arms: int
+    distance: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry in `summary.json`; an infinite distance is null."""
+        return {**asdict(self), "distance": self.distance if math.isfinite(self.distance) else None}
+
+
+def marked_seeds(figures: Mapping[str, Mapping[int, float]]) -> list[MarkedSeed]:
+    """The marked seeds, ascending: those that are off in every judged arm.
+
+    An arm is judged if it has `FEWEST_SEEDS` seeds or more, and not the same figure in every seed; arms with
+    the same figures as another are judged once. If `FEWEST_ARMS` arms are judged, a seed is marked if each of
+    them has it and its distance is above `MOST_SPREADS`. The distance is that of its figure from the median
+    of the arm's other seeds, in their spreads; infinite if the others have no spread and the seed another
+    figure.
 
     Args:
         figures: The figure of each seed, by arm.
 
     >>> usual = {0: 0.90, 1: 0.91, 2: 0.93, 4: 0.94}
-    >>> marked_seeds({"a": {**usual, 3: 0.5}, "b": {**usual, 3: 0.7}}).keys()
-    dict_keys([3])
+    >>> [marked] = marked_seeds({f"arm {n}": {**usual, 3: n / 10} for n in range(5)})
+    >>> marked.seed, marked.arms, round(marked.distance, 1)
+    (3, 5, 32.4)
     """
-    arms = [
-        by_seed
+    judged = {
+        tuple(sorted(by_seed.items())): by_seed
         for by_seed in figures.values()
-        if len(by_seed) >= FEWEST_SEEDS and len(set(by_seed.values())) > 1
+        if len(by_seed) >= FEWEST_SEEDS and max(by_seed.values()) - min(by_seed.values()) > SAME
+    }
+    if len(judged) < FEWEST_ARMS:
+        return []
+    found = [_distances(by_seed) for by_seed in judged.values()]
+    seeds = sorted(set.intersection(*(set(by_seed) for by_seed in found)))
+    return [
+        MarkedSeed(seed, len(found), statistics.median(by_seed[seed] for by_seed in found))
+        for seed in seeds
+        if all(by_seed[seed] > MOST_SPREADS for by_seed in found)
     ]
-    if len(arms) < FEWEST_ARMS:
-        return {}
-    found = [_distances(by_seed) for by_seed in arms]
-    distances = {
-        seed: [by_seed.get(seed, 0.0) for by_seed in found]
-        for seed in sorted({seed for by_seed in found for seed in by_seed})
-    }
-    return {
-        seed: statistics.median(by_arm) for seed, by_arm in distances.items() if min(by_arm) > MOST_SPREADS
-    }
 
 
-def marked_by_drift(finished: Finished) -> dict[int, float]:
+def marked_by_drift(finished: Finished) -> list[MarkedSeed]:
     """The marked seeds by the accuracy omitting drift; none where the true concepts are not known."""
     figures: dict[str, dict[int, float]] = {}
     for arm, found in finished.arms.items():
-        values = found[MARKED_BY].per_seed
-        if len(values) == len(found.seed_ids):  # earlier versions wrote no seeds
-            pairs = zip(found.seed_ids, values, strict=True)
+        if found.seed_ids:  # earlier versions wrote none
+            pairs = zip(found.seed_ids, found[MARKED_BY].per_seed, strict=True)
             figures[arm] = {seed: value for seed, value in pairs if value is not None}
-    return marked_seeds(figures)
-
-
-def as_json(marked: Mapping[int, float]) -> list[dict[str, Any]]:
-    """Marked seeds as `summary.json` has them: {seed, distance}; an infinite distance is null."""
-    return [
-        {"seed": seed, "distance": distance if math.isfinite(distance) else None}
-        for seed, distance in marked.items()
-    ]
+    return marked_seeds({arm: by_seed for arm, by_seed in figures.items() if by_seed})
 
 
 def marked_clause(marked: Sequence[Mapping[str, Any]]) -> str:
     """A warning about marked seeds, entries of `as_json`, without a full stop; empty without one.
 
-    >>> marked_clause([{"seed": 3, "distance": 4.26}])  # doctest: +ELLIPSIS
-    'every arm is off on seed 3 (by 4.3 spreads of its other seeds in the median arm): what the arms of ...'
+    >>> marked_clause([{"seed": 3, "arms": 22, "distance": 4.26}])  # doctest: +ELLIPSIS
+    'all 22 arms that can be judged are off on seed 3 (by 4.3 spreads of its other seeds in the median ...'
     """
+    if not marked:
+        return ""
     seeds = [
         f"seed {entry['seed']}"
         + (
@@ -107,11 +124,9 @@ def marked_clause(marked: Sequence[Mapping[str, Any]]) -> str:
         )
         for entry in marked
     ]
-    if not seeds:
-        return ""
     return (
-        f"every arm is off on {', '.join(seeds)}: what the arms of a seed share, such as the first model, "
-        f"may have moved them all"
+        f"all {marked[0]['arms']} arms that can be judged are off on {', '.join(seeds)}: what the arms of a "
+        f"seed share, such as the first model, may have moved them all"
     )
 
 
@@ -123,5 +138,5 @@ def _distances(by_seed: Mapping[int, float]) -> dict[int, float]:
         centre = float(np.median(others))
         spread = NORMAL_SCALE * float(np.median(np.abs(others - centre)))
         away = abs(value - centre)
-        found[seed] = away / spread if spread > 0 else math.inf if away > 0 else 0.0
+        found[seed] = away / spread if spread > SAME else math.inf if away > SAME else 0.0
     return found

@@ -45,8 +45,8 @@ def beside_published(
 
     The further entries are None where nothing is known: `published` {mean, std}, whose `std` is None if only
     a mean is given; `difference`, our mean minus the published one; `outside`, whether that is more than
-    `MOST_DEVIATIONS` published standard deviations; and `unmarked`, the spread without the marked seeds, None
-    if no seed is marked.
+    `MOST_DEVIATIONS` published standard deviations, None for a standard deviation of 0; and `unmarked`, the
+    spread without the marked seeds, None if no seed is marked.
 
     Args:
         per_seed: The figure of each seed, a share.
@@ -54,7 +54,7 @@ def beside_published(
         arm: Name of the arm.
         report: The table `[report]` of a configuration.
         marked: The seeds that are marked (marked_seeds.py).
-        seed_ids: The seeds of `per_seed`; needed if there are marked ones.
+        seed_ids: The seeds of `per_seed`; without them, `unmarked` is None.
 
     Returns:
         The entries, or None if `spread` is None.
@@ -63,13 +63,13 @@ def beside_published(
     if ours is None:
         return None
     values = report.get("published", {}).get(figure, {}).get(arm)
-    unmarked = [value for seed, value in zip(seed_ids, per_seed, strict=bool(marked)) if seed not in marked]
-    apart = {"unmarked": spread(unmarked, scale=100.0) if marked else None}
+    kept = [value for seed, value in zip(seed_ids, per_seed, strict=bool(seed_ids)) if seed not in marked]
+    apart = {"unmarked": spread(kept, scale=100.0) if marked and seed_ids else None}
     if values is None:
         return {**ours, "published": None, "difference": None, "outside": None, **apart}
     published = {"mean": float(values[0]), "std": float(values[1]) if len(values) > 1 else None}
     difference, std = ours["mean"] - published["mean"], published["std"]
-    outside = None if std is None else abs(difference) > MOST_DEVIATIONS * std
+    outside = abs(difference) > MOST_DEVIATIONS * std if std else None
     return {**ours, "published": published, "difference": difference, "outside": outside, **apart}
 
 

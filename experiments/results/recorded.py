@@ -59,12 +59,32 @@ def refuse_too_many_runs(num_arms: int, num_seeds: int, num_targets: int = 0) ->
         )
 
 
-def without_retired(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorded configuration `table` without retired settings."""
-    executor = table.get("executor")
-    if not isinstance(executor, Mapping):
-        return dict(table)
-    return {**table, "executor": {key: value for key, value in executor.items() if key not in RETIRED}}
+def up_to_date(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The recorded configuration `table`, perhaps of an earlier version, as this one would have written it.
+
+    Settings that were retired are left out, and one whose default is not what earlier versions did is added.
+    """
+    changed = dict(table)
+    executor, trace = table.get("executor"), table.get("trace")
+    if isinstance(executor, Mapping):
+        changed["executor"] = {key: value for key, value in executor.items() if key not in RETIRED}
+    if isinstance(trace, Mapping) and isinstance(trace.get("concepts"), Mapping):
+        changed["trace"] = {**trace, "concepts": _concepts_up_to_date(trace["concepts"])}
+    return changed
+
+
+def _concepts_up_to_date(concepts: Mapping[str, Any]) -> dict[str, Any]:
+    """`trace.concepts` of a recorded configuration.
+
+    `label_subsets` always dealt images again. `feddrift_files` of `sea` is replaced by thresholds; if it is
+    true, the run has names of features and labels that no thresholds give, and cannot be resumed.
+    """
+    changed = dict(concepts)
+    if changed.get("kind") == "label_subsets":
+        changed.setdefault("reuse", True)
+    if changed.get("kind") == "sea" and changed.get("feddrift_files") is False:
+        del changed["feddrift_files"]
+    return changed
 
 
 def refuse_unreadable(experiment: Mapping[str, Any]) -> None:

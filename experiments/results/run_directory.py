@@ -45,7 +45,7 @@ from experiments.results.recorded import (
     EXPERIMENT_FILE,
     MOST_EXPERIMENT_BYTES,
     refuse_unreadable,
-    without_retired,
+    up_to_date,
 )
 
 MOST_REASON_BYTES = 2**16
@@ -187,7 +187,7 @@ class RunDirectory:
         if not self.experiment_path.is_file():
             raise InputError(f"{self.path}: not a run directory, it has no {self.experiment_path.name}")
         try:
-            experiment = without_retired(read_toml(self.experiment_path, MOST_EXPERIMENT_BYTES))
+            experiment = up_to_date(read_toml(self.experiment_path, MOST_EXPERIMENT_BYTES))
         except (OSError, ValueError) as error:
             raise DataFileError(self.experiment_path, f"cannot be read as TOML ({error})") from error
         for key in ("name", "seeds", "arm", "report"):

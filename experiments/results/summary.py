@@ -9,7 +9,7 @@
                    of rounds for each seed
     targets        a list of {target, accuracy, arms}, where arms.<arm> has the figures of `TargetRow`, each
                    {median, interval, level, per_seed}; `held` and `seeds` are numbers of seeds
-    marked_seeds   a list of {seed, distance}: seeds on which every arm is off (marked_seeds.py), by the
+    marked_seeds   a list of {seed, arms, distance}: seeds on which every arm is off (marked_seeds.py), by the
                    accuracy omitting drift where concepts are known, by `mean_accuracy` elsewhere
     finished       figures of every finished run, see drift_figures.py
 
@@ -54,7 +54,7 @@ from experiments.results.drift_figures import drift_figures
 from experiments.results.horizon import Horizon, common_horizon, event_rounds
 from experiments.results.intervals import Estimate, amount_estimate
 from experiments.results.json_files import Finished
-from experiments.results.marked_seeds import as_json, marked_by_drift, marked_clause, marked_seeds
+from experiments.results.marked_seeds import MarkedSeed, marked_by_drift, marked_clause, marked_seeds
 from experiments.results.medians import MedianEstimate
 from experiments.results.recorded import Target, recorded_targets
 from experiments.results.run_directory import FinishedRun, RunDirectory
@@ -109,8 +109,8 @@ class Summary:
     finished: Finished
 
     @property
-    def marked_seeds(self) -> dict[int, float]:
-        """The seeds on which every arm is off, ascending, with their distances (marked_seeds.py)."""
+    def marked_seeds(self) -> list[MarkedSeed]:
+        """The seeds on which every arm is off, ascending (marked_seeds.py)."""
         if self.finished.scored_steps is not None:
             return marked_by_drift(self.finished)
         return marked_seeds(
@@ -126,8 +126,11 @@ class Summary:
 
     def warnings(self) -> list[str]:
         """Warnings for readers of the figures, as clauses without a full stop."""
-        marked = marked_clause(as_json(self.marked_seeds))
+        marked = marked_clause(self._marked_json())
         return [*self.horizon.warnings(), *([marked] if marked else [])]
+
+    def _marked_json(self) -> list[dict[str, object]]:
+        return [marked.as_json() for marked in self.marked_seeds]
 
     def as_json(self) -> dict[str, object]:
         """The content of `summary.json`."""
@@ -154,7 +157,7 @@ class Summary:
                 }
                 for table in self.targets
             ],
-            "marked_seeds": as_json(self.marked_seeds),
+            "marked_seeds": self._marked_json(),
             "finished": self.finished.model_dump(),
         }
 

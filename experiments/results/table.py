@@ -9,7 +9,7 @@
                             numbers of runs
         steps, scored_steps the data steps of its trace, and the number of those with an evaluation; null if
                             unknown
-        marked_seeds        a list of {seed, distance}: seeds on which every arm is off by its accuracy
+        marked_seeds        a list of {seed, arms, distance}: seeds on which every arm is off by its accuracy
                             omitting drift (marked_seeds.py)
     arms           names of arms, in the order of the first experiment that has them
     figures.<figure>.<arm>.<experiment>
@@ -45,7 +45,7 @@ from experiments.results.json_files import Finished, JsonTable
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, RunReader
 from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.sections import sections
-from experiments.results.marked_seeds import as_json, marked_by_drift
+from experiments.results.marked_seeds import marked_by_drift
 from experiments.results.published import COMPARED, agreement, beside_published, spread
 from experiments.results.run_directory import RunDirectory
 from experiments.results.summary import SUMMARY_VERSION
@@ -84,6 +84,7 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
         arms.update(dict.fromkeys(names))
         finished = _finished(directory)
         marked = marked_by_drift(finished)
+        apart = {entry.seed for entry in marked}
         experiments.append(
             {
                 "name": column,
@@ -93,7 +94,7 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
                 **how_many_runs(directory),
                 "steps": finished.steps,
                 "scored_steps": finished.scored_steps,
-                "marked_seeds": as_json(marked),
+                "marked_seeds": [entry.as_json() for entry in marked],
             }
         )
         for arm in [arm for arm in names if arm in finished.arms]:
@@ -101,7 +102,7 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
             cells = {
                 **{
                     figure: beside_published(
-                        measured[figure].per_seed, figure, arm, report, marked, measured.seed_ids
+                        measured[figure].per_seed, figure, arm, report, apart, measured.seed_ids
                     )
                     for figure in COMPARED
                 },

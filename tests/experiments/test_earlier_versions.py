@@ -1,4 +1,4 @@
-"""Run directories and configurations of versions that had worker processes."""
+"""Run directories and configurations of earlier versions: worker processes, settings with other defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from experiments.results.report import write_results
 from experiments.results.run_directory import RunDirectory
 from experiments.running.plan import check, plan_run
 from experiments.running.runner import run_plan
-from tests.experiments.small import Story, small, small_table
+from tests.experiments.small import Story, small, small_table, write_drifting
 
 RECORDED = Path(__file__).parent / "fixtures" / "by-a-worker"
 """`small`, trained by a worker process: the arm global is finished, fielding has a checkpoint of round 2."""
@@ -133,3 +133,26 @@ def test_a_configuration_with_zero_worker_processes_is_accepted(tmp_path: Path) 
 def test_a_retired_setting_is_refused_over_a_recorded_configuration_too(recorded: Path) -> None:
     with pytest.raises(ConfigurationError, match="workers = 2 is a setting of worker processes"):
         load_experiment(recorded / "experiment.toml", ["executor.workers=2"])
+
+
+@pytest.mark.parametrize(
+    ("recorded", "today"),
+    [
+        ({"kind": "label_subsets", "folder": "mnist"}, {"reuse": True}),
+        ({"kind": "label_subsets", "folder": "mnist", "reuse": False}, {"reuse": False}),
+        ({"kind": "sea", "feddrift_files": False}, {"noise": 0.1, "thresholds": [9.0, 8.0, 7.0, 9.5]}),
+    ],
+)
+def test_recorded_concepts_keep_their_samples(
+    recorded: dict[str, Any], today: dict[str, Any], tmp_path: Path
+) -> None:
+    path = write_drifting(tmp_path, name="experiment", trace={"concepts": recorded})
+    concepts = load_experiment(path).resolved()["trace"]["concepts"]
+    assert {key: concepts[key] for key in today} == today
+
+
+def test_recorded_samples_that_no_setting_gives_any_more_are_refused(tmp_path: Path) -> None:
+    concepts = {"kind": "sea", "feddrift_files": True}
+    path = write_drifting(tmp_path, name="experiment", trace={"concepts": concepts})
+    with pytest.raises(ConfigurationError, match="unknown key 'feddrift_files'; choices: noise, thresholds"):
+        load_experiment(path)

@@ -9,6 +9,7 @@ from emulator.storage.bounded import has_controls
 from experiments.results.formats import NOT_MEASURED
 
 NOTHING = "-"
+OUTSIDE = "outside is by more than two published standard deviations"
 
 
 def mean_and_std(cell: Mapping[str, Any]) -> str:

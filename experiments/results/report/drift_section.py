@@ -8,7 +8,14 @@ from typing import Any
 from experiments.results.json_files import Finished
 from experiments.results.marked_seeds import marked_by_drift
 from experiments.results.published import COMPARED, agreement, beside_published, spread
-from experiments.results.report.cells import agreement_sentence, compared, models, scored_steps, unmarked
+from experiments.results.report.cells import (
+    OUTSIDE,
+    agreement_sentence,
+    compared,
+    models,
+    scored_steps,
+    unmarked,
+)
 from experiments.results.report.figures import arm_colour
 from experiments.results.report.serving_map import (
     CONCEPT_COLOURS,
@@ -43,7 +50,7 @@ def drift_section(
     maps = [serving for run in first.values() if (serving := serving_map(run)) is not None]
     readable = [serving for serving in maps if not too_large(serving)]
     concepts = {cell.concept for serving in readable for _, cells in serving.rows for cell in cells}
-    marked = marked_by_drift(finished)
+    marked = {entry.seed for entry in marked_by_drift(finished)}
     cells = {
         figure: {
             name: beside_published(
@@ -72,6 +79,7 @@ def drift_section(
             }
             for name in names
         ],
+        "outside": OUTSIDE,
         "agreements": [agreement_sentence(title, found) for title, found in agreed.items() if found],
         "scored_steps": scored_steps(finished.steps, finished.scored_steps),
         "maps": readable,

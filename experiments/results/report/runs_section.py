@@ -23,7 +23,7 @@ from experiments.results.many_runs.rows import Row, Section
 from experiments.results.many_runs.significance import Difference, num_tests
 from experiments.results.published import COMPARED
 from experiments.results.recorded import REFERENCE, Target
-from experiments.results.report.cells import NOTHING, compared
+from experiments.results.report.cells import NOTHING, OUTSIDE, compared
 from experiments.results.report.columns import REFERENCE_CELL, Column, Tally, TextTable
 from experiments.results.report.notes import BOUNDS, DOTS, FEW_SEEDS, MEAN_ACCURACY, MOVES, as_warning
 from experiments.results.report.what_was_run import written
@@ -106,7 +106,9 @@ def runs_notes(section: Section) -> list[str]:
         notes.append(FEW_SEEDS.format(DOTS if any(len(row.seed_ids) == 2 for row in rows) else ""))
     if any(any(row.drift.values()) for row in rows):
         has_published = any(cell and cell["published"] for row in rows for cell in row.drift.values())
-        published = "; below it the published value, and our mean minus it" if has_published else ""
+        published = (
+            f"; below it the published value, and our mean minus it; {OUTSIDE}" if has_published else ""
+        )
         notes.append(
             "Accuracies with and without drift cells are of whole runs, by data step: mean ± sample "
             f"standard deviation over seeds{published}."

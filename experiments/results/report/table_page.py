@@ -13,9 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from experiments.naming import abbreviated
 from experiments.results.many_runs.rows import Section
-from experiments.results.marked_seeds import MARKED_BY, marked_clause
+from experiments.results.marked_seeds import marked_clause
 from experiments.results.report.cells import (
     NOTHING,
+    OUTSIDE,
     agreement_sentence,
     compared,
     models,
@@ -60,6 +61,7 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
         name=table["name"],
         unfinished=unfinished(table),
         has_published=has_published(table),
+        outside=OUTSIDE,
         scored=[columns[name] for name in scored],
         accuracies=[
             (
@@ -69,12 +71,13 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
                     for arm in arms
                     if not table["figures"]["models_sent"][arm].keys().isdisjoint(scored)
                 ],
-                accuracy_notes(table, figure, scored),
+                agreement_notes(table, figure, scored),
             )
             for figure, title in TITLES.items()
         ]
         if scored
         else [],
+        marked=marked_notes(table, scored),
         columns=[columns[name] for name in alone] if scored else [],
         models=[(arm, [models_cell(table, arm, column) for column in alone]) for arm in arms],
         sections=[
@@ -160,17 +163,21 @@ def accuracy_cell(table: Mapping[str, Any], figure: str, arm: str, column: str) 
     return [line for line in (ours, unmarked(cell), beside) if line]
 
 
-def accuracy_notes(table: Mapping[str, Any], figure: str, columns: Sequence[str]) -> list[str]:
-    """Notes below a matrix: how each column agrees with published values, and its marked seeds."""
+def agreement_notes(table: Mapping[str, Any], figure: str, columns: Sequence[str]) -> list[str]:
+    """Notes below a matrix: how each column agrees with published values."""
     found = table["agreement"][figure]
-    agreements = [agreement_sentence(f"In {column}", found[column]) for column in columns if column in found]
-    marked = [
-        as_warning(f"{column['name']}: {clause}")
+    notes = [agreement_sentence(f"In {column}", found[column]) for column in columns if column in found]
+    return [note for note in notes if note]
+
+
+def marked_notes(table: Mapping[str, Any], columns: Collection[str]) -> list[str]:
+    """Warnings about the marked seeds of these experiments."""
+    clauses = {
+        column["name"]: marked_clause(column["marked_seeds"])
         for column in table["experiments"]
-        if figure == MARKED_BY and column["name"] in columns
-        if (clause := marked_clause(column["marked_seeds"]))
-    ]
-    return [note for note in (*agreements, *marked) if note]
+        if column["name"] in columns
+    }
+    return [as_warning(f"{name}: {clause}") for name, clause in clauses.items() if clause]
 
 
 def models_cell(table: Mapping[str, Any], arm: str, column: str) -> str:
