@@ -254,8 +254,9 @@ class ArmFigures(JsonTable):
 
     @model_validator(mode="after")
     def _has_a_seed_for_each_value(self) -> ArmFigures:
-        if self.seed_ids and len(self.seed_ids) != len(self.accuracy_omitting_drift.per_seed):
-            raise ValueError("seed_ids must be as many as the values of per_seed")
+        for figure in (self.accuracy_omitting_drift, self.accuracy_including_drift):
+            if self.seed_ids and len(self.seed_ids) != len(figure.per_seed):
+                raise ValueError("seed_ids must be as many as the values of per_seed")
         return self
 
     def __getitem__(self, figure: str) -> Figure:

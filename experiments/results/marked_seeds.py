@@ -104,7 +104,7 @@ def marked_by_drift(finished: Finished) -> list[MarkedSeed]:
         if found.seed_ids:  # earlier versions wrote none
             pairs = zip(found.seed_ids, found[MARKED_BY].per_seed, strict=True)
             figures[arm] = {seed: value for seed, value in pairs if value is not None}
-    return marked_seeds({arm: by_seed for arm, by_seed in figures.items() if by_seed})
+    return marked_seeds(figures)
 
 
 def marked_clause(marked: Sequence[Mapping[str, Any]]) -> str:

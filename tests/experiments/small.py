@@ -55,6 +55,14 @@ DRIFTING: dict[str, Any] = {
 }
 """Three clients; two of them change concept, one after each of the two data steps."""
 
+MINIMAL: dict[str, Any] = {
+    "name": "m",
+    "trace": "digits",
+    "round": {"rounds": 1, "participants": 1},
+    "arm": [{"name": "a"}],
+}
+"""Nothing but what a configuration must have."""
+
 DEVICES = """\
 device_id,seconds_per_sample,download_bytes_per_s,upload_bytes_per_s,latency_s
 a,0.01,100000,50000,0.02

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,28 +14,12 @@ from emulator.errors import ConfigurationError
 from experiments.config import Experiment, parse_experiment
 from experiments.reading import load_experiment
 from experiments.results.deciding import run_identities
-from tests.experiments.small import merged, small, small_table, write_small
+from tests.experiments.small import MINIMAL, merged, small, small_table
 
 SHIPPED = sorted((Path(experiments.__file__).parent / "configs").rglob("*.toml"))
 TARGET_RULE = 'must be an accuracy above 0, at most 1, or "reference"'
 
-MINIMAL = {
-    "name": "m",
-    "trace": "digits",
-    "round": {"rounds": 1, "participants": 1},
-    "arm": [{"name": "a"}],
-}
-
-
-@pytest.fixture(autouse=True)
-def beside_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
-    return
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    return write_small(tmp_path)
+pytestmark = pytest.mark.usefixtures("beside_the_files")
 
 
 def refusal(table: dict[str, Any]) -> str:

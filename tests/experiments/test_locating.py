@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,18 +7,9 @@ import pytest
 from emulator.errors import DataFileError
 from experiments.locating import locator
 from experiments.reading import load_experiment
-from tests.experiments.small import WINDOWS, write_small
+from tests.experiments.small import WINDOWS
 
-
-@pytest.fixture(autouse=True)
-def beside_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
-    return
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    return write_small(tmp_path)
+pytestmark = pytest.mark.usefixtures("beside_the_files")
 
 
 def test_a_path_is_looked_for_here_then_under_data_then_beside_the_configuration(

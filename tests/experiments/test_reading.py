@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,25 +8,9 @@ import tomli_w
 
 from emulator.errors import ConfigurationError, InputError
 from experiments.reading import load_experiment
-from tests.experiments.small import small_table, write_idx_folder, write_small
+from tests.experiments.small import MINIMAL, small_table, write_idx_folder, write_small
 
-MINIMAL = {
-    "name": "m",
-    "trace": "digits",
-    "round": {"rounds": 1, "participants": 1},
-    "arm": [{"name": "a"}],
-}
-
-
-@pytest.fixture(autouse=True)
-def beside_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
-    return
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    return write_small(tmp_path)
+pytestmark = pytest.mark.usefixtures("beside_the_files")
 
 
 def test_the_settings_of_models_and_rules_are_validated_last(config: Path) -> None:
