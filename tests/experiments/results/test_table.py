@@ -230,6 +230,11 @@ def test_a_summary_of_another_version_is_refused(folder):
             "finished.arms.oracle.seed_ids = 0: input should be",
         ),
         (
+            '"seed_ids": [0]',
+            '"seed_ids": [0, 1]',
+            "finished.arms.oracle: seed_ids must be as many as the values of per_seed",
+        ),
+        (
             '"mean": 0.5',
             '"mean": null, "median": 0.5',
             "finished.arms.oracle.accuracy_omitting_drift: ",
