@@ -69,11 +69,12 @@ class Horizon:
         """Warnings for readers of the figures: limits of this comparison, as clauses without a full stop."""
         warnings = []
         if self.asked_s is not None and self.horizon_s < self.asked_s:
-            missing = _time(self.asked_s - self.horizon_s)
-            warnings.append(
-                f"the horizon is {missing} less than the {_time(self.asked_s)} of report.horizon_s: "
-                f"{self.ended_first()}"
-            )
+            asked, missing_s = _time(self.asked_s), self.asked_s - self.horizon_s
+            if missing_s > self.horizon_s:
+                short = f"{_time(self.horizon_s)} instead of the {asked}"
+            else:
+                short = f"{_time(missing_s)} less than the {asked}"
+            warnings.append(f"the horizon is {short} of report.horizon_s: {self.ended_first()}")
         if self.horizon_s < SHORTEST_SHARE * self.longest_s:
             warnings.append(
                 f"the horizon is {100 * self.horizon_s / self.longest_s:.0f} % of the longest run "

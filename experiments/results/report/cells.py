@@ -55,15 +55,15 @@ def agreement_sentence(where: str, found: Mapping[str, Any]) -> str:
     """How the figures of an experiment agree with published ones (`published.agreement`); may be empty.
 
     >>> found = {"methods": 5, "inside": 3, "outside": ["cfl"], "rank_correlation": 0.9}
-    >>> agreement_sentence("In sine", found)
-    "In sine, within two published standard deviations: 3 of 4 methods; Spearman's rank correlation 0.90 (5)."
+    >>> agreement_sentence("In X", found)
+    "In X, within two published standard deviations: 3 of 4 methods; Spearman's rank correlation 0.90 over 5."
     """
     judged = found["inside"] + len(found["outside"])
     parts = []
     if judged:
         parts.append(f"within two published standard deviations: {found['inside']} of {judged} methods")
     if found["rank_correlation"] is not None:
-        parts.append(f"Spearman's rank correlation {found['rank_correlation']:.2f} ({found['methods']})")
+        parts.append(f"Spearman's rank correlation {found['rank_correlation']:.2f} over {found['methods']}")
     return f"{where}, {'; '.join(parts)}." if parts else ""
 
 

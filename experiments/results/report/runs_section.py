@@ -83,9 +83,11 @@ def runs_notes(section: Section) -> list[str]:
         for column in ([row.gain_pp for row in rows], [row.difference_pp for row in rows])
     )
     reference = section.reference_arms[0] if len(section.reference_arms) == 1 else "the first arm"
+    has_intervals = any(len(row.seed_ids) >= FEWEST_SEEDS for row in rows)
+    interval = ", with a 95 % interval (Student's t)" if has_intervals else ""
     notes = [
-        f"Mean over {_seeds(rows)}, with a 95 % interval (Student's t). Gain is over {reference} of the same "
-        f"run directory, paired by seed.{_tests(gains)} {MEAN_ACCURACY}"
+        f"Mean over {_seeds(rows)}{interval}. Gain is over {reference} of the same run directory, paired by "
+        f"seed.{_tests(gains)} {MEAN_ACCURACY} Bytes are those sent up to the horizon."
     ]
     if differences:
         notes.append(

@@ -155,7 +155,7 @@ def test_an_arm_with_few_seeds_leaves_the_notes_on_the_other_arms_as_they_are(tm
 def test_what_was_compared_stands_before_the_tables_with_its_warnings(tmp_path):
     page = a_page_of(tmp_path, {"global": [0.25, 0.5], "fielding": [0.5, 0.5]}, horizon_s=3_600.0)
     assert "Compared up to 20.0 s of virtual time (global, seed 0, ended there)" in page
-    assert "Warning: the horizon is 59.7 min less than the 60.0 min of report.horizon_s" in page
+    assert "Warning: the horizon is 20.0 s instead of the 60.0 min of report.horizon_s" in page
     assert page.index("Compared up to") < page.index("Accuracy over time")
 
 
