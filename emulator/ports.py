@@ -210,6 +210,20 @@ class SampleReader(Protocol):
         """(n,) the labels of the table rows `rows` (n,), in [0, num_labels)."""
         ...
 
+    def reference_rows(self, per_label: int) -> Ints:
+        """Draw training samples that clients hold at step 0, the same at each call, for a reference model.
+
+        Args:
+            per_label: the most rows of a label, >= 1; a label with fewer gives all that it has.
+
+        Returns:
+            Table rows, ascending.
+
+        Raises:
+            InputError: no client holds a training sample.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Segment:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
 from copy import copy
 
 import numpy as np
@@ -15,6 +16,7 @@ from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import InputError
 from emulator.messages import SampleRanges
 from emulator.ports import Split
+from emulator.seeding import RandomStreams
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, Arrivals
 from traces.images import ImageSet
 from traces.samples import NoisyImages
@@ -35,8 +37,11 @@ class Trace:
 
     A training sample is held for `retain_steps` data steps, a test sample for `test_retain_steps`. `concepts`
     (steps + 1, num_clients), if the truth is known, is the concept of each client's training arrivals at each
-    step; its last row belongs to the last test samples. Such a trace tests, then trains: the test samples of
-    a step are the training arrivals of the next.
+    step. By default such a trace tests, then trains: the test samples of a step are the training arrivals of
+    the next, and the last row belongs to the last test samples. Without `test_then_train` test samples are of
+    the step's own concept, and the last row repeats the one before.
+
+    With `replaces`, a client's arrivals of a split replace all that it held of it, and samples do not expire.
     """
 
     def __init__(
@@ -50,6 +55,8 @@ class Trace:
         generator: np.random.Generator,
         test_retain_steps: int | None = None,
         concepts: Ints | None = None,
+        test_then_train: bool = True,
+        replaces: bool = False,
     ) -> None:
         """Seal the table and draw the table of noise.
 
@@ -59,23 +66,33 @@ class Trace:
             retain_steps: data steps for which a training sample is held, >= 1.
             rounds_per_step: the number of rounds between two data steps, >= 1.
             noise: standard deviation of the sensor noise in units of a feature, >= 0.
-            generator: the source of the table of noise.
+            generator: the source of the table of noise, and of the seed of `reference_rows`.
             test_retain_steps: data steps for which a test sample is held; None: `retain_steps`.
             concepts: the true concepts, of shape (steps + 1, num_clients); None if they are not known.
+            test_then_train: whether the concepts of a step's test samples are those of the next row of
+                `concepts`.
+            replaces: whether arrivals replace what the client held, so that it holds its newest ones only.
 
         Raises:
             InputError: a client has no training or no test samples at step 0.
+            ValueError: arrivals replace what is held, but samples would expire as well.
         """
+        steps = table.last_step - table.first_step + 1
+        if replaces and min(retain_steps, test_retain_steps or retain_steps) < steps:
+            raise ValueError(f"samples that are replaced do not expire: retain them for all {steps} steps")
         table.seal()
         self.table = table
         self.retain_steps = retain_steps
         self.test_retain_steps = retain_steps if test_retain_steps is None else test_retain_steps
         self.concepts = concepts
+        self.test_then_train = test_then_train
+        self.replaces = replaces
         self.rounds_per_step = rounds_per_step
         self.noise = noise
         self._images = images
         normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
         self.samples = NoisyImages(images, noise, normal)
+        self._streams = RandomStreams(int(generator.integers(2**63)))
         self._refuse_clients_without_data()
 
     def __len__(self) -> int:
@@ -141,7 +158,7 @@ class Trace:
         Returns:
             One range of rows for each client.
         """
-        return self._arrivals(ids, split, self._oldest(split, step), step)
+        return self._arrivals(ids, split, self._oldest(ids, split, step), step)
 
     def arrived(self, ids: Ints, first_step: int, last_step: int, step: int) -> SampleRanges:
         """Find the training samples that arrived in [first_step, last_step] and are held at `step`.
@@ -157,11 +174,48 @@ class Trace:
         Returns:
             One range of rows for each client.
         """
-        oldest = self._oldest("train", step)
+        oldest = self._oldest(ids, "train", step)
         if first_step > 0:
-            oldest = max(oldest, first_step)
+            oldest = np.maximum(oldest, first_step)
         newest = min(step, last_step) if last_step >= 0 else self.table.first_step - 1
         return self._arrivals(ids, "train", oldest, newest)
+
+    def reference_rows(self, per_label: int) -> Ints:
+        """Draw training samples that clients hold at step 0, with the labels that these then have.
+
+        The same whenever it is called, keyed by the purpose "reference". A draw of more rows contains that of
+        fewer.
+
+        Args:
+            per_label: the most rows of a label, >= 1. A label with fewer gives all that it has.
+
+        Returns:
+            Table rows, ascending, at most `per_label` of each label; no test sample, and none that arrives
+            after step 0.
+
+        Raises:
+            InputError: no client holds a training sample.
+            ValueError: `per_label` is below 1.
+        """
+        if per_label < 1:
+            raise ValueError(f"per_label = {per_label}: must be at least 1")
+        generator = self._streams.generator("reference")
+        drawn, labels = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        ranks = np.zeros(0)  # random: the `per_label` lowest of each label are drawn
+        held = self.held(np.arange(self.num_clients), "train", 0)
+        for rows in _chunks_of_rows(held.first, held.last):
+            drawn = np.concatenate([drawn, rows])
+            labels = np.concatenate([labels, self.labels(rows)])
+            ranks = np.concatenate([ranks, generator.random(len(rows))])
+            order = np.lexsort((ranks, labels))
+            sizes = np.bincount(labels)
+            place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            lowest = order[place < per_label]
+            drawn, labels, ranks = drawn[lowest], labels[lowest], ranks[lowest]
+            self.table.drop_pages()
+        if len(drawn) == 0:
+            raise InputError("trace: no client holds a training sample at step 0: there is no reference row")
+        return np.sort(drawn)
 
     def with_flipped_labels(self, clients: Ints) -> Trace:
         """Flip the training labels of some clients: label y becomes num_labels - 1 - y.
@@ -186,7 +240,7 @@ class Trace:
         Returns:
             The columns, each of shape (rows,).
         """
-        return Arrivals(**{name: self.table.column(name, 0, self.num_clients) for name in DTYPES})
+        return self.table.arrivals()
 
     def digest(self) -> str:
         """Hash all rows, the features of the images they use, and the settings, for the manifest.
@@ -212,6 +266,10 @@ class Trace:
         if self.concepts is not None:
             state.update(f"concepts {self.concepts.shape}".encode())
             state.update(np.ascontiguousarray(self.concepts, dtype=np.int64).tobytes())
+            if not self.test_then_train:
+                state.update(b"tests of the same concept")
+        if self.replaces:
+            state.update(b"replaces")
         return state.hexdigest()
 
     def _drawn_images(self) -> Ints:
@@ -223,12 +281,14 @@ class Trace:
         self.table.drop_pages()
         return np.flatnonzero(drawn)
 
-    def _oldest(self, split: Split, step: int) -> int:
-        """The earliest arrival that is still held at `step`."""
+    def _oldest(self, ids: Ints, split: Split, step: int) -> int | Ints:
+        """The earliest arrival that is still held at `step`: one for all, or (n,) for each client."""
+        if self.replaces:
+            return self.table.newest(ids, SPLITS.index(split), step)
         retained = self.retain_steps if split == "train" else self.test_retain_steps
         return step - retained + 1
 
-    def _arrivals(self, ids: Ints, split: Split, oldest: int, newest: int) -> SampleRanges:
+    def _arrivals(self, ids: Ints, split: Split, oldest: int | Ints, newest: int) -> SampleRanges:
         """The rows of each client that arrived in [oldest, newest]: one range each."""
         return SampleRanges.one_each(*self.table.ranges(ids, SPLITS.index(split), oldest, newest + 1))
 
@@ -348,7 +408,7 @@ class TraceStream:
 
         Raises ValueError before the first call of `advance_to_round`, if they are known.
         """
-        return self._concepts_of(self._step + 1)
+        return self._concepts_of(self._step + 1 if self.trace.test_then_train else self._step)
 
     def label_histograms(self, ids: Ints) -> Floats:
         """Compute the label shares of the training samples that clients hold now.
@@ -383,8 +443,24 @@ class TraceStream:
         table, counts = self.trace.table, self._counts.reshape(-1)
         one = counts.dtype.type(1)
         for step in range(max(after + 1, table.first_step), min(until, table.last_step) + 1):
+            if self.trace.replaces and change is np.add:
+                for client, _ in table.trained_at(step):
+                    self._counts[client] = 0
             for client, label in table.trained_at(step):
                 changed[client] = True
                 if change is not None:
                     # NOTE: with equal types and in place, `at` takes one or two nanoseconds per sample.
                     change.at(counts, client * self.num_labels + label, one)
+
+
+def _chunks_of_rows(first: Ints, last: Ints) -> Iterator[Ints]:
+    """The rows of all ranges [first, last), in order, in chunks of about CHUNK_ROWS rows of whole ranges."""
+    ends = np.cumsum(last - first)
+    start = 0
+    while start < len(ends):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + CHUNK_ROWS, side="right")))
+        counts = (last - first)[start:stop]
+        offsets = np.cumsum(counts) - counts
+        yield np.repeat(first[start:stop] - offsets, counts) + np.arange(counts.sum())
+        start = stop

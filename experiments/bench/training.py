@@ -89,6 +89,10 @@ class Samples:
     def labels(self, rows: Ints) -> Ints:
         return self._labels[rows]
 
+    def reference_rows(self, per_label: int) -> Ints:
+        of_label = [np.flatnonzero(self._labels == label)[:per_label] for label in range(self.num_labels)]
+        return np.sort(np.concatenate(of_label))
+
 
 def wave(clients: int, schedule: Schedule, round_: int) -> TrainTasks:
     """The tasks of one round: one for each client, with its own samples.

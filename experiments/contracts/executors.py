@@ -354,6 +354,10 @@ class _Samples:
     def labels(self, rows: Ints) -> Ints:
         return self._labels.take(rows)
 
+    def reference_rows(self, per_label: int) -> Ints:
+        of_label = [np.flatnonzero(self._labels == label)[:per_label] for label in range(self.num_labels)]
+        return np.sort(np.concatenate(of_label))
+
 
 def _check_strategies(
     model: FlatModel, shape: Shape, dense: bool, chain: Chain, dtype: torch.dtype, tolerance: float

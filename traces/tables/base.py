@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from emulator.arrays import Ints
+from traces.arrivals import DTYPES, Arrivals
 from traces.tables.columns import Columns
 
 CHUNK_ROWS: Final = 2**18
@@ -57,12 +58,21 @@ class Table(ABC):
         """Release the resident memory that mapped columns have taken; see `Columns`."""
         self._columns.drop_pages()
 
+    def arrivals(self) -> Arrivals:
+        """All columns, in the order of the table, in memory."""
+        return Arrivals(**{name: self.column(name, 0, self.num_clients) for name in DTYPES})
+
     @abstractmethod
-    def ranges(self, ids: Ints, split: int, since: int, until: int) -> tuple[Ints, Ints]:
+    def ranges(self, ids: Ints, split: int, since: int | Ints, until: int) -> tuple[Ints, Ints]:
         """(n,) first and (n,) last: rows [first, last) of each client arrived in steps [since, until).
 
-        They are rows of `split`, an index into SPLITS. The ranges are empty unless `since` < `until`.
+        They are rows of `split`, an index into SPLITS. `since` is one step for all, or one for each of `ids`.
+        The ranges are empty unless `since` < `until`.
         """
+
+    @abstractmethod
+    def newest(self, ids: Ints, split: int, step: int) -> Ints:
+        """(n,) the step of each client's last arrivals of `split` up to `step`; `step` + 1 without any."""
 
     @abstractmethod
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:

@@ -64,11 +64,14 @@ class EvenTable(Table):
         span = self._span(split, window)
         return Block(*(self._columns[name][span] for name in Block._fields))
 
-    def ranges(self, ids: Ints, split: int, since: int, until: int) -> tuple[Ints, Ints]:
+    def ranges(self, ids: Ints, split: int, since: int | Ints, until: int) -> tuple[Ints, Ints]:
         size, start = self._sizes[split], ids * self.per_client + self._splits_at[split]
         last = min(max(until - self.first_step, 0), self._num_steps)
-        first = min(max(since - self.first_step, 0), last)
+        first = np.clip(since - self.first_step, 0, last)
         return start + first * size, start + last * size
+
+    def newest(self, ids: Ints, split: int, step: int) -> Ints:
+        return np.full(len(ids), min(step, self.last_step) if step >= self.first_step else step + 1)
 
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
         size, split = self._sizes[0], 0

@@ -38,8 +38,11 @@ class FlippedLabels(Table):
             raise ValueError("labels are stored as they were before they were flipped; take them row by row")
         return self.table.stored(name)
 
-    def ranges(self, ids: Ints, split: int, since: int, until: int) -> tuple[Ints, Ints]:
+    def ranges(self, ids: Ints, split: int, since: int | Ints, until: int) -> tuple[Ints, Ints]:
         return self.table.ranges(ids, split, since, until)
+
+    def newest(self, ids: Ints, split: int, step: int) -> Ints:
+        return self.table.newest(ids, split, step)
 
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
         for client, label in self.table.trained_at(step):

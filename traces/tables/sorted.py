@@ -18,9 +18,13 @@ class SortedTable(Table):
 
     The start of each (client, split) is kept in memory, and its arrivals at a step are found by binary
     search. The clients and labels of training samples are stored a second time, in order of arrival.
+
+    `last_step` is that of the last arrivals, unless a later one is given.
     """
 
-    def __init__(self, arrivals: Arrivals, num_clients: int, scratch: Path | None) -> None:
+    def __init__(
+        self, arrivals: Arrivals, num_clients: int, scratch: Path | None, last_step: int = 0
+    ) -> None:
         rows = len(arrivals.client)
         order = np.lexsort((arrivals.arrival, arrivals.split, arrivals.client))
         slot = arrivals.client.astype(np.int64) * len(SPLITS) + arrivals.split
@@ -37,7 +41,7 @@ class SortedTable(Table):
         for name in names:
             columns[name][:] = getattr(arrivals, name)[order]
         first_step = int(arrivals.arrival.min(initial=0))
-        super().__init__(columns, num_clients, first_step, int(arrivals.arrival.max(initial=0)))
+        super().__init__(columns, num_clients, first_step, int(arrivals.arrival.max(initial=last_step)))
         trained = trained[np.argsort(arrivals.arrival[trained], kind="stable")]
         for name in by_arrival:
             columns[f"trained {name}"][:] = getattr(arrivals, name)[trained]
@@ -46,9 +50,15 @@ class SortedTable(Table):
         )
         self._steps_at = np.concatenate(([0], np.cumsum(per_step)))  # of training samples in order of arrival
 
-    def ranges(self, ids: Ints, split: int, since: int, until: int) -> tuple[Ints, Ints]:
+    def ranges(self, ids: Ints, split: int, since: int | Ints, until: int) -> tuple[Ints, Ints]:
         slot = ids * len(SPLITS) + split
-        return self._first_from(slot, min(since, until)), self._first_from(slot, until)
+        return self._first_from(slot, np.minimum(since, until)), self._first_from(slot, until)
+
+    def newest(self, ids: Ints, split: int, step: int) -> Ints:
+        slot = ids * len(SPLITS) + split
+        last = self._first_from(slot, step + 1)
+        arrival = self._columns["arrival"].take(last - 1, mode="clip").astype(np.int64)
+        return np.where(last > self._offsets[slot], arrival, step + 1)
 
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
         start, stop = self._steps_at[step - self.first_step : step - self.first_step + 2].tolist()
@@ -71,10 +81,11 @@ class SortedTable(Table):
         rows = slice(self._offsets[first * len(SPLITS)], self._offsets[last * len(SPLITS)])
         return self._columns[name][rows].astype(DTYPES[name], copy=False)
 
-    def _first_from(self, slot: Ints, step: int) -> Ints:
+    def _first_from(self, slot: Ints, step: int | Ints) -> Ints:
         """(n,) the first row of each (client, split) that arrives at `step` or later.
 
-        It is the end of the (client, split) if no sample arrives then. `slot` (n,) is 2 * client + split.
+        It is the end of the (client, split) if no sample arrives then. `slot` (n,) is 2 * client + split;
+        `step` is one for all, or of shape (n,).
         """
         arrival = self._columns["arrival"]
         low, high = self._offsets[slot], self._offsets[slot + 1]
