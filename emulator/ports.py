@@ -298,6 +298,36 @@ class Executor(Protocol):
         """
         ...
 
+    @property
+    def embedding_size(self) -> int:
+        """D, the number of inputs of the model's last linear layer; ConfigurationError if it has none."""
+        ...
+
+    def embeddings(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
+        """The mean embedding of each request's samples: the input of one model's last layer.
+
+        Args:
+            parameters: array of shape (P,).
+            samples: the samples of n requests.
+
+        Returns:
+            Array of shape (n, D), with zeros for a request without samples.
+        """
+        ...
+
+    def gradients(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
+        """The gradient of the mean loss on each request's samples, at one model.
+
+        Args:
+            parameters: array of shape (P,).
+            samples: the samples of n requests.
+
+        Returns:
+            Array of shape (n, P), with zeros for a request without samples and for a tensor that is not
+            trainable.
+        """
+        ...
+
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
         """Evaluate n clients on their test samples with the models that serve them.
 

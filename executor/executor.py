@@ -6,7 +6,7 @@ arrive in messages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -26,11 +26,12 @@ from emulator.messages import (
 from emulator.ports import SampleReader, Segment
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
-from executor.inference import evaluation, scoring
+from executor.inference import embeddings, evaluation, gradients, scoring
 from executor.inference.prediction import Predictor
 from executor.malloc import keep_freed_memory
 from executor.models.base import ModelSpec
 from executor.parallel import Threads
+from executor.pretraining import pretrained
 from executor.rules.base import Chain, LocalRule, build_chain
 from executor.settings import Batches, ExecutorSettings
 from executor.training.dense import DenseStrategy
@@ -153,6 +154,17 @@ class LocalExecutor:
         """
         return scoring.cut(self._predictor, num_models, counts)
 
+    def cut_reports(self, counts: Ints) -> list[Ints]:
+        """The requests whose embeddings or gradients are computed together.
+
+        Args:
+            counts: Array of shape (n,): the number of samples of each request.
+
+        Returns:
+            The requests of each slab, ascending.
+        """
+        return embeddings.cut(counts)
+
     def cut_evaluation(self, plan: InferencePlan, samples: SampleRanges) -> list[Ints]:
         """The clients that are evaluated together, as `evaluate` cuts them.
 
@@ -263,6 +275,87 @@ class LocalExecutor:
             slabs = self.cut_scores(len(models), samples.counts())
         with out_of_memory_named("scoring models"):
             return scoring.score(self._predictor, self._threads, models, samples, metrics, slabs)
+
+    def pretrained(self, rows: Ints, epochs: int, batch_size: int, learning_rate: float) -> Floats32:
+        """Initial model 0 after training on some rows, as `executor.pretraining.pretrained` states.
+
+        Args:
+            rows: Table rows, array of shape (n,), n >= 1.
+            epochs: How many passes over the rows.
+            batch_size: Samples in a batch.
+            learning_rate: The learning rate.
+
+        Returns:
+            Array of shape (P,).
+
+        Raises:
+            ResumableError: Memory ran out.
+            RunError: The model diverged.
+        """
+        with out_of_memory_named("training the reference model"):
+            return pretrained(
+                self._model,
+                self._reader,
+                rows,
+                self._streams,
+                epochs=epochs,
+                batch_size=batch_size,
+                learning_rate=learning_rate,
+            )
+
+    @property
+    def embedding_size(self) -> int:
+        """The number of inputs of the model's last layer; ConfigurationError if it is not linear."""
+        return self._model.embedding_size
+
+    def embeddings(
+        self, parameters: Floats32, samples: SampleRanges, slabs: Sequence[Ints] | None = None
+    ) -> Floats32:
+        """The mean embedding of each of n requests, at one model.
+
+        Args:
+            parameters: Array of shape (P,).
+            samples: The samples of each request, n rows.
+            slabs: Some of the slabs of `cut_reports`: only their requests are computed, and the others' rows
+                are zero. None computes all.
+
+        Returns:
+            Array of shape (n, embedding_size); zeros for a request without samples.
+
+        Raises:
+            ResumableError: Memory ran out.
+        """
+        return self._reports(embeddings.embeddings, parameters, samples, slabs)
+
+    def gradients(
+        self, parameters: Floats32, samples: SampleRanges, slabs: Sequence[Ints] | None = None
+    ) -> Floats32:
+        """The gradient of the mean loss on each of n requests, at one model.
+
+        Args:
+            parameters: Array of shape (P,).
+            samples: The samples of each request, n rows.
+            slabs: As in `embeddings`.
+
+        Returns:
+            Array of shape (n, P); zeros for a request without samples.
+
+        Raises:
+            ResumableError: Memory ran out.
+        """
+        return self._reports(gradients.gradients, parameters, samples, slabs)
+
+    def _reports(
+        self,
+        compute: Callable[[Predictor, Threads, Floats32, SampleRanges, Sequence[Ints]], Floats32],
+        parameters: Floats32,
+        samples: SampleRanges,
+        slabs: Sequence[Ints] | None,
+    ) -> Floats32:
+        if slabs is None:
+            slabs = self.cut_reports(samples.counts())
+        with out_of_memory_named("computing reports"):
+            return compute(self._predictor, self._threads, parameters, samples, slabs)
 
     def evaluate(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Mapping
+from functools import cached_property
 from math import prod, sqrt
 
 import numpy as np
@@ -71,6 +72,44 @@ class FlatModel:
         module = self._modules.serving if serving else self._modules.training
         logits: Tensor = functional_call(module, named, (features,))
         return logits
+
+    def embed(self, named: dict[str, Tensor], features: Tensor) -> Tensor:
+        """(n, embedding_size) the input of the last linear layer, in torch's evaluation mode.
+
+        Arguments are those of `logits`. Where the layer is applied at several positions, such as the tokens
+        of a sequence, it is the mean over them. Raises ConfigurationError as `embedding_size` does.
+        """
+        embedded: list[Tensor] = []
+        name, size = self._last_linear
+        layer = self._modules.serving.get_submodule(name)
+        hook = layer.register_forward_pre_hook(lambda module, inputs: embedded.append(inputs[0]))
+        try:
+            functional_call(self._modules.serving, named, (features,))
+        finally:
+            hook.remove()
+        return embedded[-1].reshape(len(features), -1, size).mean(1)
+
+    @property
+    def embedding_size(self) -> int:
+        """The number of inputs of the last linear layer.
+
+        Raises ConfigurationError if the model has no linear layer.
+        """
+        return self._last_linear[1]
+
+    @cached_property
+    def _last_linear(self) -> tuple[str, int]:
+        """The name and the number of inputs of the model's last linear layer."""
+        layers = [
+            (name, layer) for name, layer in self._skeleton.named_modules() if isinstance(layer, nn.Linear)
+        ]
+        if not layers:
+            raise ConfigurationError(
+                "the model has no linear layer, whose inputs are the embedding; choose another "
+                "reference.model or representation"
+            )
+        name, layer = layers[-1]
+        return name, layer.in_features
 
     def module(self) -> nn.Module:
         """A new ordinary module on the CPU, with uninitialised parameters."""

@@ -124,6 +124,27 @@ class ReplicatedExecutor:
         shared.exchange(columns, _digest(models, samples, names), "scoring models")
         return scores
 
+    @property
+    def embedding_size(self) -> int:
+        return self._local.embedding_size
+
+    def embeddings(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
+        """As `LocalExecutor.embeddings`."""
+        return self._shared_reports(self._local.embeddings, parameters, samples, "computing embeddings")
+
+    def gradients(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
+        """As `LocalExecutor.gradients`."""
+        return self._shared_reports(self._local.gradients, parameters, samples, "computing gradients")
+
+    def _shared_reports(
+        self, compute: Callable[..., Floats32], parameters: Floats32, samples: SampleRanges, doing: str
+    ) -> Floats32:
+        counts = samples.counts()
+        shared = _SharedSlabs(self._local.cut_reports(counts), counts, self._ranks)
+        reports = compute(parameters, samples, shared.local)
+        shared.exchange({"reports": reports}, _digest(parameters, samples), doing)
+        return reports
+
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
         """As `LocalExecutor.evaluate`."""
         slabs = self._local.cut_evaluation(plan, samples)
@@ -146,7 +167,7 @@ class _SharedSlabs:
         self._owner = share(np.array([counts[slab].sum() for slab in slabs]), ranks.size)
         self.local = self._of(ranks.rank)
 
-    def exchange(self, columns: Mapping[str, Floats], digest: bytes, doing: str) -> None:
+    def exchange(self, columns: Mapping[str, Floats | Floats32], digest: bytes, doing: str) -> None:
         """Fill in, in place, the rows of `columns` that other ranks have computed. All ranks must call it."""
         rows = [_joined(self._of(rank)) for rank in range(self._ranks.size)]
         local = {name: column[rows[self._ranks.rank]] for name, column in columns.items()}

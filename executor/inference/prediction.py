@@ -23,7 +23,7 @@ ACTIVATIONS = 4_000_000  # outputs of the widest layer, over all models, in a ba
 
 
 Use = Callable[[slice, Tensor, Tensor], None]
-"""Consumes a batch of b rows: their slice of all rows, their logits and their labels (b,)."""
+"""Consumes a batch of b rows: their slice of all rows, their logits or embeddings, their labels (b,)."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ class Predictor:
         """
         named = self.model.named(torch.tensor(parameters))
         self._batches(rows, EVALUATION_BATCH, lambda x: self.model.logits(named, x, serving), use)
+
+    def embed(self, parameters: Floats32, rows: Ints, use: Use) -> None:
+        """Call `use` for each batch of `rows`, with embeddings (b, D) instead of logits."""
+        named = self.model.named(torch.tensor(parameters))
+        self._batches(rows, EVALUATION_BATCH, lambda x: self.model.embed(named, x), use)
 
     def of_many(self, models: Floats32, rows: Ints, use: Use) -> None:
         """Call `use` for each batch of `rows`, with logits (m, num_labels, b) of `models` (m, P)."""

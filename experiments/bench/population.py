@@ -99,6 +99,7 @@ class InstantExecutor:
     """An `Executor` whose training, scoring and evaluation cost nothing and change nothing."""
 
     num_parameters = 1
+    embedding_size = 1
     layout: Mapping[str, Segment] = {"weight": Segment(0, 1, (1,))}
     state: Mapping[str, StateSpec] = {}
 
@@ -120,6 +121,12 @@ class InstantExecutor:
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
         zeros = np.zeros((len(samples), len(models)))
         return Scores(samples.counts(), correct=zeros, loss=zeros)
+
+    def embeddings(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
+        return np.zeros((len(samples), 1), dtype=np.float32)
+
+    def gradients(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
+        return np.zeros((len(samples), 1), dtype=np.float32)
 
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
         return Evaluation(np.ones(len(samples)), np.zeros(len(samples)))

@@ -144,6 +144,7 @@ class ToyModels:
     layout: Mapping[str, Segment] = LAYOUT
     state: Mapping[str, StateSpec] = {}
     num_parameters = NUM_PARAMETERS
+    embedding_size = 2
 
     def __init__(self, stream: LabelStream) -> None:
         self._stream = stream
@@ -174,6 +175,26 @@ class ToyModels:
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
         rows = [samples.rows(request) for request in range(len(samples))]
         return scores_of(models, rows, self._stream.row_concept, NUM_LABELS, metrics)
+
+    def embeddings(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
+        """The mean target of a request's samples, once as it is and once times the first parameter."""
+        means = self._mean_targets(samples)
+        return np.stack([means, means * parameters[0]], axis=1)
+
+    def gradients(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
+        """The gradient of half the squared distance between the weights and the samples' mean target."""
+        found = np.zeros((len(samples), NUM_PARAMETERS), dtype=np.float32)
+        last = LAYOUT["weight"].last
+        found[:, :last] = parameters[:last] - self._mean_targets(samples)[:, None]
+        found[samples.counts() == 0] = 0
+        return found
+
+    def _mean_targets(self, samples: SampleRanges) -> Floats32:
+        """(n,) the mean target of the samples of each request; 0 without samples."""
+        means = np.zeros(len(samples), dtype=np.float32)
+        for request in np.flatnonzero(samples.counts()).tolist():
+            means[request] = target_of(self._stream.row_concept[samples.rows(request)]).mean()
+        return means
 
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
         """Evaluate each client by the distance of its models to the target of its last sample's concept.

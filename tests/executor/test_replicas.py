@@ -160,7 +160,7 @@ def test_expected_sums_come_with_the_training_and_are_the_same(case: str, size: 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("case", CASES)
-def test_evaluation_and_scores_are_the_same_by_any_number_of_ranks(case: str, size: int) -> None:
+def test_evaluation_scores_and_reports_are_the_same_by_any_number_of_ranks(case: str, size: int) -> None:
     local = build(case)
     models, samples = start_of(local)[0], whole_trace()
     turns = np.arange(39)[:, None] % 2
@@ -172,6 +172,7 @@ def test_evaluation_and_scores_are_the_same_by_any_number_of_ranks(case: str, si
     )
     evaluated = [local.evaluate(models, plan, samples) for plan in plans]
     scored = local.score(models, samples, EVERYTHING)
+    embedded, differentiated = local.embeddings(models[1], samples), local.gradients(models[1], samples)
 
     def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
         for plan, theirs in zip(plans, evaluated, strict=True):
@@ -182,6 +183,9 @@ def test_evaluation_and_scores_are_the_same_by_any_number_of_ranks(case: str, si
         for name in ("counts", *EVERYTHING):
             assert getattr(scores, name).tobytes() == getattr(scored, name).tobytes()
         assert replicated.score(models[:0], samples, EVERYTHING).accuracy().shape == (39, 0)
+        assert replicated.embedding_size == embedded.shape[1]
+        assert replicated.embeddings(models[1], samples).tobytes() == embedded.tobytes()
+        assert replicated.gradients(models[1], samples).tobytes() == differentiated.tobytes()
 
     no_error(by_ranks(size, case, play))
 
