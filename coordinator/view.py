@@ -14,6 +14,7 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 
 from coordinator.assignment import Assignment
+from coordinator.distances import DistanceName
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.deprecated import keep_old_names
 from emulator.messages import Metric, SampleRanges, Scores, Trigger, Updates
@@ -31,6 +32,11 @@ class Part(Configured, Stateful, ABC):
     """
 
     oracle: ClassVar[bool] = False
+
+    @property
+    def needs_reports(self) -> bool:
+        """Whether this part needs clients to report: it may stop to need it in a run, but not begin to."""
+        return False
 
     @property
     def name(self) -> str:
@@ -108,6 +114,7 @@ class View:
     model_ids: Ints
     layout: Mapping[str, Segment]  # where each tensor of a model lies
     reports: Floats  # (N, D) last reported representation, NaN = never reported
+    distance: DistanceName  # between reports, unless a part's settings name another one
     drift: Mapping[str, Bools]  # detector name -> (N,) clients it found drifted; empty except in `on_data`
     changed: Ints  # ids of clients that check their new data now; empty except in `on_data`
     participants: Ints  # ids selected this round; empty except in the calls named above
@@ -120,6 +127,7 @@ class View:
     claimed: Callable[[], Ints]  # (M,) samples that the memory holds for each model, over all clients
     score: ScoreRequest  # requests clients to score models
     log_trigger: Callable[[Trigger], None]  # logs why a global re-clustering did, or did not, happen
+    rebased: bool = False  # in `on_data`: these reports were measured at other models than the earlier ones
 
     @property
     def concepts(self) -> Ints | None:

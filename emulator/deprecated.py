@@ -66,6 +66,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 """For each module, its old names and the present name of each."""
 
 MEMBERS: Mapping[str, Mapping[str, str]] = {
+    "Clusterer": {"representation": "needs_reports"},
     "Configured": {"Parameters": "Settings"},
     "Memory": {"remix": "models_changed"},
     "Schedule": {"settings": "task_settings"},

@@ -43,6 +43,15 @@ class Work:
         names = ("download_bytes", "upload_bytes", "forward_samples", "trained_samples")
         return cls(*(np.full(rows, columns.get(name, 0.0)) for name in names))
 
+    def take(self, rows: Ints) -> Work:
+        """The work of the given rows, in that order."""
+        return Work(
+            self.download_bytes[rows],
+            self.upload_bytes[rows],
+            self.forward_samples[rows],
+            self.trained_samples[rows],
+        )
+
 
 class Outcome(IntEnum):
     """How a visit ended; OUT while it is in flight."""

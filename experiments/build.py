@@ -8,8 +8,8 @@ share a run.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from coordinator.coordinator import Coordinator
 from coordinator.federation import Federation
+from coordinator.federation.client_data import Reference
 from coordinator.federation.faults import Faults
 from coordinator.federation.measurement import scored_clients
 from coordinator.federation.method import Parts, RoundSettings
@@ -24,11 +25,11 @@ from coordinator.pacing import CohortSize
 from coordinator.schedules import Schedule
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from device_profiles import DeviceProfile, Fleet, load_profile, read_profile
-from emulator.arrays import Floats
+from emulator.arrays import Floats, Floats32, Ints
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
 from emulator.latency import TIME_MODELS
-from emulator.ports import Availability, Executor, Segment
+from emulator.ports import Availability, Executor
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
@@ -36,7 +37,6 @@ from executor.malloc import give_back_freed_memory
 from executor.replicas import ReplicatedExecutor
 from experiments.config import Arm, Experiment
 from experiments.locating import Locate
-from experiments.naming import naming
 from experiments.stopwatch import Stopwatch
 from traces.sources import TraceContext
 from traces.trace import Trace, TraceStream
@@ -56,6 +56,8 @@ class World:
         fleet: The device of every client.
         availability: When every client is online.
         faults: Which clients are byzantine, and which visits and updates fail.
+        references: The reference models trained so far, by their settings: the parameters, and the number of
+            samples of each label.
     """
 
     streams: RandomStreams
@@ -64,6 +66,7 @@ class World:
     fleet: Fleet
     availability: Availability
     faults: Faults
+    references: dict[str, tuple[Floats32, Ints]] = field(default_factory=dict, compare=False, repr=False)
 
     def fingerprint(self) -> dict[str, str]:
         """Hashes of the trace, the fleet and the availability, by name; they are the same for the same world.
@@ -117,7 +120,7 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
     availability = experiment.devices.availability.build().build(
         clients, streams.generator("availability"), locate
     )
-    faults = Faults(experiment.faults, clients, trace.num_labels, streams)
+    faults = Faults(experiment.faults, clients, streams)
     trace = trace.with_flipped_labels(faults.clients("label_flip"))
     give_back_freed_memory()
     return World(streams, trace, profile, fleet, availability, faults)
@@ -131,6 +134,7 @@ def build_emulation(
     log: Log,
     observers: tuple[Observer, ...],
     stopwatch: Stopwatch,
+    reference: Reference | None = None,
 ) -> Emulation:
     """The emulation of one (arm, seed), ready to run.
 
@@ -141,7 +145,8 @@ def build_emulation(
         executor: Trains, scores and evaluates models.
         log: Receives the record of each round.
         observers: Called with the record of each round.
-        stopwatch: Collects the wall seconds of training, evaluation, scores and clustering.
+        stopwatch: Collects the wall seconds of training, evaluation, scores, reports and clustering.
+        reference: The model that clients measure their reports with; None if the arm needs none.
 
     Returns:
         An emulation at virtual time 0.
@@ -172,6 +177,7 @@ def build_emulation(
         availability=world.availability,
         latency=latency,
         executor=executor,
+        reference=reference,
         streams=world.streams,
         faults=world.faults,
         meter=stopwatch.measure,
@@ -194,6 +200,7 @@ def build_parts(experiment: Experiment, arm: Arm) -> Parts:
         aggregator=arm.aggregator.build(),
         pacing=arm.pacing.build(cohort),
         schedules=_build_schedules(arm),
+        representation=arm.representation.build(),
     )
 
 
@@ -225,7 +232,11 @@ def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecu
 
 
 def run_header(
-    experiment: Experiment, arm: Arm, world: World, executor: LocalExecutor | ReplicatedExecutor
+    experiment: Experiment,
+    arm: Arm,
+    world: World,
+    executor: LocalExecutor | ReplicatedExecutor,
+    reference: Reference | None = None,
 ) -> dict[str, Any]:
     """The header of a run's log, its first line: the facts about the run that all its rounds share.
 
@@ -233,7 +244,8 @@ def run_header(
         The header's fields by name. `concepts` is present if the trace knows its concepts and their table has
         at most MOST_CONCEPTS entries: the true concept of each client (column) at each data step (row; the
         last is for tests only). `scored_clients` is present if only a sample of the clients is scored: their
-        ids. `byzantine` is present if there are byzantine clients: their ids by kind.
+        ids. `byzantine` is present if there are byzantine clients: their ids by kind. `reference` is present
+        if clients report with a reference model: the number of samples of each label that it was trained on.
     """
     concepts = world.trace.concepts
     known = {} if concepts is None or concepts.size > MOST_CONCEPTS else {"concepts": concepts.tolist()}
@@ -242,6 +254,7 @@ def run_header(
     sampled = {"scored_clients": scored} if len(scored) < clients else {}
     byzantine = {group.kind: world.faults.clients(group.kind) for group in world.faults.byzantine}
     faulty = {"byzantine": byzantine} if byzantine else {}
+    trained = {} if reference is None else {"reference": {"samples": reference.samples.tolist()}}
     return {
         "arm": arm.name,
         "seed": world.streams.seed,
@@ -254,6 +267,7 @@ def run_header(
         **known,
         **sampled,
         **faulty,
+        **trained,
     }
 
 
@@ -298,30 +312,6 @@ def refuse_published_without_concepts(experiment: Experiment, trace: Trace) -> N
             "report.published: accuracies omitting and including drift need a trace that knows its concepts, "
             'as trace.source = "concepts" does; leave it out'
         )
-
-
-def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World) -> None:
-    """Build the parts and the executor of each of `arms`, to check them before any run.
-
-    Args:
-        experiment: The configuration.
-        arms: Names of arms of the experiment.
-        world: The world of a seed.
-
-    Raises:
-        ConfigurationError: An arm, which the message names, cannot be built, its clusterer does not fit its
-            model or this trace, or the model factor of an arm cannot be determined.
-    """
-    by_name = {arm.name: arm for arm in experiment.arm}
-    layouts: dict[str, Mapping[str, Segment]] = {}  # by model and solver, which many arms may share
-    for arm in (by_name[name] for name in arms):
-        with naming(f"arm {arm.name!r}"):
-            clusterer = build_parts(experiment, arm).clusterer
-            trained = repr((arm.training.model, arm.solver))
-            if trained not in layouts:
-                layouts[trained] = build_executor(experiment, arm, world).layout
-            clusterer.check(layouts[trained], world.trace.concepts is not None)
-    model_factors(experiment, arms, world)
 
 
 def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:

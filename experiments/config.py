@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from coordinator.aggregators import AGGREGATORS, Aggregator
 from coordinator.clusterers import CLUSTERERS, Clusterer
@@ -18,6 +26,8 @@ from coordinator.detectors import DETECTORS, Detector
 from coordinator.federation.faults import FaultSettings
 from coordinator.memories import MEMORIES, Memory
 from coordinator.pacing import PACINGS, Pacing
+from coordinator.representations import REPRESENTATIONS, Representation
+from coordinator.representations.base import ReferenceSettings
 from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
 from emulator.errors import ConfigurationError
@@ -38,6 +48,7 @@ from experiments.results.recorded import (
 from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
 
+MODEL: TypeAdapter[Chosen[Any]] = TypeAdapter(Annotated[Chosen[Any], ChoiceOf(MODELS)])
 TABLE_SUFFIXES = (".csv", ".parquet")
 MOST_STEPS = MOST_BATCH = 10**5
 PLAIN_RULES = {
@@ -217,6 +228,9 @@ class PartsRow(Settings):
     clusterer: Annotated[Chosen[Clusterer], ChoiceOf(CLUSTERERS)] = Field(
         "single", validate_default=True, description="which clients share which models"
     )
+    representation: Annotated[Chosen[Representation], ChoiceOf(REPRESENTATIONS)] = Field(
+        "label", validate_default=True, description="what clients report of their data, if a part needs it"
+    )
     detectors: dict[str, Annotated[Chosen[Detector], ChoiceOf(DETECTORS)]] = Field(
         default_factory=lambda: {"changed": "changed"},
         validate_default=True,
@@ -248,6 +262,20 @@ class PartsRow(Settings):
         "sync", validate_default=True, description="when visits are opened and abandoned, and a round closes"
     )
 
+    @field_validator("representation")
+    @classmethod
+    def _reference_model_is_valid(
+        cls, chosen: Chosen[Representation], info: ValidationInfo
+    ) -> Chosen[Representation]:
+        """Validate the settings of the reference model, which the representation keeps as they are."""
+        model = getattr(chosen.settings, "model", None)
+        if isinstance(chosen.settings, ReferenceSettings) and model is not None:
+            try:
+                MODEL.validate_python(model, context=info.context)
+            except ValidationError as error:
+                raise ValueError(f"model: {_first_problem(error, {})}") from error
+        return chosen
+
 
 class Arm(PartsRow):
     """A method: its name, its row of parts, and the settings of `[training]` that it overrides."""
@@ -260,6 +288,13 @@ class Arm(PartsRow):
     training: Training = Field(
         {}, validate_default=True, description="settings of [training] that this arm overrides"
     )
+
+    def reference_model(self, settings: ReferenceSettings) -> Chosen[Any]:
+        """The model that `settings` of a representation name; the arm's own if they name none."""
+        if settings.model is None:
+            return self.training.model
+        model: Chosen[Any] = MODEL.validate_python(settings.model)
+        return model
 
 
 class Experiment(Settings):

@@ -16,18 +16,20 @@ from coordinator.aggregators import Aggregator
 from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
-from coordinator.clusterers.base import Representation
 from coordinator.clusterers.single import Single
 from coordinator.coordinator import Coordinator
 from coordinator.detectors import Detector
 from coordinator.detectors.changed import Changed
 from coordinator.federation import Federation
+from coordinator.federation.client_data import Reference
 from coordinator.federation.faults import Faults, FaultSettings
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.memories import Memory
 from coordinator.memories.held import Held, HeldSettings
 from coordinator.pacing import CohortSize, Pacing
 from coordinator.pacing.sync import Sync, SyncSettings
+from coordinator.representations import Representation
+from coordinator.representations.label import Label
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from coordinator.selectors.random import Random
@@ -75,7 +77,7 @@ class FakeExecutor:
     target and the first parameter of the model that serves it. Without samples the update is zero, and loss
     and accuracy are NaN. Of `tampering` it implements `scale` and `nan`.
 
-    It records each wave of tasks with the models they start from, and what it scored and evaluated.
+    It records each wave of tasks with the models they start from, and what it scored, measured and evaluated.
     """
 
     def __init__(self, targets: npt.ArrayLike, num_parameters: int = 1, pull: float = 0.5) -> None:
@@ -84,12 +86,14 @@ class FakeExecutor:
         self.targets = np.broadcast_to(columns, (len(columns), num_parameters))
         self.num_parameters = num_parameters
         self.pull = pull
+        self.embedding_size = 2
         self.layout = {"weight": Segment(0, num_parameters, (num_parameters,))}
         self.state: Mapping[str, StateSpec] = {}
         self.waves: list[TrainTasks] = []
         self.starts: list[Floats32] = []
         self.evaluated: list[tuple[Floats32, Ints]] = []
         self.scored: list[tuple[Floats32, SampleRanges]] = []
+        self.measured: list[tuple[Floats32, SampleRanges]] = []
 
     @property
     def trained(self) -> list[list[int]]:
@@ -131,6 +135,22 @@ class FakeExecutor:
             targets = self.targets[samples.rows(request) % len(self.targets), 0]
             correct[request] = (1 - np.abs(targets[:, None] - models[:, 0])).sum(axis=0)
         return Scores(samples.counts(), correct=correct)
+
+    def embeddings(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
+        """The number of a request's samples, and the first parameter of the model."""
+        self.measured.append((parameters.copy(), samples))
+        counts = samples.counts()
+        return np.stack([counts, np.where(counts > 0, parameters[0], 0)], axis=1).astype(np.float32)
+
+    def gradients(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
+        """The difference between the model and the target of the client that a request's rows belong to.
+
+        The client of a row is the row number modulo the number of clients.
+        """
+        self.measured.append((parameters.copy(), samples))
+        client = samples.first % len(self.targets)
+        found: Floats32 = (parameters - self.targets[client]).astype(np.float32)
+        return np.where(samples.counts()[:, None] > 0, found, np.float32(0))
 
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
         serves = plan.first()
@@ -252,8 +272,8 @@ class FakeClusterer(Clusterer):
         self.views: list[View] = []
 
     @property
-    def representation(self) -> Representation | None:
-        return "label" if self.reports else None
+    def needs_reports(self) -> bool:
+        return self.reports
 
     def on_data(self, view: View) -> Assignment | None:
         call = len(self.views)
@@ -302,6 +322,8 @@ class Population:
     over_commit: float = 1.0
     pacing: SyncSettings | Callable[[CohortSize], Pacing] = field(default_factory=SyncSettings)
     schedules: tuple[Schedule, ...] = ()
+    representation: Representation = field(default_factory=lambda: Label(NOTHING))
+    reference: Reference | None = None
     rounds: int = 1
     local_steps: int = 1
     batch_size: int = 1
@@ -327,6 +349,7 @@ class Population:
                 aggregator=self.aggregator,
                 pacing=pacing,
                 schedules=self.schedules,
+                representation=self.representation,
             ),
             RoundSettings(
                 rounds=self.rounds,
@@ -342,8 +365,9 @@ class Population:
             availability=self.availability,
             latency=TIME_MODELS[self.time_model](self.fleet or a_fleet(clients), self.model_factor),
             executor=self.executor,
+            reference=self.reference,
             streams=RandomStreams(self.seed),
-            faults=Faults(self.faults, clients, stream.num_labels, RandomStreams(self.seed)),
+            faults=Faults(self.faults, clients, RandomStreams(self.seed)),
             meter=self.meter,
         )
         return Coordinator(federation, pacing)
@@ -412,6 +436,7 @@ def a_view(
         model_ids=np.array(model_ids, dtype=np.int64),
         layout=layout or {},
         reports=reports,
+        distance="l1",
         drift={"changed": flags},
         changed=np.array(changed, dtype=np.int64),
         participants=np.array(participants, dtype=np.int64),

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from coordinator.assignment import Assignment
 from coordinator.view import Part, View
 from emulator.messages import InferencePlan
 from emulator.ports import Segment
-
-Representation = Literal["label"]
 
 
 class Clusterer(Part):
@@ -31,11 +28,6 @@ class Clusterer(Part):
         Raises:
             ConfigurationError: the clusterer cannot work with this model or trace.
         """
-
-    @property
-    def representation(self) -> Representation | None:
-        """The representation that clients report from now on; None if they report nothing."""
-        return None
 
     @property
     def watches_data(self) -> bool:

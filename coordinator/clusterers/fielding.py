@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from coordinator.assignment import Assignment
-from coordinator.clusterers.base import Clusterer, Representation
+from coordinator.clusterers.base import Clusterer
 from coordinator.clusterers.partition import Partition, PartitionSettings, means, nearest, partition
 from coordinator.view import View
 from emulator.arrays import Floats
@@ -30,9 +30,8 @@ def _number_or_never(value: Any) -> Any:
 
 
 class FieldingSettings(PartitionSettings):
-    """What clients report, and when all of them are re-clustered."""
+    """When all clients are re-clustered."""
 
-    representation: Literal["label"] = Field("label", description="what clients report: a label histogram")
     threshold: Annotated[Factor | Literal["never"], BeforeValidator(_number_or_never)] = Field(
         1 / 3,
         description="re-cluster when a centre moved this share of the mean centre distance; 0: at every "
@@ -82,8 +81,8 @@ class Fielding(Clusterer):
         self._last_global: Floats | None = None
 
     @property
-    def representation(self) -> Representation | None:
-        return self.settings.representation
+    def needs_reports(self) -> bool:
+        return True
 
     def on_data(self, view: View) -> Assignment | None:
         if self._centers is None or view.assignment is None:
@@ -95,6 +94,9 @@ class Fielding(Clusterer):
         if len(drifted) == 0:
             return None
         before = view.assignment.lane_of_client
+        if view.rebased:
+            # The reports of other models say nothing about where these clusters are now.
+            self._centers = self._last_global = means(view.reports, before, empty=self._centers)
         moved = before.copy()
         moved[drifted] = nearest(view.reports[drifted], self._centers)
         centers = means(view.reports, moved, empty=self._centers)

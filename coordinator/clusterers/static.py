@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.assignment import Assignment
-from coordinator.clusterers.base import Clusterer, Representation
+from coordinator.clusterers.base import Clusterer
 from coordinator.clusterers.partition import PartitionSettings, partition
 from coordinator.view import View
 
@@ -34,8 +34,8 @@ class Static(Clusterer):
         self._clustered = False
 
     @property
-    def representation(self) -> Representation | None:
-        return None if self._clustered else "label"
+    def needs_reports(self) -> bool:
+        return not self._clustered
 
     @property
     def watches_data(self) -> bool:

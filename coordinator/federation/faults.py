@@ -96,14 +96,12 @@ class VisitFaults:
 
 
 class Faults:
-    """The faults of one seed, among `num_clients` clients that report `report_size` numbers each."""
+    """The faults of one seed, among `num_clients` clients."""
 
-    def __init__(
-        self, settings: FaultSettings, num_clients: int, report_size: int, streams: RandomStreams
-    ) -> None:
+    def __init__(self, settings: FaultSettings, num_clients: int, streams: RandomStreams) -> None:
         self.settings = settings
         self._streams = streams
-        self._report_size = report_size
+        self._permutations_of: dict[int, Ints] = {}
         self.byzantine = _draw_byzantine(settings.byzantine, num_clients, streams)
 
     def clients(self, kind: Kind) -> Ints:
@@ -158,7 +156,7 @@ class Faults:
     # -- reports --------------------------------------------------------------------------------------------
 
     def reported(self, clients: Ints, signal: Floats) -> Floats:
-        """(n, report_size) the reports of `clients` (n,) on their `signal` (n, report_size).
+        """(n, D) the reports of `clients` (n,) on their `signal` (n, D).
 
         A misreporting client permutes its row, always in the same way.
         """
@@ -167,7 +165,7 @@ class Faults:
             return signal
         rows = np.flatnonzero(_among(clients, misreporters))
         reported = signal.copy()
-        orders = self._permutations[np.searchsorted(misreporters, clients[rows])]
+        orders = self._permutations(signal.shape[1])[np.searchsorted(misreporters, clients[rows])]
         reported[rows] = np.take_along_axis(signal[rows], orders, axis=1)
         return reported
 
@@ -175,14 +173,14 @@ class Faults:
     def _misreporters(self) -> Ints:
         return self.clients("misreport")
 
-    @cached_property
-    def _permutations(self) -> Ints:
-        """(misreporters, report_size) the permutation that each misreporting client applies."""
-        numbers = [
-            uniforms(self._streams.keys("misreport", self._misreporters, column))[:, 0]
-            for column in range(self._report_size)
-        ]
-        return np.argsort(np.stack(numbers, axis=1), axis=1, kind="stable")
+    def _permutations(self, size: int) -> Ints:
+        """(misreporters, size) the permutation that each misreporting client applies to `size` numbers."""
+        if size not in self._permutations_of:
+            client, number = np.meshgrid(self._misreporters, np.arange(size), indexing="ij")
+            draws = uniforms(self._streams.keys("misreport", client.ravel(), number.ravel()))[:, 0]
+            order = np.argsort(draws.reshape(client.shape), axis=1, kind="stable")
+            self._permutations_of[size] = order
+        return self._permutations_of[size]
 
     # -- links ----------------------------------------------------------------------------------------------
 
@@ -204,9 +202,9 @@ class Faults:
         )
 
 
-def no_faults(num_clients: int, report_size: int, streams: RandomStreams) -> Faults:
+def no_faults(num_clients: int, streams: RandomStreams) -> Faults:
     """The faults of a population that has none."""
-    return Faults(FaultSettings(), num_clients, report_size, streams)
+    return Faults(FaultSettings(), num_clients, streams)
 
 
 def _draw_byzantine(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.candidates import Candidates
 from coordinator.federation.bank import ModelBank
+from coordinator.federation.client_data import ClientData, Reference
 from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.cohort import Cohort, EndedVisits, Picked, SentOut
 from coordinator.federation.divergence import Divergence
@@ -45,7 +47,6 @@ from emulator.messages import (
     Outcome,
     SampleRanges,
     TrainTasks,
-    Work,
 )
 from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
@@ -67,6 +68,7 @@ class Federation:
         availability: Availability,
         latency: LatencyModel,
         executor: Executor,
+        reference: Reference | None = None,
         streams: RandomStreams,
         faults: Faults | None = None,
         meter: Meter = unmeasured,
@@ -80,14 +82,25 @@ class Federation:
         self._latency = latency
         self._executor = executor
         self._meter = meter
-        self._faults = faults or no_faults(stream.num_clients, stream.num_labels, streams)
+        self._faults = faults or no_faults(stream.num_clients, streams)
         self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
         self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
-        self._reports = Reports(stream.num_clients, stream.num_labels)
+        self._reference = reference
+        self._data = ClientData(
+            stream=stream,
+            bank=self.bank,
+            executor=executor,
+            reference=reference,
+            streams=streams,
+            meter=meter,
+        )
+        size = parts.representation.size(self._data) if parts.needs_reports else 0
+        self._reports = Reports(stream.num_clients, size)
         self._views = Views(
             bank=self.bank,
             memory=parts.memory,
             reports=self._reports,
+            distance=parts.representation.distance,
             stream=stream,
             executor=executor,
             streams=streams,
@@ -119,6 +132,7 @@ class Federation:
                 "requests": self._requests,
                 "divergence": self._divergence,
                 "clusterer": parts.clusterer,
+                "representation": parts.representation,
                 "selector": parts.selector,
                 "memory": parts.memory,
                 "aggregator": parts.aggregator,
@@ -174,10 +188,12 @@ class Federation:
         news = self._clients_with_news(registering, now_s)
         self._reports.taken(news)
         self._requests.open_moment(now_s)
-        drift = self._hear(round_, news) if clusterer.representation is not None else {}
+        drift = self._hear(round_, news, registering, now_s) if self.parts.needs_reports else {}
         # Step 3: the clusterer decides which models exist and who belongs to which.
         with self._meter("cluster_s"):
-            assigned = clusterer.on_data(self._view(clusterer, round_, drift=drift, changed=news))
+            rebased = bool(drift) and self.parts.representation.at_present_models and len(news) > 0
+            view = self._view(clusterer, round_, drift=drift, changed=news, rebased=rebased)
+            assigned = clusterer.on_data(view)
         self._apply(assigned)
         # Step 4: the memory claims the arrivals for the models that their clients belong to now.
         self._claim(round_)
@@ -187,27 +203,57 @@ class Federation:
     def _clients_with_news(self, registering: bool, now_s: float) -> Ints:
         """Ids, ascending, of the clients that check their new data now, online unless `registering`.
 
-        There are none if the clusterer does not watch data.
+        There are none if the clusterer does not watch data and no part needs reports.
         """
-        if not self.parts.clusterer.watches_data:
+        if not (self.parts.clusterer.watches_data or self.parts.needs_reports):
             return NO_IDS
         if registering:
             return self._reports.all_with_news()
         return self._reports.online_with_news(self._availability, now_s)
 
-    def _hear(self, round_: int, clients: Ints) -> dict[str, Bools]:
-        """Let `clients` check their data for drift, and receive the reports of those that drifted.
+    def _hear(self, round_: int, news: Ints, registering: bool, now_s: float) -> dict[str, Bools]:
+        """Let the clients with `news` check their data, and receive the reports of those that drifted.
 
         Returns by detector name (N,) which clients drifted.
         """
-        signal = self._faults.reported(clients, self._stream.label_histograms(clients))
-        reporting, drift = self._reports.hear(clients, signal, self.parts.detectors)
-        self._progress.changed += len(clients)
+        representation, reports = self.parts.representation, self._reports
+        # Reports at present models are not comparable with earlier ones: everybody reports, none is checked.
+        anew = representation.at_present_models and not registering and len(news) > 0
+        everyone = np.arange(self._stream.num_clients)
+        clients = everyone[self._availability.online(everyone, now_s)] if anew else news
+        signal = self._faults.reported(clients, representation.measure(clients, self._data))
+        finite = np.isfinite(signal).all(axis=1)
+        if registering and not finite.all():
+            raise RunError(
+                f"round {round_}: the report of client {clients[~finite][0]} is not finite ("
+                f"{np.count_nonzero(~finite)} of {len(clients)} are not); no client can be clustered without"
+            )
+        if anew:
+            reports.replace(clients[finite], signal[finite])
+            heard, drift = clients, dict.fromkeys(self.parts.detectors, np.isin(everyone, news))
+        else:
+            heard, drift = reports.hear(clients[finite], signal[finite], self.parts.detectors)
+        reporting = np.union1d(heard, clients[~finite])
+        self._progress.changed += len(news)
         self._progress.reported += len(reporting)
-        if len(reporting) > 0:
-            numbers = BYTES_PER_REPORTED_NUMBER * signal.shape[1]
-            self._requests.charge(round_, reporting, Work.of(len(reporting), upload_bytes=numbers))
+        self._progress.nonfinite_reports += int(np.count_nonzero(~finite))
+        self._charge_reports(round_, clients, np.isin(clients, reporting), registering)
         return drift
+
+    def _charge_reports(self, round_: int, clients: Ints, reports: Bools, registering: bool) -> None:
+        """Charge `clients` (n,) for measuring, and those that `reports` (n,) marks for sending a report."""
+        measuring = self.parts.representation.work(clients, self._data)
+        reference_bytes = self._reference.num_bytes if registering and self._reference is not None else 0.0
+        work = replace(
+            measuring,
+            download_bytes=measuring.download_bytes + reference_bytes,
+            upload_bytes=BYTES_PER_REPORTED_NUMBER * self._reports.latest.shape[1] * reports,
+        )
+        spent = work.download_bytes + work.upload_bytes + work.forward_samples + work.trained_samples
+        rows = np.flatnonzero(spent > 0)
+        if len(rows) > 0:
+            num_models = float(work.download_bytes[rows].sum()) / self._model_bytes
+            self._requests.charge(round_, clients[rows], work.take(rows), num_models)
 
     # -- dispatch: participants are selected and sent out --------------------------------------------------
 

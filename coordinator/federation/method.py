@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from coordinator.aggregators import Aggregator
@@ -11,8 +11,11 @@ from coordinator.clusterers import Clusterer
 from coordinator.detectors import Detector
 from coordinator.memories import Memory
 from coordinator.pacing import Pacing
+from coordinator.representations import Representation
+from coordinator.representations.label import Label
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
+from emulator.plugins import NoSettings
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,13 @@ class Parts:
     aggregator: Aggregator
     pacing: Pacing
     schedules: tuple[Schedule, ...] = ()
+    representation: Representation = field(default_factory=lambda: Label(NoSettings()))
+
+    @property
+    def needs_reports(self) -> bool:
+        """Whether any part needs the reports of clients now."""
+        parts = (self.clusterer, self.selector, self.memory, self.aggregator, self.pacing, *self.schedules)
+        return any(part.needs_reports for part in parts)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,11 @@ class Reports(Stateful):
             drift[name] = np.zeros(len(self.latest), dtype=bool)
             drift[name][ids[drifted]] = True
             reports |= drifted
+        self.replace(ids[reports], signal[reports])
+        return ids[reports], drift
+
+    def replace(self, ids: Ints, signal: Floats) -> None:
+        """Store `signal` (n, D) as the reports of clients `ids` (n,)."""
         if not self.latest.flags.writeable:
             self.latest = self.latest.copy()
-        self.latest[ids[reports]] = signal[reports]
-        return ids[reports], drift
+        self.latest[ids] = signal

@@ -18,6 +18,7 @@ class RoundProgress:
 
     changed: int = 0
     reported: int = 0
+    nonfinite_reports: int = 0
     moved: int = 0
     reclustered: bool = False
     fitted: Fit | None = None
@@ -77,6 +78,7 @@ class RoundProgress:
             dropped=self.dropped,
             changed=self.changed,
             reported=self.reported,
+            nonfinite_reports=self.nonfinite_reports,
             moved=self.moved,
             reclustered=self.reclustered,
             clusters=clusters.tolist(),

@@ -8,6 +8,7 @@ from typing import NoReturn
 import numpy as np
 
 from coordinator.assignment import Assignment
+from coordinator.distances import DistanceName
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.reports import Reports
 from coordinator.memories import Memory
@@ -28,6 +29,7 @@ class Views:
         bank: ModelBank,
         memory: Memory,
         reports: Reports,
+        distance: DistanceName,
         stream: SampleStream,
         executor: Executor,
         streams: RandomStreams,
@@ -35,6 +37,7 @@ class Views:
         self._bank = bank
         self._memory = memory
         self._reports = reports
+        self._distance = distance
         self._stream = stream
         self._executor = executor
         self._streams = streams
@@ -69,6 +72,7 @@ class Views:
         changed: Ints = NO_IDS,
         participants: Ints = NO_IDS,
         updates: Updates | None = None,
+        rebased: bool = False,
     ) -> View:
         """The view of `part` now; the keyword arguments are the facts that only some calls see."""
         return View(
@@ -82,6 +86,7 @@ class Views:
             model_ids=self._bank.ids,
             layout=self._layout,
             reports=self._reports.latest,
+            distance=self._distance,
             drift=drift or {},
             changed=changed,
             participants=participants,
@@ -93,6 +98,7 @@ class Views:
             claimed=lambda: self._claimed(round_, assignment),
             score=score,
             log_trigger=log_trigger,
+            rebased=rebased,
         )
 
     def _truth_for(self, part: Part) -> Ints | None:

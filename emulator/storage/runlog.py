@@ -95,6 +95,7 @@ class RoundRecord:
     trigger: Trigger | None = None  # if the clusterer decided whether to re-cluster all clients
     # Of a global clustering, also the first: the mean silhouette of each k tried, None if undefined.
     silhouettes: dict[int, float | None] | None = None
+    nonfinite_reports: int = 0  # of `reported`, the clients whose report was not finite, and so not used
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""
@@ -159,6 +160,7 @@ KINDS: dict[str, Kind] = {
     "crashed": WHOLES,
     "trigger": or_none(object_of("Trigger", TRIGGER)),
     "silhouettes": or_none(by_number(or_none(NUMBER))),
+    "nonfinite_reports": WHOLE,
 }
 """The kinds of all other fields, by their names in a line; a test compares both tables with the class."""
 
@@ -219,6 +221,8 @@ class RunLog:
                 line[name] = packed(values, self._members if name == "members" else None)
         if record.trigger is not None:
             line["trigger"] = vars(record.trigger)
+        if record.nonfinite_reports == 0:
+            del line["nonfinite_reports"]  # as in most runs
         if record.members is not None:
             self._members = record.members
         self._write(_line(line))

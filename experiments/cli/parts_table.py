@@ -59,6 +59,7 @@ def _registries() -> dict[str, Registry[Any]]:
     from coordinator.detectors import DETECTORS
     from coordinator.memories import MEMORIES
     from coordinator.pacing import PACINGS
+    from coordinator.representations import REPRESENTATIONS
     from coordinator.schedules import SCHEDULES
     from coordinator.selectors import SELECTORS
     from executor.models import MODELS
@@ -70,6 +71,7 @@ def _registries() -> dict[str, Registry[Any]]:
 
     return {
         "clusterer": CLUSTERERS,
+        "representation": REPRESENTATIONS,
         "detector": DETECTORS,
         "selector": SELECTORS,
         "memory": MEMORIES,

@@ -30,6 +30,7 @@ from experiments.contracts.parts import (
     check_schedule,
     check_selector,
 )
+from experiments.contracts.representations import check_representation
 from experiments.contracts.surroundings import check_availability, check_device_profile, check_drift
 from experiments.contracts.traces import check_concepts, check_trace_source
 
@@ -61,6 +62,7 @@ __all__ = [
     "check_part",
     "check_plan",
     "check_ranges",
+    "check_representation",
     "check_robust_aggregator",
     "check_rule",
     "check_schedule",

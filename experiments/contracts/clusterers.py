@@ -9,7 +9,6 @@ import numpy as np
 
 from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
-from coordinator.clusterers.base import Representation
 from coordinator.view import View
 from emulator.arrays import Bools, Floats
 from emulator.messages import Combine, InferencePlan
@@ -216,11 +215,10 @@ class _Watched(Clusterer):
             records.clear()
 
     @property
-    def representation(self) -> Representation | None:
-        representation = self.clusterer.representation
-        known = (None, *get_args(Representation))
-        assert representation in known, f"representation = {representation!r}; choices: {known}"
-        return representation
+    def needs_reports(self) -> bool:
+        needs_reports = self.clusterer.needs_reports
+        assert isinstance(needs_reports, bool), f"needs_reports = {needs_reports!r}: must be bool"
+        return needs_reports
 
     @property
     def watches_data(self) -> bool:

@@ -223,6 +223,7 @@ class Timing(JsonTable):
     train_s: Amount = 0.0
     evaluate_s: Amount = 0.0
     score_s: Amount = 0.0
+    report_s: Amount = 0.0
     cluster_s: Amount = 0.0
     cpu_s: NotMeasured = None
     peak_memory_bytes: NotMeasured = None

@@ -70,7 +70,17 @@ def up_to_date(table: Mapping[str, Any]) -> dict[str, Any]:
         changed["executor"] = {key: value for key, value in executor.items() if key not in RETIRED}
     if isinstance(trace, Mapping) and isinstance(trace.get("concepts"), Mapping):
         changed["trace"] = {**trace, "concepts": _concepts_up_to_date(trace["concepts"])}
+    if isinstance(table.get("arm"), list):
+        changed["arm"] = [_arm_up_to_date(arm) for arm in table["arm"]]
     return changed
+
+
+def _arm_up_to_date(arm: Any) -> Any:
+    """An arm of a recorded configuration: `representation` was a setting of its clusterer, always "label"."""
+    if not isinstance(arm, Mapping) or not isinstance(arm.get("clusterer"), Mapping):
+        return arm
+    clusterer = {key: value for key, value in arm["clusterer"].items() if key != "representation"}
+    return {**arm, "clusterer": clusterer}
 
 
 def _concepts_up_to_date(concepts: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from emulator.errors import ConfigurationError, InputError
 from emulator.storage.checkpoints import make_folder, write_durably
-from experiments.build import World, build_world, refuse_unfit_arms, refuse_unfit_rounds, world_settings
+from experiments.build import World, build_world, refuse_unfit_rounds, world_settings
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import Locate
 from experiments.naming import abbreviated, naming
@@ -18,6 +18,7 @@ from experiments.results.json_files import Command, SweepCell, Timing
 from experiments.results.run_directory import RunDirectory
 from experiments.running.leftovers import at_work, clear
 from experiments.running.members import refuse_unknown_arms
+from experiments.unfit import refuse_unfit_arms
 
 
 @dataclass(frozen=True)

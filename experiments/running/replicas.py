@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from coordinator.federation.client_data import Reference
 from emulator.errors import (
     CheckpointError,
     ConfigurationError,
@@ -19,12 +21,14 @@ from emulator.errors import (
 )
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree
+from executor.executor import LocalExecutor
 from executor.gloo import Job, ended_by_signals, join
 from executor.ranks import Ranks
 from executor.replicas import ReplicatedExecutor
 from experiments.build import World, build_emulation, build_executor, build_world
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import Locate
+from experiments.reference import build_reference
 from experiments.running.stop import Stop
 from experiments.running.usage import own_spent
 from experiments.stopwatch import Stopwatch
@@ -49,6 +53,14 @@ def leading(ranks: Ranks) -> Iterator[None]:
     with ranks.telling(ends=True):
         yield
         ranks.exchange({"end": True})
+
+
+def replicated(reference: Reference | None, ranks: Ranks) -> Reference | None:
+    """`reference`, with reports measured by all `ranks` together; None if there is none."""
+    if reference is None:
+        return None
+    assert isinstance(reference.executor, LocalExecutor)
+    return replace(reference, executor=ReplicatedExecutor(reference.executor, ranks))
 
 
 def lead_to_draw(ranks: Ranks, experiment: Experiment, seed: int) -> None:
@@ -143,7 +155,17 @@ class _Following:
         assert self._world is not None
         arm = self._experiment.find_arm(name)
         executor = ReplicatedExecutor(build_executor(self._experiment, arm, self._world), self._ranks)
-        emulation = build_emulation(self._experiment, arm, self._world, executor, _NullLog(), (), Stopwatch())
+        reference = build_reference(self._experiment, arm, self._world)
+        emulation = build_emulation(
+            self._experiment,
+            arm,
+            self._world,
+            executor,
+            _NullLog(),
+            (),
+            Stopwatch(),
+            replicated(reference, self._ranks),
+        )
         if state is not None:
             emulation.restore(state)
         for _ in emulation.steps():

@@ -19,19 +19,20 @@ from experiments.build import (
     build_emulation,
     build_executor,
     build_world,
-    refuse_unfit_arms,
     run_header,
 )
 from experiments.config import Experiment
 from experiments.naming import abbreviated, naming
+from experiments.reference import build_reference
 from experiments.running.attempt import Attempt, Tally
 from experiments.running.leftovers import delete_leftovers
 from experiments.running.locking import RunAtWorkError, seed_locked
 from experiments.running.manifest import Drawn, recorded_files, write_manifest
 from experiments.running.plan import Plan, PlannedRun, Reached
-from experiments.running.replicas import agree_on, lead_to_draw, lead_to_play, leading
+from experiments.running.replicas import agree_on, lead_to_draw, lead_to_play, leading, replicated
 from experiments.running.source_files import SourceFiles
 from experiments.running.stop import Stop
+from experiments.unfit import refuse_unfit_arms
 
 Outcomes = dict[str, EmulatorError | None]
 """How each experiment of a command ended, by name: None for success, or its error."""
@@ -266,15 +267,18 @@ def _run_to_end(
     arm = plan.experiment.find_arm(run.arm)
     local = build_executor(plan.experiment, arm, world)
     executor = local if ranks is None else ReplicatedExecutor(local, ranks)
+    reference = build_reference(plan.experiment, arm, world)
+    if ranks is not None:
+        reference = replicated(reference, ranks)
     agreed = stop if ranks is None else ranks
     attempt = Attempt(
         plan.directory,
         run.arm,
         run.seed,
         plan.experiment.checkpoint,
-        header=run_header(plan.experiment, arm, world, executor),
+        header=run_header(plan.experiment, arm, world, executor, reference),
         build=lambda log, observers, stopwatch: build_emulation(
-            plan.experiment, arm, world, executor, log, observers, stopwatch
+            plan.experiment, arm, world, executor, log, observers, stopwatch, reference
         ),
         observer=_progress_observer(run, progress),
         halved=lambda: executor.halved_groups,

@@ -9,6 +9,7 @@ from coordinator.clusterers import CLUSTERERS
 from coordinator.detectors import DETECTORS
 from coordinator.memories import MEMORIES
 from coordinator.pacing import PACINGS
+from coordinator.representations import REPRESENTATIONS
 from coordinator.schedules import SCHEDULES
 from coordinator.selectors import SELECTORS
 from emulator.plugins import Registry
@@ -29,6 +30,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "memories": MEMORIES,
     "models": MODELS,
     "pacings": PACINGS,
+    "representations": REPRESENTATIONS,
     "rules": RULES,
     "schedules": SCHEDULES,
     "selectors": SELECTORS,

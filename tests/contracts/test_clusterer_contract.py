@@ -181,11 +181,11 @@ def test_later_assignments_must_obey_the_same_rules(moment):
         contracts.check_clusterer(lambda: Late(NOTHING))
 
 
-def test_clusterers_with_an_unknown_representation_are_refused():
+def test_clusterers_that_need_no_clear_thing_are_refused():
     class Curious(Single):
-        representation = "gradient"
+        needs_reports = "gradient"
 
-    with pytest.raises(AssertionError, match="representation = 'gradient'; choices"):
+    with pytest.raises(AssertionError, match="needs_reports = 'gradient': must be bool"):
         contracts.check_clusterer(lambda: Curious(NOTHING))
 
 

@@ -37,6 +37,10 @@ VARIANTS = {
         ("held", {"window": 2, "weighting": "exponential"}),
         ("held", {"window": 1, "bootstrap": True}),
     ],
+    "representations": [
+        ("gradient", {"sketch": 4}),
+        ("gradient", {"at": "global"}),
+    ],
     "schedules": [("adaptive_lr", {"every": "round"})],
 }
 
@@ -105,6 +109,11 @@ def test_clusterers(make):
 @parts("detectors")
 def test_detectors(make):
     contracts.check_detector(make)
+
+
+@parts("representations")
+def test_representations(make):
+    contracts.check_representation(make)
 
 
 @parts("selectors")

@@ -37,7 +37,7 @@ def population(num_clients: int = 4, **settings) -> Population:
 
 
 def crash_s(number: int, clients: int, crash: float, start_s: float = 0.0) -> list[float]:
-    faults = Faults(FaultSettings(crash=crash), clients, 1, RandomStreams(0))
+    faults = Faults(FaultSettings(crash=crash), clients, RandomStreams(0))
     visits = faults.visits(number, np.arange(clients), Work.of(clients), ints(), ints())
     return visits.crash_s(start_s, np.full(clients, 9.0)).tolist()
 
@@ -146,7 +146,7 @@ def test_misreporters_report_a_permutation_of_their_histogram():
     clusterer = FakeClusterer({0: fresh([0] * clients)}, reports=True)
     faults = {"byzantine": [{"kind": "misreport", "share": 0.5}]}
     population(clients, faults=faults, stream=stream, clusterer=clusterer, rounds=3).play()
-    misreporters = Faults(FaultSettings(**faults), clients, labels, RandomStreams(0)).clients("misreport")
+    misreporters = Faults(FaultSettings(**faults), clients, RandomStreams(0)).clients("misreport")
     honest = np.setdiff1d(np.arange(clients), misreporters)
     for step, view in enumerate(clusterer.views):
         reported = view.reports.argmax(axis=1)
@@ -163,7 +163,7 @@ def test_misreporters_report_a_permutation_of_their_histogram():
 
 def test_lost_packets_are_resent_and_cost_bytes_and_time_but_no_further_models():
     clients = 3
-    faults = Faults(FaultSettings(loss=0.6), clients, 1, RandomStreams(0))
+    faults = Faults(FaultSettings(loss=0.6), clients, RandomStreams(0))
     record = population(clients, faults={"loss": 0.6}, rounds=1).play().records[0]
     sent = faults.sent(Work.of(clients, download_bytes=4, upload_bytes=4), np.arange(clients), 0, 0)
     assert sent.upload_bytes.sum() + sent.download_bytes.sum() > 4 * 2 * clients

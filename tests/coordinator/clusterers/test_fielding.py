@@ -53,7 +53,7 @@ def test_it_clusters_everybody_at_first():
 
 def test_clients_report_label_histograms_for_as_long_as_it_lasts():
     story = two_clusters()
-    assert story.clusterer.representation == "label"
+    assert story.clusterer.needs_reports
 
 
 def test_without_drift_it_returns_none():

@@ -10,11 +10,11 @@ def test_it_clusters_once_and_requests_nothing_more():
     # Everything is turned round in round 1, and clients stay where they were.
     steps = np.stack([one_hot(0, 0, 1, 1, of=2), one_hot(1, 0, 1, 0, of=2), one_hot(1, 1, 0, 0, of=2)])
     static = Static(PartitionSettings())
-    assert static.representation == "label"
+    assert static.needs_reports
     played = Population(
         FakeExecutor([1, 1, -1, -1]), stream=FakeStream(steps), clusterer=static, rounds=3
     ).play()
-    assert static.representation is None
+    assert not static.needs_reports
     first, *later = [record.members for record in played.records]
     assert first.tolist() == [0, 0, 1, 1]
     assert later == [None, None]

@@ -37,7 +37,7 @@ class Requesting:
             latency=DriftscaleLatency(a_fleet(3, seconds_per_sample=3.0)),
             ledger=self.ledger,
             streams=RandomStreams(0),
-            faults=no_faults(3, 1, RandomStreams(0)),
+            faults=no_faults(3, RandomStreams(0)),
         )
         self.requests.open_moment(0.0)
 

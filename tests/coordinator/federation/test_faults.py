@@ -12,8 +12,8 @@ from tests.fakes import ints
 INF = float("inf")
 
 
-def faults(num_clients: int = 100, report_size: int = 6, seed: int = 0, **settings) -> Faults:
-    return Faults(FaultSettings(**settings), num_clients, report_size, RandomStreams(seed))
+def faults(num_clients: int = 100, seed: int = 0, **settings) -> Faults:
+    return Faults(FaultSettings(**settings), num_clients, RandomStreams(seed))
 
 
 # -- byzantine ----------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_updates_are_corrupted_by_chance_task_by_task(corruption):
 
 
 def test_misreporters_permute_their_reports_always_the_same_way_and_others_report_the_truth():
-    population = faults(40, report_size=6, byzantine=byzantine(0.25, kind="misreport"))
+    population = faults(40, byzantine=byzantine(0.25, kind="misreport"))
     misreporters = population.clients("misreport")
     true = np.tile(np.arange(6.0), (40, 1))
     reported = population.reported(np.arange(40), true)
@@ -183,7 +183,7 @@ def test_a_further_table_of_misreporters_leaves_the_reports_of_the_first_as_they
 
 
 def test_every_permutation_of_a_report_is_as_likely():
-    population = faults(60_000, report_size=3, byzantine=byzantine(1.0, kind="misreport"))
+    population = faults(60_000, byzantine=byzantine(1.0, kind="misreport"))
     reported = population.reported(np.arange(60_000), np.tile(np.arange(3.0), (60_000, 1)))
     _, counts = np.unique(reported, axis=0, return_counts=True)
     # 10,000 are expected of each, within five standard deviations of sqrt(60,000 x 1/6 x 5/6) = 91.

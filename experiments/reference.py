@@ -1,0 +1,60 @@
+"""The reference model of an arm, with which clients measure what they report."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coordinator.federation.client_data import Reference
+from coordinator.representations.base import ReferenceSettings
+from executor.executor import LocalExecutor
+from executor.flops import forward_flops
+from experiments.build import World, build_parts
+from experiments.config import Arm, Experiment
+
+
+def build_reference(experiment: Experiment, arm: Arm, world: World) -> Reference | None:
+    """The reference model of one arm, trained in this process; None if the arm does not report with one.
+
+    It is trained once for all arms of a world that have the same settings of it.
+
+    Raises:
+        ConfigurationError: The model cannot be trained on these samples.
+        InputError: No client holds a training sample at step 0.
+        RunError: The model diverged.
+        ResumableError: There is not enough memory for it.
+    """
+    parts = build_parts(experiment, arm)
+    settings = parts.representation.reference
+    if settings is None or not parts.needs_reports:
+        return None
+    executor = reference_executor(experiment, arm, world, settings)
+    key = repr((arm.reference_model(settings), settings))
+    if key not in world.references:
+        rows = world.trace.reference_rows(settings.per_label)
+        parameters = executor.pretrained(rows, settings.epochs, settings.batch_size, settings.learning_rate)
+        samples = np.bincount(world.trace.labels(rows), minlength=world.trace.num_labels)
+        world.references[key] = parameters, samples
+    return Reference(executor, *world.references[key], _cost(arm, world, settings))
+
+
+def reference_executor(
+    experiment: Experiment, arm: Arm, world: World, settings: ReferenceSettings
+) -> LocalExecutor:
+    """The executor of the reference model."""
+    return LocalExecutor(
+        world.trace,
+        arm.reference_model(settings).build(),
+        [rule.build() for rule in arm.solver],
+        world.streams,
+        experiment.executor.model_copy(update={"strategy": "auto"}),
+    )
+
+
+def _cost(arm: Arm, world: World, settings: ReferenceSettings) -> float:
+    """How many times as long as the arm's model the reference model computes, by their FLOPs."""
+    model = arm.reference_model(settings)
+    if model == arm.training.model:
+        return 1.0
+    shape, num_labels = world.trace.sample_shape, world.trace.num_labels
+    reference, own = (forward_flops(each.build(), shape, num_labels) for each in (model, arm.training.model))
+    return reference / own

@@ -1,0 +1,75 @@
+"""Checks of the arms of an experiment in the world of a seed, before any run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from coordinator.federation.bank import ModelBank
+from coordinator.federation.client_data import ClientData, Reference
+from emulator.errors import ConfigurationError
+from emulator.ports import Segment, unmeasured
+from experiments.build import World, build_executor, build_parts, model_factors
+from experiments.config import Arm, Experiment
+from experiments.naming import naming
+from experiments.reference import reference_executor
+from experiments.running.machine import available_bytes
+from traces.trace import TraceStream
+
+REPORT_COPIES = 4
+"""Copies of all reports that a re-clustering holds at once."""
+
+
+def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World) -> None:
+    """Build the parts and the executor of each of `arms`, to check them before any run.
+
+    Args:
+        experiment: The configuration.
+        arms: Names of arms of the experiment.
+        world: The world of a seed.
+
+    Raises:
+        ConfigurationError: An arm, which the message names, cannot be built, its clusterer does not fit its
+            model or this trace, its reports do not fit its models or into memory, or its model factor cannot
+            be determined.
+    """
+    by_name = {arm.name: arm for arm in experiment.arm}
+    layouts: dict[str, Mapping[str, Segment]] = {}  # by model and solver, which many arms may share
+    for arm in (by_name[name] for name in arms):
+        with naming(f"arm {arm.name!r}"):
+            clusterer = build_parts(experiment, arm).clusterer
+            trained = repr((arm.training.model, arm.solver))
+            if trained not in layouts:
+                layouts[trained] = build_executor(experiment, arm, world).layout
+            clusterer.check(layouts[trained], world.trace.concepts is not None)
+            _refuse_unfit_reports(experiment, arm, world)
+    model_factors(experiment, arms, world)
+
+
+def _refuse_unfit_reports(experiment: Experiment, arm: Arm, world: World) -> None:
+    """ConfigurationError if the arm's reports do not fit its models, or do not fit into memory."""
+    parts = build_parts(experiment, arm)
+    if not parts.needs_reports:
+        return
+    settings, reference = parts.representation.reference, None
+    if settings is not None:
+        executor = reference_executor(experiment, arm, world, settings)
+        reference = Reference(executor, executor.initial(0), np.zeros(0, dtype=np.int64), 1.0)
+    data = ClientData(
+        stream=TraceStream(world.trace),
+        bank=ModelBank(0),
+        executor=build_executor(experiment, arm, world),
+        reference=reference,
+        streams=world.streams,
+        meter=unmeasured,
+    )
+    size = parts.representation.size(data)
+    needed = REPORT_COPIES * 8 * world.trace.num_clients * size
+    available = available_bytes()
+    if needed > available:
+        raise ConfigurationError(
+            f"representation = {arm.representation.kind!r}: to cluster {world.trace.num_clients} clients by "
+            f"reports of {size:,} numbers takes {needed / 2**30:.1f} GiB of memory, and "
+            f"{available / 2**30:.1f} GiB are free; set representation.sketch, or a smaller model"
+        )

@@ -1,0 +1,162 @@
+"""What reports cost, who reports, and what is done with those that cannot be used, over rounds."""
+
+import numpy as np
+import pytest
+
+from coordinator.detectors import Detector
+from coordinator.federation.client_data import Reference
+from coordinator.representations import Representation
+from coordinator.representations.base import ReferenceSettings
+from coordinator.representations.embedding import Embedding
+from coordinator.representations.gradient import Gradient, GradientSettings
+from coordinator.representations.label import Label
+from emulator.errors import RunError
+from tests.fakes import (
+    NOTHING,
+    FakeAvailability,
+    FakeClusterer,
+    FakeExecutor,
+    FakeStream,
+    Population,
+    fresh,
+    ints,
+)
+
+FIRST, SECOND = [1.0, 0.0], [0.0, 1.0]
+
+
+class Always(Detector):
+    """Every client that checks its data has drifted."""
+
+    Settings = type(NOTHING)
+
+    def detect(self, signal, last):
+        return np.ones(len(signal), dtype=bool)
+
+
+def population(representation, histograms, reference=None, **more) -> Population:
+    """Two or more clients in one cluster, whose data are those of `histograms` (steps, N, L)."""
+    clients = len(histograms[0])
+    return Population(
+        more.pop("executor", FakeExecutor([0.0] * clients)),
+        stream=FakeStream(histograms, train=more.pop("train", None)),
+        clusterer=FakeClusterer({0: fresh([0] * clients)}, reports=True),
+        representation=representation,
+        reference=reference,
+        rounds=len(histograms),
+        **more,
+    )
+
+
+def frozen(clients: int, cost: float = 1.0) -> Reference:
+    """A reference model of three parameters, all 2."""
+    executor = FakeExecutor([0.0] * clients, num_parameters=3)
+    return Reference(executor, np.full(3, 2, dtype=np.float32), ints(1, 1), cost)
+
+
+def control_bytes(played: Population) -> list[float]:
+    """The bytes of control traffic of each round."""
+    return np.diff([0.0, *(record.control_bytes for record in played.play().records)]).tolist()
+
+
+def test_a_label_histogram_costs_four_bytes_for_each_label_of_each_client_that_drifted():
+    played = population(Label(NOTHING), [[FIRST, FIRST, FIRST], [FIRST, SECOND, FIRST]])
+    assert control_bytes(played) == [3 * 8, 8]
+
+
+def test_an_embedding_costs_its_numbers_and_once_the_reference_model():
+    """Two numbers up from each client; three parameters down at registration."""
+    histograms = [[FIRST, FIRST], [FIRST, SECOND]]
+    played = population(Embedding(ReferenceSettings()), histograms, frozen(2))
+    played.detectors = {"always": Always(NOTHING)}
+    assert control_bytes(played) == [2 * (8 + 12), 8]
+
+
+def test_a_gradient_at_the_frozen_model_costs_as_many_bytes_as_that_model():
+    played = population(Gradient(GradientSettings()), [[FIRST, FIRST], [FIRST, SECOND]], frozen(2))
+    played.detectors = {"always": Always(NOTHING)}
+    assert control_bytes(played) == [2 * (12 + 12), 12]
+
+
+def test_a_sketched_gradient_costs_as_many_bytes_as_the_sketch():
+    sketched = Gradient(GradientSettings(sketch=2))
+    played = population(sketched, [[FIRST, FIRST], [FIRST, SECOND]], frozen(2))
+    played.detectors = {"always": Always(NOTHING)}
+    assert control_bytes(played) == [2 * (8 + 12), 8]
+
+
+def test_at_the_global_model_all_clients_report_anew_and_download_it_each_time():
+    histograms = [[FIRST, FIRST, FIRST], [FIRST, SECOND, FIRST], [FIRST, SECOND, FIRST]]
+    played = population(Gradient(GradientSettings(at="global")), histograms)
+    assert control_bytes(played) == [3 * (4 + 4), 3 * (4 + 4), 0]
+    models = [parameters.tolist() for parameters, _ in played.executor.measured]
+    assert models[0] == [0.0]
+
+
+def test_at_the_global_model_offline_clients_do_not_report_anew():
+    histograms = [[FIRST, FIRST, FIRST], [FIRST, SECOND, FIRST]]
+    played = population(
+        Gradient(GradientSettings(at="global")), histograms, availability=FakeAvailability({2: [(0.0, 5.0)]})
+    )
+    assert control_bytes(played)[1] == 2 * (4 + 4)
+
+
+def test_dispatch_waits_until_the_slowest_report_is_measured_and_sent():
+    """A second per sample and per byte: a forward pass takes a third of it, at twice the model's cost."""
+    played = population(
+        Embedding(ReferenceSettings()), [[FIRST, FIRST], [SECOND, FIRST]], frozen(2, 2.0), train=[6, 3]
+    )
+    _, second = played.play().records
+    assert second.dispatched_s - second.opened_s == pytest.approx(6 * 2 / 3)
+    played = population(
+        Gradient(GradientSettings()), [[FIRST, FIRST], [SECOND, FIRST]], frozen(2), train=[6, 3]
+    )
+    played.detectors = {"always": Always(NOTHING)}
+    _, second = played.play().records
+    assert second.dispatched_s - second.opened_s == pytest.approx(6 + 12)
+
+
+def test_a_client_that_does_not_report_still_spends_the_time_to_measure():
+    played = population(
+        Embedding(ReferenceSettings()), [[FIRST, FIRST], [SECOND, FIRST]], frozen(2), train=[6, 3]
+    )
+    records = played.play().records  # the embedding counts samples, and so has not changed
+    assert records[1].reported == 0
+    assert records[1].dispatched_s - records[1].opened_s == pytest.approx(2)
+
+
+class Faulty(Representation):
+    """The share of the first label; NaN for client 1 from the `first`-th measurement on, counted from 0."""
+
+    Settings = type(NOTHING)
+    distance = "l1"
+    state_fields = ("measured",)
+
+    def __init__(self, first: int) -> None:
+        super().__init__(NOTHING)
+        self.first = first
+        self.measured = 0
+
+    def size(self, data):
+        return 1
+
+    def measure(self, clients, data):
+        self.measured += 1
+        shares = data.label_histograms(clients)[:, :1]
+        return np.where((clients[:, None] == 1) & (self.measured > self.first), np.nan, shares)
+
+
+def test_a_report_that_is_not_finite_is_charged_and_counted_but_not_used():
+    played = population(Faulty(1), [[FIRST, FIRST], [SECOND, SECOND]])
+    first, second = played.play().records
+    assert (first.reported, first.nonfinite_reports) == (2, 0)
+    assert (second.reported, second.nonfinite_reports) == (2, 1)
+    assert second.control_bytes == 4 * 4
+    view = played.clusterer.views[-1]
+    assert view.reports.tolist() == [[0.0], [1.0]]
+    assert view.drifted.tolist() == [0]
+
+
+def test_a_registration_that_is_not_finite_ends_the_run():
+    with pytest.raises(RunError, match=r"round 0: the report of client 1 is not finite \(1 of 2 are not\)"):
+        population(Faulty(0), [[FIRST, FIRST]]).play()

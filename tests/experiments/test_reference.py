@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emulator.errors import ConfigurationError
+from executor.flops import forward_flops
+from experiments import reference, unfit
+from experiments.build import World, build_executor, build_world, run_header
+from experiments.config import Experiment
+from experiments.locating import locator
+from experiments.reference import build_reference
+from experiments.unfit import refuse_unfit_arms
+from tests.experiments.small import small
+
+
+def reporting(*representations: Any, **more: Any) -> Experiment:
+    """An experiment with an arm of Fielding for each representation."""
+    arms = [
+        {"name": f"arm{number}", "clusterer": {"kind": "fielding"}, "representation": representation}
+        for number, representation in enumerate(representations)
+    ]
+    return small(arm=arms, **more)
+
+
+def world(experiment: Experiment, seed: int = 0) -> World:
+    return build_world(experiment, seed, locator(None, None))
+
+
+SHORT = {"epochs": 2, "per_label": 4}
+
+
+def test_a_reference_model_is_trained_on_rows_that_clients_hold_at_step_0_with_their_labels() -> None:
+    experiment = reporting({"kind": "embedding", **SHORT})
+    shared = world(experiment)
+    built = build_reference(experiment, experiment.arm[0], shared)
+    assert built is not None
+    rows = shared.trace.reference_rows(4)
+    assert built.samples.tolist() == np.bincount(shared.trace.labels(rows), minlength=10).tolist()
+    assert (built.samples <= 4).all()
+    trainer = build_executor(experiment, experiment.arm[0], shared)
+    by_hand = trainer.pretrained(rows, epochs=2, batch_size=20, learning_rate=0.01)
+    assert np.array_equal(built.parameters, by_hand)
+
+
+def test_arms_of_one_seed_share_a_reference_model_and_other_seeds_have_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment = reporting({"kind": "embedding", **SHORT}, {"kind": "embedding", **SHORT})
+    shared = world(experiment)
+    first = build_reference(experiment, experiment.arm[0], shared)
+    monkeypatch.setattr(type(shared.trace), "reference_rows", None)  # nothing is trained again
+    second = build_reference(experiment, experiment.arm[1], shared)
+    monkeypatch.undo()
+    other = build_reference(experiment, experiment.arm[0], world(experiment, 1))
+    assert first is not None
+    assert second is not None
+    assert other is not None
+    assert first.parameters is second.parameters
+    assert not np.array_equal(first.parameters, other.parameters)
+
+
+@pytest.mark.parametrize("representation", ["label", {"kind": "gradient", "at": "global"}])
+def test_reports_that_need_no_reference_model_have_none(representation: Any) -> None:
+    experiment = reporting(representation)
+    assert build_reference(experiment, experiment.arm[0], world(experiment)) is None
+
+
+def test_an_arm_in_which_no_part_needs_reports_trains_no_reference_model() -> None:
+    experiment = small(parts={"representation": "embedding"})
+    assert build_reference(experiment, experiment.find_arm("global"), world(experiment)) is None
+
+
+def test_a_model_of_its_own_costs_as_much_longer_as_it_has_flops() -> None:
+    own = {"kind": "mlp", "hidden": [50]}
+    experiment = reporting({"kind": "gradient", "model": own, **SHORT}, {"kind": "gradient", **SHORT})
+    shared = world(experiment)
+    other, same = (build_reference(experiment, arm, shared) for arm in experiment.arm)
+    assert other is not None
+    assert same is not None
+    assert same.cost == 1
+    arm = experiment.arm[0]
+    spec = arm.reference_model(arm.representation.build().reference).build()
+    linear = arm.training.model.build()
+    assert other.cost == forward_flops(spec, (8, 8), 10) / forward_flops(linear, (8, 8), 10)
+    assert len(other.parameters) == 64 * 50 + 50 + 50 * 10 + 10
+
+
+def test_the_header_of_the_log_has_the_samples_of_each_label() -> None:
+    experiment = reporting({"kind": "embedding", **SHORT})
+    shared, arm = world(experiment), experiment.arm[0]
+    built = build_reference(experiment, arm, shared)
+    assert built is not None
+    header = run_header(experiment, arm, shared, build_executor(experiment, arm, shared), built)
+    assert header["reference"] == {"samples": built.samples.tolist()}
+
+
+def test_an_unknown_reference_model_is_refused_with_the_choices() -> None:
+    with pytest.raises(ConfigurationError, match=r"representation.*unknown model 'resnet'; choices: cnn"):
+        reporting({"kind": "embedding", "model": "resnet"})
+    with pytest.raises(ConfigurationError, match=r"representation.*unknown key 'hiden'.*'hidden'"):
+        reporting({"kind": "embedding", "model": {"kind": "mlp", "hiden": [3]}})
+
+
+def test_a_sketch_above_the_parameters_is_refused_with_the_arm() -> None:
+    experiment = reporting({"kind": "gradient", "sketch": 1000})
+    with pytest.raises(ConfigurationError, match=r"arm .arm0.: .*sketch = 1000: must not be above the 650"):
+        refuse_unfit_arms(experiment, ["arm0"], world(experiment))
+
+
+def test_reports_beyond_memory_are_refused_with_their_size_and_a_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment = reporting("gradient")
+    shared = world(experiment)
+    needed = unfit.REPORT_COPIES * 8 * 12 * 650
+    monkeypatch.setattr(unfit, "available_bytes", lambda: needed)
+    refuse_unfit_arms(experiment, ["arm0"], shared)
+    monkeypatch.setattr(unfit, "available_bytes", lambda: needed - 1)
+    with pytest.raises(ConfigurationError, match=r"12 clients by reports of 650 numbers.*sketch"):
+        refuse_unfit_arms(experiment, ["arm0"], shared)
+
+
+def test_the_module_trains_nothing_before_a_run_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = reporting({"kind": "embedding", "epochs": 10**6})
+    monkeypatch.setattr(reference, "build_reference", None)
+    refuse_unfit_arms(experiment, ["arm0"], world(experiment))
