@@ -75,7 +75,8 @@ class Pacing(Part):
         """The number of visits that each lane is to have absorbed by its server step.
 
         By default participants are shared over the lanes in proportion to their clients, by largest
-        remainder, with at least one for each lane that has clients, as long as there are enough.
+        remainder, with at least one for each lane that has clients, as long as there are enough. A pacing
+        may share them otherwise, and need not use them all.
 
         Args:
             sizes: (lanes,) clients in each lane that have something to train.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 
 from coordinator.pacing.base import CohortSize, Pacing
@@ -14,8 +15,14 @@ from emulator.plugins import Settings
 
 
 class SyncSettings(Settings):
-    """The conditions under which a round ends."""
+    """How participants are shared over the lanes, and the conditions under which a round ends."""
 
+    share: Literal["clients", "equal"] = Field(
+        "clients",
+        description="participants are shared over lanes in proportion to their clients, at least one each, "
+        "or equally: the remainder goes to the largest lanes, and a lane of fewer clients than its share "
+        "gives all it has, which leaves the round with fewer participants",
+    )
     close: Literal["lane", "pooled"] = Field(
         "lane", description="each lane closes on its own quota, or all lanes together on the participants"
     )
@@ -31,6 +38,9 @@ class Sync(Pacing):
     `close = "pooled"` all lanes together, when the sum of their quotas is back); at the deadline every lane
     does. The visits that are back then make the round's one server step, even if they are fewer than the
     quota: a visit that drops out is not replaced.
+
+    With `share = "equal"` each of K lanes with clients has a quota of M / K, as Fielding has it. The paper
+    does not say what becomes of a remainder, nor of a lane with fewer clients than that: see `quota`.
 
     >>> import numpy as np
     >>> sync = Sync(SyncSettings(), CohortSize(participants=3, over_commit=1.5))
@@ -48,6 +58,30 @@ class Sync(Pacing):
     def __init__(self, settings: SyncSettings, cohort: CohortSize) -> None:
         super().__init__(settings, cohort)
         self.deadline_s = settings.deadline_s
+
+    def quota(self, sizes: Ints) -> Ints:
+        """The number of visits that each lane is to have absorbed by its server step.
+
+        With `share = "equal"` it is M // K for each of the K lanes with clients, one more for the M % K
+        largest of them (of equals, the lowest), and never more than the clients of the lane: what a small
+        lane lacks is not given to another.
+
+        Args:
+            sizes: (lanes,) clients in each lane that have something to train.
+
+        Returns:
+            (lanes,) numbers of visits.
+        """
+        if self.settings.share == "clients":
+            return super().quota(sizes)
+        largest_first = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
+        if len(largest_first) == 0:
+            return np.zeros_like(sizes)
+        each, remainder = divmod(self.cohort.participants, len(largest_first))
+        quota = np.zeros_like(sizes)
+        quota[largest_first] = each
+        quota[largest_first[:remainder]] += 1
+        return np.minimum(quota, sizes)
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         if self.settings.close == "pooled":

@@ -4,6 +4,7 @@ import pytest
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncSettings
 from emulator.arrays import Ints
+from experiments.contracts import check_pacing
 from tests.fakes import ints
 
 
@@ -25,6 +26,36 @@ def test_a_small_lane_takes_one_of_the_largest_quota_as_long_as_there_are_enough
     assert sync(10).quota(ints(188, 6, 6)).tolist() == [8, 1, 1]
     assert sync(10).quota(ints(194, 0, 6)).tolist() == [9, 0, 1]  # lane 1 is empty
     assert sync(2).quota(ints(90, 60, 50)).tolist() == [1, 1, 0]  # three lanes, two participants
+
+
+@pytest.mark.parametrize(
+    ("participants", "sizes", "quota"),
+    [
+        (10, [50, 30, 20], [4, 3, 3]),  # 10 / 3: the one left over goes to the largest lane
+        (11, [20, 50, 30], [3, 4, 4]),  # and two left over to the two largest
+        (11, [9, 9, 9], [4, 4, 3]),  # of equals, to the lowest
+        (9, [80, 15, 5], [3, 3, 3]),  # in proportion: 7.2, 1.35, 0.45
+        (10, [188, 2, 6], [4, 2, 3]),  # lane 1 gives all it has, and its third visit is not made elsewhere
+        (10, [194, 0, 6], [5, 0, 5]),  # a lane without clients is none
+        (2, [50, 60, 90], [0, 1, 1]),  # fewer participants than lanes
+        (4, [0, 0], [0, 0]),
+        (4, [], []),
+    ],
+)
+def test_equal_shares_are_the_participants_over_the_lanes_with_clients(participants, sizes, quota):
+    assert sync(participants, share="equal").quota(ints(*sizes)).tolist() == quota
+
+
+def test_a_round_of_equal_shares_ends_with_fewer_participants_if_a_lane_is_too_small():
+    equal, sizes = sync(10, over_commit=2, share="equal"), ints(188, 2, 6)
+    quota = equal.quota(sizes)
+    assert equal.opens(quota, sizes, 0 * sizes, 0 * sizes).tolist() == [8, 4, 6]
+    assert full(equal, quota, ints(4, 2, 3)) == [True, True, True]
+    assert equal.absorbs(quota, 0 * sizes, ints(4, 2, 3), np.array([9.0])).tolist() == [True]
+
+
+def test_pacings_of_equal_shares_keep_the_contract():
+    check_pacing(lambda cohort: Sync(SyncSettings(share="equal"), cohort))
 
 
 def test_each_lane_over_commits_on_its_own():
