@@ -116,7 +116,7 @@ class View:
     reports: Floats  # (N, D) last reported representation, NaN = never reported
     distance: DistanceName  # between reports, unless a part's settings name another one
     drift: Mapping[str, Bools]  # detector name -> (N,) clients it found drifted; empty except in `on_data`
-    changed: Ints  # ids of clients that check their new data now; empty except in `on_data`
+    changed: Ints  # ids of clients that have checked new data; empty except in `on_data`
     participants: Ints  # ids selected this round; empty except in the calls named above
     updates: Updates | None  # the updates received this round; None except in `aggregate` and `on_updates`
     truth: Callable[[], Ints | None]  # the implementation of `concepts`

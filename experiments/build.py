@@ -169,6 +169,7 @@ def build_emulation(
         evaluate_clients=experiment.round.evaluate_clients,
         log_client_accuracy=experiment.round.log_client_accuracy,
         nonfinite_updates=experiment.round.nonfinite_updates,
+        hear=experiment.round.hear,
     )
     federation = Federation(
         parts,
@@ -244,8 +245,9 @@ def run_header(
         The header's fields by name. `concepts` is present if the trace knows its concepts and their table has
         at most MOST_CONCEPTS entries: the true concept of each client (column) at each data step (row; the
         last is for tests only). `scored_clients` is present if only a sample of the clients is scored: their
-        ids. `byzantine` is present if there are byzantine clients: their ids by kind. `reference` is present
-        if clients report with a reference model: the number of samples of each label that it was trained on.
+        ids. `byzantine` is present if there are byzantine clients: their ids by kind. `hear` is present if
+        `round.hear` is not "online". `reference` is present if clients report with a reference model: the
+        number of samples of each label that it was trained on.
     """
     concepts = world.trace.concepts
     known = {} if concepts is None or concepts.size > MOST_CONCEPTS else {"concepts": concepts.tolist()}
@@ -254,6 +256,7 @@ def run_header(
     sampled = {"scored_clients": scored} if len(scored) < clients else {}
     byzantine = {group.kind: world.faults.clients(group.kind) for group in world.faults.byzantine}
     faulty = {"byzantine": byzantine} if byzantine else {}
+    heard = {} if experiment.round.hear == "online" else {"hear": experiment.round.hear}
     trained = {} if reference is None else {"reference": {"samples": reference.samples.tolist()}}
     return {
         "arm": arm.name,
@@ -267,6 +270,7 @@ def run_header(
         **known,
         **sampled,
         **faulty,
+        **heard,
         **trained,
     }
 

@@ -24,6 +24,7 @@ from coordinator.aggregators import AGGREGATORS, Aggregator
 from coordinator.clusterers import CLUSTERERS, Clusterer
 from coordinator.detectors import DETECTORS, Detector
 from coordinator.federation.faults import FaultSettings
+from coordinator.federation.method import Hear
 from coordinator.memories import MEMORIES, Memory
 from coordinator.pacing import PACINGS, Pacing
 from coordinator.representations import REPRESENTATIONS, Representation
@@ -136,6 +137,12 @@ class Round(Settings):
     )
     min_online: Count = Field(1, description="a round waits until this many candidates are online")
     max_wait_days: Duration = Field(30.0, description="virtual days after which that wait is given up")
+    hear: Hear = Field(
+        "online",
+        description="clients with new data that report: online: those online when a round is opened, the "
+        "others at a later opening at which they are; everyone: also those offline, which nobody waits for; "
+        "check_in: the others as soon as they come online, also between rounds",
+    )
     evaluate_every: Count = Field(1, description="rounds between evaluations; the last is always evaluated")
     evaluate_clients: Count | None = Field(
         None,

@@ -23,7 +23,7 @@ from coordinator.detectors.changed import Changed
 from coordinator.federation import Federation
 from coordinator.federation.client_data import Reference
 from coordinator.federation.faults import Faults, FaultSettings
-from coordinator.federation.method import Parts, RoundSettings
+from coordinator.federation.method import Hear, Parts, RoundSettings
 from coordinator.memories import Memory
 from coordinator.memories.held import Held, HeldSettings
 from coordinator.pacing import CohortSize, Pacing
@@ -331,6 +331,7 @@ class Population:
     min_online: int = 1
     max_wait_days: float = 30.0
     nonfinite_updates: Literal["drop", "stop"] = "drop"
+    hear: Hear = "online"
     faults: FaultSettings = field(default_factory=FaultSettings)
     seed: int = 0
     meter: Meter = unmeasured
@@ -360,6 +361,7 @@ class Population:
                 min_online=self.min_online,
                 max_wait_days=self.max_wait_days,
                 nonfinite_updates=self.nonfinite_updates,
+                hear=self.hear,
             ),
             stream=stream,
             availability=self.availability,

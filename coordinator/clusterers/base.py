@@ -37,6 +37,15 @@ class Clusterer(Part):
         """
         return True
 
+    @property
+    def follows_participants(self) -> bool:
+        """Whether only clients whose update arrived in the last round check their data, from round 0 on.
+
+        The others keep their news until they take part, and their reports stay as they last were. Before
+        round 0 all clients register nevertheless.
+        """
+        return False
+
     def on_data(self, view: View) -> Assignment | None:
         """Decide when a round is opened, after samples arrived or expired and drifted clients reported.
 
@@ -44,7 +53,8 @@ class Clusterer(Part):
 
         Args:
             view: the state of the run; `view.changed` has the clients online with new data, `view.drifted`
-                those of them that a detector flagged. At the first call all clients count as online.
+                those of them that a detector flagged. At the first call all clients count as online. If
+                clients report, `round.hear` says which others are among them.
 
         Returns:
             The new assignment, or None to keep the current one. The first call must return an assignment.

@@ -42,6 +42,11 @@ class FieldingSettings(PartitionSettings):
         description="a shift is measured from where the centre was before this drift, as published, or from "
         "where the last global clustering left it, so that slow drift adds up",
     )
+    follow: Literal["drifted", "participants"] = Field(
+        "drifted",
+        description="clients that report a drift: all that drifted, or only those whose update arrived in "
+        "the round before, as in Auxo and FedAC; of the others the last report counts",
+    )
 
 
 class Fielding(Clusterer):
@@ -83,6 +88,10 @@ class Fielding(Clusterer):
     @property
     def needs_reports(self) -> bool:
         return True
+
+    @property
+    def follows_participants(self) -> bool:
+        return self.settings.follow == "participants"
 
     def on_data(self, view: View) -> Assignment | None:
         if self._centers is None or view.assignment is None:

@@ -52,7 +52,7 @@ class ClientData:
         self._stream = stream
         self._bank = bank
         self._executor = executor
-        self._reference = reference
+        self.reference = reference
         self._meter = meter
 
     @property
@@ -87,8 +87,8 @@ class ClientData:
 
     @property
     def _frozen(self) -> Reference:
-        assert self._reference is not None, "the representation declares no reference"
-        return self._reference
+        assert self.reference is not None, "the representation declares no reference"
+        return self.reference
 
     def _mean_model(self) -> Floats32:
         """(P,) the mean of the present models; before there are any, the initial one."""

@@ -90,18 +90,26 @@ class ClientRequests(Stateful):
         """(n,) virtual seconds that each client needs for the requests of this moment."""
         return np.zeros(len(clients)) if self._busy_s is None else self._busy_s[clients]
 
-    def charge(self, round_: int, clients: Ints, work: Work, num_models: float = 0) -> None:
+    def charge(
+        self,
+        round_: int,
+        clients: Ints,
+        work: Work,
+        num_models: float = 0,
+        head_start_s: Floats | float = 0.0,
+    ) -> None:
         """Charge an exchange of control traffic, in which `num_models` models are sent in all.
 
         `work` (n,) is what `clients` (n,) transfer and compute without packet loss; resent packets are
-        charged as well.
+        charged as well. They began `head_start_s` (n,) before this moment, which waits only for what is left
+        then; for a client whose head start is inf it does not wait at all.
         """
         self._exchanges += 1  # the exchange 0 of a round is its visits
         work = self._faults.sent(work, clients, round_, self._exchanges)
         self._ledger.charge_control(work.download_bytes, work.upload_bytes, num_models)
         if self._busy_s is None:
             self._busy_s = np.zeros(self._num_clients)
-        self._busy_s[clients] += self._latency.phases(clients, work).total_s
+        self._busy_s[clients] += np.maximum(self._latency.phases(clients, work).total_s - head_start_s, 0.0)
 
     @property
     def slowest_s(self) -> float:

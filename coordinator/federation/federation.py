@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,24 +24,23 @@ from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.cohort import Cohort, EndedVisits, Picked, SentOut
 from coordinator.federation.divergence import Divergence
 from coordinator.federation.faults import Faults, no_faults
+from coordinator.federation.hearing import Hearing
 from coordinator.federation.lanes import Lanes
 from coordinator.federation.measurement import NOT_MEASURED, Measurement, measure, scored_clients
 from coordinator.federation.membership import Membership
 from coordinator.federation.method import Parts, RoundSettings
-from coordinator.federation.reports import Reports
 from coordinator.federation.round_progress import RoundProgress
 from coordinator.federation.solver_state import SolverState
 from coordinator.federation.stored_parts import StoredParts
 from coordinator.federation.tasks import task_settings, visit_work
 from coordinator.federation.views import Views
 from coordinator.view import Part, Samples, ScoreResponse, View
-from emulator.arrays import NO_IDS, Bools, Ints
+from emulator.arrays import NO_IDS, Ints
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
 from emulator.messages import (
     BYTES_PER_PARAMETER,
-    BYTES_PER_REPORTED_NUMBER,
     Metric,
     Outcome,
     SampleRanges,
@@ -85,26 +83,6 @@ class Federation:
         self._faults = faults or no_faults(stream.num_clients, streams)
         self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
         self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
-        self._reference = reference
-        self._data = ClientData(
-            stream=stream,
-            bank=self.bank,
-            executor=executor,
-            reference=reference,
-            streams=streams,
-            meter=meter,
-        )
-        size = parts.representation.size(self._data) if parts.needs_reports else 0
-        self._reports = Reports(stream.num_clients, size)
-        self._views = Views(
-            bank=self.bank,
-            memory=parts.memory,
-            reports=self._reports,
-            distance=parts.representation.distance,
-            stream=stream,
-            executor=executor,
-            streams=streams,
-        )
         self._solver_state = SolverState(executor.state, executor.num_parameters)
         self._requests = ClientRequests(
             stream.num_clients,
@@ -117,6 +95,32 @@ class Federation:
             faults=self._faults,
             meter=meter,
         )
+        data = ClientData(
+            stream=stream,
+            bank=self.bank,
+            executor=executor,
+            reference=reference,
+            streams=streams,
+            meter=meter,
+        )
+        self._hearing = Hearing(
+            parts,
+            settings.hear,
+            num_clients=stream.num_clients,
+            availability=availability,
+            data=data,
+            requests=self._requests,
+            faults=self._faults,
+        )
+        self._views = Views(
+            bank=self.bank,
+            memory=parts.memory,
+            reports=self._hearing.reports,
+            distance=parts.representation.distance,
+            stream=stream,
+            executor=executor,
+            streams=streams,
+        )
         corrupts = self._faults.settings.corrupt > 0
         self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
         self._membership = Membership(self.bank, parts.memory, self._solver_state)
@@ -127,7 +131,8 @@ class Federation:
             {
                 "bank": self.bank,
                 "ledger": self.ledger,
-                "reports": self._reports,
+                "reports": self._hearing.reports,
+                "hearing": self._hearing,
                 "solver_state": self._solver_state,
                 "requests": self._requests,
                 "divergence": self._divergence,
@@ -170,90 +175,38 @@ class Federation:
     # -- open a round: data arrived ------------------------------------------------------------------------
 
     def open_round(self, round_: int, now_s: float) -> float:
-        """Advance the trace, collect the reports of drifted clients, and let the clusterer decide.
+        """Advance the trace, hear the clients, and let the clusterer decide.
 
         Returns the instant of the slowest response; `now_s` if clients register, which takes no virtual time.
         """
-        clusterer = self.parts.clusterer
-        # Step 1: the trace advances to the round's data step.
+        self._requests.open_moment(now_s)
+        # Step 1: clients that checked in since the last opening report the data that they held then; after
+        # that, the trace advances to the round's data step.
+        checked_in = self._hearing.check_ins(round_, now_s)
         step = self._stream.step
         changed = self._stream.advance_to_round(round_)
         if self._stream.step != step:
             self._membership.data_changed()
         self._solver_state.data_changed(changed)
-        self._reports.data_changed(changed)
-        # Step 2: clients with new data that are online check it, and report a drift. All clients register
-        # before the first round; after that, offline clients report when they are online again.
+        self._hearing.reports.data_changed(changed)
+        # Step 2: clients with new data check it, and report a drift: those online, or all if `round.hear` is
+        # "everyone". All clients register before the first round.
         registering = self._membership.assignment is None
-        news = self._clients_with_news(registering, now_s)
-        self._reports.taken(news)
-        self._requests.open_moment(now_s)
-        drift = self._hear(round_, news, registering, now_s) if self.parts.needs_reports else {}
+        hearing = self._hearing
+        heard = hearing.register(round_) if registering else hearing.new_data(round_, now_s)
+        heard = checked_in.and_then(heard)
+        self._progress.heard(heard)
         # Step 3: the clusterer decides which models exist and who belongs to which.
+        clusterer, representation = self.parts.clusterer, self.parts.representation
         with self._meter("cluster_s"):
-            rebased = bool(drift) and self.parts.representation.at_present_models and len(news) > 0
-            view = self._view(clusterer, round_, drift=drift, changed=news, rebased=rebased)
-            assigned = clusterer.on_data(view)
+            rebased = heard.reported > 0 and representation.at_present_models
+            news = {"drift": heard.drift, "changed": heard.changed, "rebased": rebased}
+            assigned = clusterer.on_data(self._view(clusterer, round_, **news))
         self._apply(assigned)
         # Step 4: the memory claims the arrivals for the models that their clients belong to now.
         self._claim(round_)
         # The registration precedes the emulation: it costs bytes, and no virtual time.
         return now_s if registering else now_s + self._requests.slowest_s
-
-    def _clients_with_news(self, registering: bool, now_s: float) -> Ints:
-        """Ids, ascending, of the clients that check their new data now, online unless `registering`.
-
-        There are none if the clusterer does not watch data and no part needs reports.
-        """
-        if not (self.parts.clusterer.watches_data or self.parts.needs_reports):
-            return NO_IDS
-        if registering:
-            return self._reports.all_with_news()
-        return self._reports.online_with_news(self._availability, now_s)
-
-    def _hear(self, round_: int, news: Ints, registering: bool, now_s: float) -> dict[str, Bools]:
-        """Let the clients with `news` check their data, and receive the reports of those that drifted.
-
-        Returns by detector name (N,) which clients drifted.
-        """
-        representation, reports = self.parts.representation, self._reports
-        # Reports at present models are not comparable with earlier ones: everybody reports, none is checked.
-        anew = representation.at_present_models and not registering and len(news) > 0
-        everyone = np.arange(self._stream.num_clients)
-        clients = everyone[self._availability.online(everyone, now_s)] if anew else news
-        signal = self._faults.reported(clients, representation.measure(clients, self._data))
-        finite = np.isfinite(signal).all(axis=1)
-        if registering and not finite.all():
-            raise RunError(
-                f"round {round_}: the report of client {clients[~finite][0]} is not finite ("
-                f"{np.count_nonzero(~finite)} of {len(clients)} are not); no client can be clustered without"
-            )
-        if anew:
-            reports.replace(clients[finite], signal[finite])
-            heard, drift = clients, dict.fromkeys(self.parts.detectors, np.isin(everyone, news))
-        else:
-            heard, drift = reports.hear(clients[finite], signal[finite], self.parts.detectors)
-        reporting = np.union1d(heard, clients[~finite])
-        self._progress.changed += len(news)
-        self._progress.reported += len(reporting)
-        self._progress.nonfinite_reports += int(np.count_nonzero(~finite))
-        self._charge_reports(round_, clients, np.isin(clients, reporting), registering)
-        return drift
-
-    def _charge_reports(self, round_: int, clients: Ints, reports: Bools, registering: bool) -> None:
-        """Charge `clients` (n,) for measuring, and those that `reports` (n,) marks for sending a report."""
-        measuring = self.parts.representation.work(clients, self._data)
-        reference_bytes = self._reference.num_bytes if registering and self._reference is not None else 0.0
-        work = replace(
-            measuring,
-            download_bytes=measuring.download_bytes + reference_bytes,
-            upload_bytes=BYTES_PER_REPORTED_NUMBER * self._reports.latest.shape[1] * reports,
-        )
-        spent = work.download_bytes + work.upload_bytes + work.forward_samples + work.trained_samples
-        rows = np.flatnonzero(spent > 0)
-        if len(rows) > 0:
-            num_models = float(work.download_bytes[rows].sum()) / self._model_bytes
-            self._requests.charge(round_, clients[rows], work.take(rows), num_models)
 
     # -- dispatch: participants are selected and sent out --------------------------------------------------
 
@@ -382,7 +335,9 @@ class Federation:
         # Step 1: the bytes that crossed the wire are charged.
         down, up, payload = cohort.moved_bytes(ended)
         self.ledger.charge_training(down, up, payload / self._model_bytes)
-        progress.completed = ended.clients_with(Outcome.COMPLETED).tolist()
+        completed = ended.clients_with(Outcome.COMPLETED)
+        self._hearing.round_closed(completed)
+        progress.completed = completed.tolist()
         progress.dropped = ended.clients_with(Outcome.DROPPED).tolist()
         progress.crashed = cohort.crashed(ended).tolist()
         # Step 2: the tasks of completed visits are trained, as one wave.

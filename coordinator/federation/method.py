@@ -17,6 +17,9 @@ from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from emulator.plugins import NoSettings
 
+Hear = Literal["online", "everyone", "check_in"]
+"""The clients with new data that report: those online as a round opens, all, or all when next online."""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -52,3 +55,4 @@ class RoundSettings:
     min_online: int = 1
     max_wait_days: float = 30.0
     nonfinite_updates: Literal["drop", "stop"] = "drop"
+    hear: Hear = "online"

@@ -17,6 +17,9 @@ class Reports(Stateful):
     """The last reports, and which clients have news: data that have changed since they were last checked.
 
     `latest` (N, D): each client's last reported representation, NaN = never reported.
+
+    `among` (n,), ids ascending, restricts a query to the clients that are followed; None: all are. The others
+    keep their news.
     """
 
     state_fields = ("latest", "_due_s")
@@ -24,7 +27,8 @@ class Reports(Stateful):
     def __init__(self, num_clients: int, size: int) -> None:
         # A broadcast NaN takes no memory before the first report.
         self.latest: Floats = np.broadcast_to(np.float64(np.nan), (num_clients, size))
-        # The earliest instant at which a client with news may be online; inf = no news.
+        # When a client with news, found offline, next comes online; -inf = not looked up since its data
+        # changed; inf = no news.
         self._due_s = np.full(num_clients, np.inf)
 
     def state(self) -> dict[str, Tree]:
@@ -40,16 +44,33 @@ class Reports(Stateful):
         """Mark the data of these clients as changed: they have news until they are checked."""
         self._due_s[ids] = -np.inf
 
-    def all_with_news(self) -> Ints:
+    def all_with_news(self, among: Ints | None = None) -> Ints:
         """Ids, ascending, of the clients that have news."""
-        return np.flatnonzero(self._due_s < np.inf)
+        has_news = self._due_s < np.inf
+        return np.flatnonzero(has_news) if among is None else among[has_news[among]]
 
-    def online_with_news(self, availability: Availability, now_s: float) -> Ints:
+    def checked_in(self, now_s: float) -> tuple[Ints, Floats]:
+        """The clients that `online_with_news` found offline, and that came online before `now_s`.
+
+        Their data have not changed since then. Returns their ids (n,), ascending, and the instants (n,) at
+        which they came online.
+        """
+        ids = np.flatnonzero((self._due_s > -np.inf) & (self._due_s < now_s))
+        return ids, self._due_s[ids]
+
+    def online_with_news(self, availability: Availability, now_s: float, among: Ints | None = None) -> Ints:
         """Ids, ascending, of the clients that have news and are online; `now_s` must not decrease.
 
         A client found offline is not looked up again before it comes online.
         """
-        due = np.flatnonzero(self._due_s <= now_s)
+        if among is None:
+            due = np.flatnonzero(self._due_s <= now_s)
+        else:
+            followed = np.zeros(len(self._due_s), dtype=bool)
+            followed[among] = True
+            # Clients that are not followed any more do not check in.
+            self._due_s[~followed & (self._due_s < np.inf)] = -np.inf
+            due = among[self._due_s[among] <= now_s]
         if len(due) == 0:
             return due
         online = availability.online(due, now_s)

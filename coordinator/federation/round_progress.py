@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coordinator.assignment import Assignment, Fit
+from coordinator.federation.hearing import Heard
 from coordinator.federation.measurement import Measurement
 from emulator.arrays import Ints
 from emulator.ledger import Ledger
@@ -31,6 +32,12 @@ class RoundProgress:
     rejected: list[int] = field(default_factory=list)
     crashed: list[int] = field(default_factory=list)
     train_loss: float | None = None
+
+    def heard(self, heard: Heard) -> None:
+        """Take note of the clients that were heard."""
+        self.changed += heard.checked
+        self.reported += heard.reported
+        self.nonfinite_reports += heard.nonfinite
 
     def assigned(self, assignment: Assignment, moved: int | None) -> None:
         """Take note of an assignment that was applied.

@@ -224,6 +224,10 @@ class _Watched(Clusterer):
     def watches_data(self) -> bool:
         return self.clusterer.watches_data
 
+    @property
+    def follows_participants(self) -> bool:
+        return self.clusterer.follows_participants
+
     def on_data(self, view: View) -> Assignment | None:
         assignment = self._moment(self.clusterer.on_data, view)
         assert assignment is not None or view.assignment is not None, (

@@ -194,6 +194,13 @@ def test_the_header_of_a_log_states_the_facts_of_the_run(tmp_path: Path) -> None
     }
 
 
+@pytest.mark.parametrize("hear", ["everyone", "check_in"])
+def test_the_header_states_who_is_heard_unless_it_is_those_online(hear: str) -> None:
+    experiment = small(round={"hear": hear})
+    arm, shared = experiment.arm[1], world(experiment)
+    assert run_header(experiment, arm, shared, build_executor(experiment, arm, shared))["hear"] == hear
+
+
 def test_the_fedscale_time_model_refuses_a_model_factor_it_would_not_use(tmp_path: Path) -> None:
     experiment = small(devices={"time_model": "fedscale", "model_factor": 50})
     with pytest.raises(ConfigurationError, match=r"model_factor = 50: .*ignores the model"):

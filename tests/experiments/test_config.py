@@ -55,6 +55,7 @@ def test_omitted_settings_have_the_documented_defaults() -> None:
         "over_commit": 1.3,
         "min_online": 1,
         "max_wait_days": 30.0,
+        "hear": "online",
         "evaluate_every": 1,
         "nonfinite_updates": "drop",
         "log_client_accuracy": False,
@@ -257,8 +258,8 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"round": {"partcipants": 3}},
             "x.toml: round: unknown key 'partcipants'; choices: evaluate_clients, evaluate_every, "
-            "log_client_accuracy, max_wait_days, min_online, nonfinite_updates, over_commit, participants, "
-            "rounds; did you mean 'participants'?",
+            "hear, log_client_accuracy, max_wait_days, min_online, nonfinite_updates, over_commit, "
+            "participants, rounds; did you mean 'participants'?",
         ),
         (
             {"trace": {"source": "digitz"}},
@@ -281,9 +282,9 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         ),
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "treshold": 1}}]},
-            "x.toml: arm.a.clusterer: unknown key 'treshold'; choices: kmeans_clients, max_clusters, "
-            "min_clusters, representation, shift_from, silhouette_clients, starts, threshold; did you mean "
-            "'threshold'?",
+            "x.toml: arm.a.clusterer: unknown key 'treshold'; choices: follow, kmeans_clients, "
+            "max_clusters, min_clusters, representation, shift_from, silhouette_clients, starts, threshold; "
+            "did you mean 'threshold'?",
         ),
         (
             {"arm": [{"name": "a", "solver": ["fedproxy"]}]},
@@ -336,6 +337,18 @@ def test_an_unknown_name_lists_the_choices_with_file_and_key_in_one_line(
         (
             {"devices": {"model_factor": "flop"}},
             "devices.model_factor = 'flop': must be a number, or \"flops\"",
+        ),
+        (
+            {"round": {"hear": "all"}},
+            "round.hear = 'all': input should be 'online', 'everyone' or 'check_in'",
+        ),
+        (
+            {"parts": {"clusterer": {"kind": "fielding", "follow": "cohort"}}},
+            "parts.clusterer.follow = 'cohort': input should be 'drifted' or 'participants'",
+        ),
+        (
+            {"parts": {"pacing": {"kind": "sync", "share": "even"}}},
+            "parts.pacing.share = 'even': input should be 'clients' or 'equal'",
         ),
         ({"devices": {"time_model": "wall"}}, "devices.time_model = 'wall': input should be 'driftscale' or"),
         ({"trace": {"clients": 0}}, "trace.clients = 0: input should be greater than or equal to 1"),

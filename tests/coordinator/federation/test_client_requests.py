@@ -12,7 +12,7 @@ from coordinator.view import ScoreResponse
 from emulator.arrays import Ints
 from emulator.latency import DriftscaleLatency
 from emulator.ledger import Ledger
-from emulator.messages import SampleRanges
+from emulator.messages import SampleRanges, Work
 from emulator.seeding import RandomStreams
 from tests.fakes import FakeAvailability, FakeExecutor, a_fleet, ints
 
@@ -99,6 +99,15 @@ def test_several_requests_of_one_moment_add_up_and_the_next_moment_starts_at_zer
     assert requesting.requests.busy_s(ints(0)).tolist() == [(4 + 3 + 8) + (3 + 8)]
     requesting.requests.open_moment(100.0)
     assert requesting.requests.slowest_s == 0
+
+
+def test_a_moment_waits_only_for_what_is_left_of_an_exchange_and_charges_all_of_it() -> None:
+    requesting = Requesting()
+    work = Work.of(3, upload_bytes=10.0)  # 10 s each
+    requesting.requests.charge(0, ints(0, 1, 2), work, head_start_s=np.array([4.0, 12.0, np.inf]))
+    assert requesting.requests.busy_s(ints(0, 1, 2)).tolist() == [6, 0, 0]
+    assert requesting.requests.slowest_s == 6
+    assert requesting.ledger.control_bytes == 30
 
 
 def test_a_limit_is_shared_in_proportion_and_drawn_by_the_seed() -> None:

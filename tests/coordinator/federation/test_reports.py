@@ -60,6 +60,34 @@ def test_offline_clients_with_news_are_found_when_they_come_online_and_not_looke
     assert reports.online_with_news(availability, 0.5 + 35.0).tolist() == [2]
 
 
+def test_clients_that_were_found_offline_check_in_at_the_instant_at_which_they_come_online() -> None:
+    availability = OnlineFrom([0.0, 10.0, 30.0, 60.0, 10.0], [50.0, 20.0, 50.0, 70.0, 20.0])
+    reports = Reports(5, 2)
+    reports.data_changed(np.array([0, 1, 2, 3]))
+    assert reports.checked_in(5.0)[0].tolist() == []  # nobody has been looked up
+    reports.taken(reports.online_with_news(availability, 5.0))
+    ids, online_s = reports.checked_in(30.0)  # client 2 comes online at this very instant
+    assert (ids.tolist(), online_s.tolist()) == ([1], [10.0])
+    reports.taken(ids)
+    assert reports.online_with_news(availability, 30.0).tolist() == [2]
+    reports.taken(np.array([2]))
+    reports.data_changed(np.array([1, 3]))  # before client 3 came online: it is looked up again
+    assert reports.checked_in(65.0)[0].tolist() == []
+
+
+def test_clients_that_are_not_followed_keep_their_news_and_do_not_check_in() -> None:
+    availability = OnlineFrom([0.0, 0.0, 10.0, 10.0], [50.0, 50.0, 20.0, 20.0])
+    reports = Reports(4, 2)
+    reports.data_changed(np.array([0, 1, 2, 3]))
+    assert reports.online_with_news(availability, 5.0, among=np.array([1, 2])).tolist() == [1]
+    assert reports.checked_in(15.0)[0].tolist() == [2]
+    assert reports.all_with_news(among=np.array([0, 3])).tolist() == [0, 3]
+    # Client 2 is followed no more, and its news wait.
+    assert reports.online_with_news(availability, 6.0, among=np.array([0])).tolist() == [0]
+    assert reports.checked_in(15.0)[0].tolist() == []
+    assert reports.online_with_news(availability, 15.0).tolist() == [0, 1, 2, 3]
+
+
 def test_no_report_takes_no_memory() -> None:
     latest = Reports(1_000_000, 10).latest
     assert latest.shape == (1_000_000, 10)

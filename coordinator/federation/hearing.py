@@ -1,0 +1,202 @@
+"""Who is heard as a round is opened: which clients check their new data and report, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from coordinator.federation.client_data import ClientData
+from coordinator.federation.client_requests import ClientRequests
+from coordinator.federation.faults import Faults
+from coordinator.federation.method import Hear, Parts
+from coordinator.federation.reports import Reports
+from emulator.arrays import NO_IDS, Bools, Floats, Ints
+from emulator.errors import RunError
+from emulator.messages import BYTES_PER_PARAMETER, BYTES_PER_REPORTED_NUMBER
+from emulator.ports import Availability
+from emulator.storage.stateful import Stateful
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the coordinator learned of the clients.
+
+    `changed`: ids, ascending, of the clients with new data; `drift`: by detector name (N,) which clients
+    drifted. `checked` clients checked their data for drift, and `reported` sent a report, of which
+    `nonfinite` were not finite, and so not used; who did so twice counts twice.
+    """
+
+    changed: Ints
+    drift: Mapping[str, Bools]
+    checked: int = 0
+    reported: int = 0
+    nonfinite: int = 0
+
+    def and_then(self, later: Heard) -> Heard:
+        """What was learned in both."""
+        if len(self.changed) == 0:
+            return later
+        drift = {name: flags | self.drift[name] for name, flags in later.drift.items()}
+        return Heard(
+            np.union1d(self.changed, later.changed),
+            drift or self.drift,
+            self.checked + later.checked,
+            self.reported + later.reported,
+            self.nonfinite + later.nonfinite,
+        )
+
+
+NOTHING_HEARD = Heard(NO_IDS, {})
+
+
+class Hearing(Stateful):
+    """Hears the clients of one run, and charges what they measure and send.
+
+    State: the clients whose updates arrived in the last round, ascending.
+    """
+
+    state_fields = ("_last_cohort",)
+
+    def __init__(
+        self,
+        parts: Parts,
+        hear: Hear,
+        *,
+        num_clients: int,
+        availability: Availability,
+        data: ClientData,
+        requests: ClientRequests,
+        faults: Faults,
+    ) -> None:
+        self._parts = parts
+        self._hear = hear
+        self._availability = availability
+        self._data = data
+        self._requests = requests
+        self._faults = faults
+        size = parts.representation.size(data) if parts.needs_reports else 0
+        self.reports = Reports(num_clients, size)
+        self._everyone = np.arange(num_clients)
+        self._last_cohort = NO_IDS
+
+    def round_closed(self, cohort: Ints) -> None:
+        """Take note of the clients (n,), ascending, whose updates arrived in this round."""
+        self._last_cohort = cohort
+
+    def check_ins(self, round_: int, now_s: float) -> Heard:
+        """Hear the clients that were offline at the last opening and have come online since.
+
+        They report the data that they held then, so this must be called before the trace advances. There are
+        none unless `round.hear` is "check_in".
+        """
+        if self._hears != "check_in":
+            return NOTHING_HEARD
+        clients, online_s = self.reports.checked_in(now_s)
+        self.reports.taken(clients)
+        return self._heard(round_, clients, clients, now_s - online_s)
+
+    def register(self, round_: int) -> Heard:
+        """Hear all clients, also those offline, before the first round.
+
+        Raises RunError if a report is not finite.
+        """
+        if not self._asks:
+            return NOTHING_HEARD
+        clients = self.reports.all_with_news()
+        self.reports.taken(clients)
+        return self._heard(round_, clients, clients, np.zeros(len(clients)), registering=True)
+
+    def new_data(self, round_: int, now_s: float) -> Heard:
+        """Hear the clients with new data as a round is opened: those that `round.hear` says."""
+        if not self._asks:
+            return NOTHING_HEARD
+        followed = self._last_cohort if self._parts.clusterer.follows_participants else None
+        everyone = self._hears == "everyone"
+        if everyone:
+            news = self.reports.all_with_news(followed)
+        else:
+            news = self.reports.online_with_news(self._availability, now_s, followed)
+        self.reports.taken(news)
+        clients = news
+        if self._anew and len(news) > 0:
+            # Their reports are not comparable with earlier ones: all that can be heard report.
+            online = self._availability.online(self._everyone, now_s)
+            clients = self._everyone if everyone else self._everyone[online]
+        return self._heard(round_, news, clients, self._head_start_s(clients, now_s))
+
+    @property
+    def _asks(self) -> bool:
+        """Whether clients check their new data."""
+        return self._parts.clusterer.watches_data or self._parts.needs_reports
+
+    @property
+    def _hears(self) -> Hear:
+        """Whose reports are heard; without reports, those online: only they respond to client requests."""
+        return self._hear if self._parts.needs_reports else "online"
+
+    @property
+    def _anew(self) -> bool:
+        """Whether reports are measured at the present models, and so not comparable with earlier ones."""
+        return self._parts.needs_reports and self._parts.representation.at_present_models
+
+    def _head_start_s(self, clients: Ints, now_s: float) -> Floats:
+        """(n,) virtual seconds before `now_s` at which `clients` (n,) began to report.
+
+        0, or inf for clients that are heard although they are offline: nobody waits for them.
+        """
+        if self._hears != "everyone":
+            return np.zeros(len(clients))
+        return np.where(self._availability.online(clients, now_s), 0.0, np.inf)
+
+    def _heard(
+        self, round_: int, news: Ints, clients: Ints, head_start_s: Floats, registering: bool = False
+    ) -> Heard:
+        """Let `clients` (n,), ascending, measure their data, and receive the reports of those that drifted.
+
+        Of these, the clients with `news` have new data. They began `head_start_s` (n,) before this moment.
+        """
+        representation, detectors = self._parts.representation, self._parts.detectors
+        if not self._parts.needs_reports:
+            return Heard(news, {})
+        if len(clients) == 0:
+            return Heard(news, dict.fromkeys(detectors, np.zeros(len(self._everyone), dtype=bool)))
+        signal = self._faults.reported(clients, representation.measure(clients, self._data))
+        finite = np.isfinite(signal).all(axis=1)
+        usable, count = clients[finite], int(np.count_nonzero(~finite))
+        if registering and count > 0:
+            raise RunError(
+                f"round {round_}: the report of client {clients[~finite][0]} is not finite ({count} of "
+                f"{len(clients)} are not); no client can be clustered without"
+            )
+        if self._anew and not registering:
+            self.reports.replace(usable, signal[finite])
+            reporting, drift = clients, dict.fromkeys(detectors, np.isin(self._everyone, news))
+        else:
+            heard, drift = self.reports.hear(usable, signal[finite], detectors)
+            reporting = np.union1d(heard, clients[~finite])
+        self._charge(round_, clients, np.isin(clients, reporting), head_start_s, registering)
+        return Heard(news, drift, len(news), len(reporting), count)
+
+    def _charge(
+        self, round_: int, clients: Ints, reports: Bools, head_start_s: Floats, registering: bool
+    ) -> None:
+        """Charge `clients` (n,) for measuring, and those that `reports` (n,) marks for sending a report.
+
+        All that are `registering` download the reference model, if there is one.
+        """
+        measuring, reference = self._parts.representation.work(clients, self._data), self._data.reference
+        downloaded = reference.num_bytes if registering and reference is not None else 0.0
+        report_bytes = np.float64(BYTES_PER_REPORTED_NUMBER * self.reports.latest.shape[1])
+        work = replace(
+            measuring,
+            download_bytes=measuring.download_bytes + downloaded,
+            upload_bytes=np.where(reports, report_bytes, 0.0),
+        )
+        spent = work.download_bytes + work.upload_bytes + work.forward_samples + work.trained_samples
+        rows = np.flatnonzero(spent > 0)
+        if len(rows) > 0:
+            model_bytes = BYTES_PER_PARAMETER * self._data.num_parameters("global")
+            num_models = float(work.download_bytes[rows].sum()) / model_bytes
+            self._requests.charge(round_, clients[rows], work.take(rows), num_models, head_start_s[rows])
