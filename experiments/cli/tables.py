@@ -22,10 +22,17 @@ from experiments.results.report.notes import (
     accuracy_note,
     as_warning,
     few_seeds_note,
+    heard_note,
     horizon_note,
     target_note,
 )
-from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
+from experiments.results.report.runs_section import (
+    runs_horizon,
+    runs_notes,
+    runs_table,
+    runs_warnings,
+    section_heard_note,
+)
 from experiments.results.report.table_page import (
     TITLES,
     accuracy_cell,
@@ -48,6 +55,8 @@ def print_summary(summary: Summary) -> None:
     console, reference_arm = wide_console(), summary.reference_arm
     for note in (horizon_note(summary), *map(as_warning, summary.warnings())):
         _note(console, note)
+    if heard := heard_note(summary):
+        _note(console, heard)
     title = f"{summary.name}: accuracy over virtual time, against {reference_arm}"
     _print_figures(console, title, text_table(ACCURACY, summary.accuracy, in_terminal=True))
     _note(console, accuracy_note(summary))
@@ -86,6 +95,8 @@ def print_sections(table: dict[str, Any], sections: Sequence[Section]) -> None:
     for section in sections:
         if not is_in_matrices(section, scored):
             print_section(section)
+        elif heard := section_heard_note(section):
+            _note(wide_console(), f"{section.name}: {heard}")
     if any(is_in_matrices(section, scored) for section in sections):
         _note(
             wide_console(), "Accuracy over virtual time, gains, times to targets and bytes are in table.html."

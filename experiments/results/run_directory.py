@@ -71,6 +71,14 @@ class FinishedRun:
     records: list[RoundRecord]
     timing: Timing
 
+    @property
+    def offline_clients_heard(self) -> bool:
+        """Whether offline clients could report after the first round, in which all clients register.
+
+        By its log: `round.hear` was "everyone", and clients checked their data for drift.
+        """
+        return self.header.get("hear") == "everyone" and any(record.changed for record in self.records[1:])
+
 
 @dataclass(frozen=True)
 class RunDirectory:

@@ -9,6 +9,8 @@
                    of rounds for each seed
     targets        a list of {target, accuracy, arms}, where arms.<arm> has the figures of `TargetRow`, each
                    {median, interval, level, per_seed}; `held` and `seeds` are numbers of seeds
+    offline_clients_heard
+                   the arms whose clients reported although they were offline (round.hear = "everyone")
     marked_seeds   a list of {seed, arms, distance}: seeds on which every arm is off (marked_seeds.py), by the
                    accuracy omitting drift where concepts are known, by `mean_accuracy` elsewhere
     finished       figures of every finished run, see drift_figures.py
@@ -124,6 +126,11 @@ class Summary:
             }
         )
 
+    @property
+    def offline_clients_heard(self) -> list[str]:
+        """The arms in which offline clients could report, in the order of `compared`."""
+        return [arm.arm for arm in self.compared if any(run.offline_clients_heard for run in arm.runs)]
+
     def warnings(self) -> list[str]:
         """Warnings for readers of the figures, as clauses without a full stop."""
         marked = marked_clause(self._marked_json())
@@ -157,6 +164,7 @@ class Summary:
                 }
                 for table in self.targets
             ],
+            "offline_clients_heard": self.offline_clients_heard,
             "marked_seeds": self._marked_json(),
             "finished": self.finished.model_dump(),
         }

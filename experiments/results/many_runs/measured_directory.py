@@ -38,6 +38,7 @@ class PlayedRun:
         steps: (n_rounds,) data step of each round.
         event_s: Virtual time at which its first mass event opened; None without one.
         drift: For each figure of `published.COMPARED`, its value over the whole run; None if it is unknown.
+        offline_clients_heard: As in `FinishedRun`.
     """
 
     arm: str
@@ -48,6 +49,7 @@ class PlayedRun:
     steps: Ints
     event_s: float | None
     drift: Mapping[str, float | None]
+    offline_clients_heard: bool = False
 
     @classmethod
     def of(cls, run: FinishedRun, window: int, event_rounds: Collection[int] = ()) -> PlayedRun:
@@ -69,6 +71,7 @@ class PlayedRun:
                 "accuracy_omitting_drift": accuracy_omitting_drift(records),
                 "accuracy_including_drift": accuracy_including_drift(records),
             },
+            run.offline_clients_heard,
         )
 
     def smoothed(self, window: int) -> PlayedRun:

@@ -35,6 +35,7 @@ class Row:
         total_bytes: Bytes sent up to the horizon, both ways, for training and control.
         drift: For each figure of `published.COMPARED`, ours beside the published value; None where it was
             not measured.
+        offline_clients_heard: Whether clients reported although they were offline, as in `FinishedRun`.
     """
 
     directories: list[str]
@@ -49,6 +50,7 @@ class Row:
     targets: list[TargetRow]
     total_bytes: Estimate
     drift: Mapping[str, Mapping[str, Any] | None]
+    offline_clients_heard: bool
 
     def as_json(self, paths: Sequence[KeyPath]) -> dict[str, object]:
         """The entry in `table.json`; `paths` are the section's keys."""
@@ -65,6 +67,7 @@ class Row:
             "targets": [row_figures(row) for row in self.targets],
             "total_bytes": self.total_bytes.as_json(),
             **self.drift,
+            "offline_clients_heard": self.offline_clients_heard,
         }
 
 

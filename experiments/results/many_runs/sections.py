@@ -197,6 +197,7 @@ class _Entry:
             targets=self.targets,
             total_bytes=amount_estimate([run.bytes_by(self.horizon.horizon_s) for run in self.runs]),
             drift=self.drift,
+            offline_clients_heard=any(run.offline_clients_heard for run in self.runs),
         )
 
 

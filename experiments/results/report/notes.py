@@ -30,6 +30,10 @@ BOUNDS = (
     "its lower bound, <= its upper bound, a-b both, and undetermined means that it has neither. An interval "
     "from 0 to infinity is left out. "
 )
+OFFLINE_CLIENTS_HEARD = (
+    'With round.hear = "everyone" clients report although they are offline: their bytes are charged, and '
+    "no round waits for them."
+)
 FEW_SEEDS = "With under three seeds there is no interval, and what is shown may be due to chance{}."
 DOTS = "; dots are the values of single seeds"
 COST_NOTE = (
@@ -102,6 +106,12 @@ def few_seeds_note(summary: Summary) -> str | None:
     if min(counts) >= FEWEST_SEEDS:
         return None
     return FEW_SEEDS.format(DOTS if 2 in counts else "")
+
+
+def heard_note(summary: Summary) -> str | None:
+    """A note that marks the arms in which offline clients are heard; None if there are none."""
+    arms = ", ".join(summary.offline_clients_heard)
+    return f"Offline clients heard: {arms}. {OFFLINE_CLIENTS_HEARD}" if arms else None
 
 
 def _comparisons(count: int) -> str:

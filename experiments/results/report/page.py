@@ -35,6 +35,7 @@ from experiments.results.report.notes import (
     accuracy_note,
     as_warning,
     few_seeds_note,
+    heard_note,
     horizon_note,
     target_note,
 )
@@ -127,6 +128,7 @@ def write_report(
         sentences=sentences(summary),
         horizon_note=horizon_note(summary),
         warnings=[as_warning(text) for text in summary.warnings()],
+        heard_note=heard_note(summary),
         facts=settings_of_run(directory),
         experiment_text=read_text(directory.experiment_path, MOST_EXPERIMENT_BYTES),
         colours=colours,

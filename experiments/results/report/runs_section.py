@@ -25,7 +25,15 @@ from experiments.results.published import COMPARED
 from experiments.results.recorded import REFERENCE, Target
 from experiments.results.report.cells import NOTHING, OUTSIDE, compared
 from experiments.results.report.columns import REFERENCE_CELL, Column, Tally, TextTable
-from experiments.results.report.notes import BOUNDS, DOTS, FEW_SEEDS, MEAN_ACCURACY, MOVES, as_warning
+from experiments.results.report.notes import (
+    BOUNDS,
+    DOTS,
+    FEW_SEEDS,
+    MEAN_ACCURACY,
+    MOVES,
+    OFFLINE_CLIENTS_HEARD,
+    as_warning,
+)
 from experiments.results.report.what_was_run import written
 
 TARGET = (
@@ -54,7 +62,8 @@ def runs_table(section: Section) -> TextTable:
     """The section as text: the differing keys of each row, its accuracies, times to each target and bytes.
 
     Left out are columns that would say nothing: the run directory if the keys tell all rows apart, the
-    difference if there is a single directory, and accuracies with and without drift cells if none is known.
+    difference if there is a single directory, offline clients if none are heard, and accuracies with and
+    without drift cells if none is known.
     """
     rows = section.rows
     keys = _keys(section)
@@ -64,6 +73,7 @@ def runs_table(section: Section) -> TextTable:
         ("gain", [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]),
         *_difference(section),
         *_identical(rows),
+        *_heard(rows),
         *(column for index, target in enumerate(section.targets) for column in _times(rows, index, target)),
         ("bytes sent", Column("total_bytes", "", bytes_scale).cells(rows)),
         *(column for figure in COMPARED for column in _drift(rows, figure)),
@@ -97,6 +107,8 @@ def runs_notes(section: Section) -> list[str]:
         )
     if any(len(row.directories) > 1 for row in rows):
         notes.append("A run that several run directories share stands in one row.")
+    if heard := section_heard_note(section):
+        notes.append(heard)
     if section.targets:
         moves = MOVES if REFERENCE in section.targets else ""
         notes.append(
@@ -116,6 +128,12 @@ def runs_notes(section: Section) -> list[str]:
             f"standard deviation over seeds{published}."
         )
     return notes
+
+
+def section_heard_note(section: Section) -> str | None:
+    """A note on the rows in which offline clients are heard; None if there are none."""
+    arms = dict.fromkeys(row.arm for row in section.rows if row.offline_clients_heard)
+    return f"Offline clients heard: in rows of {', '.join(arms)}. {OFFLINE_CLIENTS_HEARD}" if arms else None
 
 
 def runs_horizon(section: Section) -> str:
@@ -221,6 +239,14 @@ def _identical(rows: Sequence[Row]) -> list[NamedCells]:
         return []
     cells = [Cell(NOTHING if row.identical_to is None else f"row {row.identical_to + 1}") for row in rows]
     return [("identical to", cells)]
+
+
+def _heard(rows: Sequence[Row]) -> list[NamedCells]:
+    """The column that marks rows in which offline clients are heard; none if there is no such row."""
+    if not any(row.offline_clients_heard for row in rows):
+        return []
+    cells = [Cell("heard" if row.offline_clients_heard else NOTHING) for row in rows]
+    return [("offline clients", cells)]
 
 
 def _times(rows: Sequence[Row], index: int, target: Target) -> list[NamedCells]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from coordinator.view import View
 from experiments.cli import tables
 from experiments.results.json_files import Command
 from experiments.results.run_directory import RunDirectory
-from experiments.results.summary import Summary, summarise
+from experiments.results.summary import Summary, summarise, write_summary
+from experiments.results.table import build_sections, build_table
 from experiments.running.locking import locked
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_idx_folder, write_label_trace, write_replay, write_small
-from tests.experiments.synthetic_runs import a_run
+from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
 
 
 @pytest.fixture
@@ -240,6 +242,41 @@ def test_the_tables_break_no_word_and_no_interval_at_any_usual_width(
         assert whole in text, whole
     for word in ("accuracy", "speed-up", "re-clusterings", "fielding", "reference"):
         assert word in text
+
+
+def test_the_tables_mark_the_arms_in_which_offline_clients_are_heard(
+    summary: Summary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def marks(hear: str) -> list[str]:
+        runs = [
+            replace(a_run(arm, 0, [0.1, 0.2], changed=changed), header={"hear": hear})
+            for arm, changed in (("global", 0), ("moves", 2), ("fielding", 2))
+        ]
+        heard = summarise(runs, name="x", window=1, reference_arm="global")
+        return [line for line in printed(heard, 140, monkeypatch) if "Offline" in line]
+
+    assert marks("check_in") == []
+    [mark] = marks("everyone")
+    assert mark.startswith('Offline clients heard: moves, fielding. With round.hear = "everyone" clients')
+
+
+def test_matrices_of_several_experiments_are_marked_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directories = []
+    for name, hear in (("first", "online"), ("second", "everyone")):
+        directory = a_directory(tmp_path / name, ["fielding"], [0], name=name, trace={"source": name})
+        run = a_drifting_run("fielding", 0, [0.5, 0.75], [[0, 0], [0, 0]])
+        records = [replace(record, changed=1) for record in run.records]
+        store(directory, replace(run, header={**run.header, "hear": hear}, records=records))
+        write_summary(directory, directory.finished_runs())
+        directories.append(directory)
+    console = Console(width=140, file=io.StringIO(), color_system=None)
+    monkeypatch.setattr(tables, "wide_console", lambda: console)
+    tables.print_sections(build_table("both", directories), build_sections(directories))
+    assert isinstance(console.file, io.StringIO)
+    [mark] = [line for line in console.file.getvalue().splitlines() if "Offline" in line]
+    assert mark.startswith("second: Offline clients heard: in rows of fielding. ")
 
 
 def test_a_table_that_is_too_wide_is_cut_between_columns(

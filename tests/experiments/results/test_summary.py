@@ -37,7 +37,7 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
     summary = summarise_arms(two_arms, targets=[0.5, "reference"], event_rounds=[1])
     assert list(summary) == [
         *("version", "name", "reference_arm", "window"),
-        *("horizon", "arms", "targets", "marked_seeds", "finished"),
+        *("horizon", "arms", "targets", "offline_clients_heard", "marked_seeds", "finished"),
     ]
     assert summary["version"] == 4
     assert list(summary["arms"]) == ["global", "fielding"]
@@ -78,6 +78,28 @@ def test_the_costs_of_an_arm_are_those_worked_out_by_hand(two_arms):
         "wall_s": [2.0, 2.0],
     }
     assert fielding["reclustering_rounds"] == [[], [0, 1, 2, 3]]
+
+
+def test_arms_are_marked_whose_clients_reported_after_the_first_round_although_offline(two_arms):
+    # All clients of `fielding` register, and its changed data is checked once more; `static` only registers.
+    arms = {"global": [0, 0, 0, 0], "static": [4, 0, 0, 0], "fielding": [4, 0, 3, 0]}
+
+    def marked(hear):
+        runs = [
+            FinishedRun(
+                arm,
+                0,
+                {"hear": hear},
+                [a_record(number, changed=count) for number, count in enumerate(changed)],
+                two_arms[0].timing,
+            )
+            for arm, changed in arms.items()
+        ]
+        return summarise_arms(runs)["offline_clients_heard"]
+
+    assert marked("everyone") == ["fielding"]
+    assert marked("check_in") == []
+    assert summarise_arms(two_arms)["offline_clients_heard"] == []
 
 
 def test_what_has_no_bound_is_null_in_json_and_has_the_sign_of_what_is_known(two_arms):

@@ -42,6 +42,16 @@ def test_names_are_shown_and_never_run(tmp_path):
     assert "&lt;img src=x onerror=alert(1)&gt;" in page
 
 
+def test_a_page_marks_the_arms_in_which_offline_clients_are_heard(tmp_path):
+    mark = "Offline clients heard: fielding. "
+    assert mark not in written(realistic_directory(tmp_path / "online", seeds=1, rounds=20, clients=12))
+    directory = a_directory(tmp_path / "everyone", ["global", "fielding"], [0])
+    for arm, changed in (("global", 0), ("fielding", 2)):
+        run = a_run(arm, 0, [0.25, 0.5], changed=changed)
+        store(directory, replace(run, header={"hear": "everyone"}))
+    assert mark in body(written(directory))
+
+
 def test_a_log_without_memberships_has_no_map(tmp_path):
     directory = a_directory(tmp_path, ["global"], [0])
     store(directory, a_run("global", 0, [0.25, 0.5], clusters=[0, 1], members=None))

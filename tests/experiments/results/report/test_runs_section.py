@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
+from experiments.results.many_runs.measured_directory import MeasuredDirectory
 from experiments.results.many_runs.sections import compare, sections
 from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
 from tests.experiments.results.many_runs.test_sections import ONE, OTHER, WORLD, a_measured, constant
+from tests.experiments.synthetic_runs import a_directory, a_run, store
 
 
 @pytest.fixture
@@ -88,6 +92,23 @@ def test_a_section_of_one_directory_has_no_difference(tmp_path):
     assert table.headings == ["mean accuracy", "gain", "bytes sent"]
     assert table.num_keys == 0
     assert len(runs_notes(section)) == 1
+
+
+def test_rows_in_which_offline_clients_are_heard_are_marked_by_their_logs(tmp_path):
+    measured = []
+    for hear in ("online", "everyone"):
+        directory = a_directory(tmp_path / hear, ["global", "fielding"], [0], round={"hear": hear})
+        for arm, changed in (("global", 0), ("fielding", 2)):
+            store(directory, replace(a_run(arm, 0, [0.25, 0.5], changed=changed), header={"hear": hear}))
+        measured.append(MeasuredDirectory.read(directory, hear))
+    section = compare(measured)
+    table = runs_table(section)
+    assert [cell.figure for cell in column(table, "hear")] == ["online", "online", "everyone", "everyone"]
+    assert [cell.figure for cell in column(table, "offline clients")] == ["-", "-", "-", "heard"]
+    assert "Offline clients heard: in rows of fielding. " in " ".join(runs_notes(section))
+    marks = [row.as_json(section.paths)["offline_clients_heard"] for row in section.rows]
+    assert marks == [False, False, False, True]
+    assert "offline clients" not in runs_table(*sections(measured[:1])).headings
 
 
 def test_directories_that_no_key_tells_apart_are_named(tmp_path):
