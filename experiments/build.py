@@ -244,13 +244,18 @@ def run_header(
     Returns:
         The header's fields by name. `concepts` is present if the trace knows its concepts and their table has
         at most MOST_CONCEPTS entries: the true concept of each client (column) at each data step (row; the
-        last is for tests only). `scored_clients` is present if only a sample of the clients is scored: their
-        ids. `byzantine` is present if there are byzantine clients: their ids by kind. `hear` is present if
-        `round.hear` is not "online". `reference` is present if clients report with a reference model: the
-        number of samples of each label that it was trained on.
+        last is for tests only). `test_then_train` is present beside it, and false, if tests are of the row of
+        their own step, not of the next. `scored_clients` is present if only a sample of the clients is
+        scored: their ids. `byzantine` is present if there are byzantine clients: their ids by kind. `hear` is
+        present if `round.hear` is not "online". `reference` is present if clients report with a reference
+        model: the number of samples of each label that it was trained on.
     """
     concepts = world.trace.concepts
-    known = {} if concepts is None or concepts.size > MOST_CONCEPTS else {"concepts": concepts.tolist()}
+    known: dict[str, Any] = {}
+    if concepts is not None and concepts.size <= MOST_CONCEPTS:
+        known = {"concepts": concepts.tolist()}
+        if not world.trace.test_then_train:
+            known["test_then_train"] = False
     clients = world.trace.num_clients
     scored = scored_clients(clients, experiment.round.evaluate_clients, world.streams)
     sampled = {"scored_clients": scored} if len(scored) < clients else {}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from emulator.arrays import Ints
 from emulator.errors import InputError
 from emulator.ports import Split
 from traces.images import ImageSet
@@ -30,6 +31,10 @@ class Arrivals:
     image: npt.NDArray[np.int32]
     noise_start: npt.NDArray[np.int32]  # where the sample's noise begins in the table of noise
 
+    def take(self, rows: Ints) -> Arrivals:
+        """The rows with these numbers, array of shape (n,)."""
+        return Arrivals(**{name: getattr(self, name)[rows] for name in DTYPES})
+
 
 DTYPES: Final[Mapping[str, np.dtype]] = {
     "client": np.dtype(np.int32),
@@ -40,6 +45,16 @@ DTYPES: Final[Mapping[str, np.dtype]] = {
     "noise_start": np.dtype(np.int32),
 }
 """The types of the columns of `Arrivals`, in the order in which a digest reads them."""
+
+
+def arrivals_of(**columns: np.ndarray) -> Arrivals:
+    """The rows with these columns, each of shape (rows,), converted to the types of `Arrivals`."""
+    return Arrivals(**{name: columns[name].astype(dtype) for name, dtype in DTYPES.items()})
+
+
+def concatenated(parts: Sequence[Arrivals]) -> Arrivals:
+    """The rows of all `parts`, of which there is at least one."""
+    return Arrivals(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in DTYPES})
 
 
 def num_noise_starts(images: ImageSet) -> int:

@@ -25,6 +25,9 @@ from traces.trace import Trace
 MAX_SAMPLES = 2**31
 """Most samples of a trace: enough for a million clients with 30 new ones at each of 70 steps."""
 
+MAX_SAMPLES_IN_MEMORY = 2**27
+"""Most samples of a trace whose arrivals are sorted in memory, where one takes some 40 bytes."""
+
 
 class StreamSettings(Settings):
     """Settings common to all traces that are drawn from label shares by `draw_trace`."""
@@ -88,6 +91,39 @@ def draw_trace(
         InputError: a drawn label has no images in a split, or the images are too large.
         RunError: there is no room for the file of a large trace.
     """
+    return Trace(
+        images,
+        draw_table(
+            images,
+            shares,
+            num_clients=num_clients,
+            num_windows=num_windows,
+            settings=settings,
+            streams=streams,
+            scratch=scratch,
+        ),
+        retain_steps=settings.retain_steps,
+        rounds_per_step=settings.rounds_per_step,
+        noise=settings.noise,
+        generator=streams.generator("noise"),
+    )
+
+
+def draw_table(
+    images: ImageSet,
+    shares: Iterable[Floats],
+    *,
+    num_clients: int,
+    num_windows: int,
+    settings: StreamSettings,
+    streams: RandomStreams,
+    scratch: Path | None = None,
+) -> EvenTable:
+    """Draw the table of `draw_trace`, with the same arguments and errors.
+
+    Returns:
+        The rows of all windows.
+    """
     num_starts = num_noise_starts(images)
     sizes = (settings.samples_per_step, settings.test_samples_per_step)
     table = EvenTable(images, num_clients, num_windows, sizes, 1 - settings.retain_steps, scratch)
@@ -102,14 +138,7 @@ def draw_trace(
                 size = rows.stop - rows.start
                 block.noise_start[rows] = generator.integers(0, num_starts, size=size, dtype=np.int32)
             table.drop_pages()
-    return Trace(
-        images,
-        table,
-        retain_steps=settings.retain_steps,
-        rounds_per_step=settings.rounds_per_step,
-        noise=settings.noise,
-        generator=streams.generator("noise"),
-    )
+    return table
 
 
 @renamed_arguments(parameters="settings")
@@ -143,6 +172,23 @@ def refuse_oversize(settings: StreamSettings, num_clients: int, num_windows: int
             f"trace: {num_clients} clients x {num_windows} steps of data x {per_window} samples are more "
             f"than the {MAX_SAMPLES} samples a trace may hold; lower samples_per_step, clients or "
             f"round.rounds"
+        )
+
+
+def refuse_oversize_in_memory(num_samples: int, advice: str) -> None:
+    """Reject a trace with more samples than can be sorted in memory, before they are allocated.
+
+    Args:
+        num_samples: the samples of the trace.
+        advice: which settings to lower, for the message.
+
+    Raises:
+        ConfigurationError: there are more than `MAX_SAMPLES_IN_MEMORY`.
+    """
+    if num_samples > MAX_SAMPLES_IN_MEMORY:
+        raise ConfigurationError(
+            f"trace: {num_samples} samples are more than the {MAX_SAMPLES_IN_MEMORY} of a trace with "
+            f"drift.kind = 'buckets', shared or changes; lower {advice}"
         )
 
 

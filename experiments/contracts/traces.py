@@ -15,7 +15,7 @@ from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.sameness import left_alone, same
-from traces.arrivals import SPLITS
+from traces.arrivals import SPLITS, Arrivals
 from traces.concepts import ConceptSamples, ConceptSet
 from traces.images import ImageSet
 from traces.sources import TraceContext, TraceSource
@@ -33,8 +33,10 @@ def check_trace_source(make: Callable[[], TraceSource], rounds: int = 20, locate
     * The trace is a function of settings and seed; no file remains in the folder for large traces.
     * Every round has samples to train and to test on; features are finite float32 and do not depend on what
       else is read; labels are in range; label histograms match the samples that clients hold.
-    * No image is in both splits. In a trace that knows its concepts, the test samples of a step are instead
-      the training arrivals of the next.
+    * No image is in both splits. In a trace that tests, then trains, the test samples of a step are instead
+      the training arrivals of the next. In any other trace that knows its concepts, a client whose concept
+      changes is one whose training samples changed.
+    * Reference rows are training samples that clients hold at step 0, at most so many of each label.
     * Files are found by `locate` alone; a missing file raises an EmulatorError of one line.
 
     Args:
@@ -149,12 +151,29 @@ def _check_trace(trace: Trace) -> None:
     columns = trace.columns()
     labels = trace.labels(np.arange(len(trace)))
     assert ((labels >= 0) & (labels < trace.num_labels)).all(), "labels must be 0 to num_labels - 1"
-    if trace.concepts is None:
+    _check_reference_rows(trace, columns)
+    if trace.concepts is not None:
+        _check_concepts_of(trace, trace.concepts)
+    if trace.concepts is None or not trace.test_then_train:
         train, test = (np.unique(columns.image[columns.split == split]) for split in range(len(SPLITS)))
         both = np.intersect1d(train, test)
         assert len(both) == 0, f"{len(both)} images are in both the training and the test split"
-    else:
-        _check_concepts_of(trace, trace.concepts)
+
+
+def _check_reference_rows(trace: Trace, columns: Arrivals) -> None:
+    rows = trace.reference_rows(2)
+    assert same(trace.reference_rows(2), rows), "reference rows differ from call to call"
+    assert (np.diff(rows) > 0).all(), "reference rows must be distinct and ascending"
+    of_train = columns.split[rows] == SPLITS.index("train")
+    assert (of_train & (columns.arrival[rows] <= 0)).all(), (
+        "reference rows must be training samples that clients hold at step 0"
+    )
+    held = trace.held(np.arange(trace.num_clients), "train", 0)
+    labels = np.concatenate([trace.labels(held.rows(client)) for client in range(trace.num_clients)])
+    expected = np.minimum(np.bincount(labels, minlength=trace.num_labels), 2)
+    assert same(np.bincount(trace.labels(rows), minlength=trace.num_labels), expected), (
+        "reference rows must have two samples of each label, or all there are"
+    )
 
 
 def _check_concepts_of(trace: Trace, concepts: Ints) -> None:
@@ -165,14 +184,32 @@ def _check_concepts_of(trace: Trace, concepts: Ints) -> None:
     assert concepts.dtype == np.int64, f"concepts are {concepts.dtype}, not int64"
     assert (concepts >= 0).all(), "concepts must be numbered from 0"
     everyone = np.arange(trace.num_clients)
+    if not trace.test_then_train:
+        _check_changes_of_concept(trace, concepts)
+        return
     for step in range(trace.last_step):
         tested = trace.held(everyone, "test", step)
         trained = trace.arrived(everyone, step + 1, step + 1, step + 1)
         for client in range(trace.num_clients):
             assert _samples(trace, tested, client) == _samples(trace, trained, client), (
-                f"in a trace that knows its concepts, the test samples of a step must be the training "
+                f"in a trace that tests, then trains, the test samples of a step must be the training "
                 f"samples that arrive in the next; those of client {client} at step {step} are not"
             )
+
+
+def _check_changes_of_concept(trace: Trace, concepts: Ints) -> None:
+    stream = TraceStream(trace)
+    stream.advance_to_round(0)
+    for step in range(1, trace.last_step + 1):
+        changed = stream.advance_to_round(step * trace.rounds_per_step)
+        unseen = np.setdiff1d(np.flatnonzero(concepts[step] != concepts[step - 1]), changed)
+        assert len(unseen) == 0, (
+            f"at step {step} the concept of client {unseen[:1]} changes, and its training samples do not"
+        )
+    assert same(concepts[-1], concepts[-2]), (
+        "in a trace whose test samples are of the present concept, the last row of concepts must repeat the "
+        "one before"
+    )
 
 
 def _samples(trace: Trace, ranges: SampleRanges, client: int) -> list[tuple[bytes, int]]:

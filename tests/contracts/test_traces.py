@@ -25,6 +25,8 @@ from traces.trace import Trace
 STREAM = {"rounds_per_step": 2, "retain_rounds": 4, "samples_per_step": 6, "test_samples_per_step": 4}
 PATTERN = {"pattern": ["000", "010", "011"], "rounds_per_step": 2, "samples_per_step": 5}
 REPLAYED = {key: value for key, value in REPLAY.items() if key != "source"}
+BUCKETS = {"kind": "buckets", "labels_per_client": 3, "buckets": 2}
+SWAP = {"what": "own_swap", "on": "held", "clients": {"share": 0.5}, "every": 2}
 SMALL_SOURCES = [
     ("concepts", {"concepts": "sine", **PATTERN}),
     ("concepts", {"concepts": {"kind": "sea", "noise": 0.2}, **PATTERN, "data_seed": "run"}),
@@ -40,6 +42,9 @@ SMALL_SOURCES = [
             "drift": {"kind": "none", "mixes": 2, "labels_per_mix": 1},
         },
     ),
+    ("idx", {"clients": 6, **STREAM, "folder": "images", "drift": BUCKETS, "shared": "rare_half"}),
+    ("digits", {"clients": 6, **STREAM, "static": True, "drift": BUCKETS | {"at_start": 2}}),
+    ("digits", {"clients": 6, **STREAM, "noise": 0.5, "static": True, "shared": "two", "changes": [SWAP]}),
     ("label_replay", REPLAYED),
 ]
 SMALL_CONCEPTS = [
@@ -127,6 +132,16 @@ def with_concepts(rows: list[Row], concepts: object) -> Trace:
     return trace_of(rows, test_retain_steps=1, retain_steps=9, concepts=concepts)  # type: ignore[arg-type]
 
 
+# Client 1 receives nothing at step 1.
+ONCE: list[Row] = [(client, split, 0, client) for client in (0, 1) for split in (0, 1)] + [(0, 0, 1, 0)]
+
+
+def of_present_concepts(rows: list[Row], concepts: object) -> Trace:
+    trace = with_concepts(rows, concepts)
+    trace.test_then_train = False
+    return trace
+
+
 def with_attribute(name: str, value: object) -> Trace:
     trace = trace_of(ROWS)
     setattr(trace, name, value)
@@ -158,6 +173,28 @@ class Silent(SortedTable):
 
     def trained_at(self, step):
         return iter(())
+
+
+class Unsteady(Trace):
+    """Other reference rows at each call."""
+
+    calls = 0
+
+    def reference_rows(self, per_label):
+        self.calls += 1
+        return super().reference_rows(per_label)[self.calls % 2 :]
+
+
+class Late(Trace):
+    """Reference rows of both splits and all steps."""
+
+    def reference_rows(self, per_label):
+        return np.arange(len(self))
+
+
+class Sparse(Trace):
+    def reference_rows(self, per_label):
+        return super().reference_rows(1)[:1]
 
 
 def of_class(kind: type[Trace]) -> Trace:
@@ -241,6 +278,19 @@ def bad_sources():
             id="int32",
         ),
         pytest.param(lambda context: with_concepts(ROWS, [[-1, 0]] * 3), "numbered from 0", id="concept -1"),
+        pytest.param(
+            lambda context: of_present_concepts(ONCE, [[0, 0], [0, 1], [0, 1]]),
+            "at step 1 the concept of client .1. changes, and its training samples do not",
+            id="concepts alone",
+        ),
+        pytest.param(
+            lambda context: of_present_concepts(ROWS, [[0, 0], [0, 1], [1, 1]]),
+            "the last row of concepts must repeat",
+            id="last row",
+        ),
+        pytest.param(lambda context: of_class(Unsteady), "differ from call to call", id="unsteady reference"),
+        pytest.param(lambda context: of_class(Late), "that clients hold at step 0", id="late reference"),
+        pytest.param(lambda context: of_class(Sparse), "two samples of each label", id="sparse reference"),
     ]
 
 

@@ -277,6 +277,17 @@ def test_the_header_carries_the_concepts_that_the_trace_knows() -> None:
         experiment, experiment.arm[0], shared, build_executor(experiment, experiment.arm[0], shared)
     )
     assert header["concepts"] == [[0, 0, 0], [0, 1, 0], [0, 1, 1]]
+    assert "test_then_train" not in header
+
+
+def test_the_header_says_if_tests_are_of_the_steps_own_concept() -> None:
+    swap = {"what": "own_swap", "on": "held", "clients": {"share": 1}, "every": 2}
+    experiment = small(trace={"static": True, "changes": [swap]})
+    shared = world(experiment)
+    [arm, *_] = experiment.arm
+    header = run_header(experiment, arm, shared, build_executor(experiment, arm, shared))
+    assert header["test_then_train"] is False
+    assert [max(step) > 0 for step in header["concepts"]] == [False, True, True]
 
 
 def test_the_header_leaves_a_large_table_of_concepts_out(monkeypatch: pytest.MonkeyPatch) -> None:

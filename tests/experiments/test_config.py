@@ -268,8 +268,8 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         ),
         (
             {"trace": {"drift": "lable_mix"}},
-            "x.toml: trace.drift = 'lable_mix': unknown drift 'lable_mix'; choices: label_mix, none; "
-            "did you mean 'label_mix'?",
+            "x.toml: trace.drift = 'lable_mix': unknown drift 'lable_mix'; choices: buckets, label_mix, "
+            "none; did you mean 'label_mix'?",
         ),
         (
             {"devices": {"availability": "dirnal"}},

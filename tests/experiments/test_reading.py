@@ -99,7 +99,7 @@ def test_settings_are_applied_in_order_and_seeds_win(config: Path) -> None:
         ("arm=3", "arm = 3: must be a list"),
         (
             "trace.drift.mixes=3",
-            "trace.drift: must be a name, or a table with 'kind'; choices: label_mix",
+            "trace.drift: must be a name, or a table with 'kind'; choices: buckets, label_mix, none",
         ),
         ("round.roundz=3", "round: unknown key 'roundz'; choices: "),
         ("round.rounds=many", "round.rounds = 'many': input should be a valid integer"),

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from emulator.errors import InputError
 from tests.traces.tiny import Row, some_images, trace_of
-from traces.arrivals import NOISE_NUMBERS, SPLITS
+from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, arrivals_of
+from traces.tables.sorted import SortedTable
 from traces.trace import Trace, TraceStream
 
 
@@ -265,3 +266,82 @@ def test_the_digest_knows_every_column_and_no_order_of_the_clients_rows() -> Non
         for concepts in ([[0, 0], [0, 0]], [[0, 0], [0, 1]], [[0, 0], [1, 0]])
     }
     assert len(of_concepts) == 3
+
+
+# -- reference rows ----------------------------------------------------------------------------------------
+
+# At step 0: labels 0, 0, 1 for client 0, and 0, 3 for client 1; a later arrival, an expired one and tests.
+REFERENCE: list[Row] = [
+    *[(0, 0, -1, 0), (0, 0, 0, 0), (0, 0, 0, 1), (1, 0, 0, 0), (1, 0, 0, 3)],
+    *[(1, 0, 1, 2), (0, 0, -2, 2), (0, 1, 0, 2), (1, 1, 0, 1)],
+]
+
+
+def test_reference_rows_are_training_samples_of_step_0_at_most_so_many_of_each_label() -> None:
+    trace = trace_of(REFERENCE)
+    columns = trace.columns()
+    for per_label, labels in ((1, [0, 1, 3]), (2, [0, 0, 1, 3]), (9, [0, 0, 0, 1, 3])):
+        rows = trace.reference_rows(per_label)
+        assert sorted(trace.labels(rows).tolist()) == labels
+        assert rows.tolist() == sorted(set(rows.tolist()))
+        assert (columns.split[rows] == 0).all()
+        assert set(columns.arrival[rows].tolist()) <= {-1, 0}
+
+
+def test_reference_rows_are_a_seeded_draw_that_is_the_same_whenever_and_however_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows: list[Row] = [(client, split, 0, client % 2) for client in range(40) for split in (0, 0, 1)]
+    trace = trace_of(rows)
+    drawn = trace.reference_rows(5)
+    assert trace.reference_rows(5).tolist() == drawn.tolist() == trace_of(rows).reference_rows(5).tolist()
+    assert set(drawn.tolist()) < set(trace.reference_rows(7).tolist())
+    table = trace.table
+    other = Trace(
+        some_images(2),
+        table,
+        retain_steps=2,
+        rounds_per_step=1,
+        noise=0.0,
+        generator=np.random.default_rng(1),
+    )
+    assert other.reference_rows(5).tolist() != drawn.tolist()
+    monkeypatch.setattr("traces.trace.CHUNK_ROWS", 3)
+    assert trace.reference_rows(5).tolist() == drawn.tolist()
+
+
+def test_reference_rows_have_the_flipped_labels_of_clients_that_flip_them() -> None:
+    flipped = trace_of(REFERENCE).with_flipped_labels(np.array([1]))
+    assert sorted(flipped.labels(flipped.reference_rows(9)).tolist()) == [0, 0, 0, 1, 3]
+    assert sorted(flipped.labels(flipped.reference_rows(1)).tolist()) == [0, 1, 3]
+
+
+def test_without_a_training_sample_there_are_no_reference_rows() -> None:
+    trace = trace_of(REFERENCE)
+    with pytest.raises(ValueError, match="per_label = 0: must be at least 1"):
+        trace.reference_rows(0)
+    nobody = SortedTable(arrivals_of(**{name: np.zeros(0) for name in DTYPES}), 0, None)
+    empty = Trace(
+        some_images(),
+        nobody,
+        retain_steps=1,
+        rounds_per_step=1,
+        noise=0.0,
+        generator=np.random.default_rng(0),
+    )
+    with pytest.raises(InputError, match="no client holds a training sample at step 0"):
+        empty.reference_rows(1)
+
+
+def test_samples_that_are_replaced_cannot_also_expire() -> None:
+    rows: list[Row] = [(0, split, step, 0) for split in (0, 1) for step in (0, 2)]
+    with pytest.raises(ValueError, match="samples that are replaced do not expire: retain them for all 3"):
+        Trace(
+            some_images(),
+            trace_of(rows).table,
+            retain_steps=2,
+            rounds_per_step=1,
+            noise=0.0,
+            generator=np.random.default_rng(0),
+            replaces=True,
+        )

@@ -1,12 +1,16 @@
-"""Registry of label drifts by name."""
+"""Registry of label drifts, and other populations, by name."""
 
 from emulator.plugins import Registry
-from traces.drift.base import Drift
+from traces.drift.base import Drift, Population, PopulationContext
 
-DRIFTS: Registry[type[Drift]] = Registry(
+DRIFTS: Registry[type[Population]] = Registry(
     "drift",
     "driftscale.drift",
-    {"label_mix": "traces.drift.label_mix:LabelMix", "none": "traces.drift.none:NoDrift"},
+    {
+        "buckets": "traces.drift.buckets:Buckets",
+        "label_mix": "traces.drift.label_mix:LabelMix",
+        "none": "traces.drift.none:NoDrift",
+    },
 )
 
-__all__ = ["DRIFTS", "Drift"]
+__all__ = ["DRIFTS", "Drift", "Population", "PopulationContext"]

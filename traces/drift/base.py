@@ -1,18 +1,95 @@
-"""Base class of label drifts: the label shares of every client, window after window."""
+"""Base classes of what `trace.drift` names: which samples reach which client, and at which data step."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from emulator.arrays import Floats
 from emulator.plugins import Configured
+from emulator.seeding import RandomStreams
+from traces.draw import StreamSettings, draw_table, refuse_oversize
+from traces.images import ImageSet
+from traces.tables.base import Table
 
 
-class Drift(Configured, ABC):
-    """Base class of label drifts, built with its own frozen settings."""
+@dataclass(frozen=True)
+class PopulationContext:
+    """The facts of a run that a population gets besides its own settings.
+
+    With `static`, nothing arrives after step 0 and nothing expires: what would have arrived later must not
+    be drawn.
+    """
+
+    settings: StreamSettings  # sizes and times of arrivals
+    num_clients: int
+    num_steps: int  # data steps of the run, step 0 included
+    static: bool
+    streams: RandomStreams
+    scratch: Path | None = None  # folder for the file of a large trace; None: the system's temporary folder
+
+    @property
+    def last_step(self) -> int:
+        """The last data step at which samples arrive."""
+        return 0 if self.static else self.num_steps - 1
+
+
+class Population(Configured, ABC):
+    """Base class of all that `trace.drift` may name, built with its own frozen settings."""
+
+    @abstractmethod
+    def draw(self, images: ImageSet, context: PopulationContext) -> Table:
+        """Draw the samples of every client.
+
+        Args:
+            images: the pool of images, split into train and test.
+            context: the clients, the data steps, and the random streams.
+
+        Returns:
+            The rows, arriving from some step up to 0 until `context.last_step`; every client holds training
+            and test samples at step 0.
+
+        Raises:
+            ConfigurationError: the settings do not fit the images or the run, or there are too many samples.
+            InputError: a drawn label has no images in a split, or the images are too large.
+            RunError: there is no room for the file of a large trace.
+        """
+
+
+class Drift(Population):
+    """Base class of label drifts: the label shares of every client, window after window.
+
+    Every client receives the same number of samples at each step, with labels drawn by its shares. It starts
+    with the windows of a retention period.
+    """
+
+    def draw(self, images: ImageSet, context: PopulationContext) -> Table:
+        """Draw the samples of every client by `shares`; see `Population.draw`."""
+        settings = context.settings
+        first_step = 1 - settings.retain_steps
+        num_windows = context.last_step - first_step + 1
+        refuse_oversize(settings, context.num_clients, num_windows)
+        shares = self.shares(
+            context.num_clients,
+            num_windows,
+            images.num_labels,
+            first_step=first_step,
+            rounds_per_step=settings.rounds_per_step,
+            generator=context.streams.generator("drift"),
+        )
+        return draw_table(
+            images,
+            shares,
+            num_clients=context.num_clients,
+            num_windows=num_windows,
+            settings=settings,
+            streams=context.streams,
+            scratch=context.scratch,
+        )
 
     @abstractmethod
     def shares(

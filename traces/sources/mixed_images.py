@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from emulator.deprecated import keep_old_names
 from emulator.numbers import Count
 from emulator.plugins import ChoiceOf, Chosen
-from traces.draw import StreamSettings, draw_trace, num_windows, refuse_oversize
-from traces.drift import DRIFTS, Drift
+from traces.changes import OwnSwap, with_own_swaps
+from traces.draw import StreamSettings
+from traces.drift import DRIFTS, Population, PopulationContext
 from traces.idx import read_idx_folder
 from traces.images import ImageSet, stratified_split
+from traces.shared_sets import SharedSet, with_shared_set
 from traces.sources.base import TraceContext, TraceSource
 from traces.trace import Trace
 
@@ -22,12 +25,49 @@ DIGITS_TEST_SHARE = 0.3
 
 
 class MixedImagesSettings(StreamSettings):
-    """The number of clients, the drift of their label shares, and the sizes and times of arrivals."""
+    """The number of clients, what they hold and how that changes, and the sizes and times of arrivals."""
 
     clients: Count = Field(200, description="how many clients there are")
-    drift: Annotated[Chosen[Drift], ChoiceOf(DRIFTS)] = Field(
+    drift: Annotated[Chosen[Population], ChoiceOf(DRIFTS)] = Field(
         "label_mix", validate_default=True, description="how label shares move; see `driftscale parts drift`"
     )
+    static: bool = Field(
+        False, description="whether clients keep what they hold at the start: nothing arrives or expires"
+    )
+    shared: SharedSet = Field(
+        "none",
+        description="training samples that all clients hold, the same for all: one or two of each label, or "
+        "one of each of the rarer half of the labels",
+    )
+    changes: tuple[OwnSwap, ...] = Field(
+        (),
+        description="changes of labels; so far only, and for static data only, [{ what = 'own_swap', "
+        "on = 'held', clients = { share = 0.5, redraw = true }, every = 20 }]",
+    )
+
+    @field_validator("changes", mode="before")
+    @classmethod
+    def _one_own_swap(cls, changes: Any) -> Any:
+        entries = changes if isinstance(changes, list | tuple) else []
+        tables = [entry for entry in entries if isinstance(entry, Mapping)]
+        kinds = [(table.get("what", "own_swap"), table.get("on", "held")) for table in tables]
+        if len(entries) > 1 or any(kind != ("own_swap", "held") for kind in kinds):
+            raise ValueError("must be one entry with what = 'own_swap' and on = 'held', the only one so far")
+        return changes
+
+    @model_validator(mode="after")
+    def _changes_fit(self) -> MixedImagesSettings:
+        for swap in self.changes:
+            if not self.static:
+                raise ValueError(
+                    "changes: own_swap changes data that clients hold to the end; set static = true"
+                )
+            if swap.every % self.rounds_per_step:
+                raise ValueError(
+                    f"changes: every = {swap.every}: must be a multiple of rounds_per_step = "
+                    f"{self.rounds_per_step}, so that a data step begins with each event"
+                )
+        return self
 
 
 class IdxSettings(MixedImagesSettings):
@@ -37,7 +77,7 @@ class IdxSettings(MixedImagesSettings):
 
 
 class MixedImages(TraceSource):
-    """Base class of sources that combine an image set with a drift."""
+    """Base class of sources that combine an image set with a drift, a shared set and changes of labels."""
 
     @abstractmethod
     def images(self, context: TraceContext) -> ImageSet:
@@ -45,25 +85,32 @@ class MixedImages(TraceSource):
 
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings
-        windows = num_windows(settings, context.rounds)
-        refuse_oversize(settings, settings.clients, windows)
-        images = self.images(context)
-        shares = settings.drift.build().shares(
+        population = PopulationContext(
+            settings,
             settings.clients,
-            windows,
-            images.num_labels,
-            first_step=1 - settings.retain_steps,
-            rounds_per_step=settings.rounds_per_step,
-            generator=context.streams.generator("drift"),
+            settings.num_steps(context.rounds),
+            settings.static,
+            context.streams,
+            context.scratch,
         )
-        return draw_trace(
+        images = self.images(context)
+        table = settings.drift.build().draw(images, population)
+        if settings.shared != "none":
+            table = with_shared_set(table, settings.shared, images, population)
+        concepts = None
+        for swap in settings.changes:
+            table, concepts = with_own_swaps(table, swap, images.num_labels, population)
+        return Trace(
             images,
-            shares,
-            num_clients=settings.clients,
-            num_windows=windows,
-            settings=settings,
-            streams=context.streams,
-            scratch=context.scratch,
+            table,
+            # Static data are kept beyond the last step of the run.
+            retain_steps=settings.retain_steps + (population.num_steps if settings.static else 0),
+            rounds_per_step=settings.rounds_per_step,
+            noise=settings.noise,
+            generator=context.streams.generator("noise"),
+            concepts=concepts,
+            test_then_train=False,
+            replaces=bool(settings.changes),
         )
 
 

@@ -57,8 +57,10 @@ class SortedTable(Table):
     def newest(self, ids: Ints, split: int, step: int) -> Ints:
         slot = ids * len(SPLITS) + split
         last = self._first_from(slot, step + 1)
-        arrival = self._columns["arrival"].take(last - 1, mode="clip").astype(np.int64)
-        return np.where(last > self._offsets[slot], arrival, step + 1)
+        newest = np.full(len(ids), step + 1)
+        some = last > self._offsets[slot]
+        newest[some] = self._columns["arrival"].take(last[some] - 1)
+        return newest
 
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
         start, stop = self._steps_at[step - self.first_step : step - self.first_step + 2].tolist()

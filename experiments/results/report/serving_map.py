@@ -25,7 +25,7 @@ class MapCell:
 
     model: str
     concept: int
-    drifts: bool  # a drift cell: the samples of the next step, on which it is scored, are of another concept
+    drifts: bool  # a drift cell: the samples on which it is scored are of another concept
 
     @property
     def colour(self) -> str:
@@ -53,13 +53,14 @@ def serving_map(run: FinishedRun) -> ServingMap | None:
     concepts = run.header.get("concepts")
     if concepts is None:
         return None
+    ahead = 1 if run.header.get("test_then_train", True) else 0
     numbers: dict[int, str] = {}
     rows = []
     for record in last_evaluations(run.records):
         if record.serving is None:
             continue
         trained = concepts[record.step]
-        scored = concepts[min(record.step + 1, len(concepts) - 1)]
+        scored = concepts[min(record.step + ahead, len(concepts) - 1)]
         cells = []
         for label, concept, next_concept in zip(record.serving.tolist(), trained, scored, strict=True):
             model = NO_MODEL if label < 0 else numbers.setdefault(label, str(len(numbers) + 1))

@@ -32,6 +32,6 @@ def test_it_has_nothing_that_moves_clients() -> None:
 
 
 def test_drifts_go_by_name() -> None:
-    assert DRIFTS.names() == ["label_mix", "none"]
+    assert DRIFTS.names() == ["buckets", "label_mix", "none"]
     for _, drift in DRIFTS:
         assert issubclass(drift.Settings, Settings)

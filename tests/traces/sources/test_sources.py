@@ -151,10 +151,96 @@ def test_a_parameter_that_breaks_a_rule_is_named_by_its_path(
     assert [error["loc"] for error in caught.value.errors()] == [where]
 
 
+def test_static_data_is_what_clients_hold_at_the_start_for_the_whole_run() -> None:
+    static, stream = digits(static=True), TraceStream(digits(static=True))
+    everyone, at_start = np.arange(6), digits().held(np.arange(6), "train", 0)
+    for round_ in range(20):
+        assert stream.advance_to_round(round_).tolist() == (everyone.tolist() if round_ == 0 else [])
+        for split, size in (("train", 40), ("test", 20)):
+            assert stream.held(everyone, split).counts().tolist() == [size] * 6  # type: ignore[arg-type]
+    assert static.last_step == 0
+    held = static.held(everyone, "train", 3)
+    for client in range(6):
+        samples = [
+            trace.features(ranges.rows(client)) for trace, ranges in ((static, held), (digits(), at_start))
+        ]
+        assert samples[0].tobytes() == samples[1].tobytes()
+
+
+SWAP = {"what": "own_swap", "on": "held", "clients": {"share": 0.5}, "every": 10}
+BUCKETS = {"kind": "buckets", "labels_per_client": 3, "buckets": 3}
+
+
+def test_buckets_a_shared_set_and_swaps_play_together_in_one_trace() -> None:
+    owned = BUCKETS | {"buckets": 1, "samples_per_client": 9}
+    trace = digits(drift=owned, static=True, shared="one", changes=[SWAP])
+    stream, everyone = TraceStream(trace), np.arange(6)
+    for round_ in range(20):
+        assert len(stream.advance_to_round(round_)) == {0: 6, 10: 3}.get(round_, 0)
+        assert stream.held(everyone, "train").counts().tolist() == [9 + 10] * 6
+    assert trace.concepts is not None
+    assert (trace.concepts.max(axis=1) > 0).tolist() == [False, False, True, True, True]
+
+
+def test_every_new_key_is_known_to_the_digest() -> None:
+    owned = {"buckets": 1, "samples_per_client": 9}
+    others: list[dict[str, Any]] = [
+        {},
+        {"static": True},
+        *[{"shared": which} for which in ("rare_half", "one", "two")],
+        {"static": True, "changes": [SWAP]},
+        {"static": True, "changes": [SWAP | {"clients": {"share": 0.5, "redraw": False}}]},
+        {"drift": BUCKETS | owned, "static": True},
+        {"drift": BUCKETS | owned | {"concentration": 5}, "static": True},
+    ]
+    assert len({digits(rounds=30, **settings).digest() for settings in others}) == len(others)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (
+            {"changes": [SWAP]},
+            "changes: own_swap changes data that clients hold to the end; set static = true",
+        ),
+        (
+            {"static": True, "changes": [SWAP | {"every": 12}]},
+            "changes: every = 12: must be a multiple of rounds_per_step = 5",
+        ),
+        (
+            {"static": True, "changes": [SWAP, SWAP]},
+            "must be one entry with what = 'own_swap' and on = 'held'",
+        ),
+        (
+            {"static": True, "changes": [SWAP | {"what": "rotate"}]},
+            "must be one entry with what = 'own_swap'",
+        ),
+        (
+            {"static": True, "changes": [SWAP | {"on": "arrivals"}]},
+            "must be one entry with what = 'own_swap'",
+        ),
+    ],
+)
+def test_a_change_that_is_not_supported_is_refused_in_one_line(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        digits(**settings)
+    [error] = caught.value.errors()
+    assert says in error["msg"]
+    assert "\n" not in error["msg"]
+
+
+def test_swaps_of_clients_with_one_label_are_refused() -> None:
+    drift = {"kind": "none", "mixes": 2, "labels_per_mix": 1, "background": 0, "concentration": 1e9}
+    with pytest.raises(
+        ConfigurationError, match="swaps two labels that a client holds, and client 0 holds one"
+    ):
+        digits(static=True, changes=[SWAP], drift=drift)
+
+
 def test_every_sources_settings_survive_their_dump() -> None:
     needed = {
         "concepts": {"concepts": {"kind": "sea", "noise": 0.2}, "pattern": ["01", "12"], "data_seed": "run"},
-        "digits": {"drift": {"kind": "none", "mixes": 2}},
+        "digits": {"drift": BUCKETS, "static": True, "shared": "two", "changes": [SWAP]},
         "idx": {"folder": "mnist", "drift": {"kind": "label_mix", "events": [{"round": 5, "share": 0.5}]}},
         "label_replay": {
             "table": "t",

@@ -20,6 +20,12 @@ def test_a_cell_has_its_model_its_concept_and_whether_the_next_step_is_of_anothe
     assert shown(run) == [[("1", 0, False), ("1", 0, True)], [("1", 0, True), ("2", 1, False)]]
 
 
+def test_where_tests_are_of_the_steps_own_concept_no_cell_drifts():
+    run = a_drifting_run("oracle", 0, [1.0, 1.0], [[4, 4], [4, 9]])
+    run.header["test_then_train"] = False
+    assert shown(run) == [[("1", 0, False), ("1", 0, False)], [("1", 0, False), ("2", 1, False)]]
+
+
 def test_models_are_numbered_in_order_of_first_appearance_row_by_row():
     run = a_drifting_run("x", 0, [1.0, 1.0], [[7, 3], [0, 7]])
     assert [[model for model, _, _ in row] for row in shown(run)] == [["1", "2"], ["3", "1"]]
