@@ -55,7 +55,7 @@ def with_own_swaps(
 
     Args:
         table: what clients hold from the start.
-        swap: which clients swap labels, and how often; `every` is a multiple of `rounds_per_step`.
+        swap: which clients swap labels, and how often.
         num_labels: the number of labels.
         context: the clients, the data steps, and the random streams.
 
@@ -64,9 +64,10 @@ def with_own_swaps(
         row repeats the one before.
 
     Raises:
-        ConfigurationError: a client has only one label, an event changes nobody, no event falls into the run,
-            or there are too many samples.
+        ConfigurationError: the data is not static, `every` does not fit the data steps or the run, a client
+            has only one label, an event changes nobody, or there are too many samples.
     """
+    _refuse_unfit_steps(swap, context)
     _refuse_oversize(len(table))
     arrivals = table.arrivals()
     num_clients, num_steps = context.num_clients, context.num_steps
@@ -74,7 +75,9 @@ def with_own_swaps(
     steps = range(period, num_steps, period)
     num_struck = round(swap.clients.share * num_clients)
     held = _trained_labels(arrivals, num_clients, num_labels)
-    _refuse_unfit(swap, held, num_struck, num_steps, len(steps))
+    _refuse_unfit_clients(swap, held, num_struck)
+    # At least as many, and the table of concepts has a number for each client at each data step.
+    _refuse_oversize(max(2 * len(steps) * num_struck, (num_steps + 1) * num_clients))
     rows_of = np.bincount(arrivals.client, minlength=num_clients)
     size = len(arrivals.client)
     parts = [replace(arrivals, arrival=np.zeros_like(arrivals.arrival))]
@@ -139,23 +142,34 @@ def _refuse_oversize(num_samples: int) -> None:
     refuse_oversize_in_memory(num_samples, "trace.clients, samples_per_step or round.rounds, or raise every")
 
 
-def _refuse_unfit(swap: OwnSwap, held: Bools, num_struck: int, num_steps: int, num_events: int) -> None:
-    """ConfigurationError if nothing changes, somebody has no labels to swap, or there is too much."""
-    clients = len(held)
-    if num_events == 0:
+def _refuse_unfit_steps(swap: OwnSwap, context: PopulationContext) -> None:
+    """ConfigurationError if the data is not static, or no data step of the run begins with each event."""
+    if not context.static:
+        raise ConfigurationError(
+            "trace.changes: own_swap changes data that clients hold to the end; set trace.static = true"
+        )
+    rounds_per_step = context.settings.rounds_per_step
+    if swap.every % rounds_per_step:
+        raise ConfigurationError(
+            f"trace.changes: every = {swap.every}: must be a multiple of trace.rounds_per_step = "
+            f"{rounds_per_step}, so that a data step begins with each event"
+        )
+    if swap.every >= context.num_steps * rounds_per_step:
         raise ConfigurationError(
             f"trace.changes: every = {swap.every}: the first event would be in round {swap.every}, after the "
             f"last data step of the run; lower every, or raise round.rounds above it"
         )
+
+
+def _refuse_unfit_clients(swap: OwnSwap, held: Bools, num_struck: int) -> None:
+    """ConfigurationError if an event changes nobody, or somebody has no two labels to swap."""
     if num_struck == 0:
         raise ConfigurationError(
-            f"trace.changes: clients.share = {swap.clients.share}: of {clients} clients that is nobody"
+            f"trace.changes: clients.share = {swap.clients.share}: of {len(held)} clients that is nobody"
         )
     few = np.flatnonzero(held.sum(axis=1) < 2)
     if len(few):
         raise ConfigurationError(
             f"trace.changes: own_swap swaps two labels that a client holds, and client {few[0]} holds one "
-            f"({len(few)} of {clients} clients do); every client needs at least two"
+            f"({len(few)} of {len(held)} clients do); every client needs at least two"
         )
-    # At least as many, and the table of concepts has a number for each client at each data step.
-    _refuse_oversize(max(2 * num_events * num_struck, (num_steps + 1) * clients))

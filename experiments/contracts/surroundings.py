@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 
 from device_profiles import DeviceProfile
 from emulator.arrays import Floats
 from emulator.ports import Availability
+from emulator.seeding import RandomStreams
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.sameness import same
-from traces.drift import Drift
+from traces.draw import StreamSettings
+from traces.drift import Drift, Population, PopulationContext
+from traces.images import ImageSet
+from traces.trace import Trace
 
 
 @and_no_global_generator
@@ -50,20 +55,48 @@ def check_availability(availability: Availability, num_clients: int, times_s: Se
 
 
 @and_no_global_generator
-def check_drift(make: Callable[[], Drift]) -> None:
-    """Check a drift on 30 clients, 12 windows and 10 labels.
+def check_drift(make: Callable[[], Population]) -> None:
+    """Check a drift, or another population, on 30 clients and 10 labels.
 
-    * It yields for every window an array of label shares of shape (num_clients, num_labels).
+    * A drift yields for each of 12 windows an array of label shares of shape (num_clients, num_labels).
     * Shares are not negative and sum to 1; an array is not changed after it was yielded.
     * Equal generators give equal shares.
+    * What any population draws for a run of 3 data steps arrives by the last of them; samples have the labels
+      of their images, in the same split; every client has some of both splits at step 0.
+    * Equal streams give equal samples.
 
     Args:
         make: Makes a fresh drift.
 
     Raises:
         AssertionError: The drift breaks a rule.
+        InputError: A client has no samples of a split at step 0.
     """
+    if isinstance(make(), Drift):
+        _check_shares(cast(Callable[[], Drift], make))
+    labels = np.repeat(np.arange(10), 6)
+    images = ImageSet(
+        np.zeros((60, 1), np.uint8), 1.0, labels, 10, train=np.arange(0, 60, 2), test=np.arange(1, 60, 2)
+    )
+    settings = StreamSettings(rounds_per_step=5, retain_rounds=10)
+    context = PopulationContext(settings, 30, num_steps=3, static=False, streams=RandomStreams(2))
+    trace = Trace(
+        images,
+        make().draw(images, context),
+        retain_steps=settings.retain_steps,
+        rounds_per_step=settings.rounds_per_step,
+        noise=0.0,
+        generator=np.random.default_rng(0),
+    )
+    arrivals = trace.columns()
+    assert arrivals.arrival.max() <= context.last_step, "samples arrive after the last data step"
+    assert (labels[arrivals.image] == arrivals.label).all(), "a label is not its image's"
+    assert (arrivals.image % 2 == arrivals.split).all(), "a sample has an image of the other split"
+    again = make().draw(images, context).arrivals()
+    assert same(again.image, arrivals.image), "equal streams must give equal samples"
 
+
+def _check_shares(make: Callable[[], Drift]) -> None:
     def shares() -> Floats:
         windows = make().shares(
             num_clients=30,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from emulator.numbers import Share
 from emulator.plugins import NoSettings, Settings
 from experiments import contracts
 from tests.fakes import NOTHING, FakeAvailability
+from traces.drift.buckets import Buckets, BucketsSettings
 from traces.drift.label_mix import LabelMix, LabelMixSettings
 
 
@@ -461,6 +463,24 @@ def test_drifts_whose_shares_do_not_sum_to_1_are_refused():
 
     with pytest.raises(AssertionError):
         contracts.check_drift(lambda: Lossy(LabelMixSettings()))
+
+
+def test_populations_whose_samples_have_other_labels_than_their_images_are_refused():
+    class Mislabelled(Buckets):
+        def draw(self, images, context):
+            return super().draw(replace(images, labels=images.labels[::-1]), context)
+
+    with pytest.raises(AssertionError, match="a label is not its image's"):
+        contracts.check_drift(lambda: Mislabelled(BucketsSettings()))
+
+
+def test_populations_whose_samples_come_after_the_run_are_refused():
+    class Late(Buckets):
+        def draw(self, images, context):
+            return super().draw(images, replace(context, num_steps=context.num_steps + 1))
+
+    with pytest.raises(AssertionError, match="samples arrive after the last data step"):
+        contracts.check_drift(lambda: Late(BucketsSettings()))
 
 
 def test_the_cohort_a_pacing_is_made_for_is_handed_to_it():

@@ -123,6 +123,7 @@ def test_a_swap_is_an_arrival_of_its_step_and_what_it_replaced_is_gone() -> None
     assert trace.arrived(one, 0, 0, 1).counts().tolist() == [3]
     assert trace.arrived(one, 0, 0, 2).counts().tolist() == [0]
     assert trace.arrived(one, 2, 2, 3).counts().tolist() == [3]
+    assert trace.arrived(one, 2, 9, 5).counts().tolist() == [3]  # of step 4; those of step 2 are gone
     assert trace.arrived(one, 0, 9, 3).counts().tolist() == [3]
 
 

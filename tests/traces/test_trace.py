@@ -333,6 +333,17 @@ def test_without_a_training_sample_there_are_no_reference_rows() -> None:
         empty.reference_rows(1)
 
 
+def test_the_digest_knows_whether_arrivals_replace_and_of_which_concept_tests_are() -> None:
+    rows: list[Row] = [(0, split, step, 0) for split in (0, 1) for step in (0, 1)]
+    digests = set()
+    for replaces in (False, True):
+        for test_then_train in (False, True):
+            trace = trace_of(rows, concepts=[[0], [0], [0]])
+            trace.replaces, trace.test_then_train = replaces, test_then_train
+            digests.add(trace.digest())
+    assert len(digests) == 4
+
+
 def test_samples_that_are_replaced_cannot_also_expire() -> None:
     rows: list[Row] = [(0, split, step, 0) for split in (0, 1) for step in (0, 2)]
     with pytest.raises(ValueError, match="samples that are replaced do not expire: retain them for all 3"):

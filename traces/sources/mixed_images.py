@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from emulator.deprecated import keep_old_names
 from emulator.numbers import Count
@@ -54,20 +54,6 @@ class MixedImagesSettings(StreamSettings):
         if len(entries) > 1 or any(kind != ("own_swap", "held") for kind in kinds):
             raise ValueError("must be one entry with what = 'own_swap' and on = 'held', the only one so far")
         return changes
-
-    @model_validator(mode="after")
-    def _changes_fit(self) -> MixedImagesSettings:
-        for swap in self.changes:
-            if not self.static:
-                raise ValueError(
-                    "changes: own_swap changes data that clients hold to the end; set static = true"
-                )
-            if swap.every % self.rounds_per_step:
-                raise ValueError(
-                    f"changes: every = {swap.every}: must be a multiple of rounds_per_step = "
-                    f"{self.rounds_per_step}, so that a data step begins with each event"
-                )
-        return self
 
 
 class IdxSettings(MixedImagesSettings):

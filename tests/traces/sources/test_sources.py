@@ -200,14 +200,6 @@ def test_every_new_key_is_known_to_the_digest() -> None:
     ("settings", "says"),
     [
         (
-            {"changes": [SWAP]},
-            "changes: own_swap changes data that clients hold to the end; set static = true",
-        ),
-        (
-            {"static": True, "changes": [SWAP | {"every": 12}]},
-            "changes: every = 12: must be a multiple of rounds_per_step = 5",
-        ),
-        (
             {"static": True, "changes": [SWAP, SWAP]},
             "must be one entry with what = 'own_swap' and on = 'held'",
         ),
@@ -227,6 +219,21 @@ def test_a_change_that_is_not_supported_is_refused_in_one_line(settings: dict[st
     [error] = caught.value.errors()
     assert says in error["msg"]
     assert "\n" not in error["msg"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"changes": [SWAP]}, r"clients hold to the end; set trace\.static = true"),
+        (
+            {"static": True, "changes": [SWAP | {"every": 12}]},
+            r"changes: every = 12: must be a multiple of trace\.rounds_per_step = 5",
+        ),
+    ],
+)
+def test_a_change_that_does_not_fit_the_data_steps_is_refused(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        digits(**settings)
 
 
 def test_swaps_of_clients_with_one_label_are_refused() -> None:
