@@ -2,8 +2,11 @@
 
 from coordinator.detectors.base import Detector
 from coordinator.detectors.changed import Changed
+from coordinator.detectors.distance import Distance
 from emulator.plugins import Registry
 
-DETECTORS: Registry[type[Detector]] = Registry("detector", "driftscale.detector", {"changed": Changed})
+DETECTORS: Registry[type[Detector]] = Registry(
+    "detector", "driftscale.detector", {"changed": Changed, "distance": Distance}
+)
 
 __all__ = ["DETECTORS", "Detector"]

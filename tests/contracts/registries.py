@@ -42,6 +42,7 @@ REQUIRED: dict[tuple[str, str], dict[str, Any]] = {
     ("concept sets", "label_subsets"): {"folder": "mnist"},
     ("concept sets", "label_swaps"): {"folder": "mnist"},
     ("concept sets", "tables"): {"files": ["a.csv", "b.csv"]},
+    ("detectors", "distance"): {"eps": 0.1},
     ("pacings", "fixed"): {"duration_s": 5.0},
     ("sources", "concepts"): {"concepts": "sine", "pattern": "Y"},
     ("sources", "idx"): {"folder": "mnist"},

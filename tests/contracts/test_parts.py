@@ -32,6 +32,7 @@ VARIANTS = {
         ("feddrift_eager", {"max_models": 1}),
         ("ifca", {"choose": "step", "metric": "loss", "first": "choose", "num_models": 4}),
     ],
+    "detectors": [("distance", {"eps": 0.5, "distance": "js"})],
     "memories": [
         ("claimed", {"window": 1}),
         ("held", {"window": 2, "weighting": "exponential"}),

@@ -293,7 +293,7 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         ),
         (
             {"arm": [{"name": "a", "detectors": {"d": "adwim"}}]},
-            "x.toml: arm.a.detectors.d = 'adwim': unknown detector 'adwim'; choices: changed",
+            "x.toml: arm.a.detectors.d = 'adwim': unknown detector 'adwim'; choices: changed, distance",
         ),
         (
             {"training": {"model": ["mlp"]}},
