@@ -1,4 +1,4 @@
-"""Exact mean L1 silhouettes of several partitions of the same clients, without pairwise distances.
+"""Mean silhouettes of several partitions of the same clients: in L1 without pairwise distances, or from them.
 
 The silhouette needs, for each client and cluster, the sum of the distances to the cluster's members. In L1
 that is a sum over columns. Along one sorted column the sum grows from value to value by the gap times
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coordinator.clusterers.one_thread import one_blas_thread
 from emulator.arrays import Floats, Ints
 
 AT_ONCE = 4_000_000
@@ -55,6 +56,21 @@ def silhouettes(reports: Floats, partitions: Sequence[Ints]) -> Floats:
         sums = _sums(columns, np.stack(together) + first[:, None], np.concatenate(sizes))
         for members, size, start in zip(together, sizes, first, strict=True):
             scores.append(_mean(sums[:, start : start + len(size)], members, size))
+    return np.array(scores)
+
+
+def silhouettes_of_pairs(distances: Floats, partitions: Sequence[Ints]) -> Floats:
+    """The same for any distance: `distances` (n, n) are those of all pairs of clients.
+
+    >>> distances = np.abs(np.subtract.outer([0.0, 1.0, 10.0], [0.0, 1.0, 10.0]))
+    >>> silhouettes_of_pairs(distances, [np.array([0, 0, 1]), np.array([0, 1, 1])]).round(3).tolist()
+    [0.596, -0.263]
+    """
+    scores: list[float] = []
+    with one_blas_thread():
+        for members in partitions:
+            size = np.bincount(members)
+            scores.append(_mean(distances @ np.eye(len(size))[members], members, size))
     return np.array(scores)
 
 
@@ -113,7 +129,7 @@ def _sums(columns: list[_Column], clusters: Ints, size: Ints) -> Ints:
     return sums
 
 
-def _mean(distances: Ints, members: Ints, size: Ints) -> float:
+def _mean(distances: Ints | Floats, members: Ints, size: Ints) -> float:
     """The mean silhouette of one partition.
 
     `distances` (n, k) is the summed distance from each client to each cluster's members.

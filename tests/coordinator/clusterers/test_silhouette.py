@@ -8,7 +8,8 @@ from hypothesis.extra import numpy as hnp
 from sklearn.metrics import silhouette_score
 
 from coordinator.clusterers import silhouette
-from coordinator.clusterers.silhouette import silhouettes
+from coordinator.clusterers.silhouette import silhouettes, silhouettes_of_pairs
+from coordinator.distances import l1
 from tests.fakes import ints
 
 
@@ -110,3 +111,13 @@ def test_memory_does_not_grow_with_the_number_of_pairs():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**21  # all distances would be 122 MiB
+
+
+@given(populations())
+@settings(max_examples=15)
+def test_those_of_the_distances_of_all_pairs_are_the_same(case):
+    reports, partitions = case
+    exact = silhouettes(reports, partitions)
+    assert silhouettes_of_pairs(l1(reports, reports), partitions) == pytest.approx(
+        exact, abs=1e-9, nan_ok=True
+    )
