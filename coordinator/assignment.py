@@ -141,8 +141,7 @@ class Assignment:
         Returns:
             An assignment with `reclustered` set.
         """
-        pairs = np.bincount(new * num_old + old, minlength=num_new * num_old)
-        overlap = pairs.reshape(num_new, num_old).astype(np.float64)
+        overlap = _shared(old, new, num_old, num_new)
         return cls(
             mixing=overlap / overlap.sum(axis=1, keepdims=True),
             extra=np.zeros((0, 0), dtype=np.float32),
@@ -151,6 +150,36 @@ class Assignment:
             reclustered=True,
             fitted=fitted,
         )
+
+    @classmethod
+    def averaged(cls, old: Ints, new: Ints, num_models: int) -> Assignment:
+        """The same clusters with other members, each model the mean of those that its members had.
+
+        The mean is unweighted over members (Fielding, algorithm 4). A model without members stays as it is.
+
+        Args:
+            old: (N,) row of the model that each client belonged to, in [0, num_models).
+            new: (N,) row of the model that it belongs to now.
+            num_models: the number of models, before and after.
+
+        Returns:
+            An assignment in which every old model is its own successor.
+        """
+        overlap = _shared(old, new, num_models, num_models)
+        empty = ~overlap.any(axis=1)
+        overlap[empty, empty] = 1
+        return cls(
+            mixing=overlap / overlap.sum(axis=1, keepdims=True),
+            extra=np.zeros((0, 0), dtype=np.float32),
+            successor=np.arange(num_models),
+            members=new[:, None],
+        )
+
+
+def _shared(old: Ints, new: Ints, num_old: int, num_new: int) -> Floats:
+    """(num_new, num_old) the number of clients that each new and each old cluster share."""
+    pairs = np.bincount(new * num_old + old, minlength=num_new * num_old)
+    return pairs.reshape(num_new, num_old).astype(np.float64)
 
 
 def _in_columns(members: Ints) -> Ints:

@@ -17,7 +17,7 @@ from coordinator.assignment import Assignment
 from coordinator.distances import DistanceName
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.deprecated import keep_old_names
-from emulator.messages import Metric, SampleRanges, Scores, Trigger, Updates
+from emulator.messages import AnyTrigger, Metric, SampleRanges, Scores, Updates
 from emulator.plugins import Configured
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams, generators
@@ -114,7 +114,7 @@ class View:
     model_ids: Ints
     layout: Mapping[str, Segment]  # where each tensor of a model lies
     reports: Floats  # (N, D) last reported representation, NaN = never reported
-    distance: DistanceName  # between reports, unless a part's settings name another one
+    distance: DistanceName  # in which such reports are clustered, unless a part's settings name another one
     drift: Mapping[str, Bools]  # detector name -> (N,) clients it found drifted; empty except in `on_data`
     changed: Ints  # ids of clients that have checked new data; empty except in `on_data`
     participants: Ints  # ids selected this round; empty except in the calls named above
@@ -126,7 +126,7 @@ class View:
     arrived: Callable[[Ints, int, int], SampleRanges]  # ids, first, last -> those of data steps [first, last]
     claimed: Callable[[], Ints]  # (M,) samples that the memory holds for each model, over all clients
     score: ScoreRequest  # requests clients to score models
-    log_trigger: Callable[[Trigger], None]  # logs why a global re-clustering did, or did not, happen
+    log_trigger: Callable[[AnyTrigger], None]  # logs why a global re-clustering did, or did not, happen
     rebased: bool = False  # in `on_data`: these reports were measured at other models than the earlier ones
 
     @property

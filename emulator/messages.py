@@ -415,8 +415,8 @@ class Trigger:
     """The distances that a clusterer compared to decide whether to re-cluster all clients.
 
     Distances are in the clusterer's metric. With several centres it re-clusters if `shift` reaches
-    `threshold` x `mean_distance`; with one, if clients' reports differ at all. It never does if `threshold`
-    is None.
+    `threshold` x `mean_distance` (`threshold` squared, if distances are); with one, if clients' reports
+    differ at all. It never does if `threshold` is None.
     """
 
     shift: float  # distance of the centre that moved farthest
@@ -424,3 +424,16 @@ class Trigger:
     threshold: float | None  # None if it never fires
     clusters: int  # number of centres before any re-clustering
     fired: bool
+
+
+@dataclass(frozen=True)
+class PairwiseTrigger:
+    """The same, for a clusterer that re-clusters all clients if `largest_distance` is above `delta`."""
+
+    largest_distance: float | None  # between two clients of one cluster; None if no cluster has two
+    delta: float  # the limit at this drift
+    clusters: int  # number of centres before any re-clustering
+    fired: bool
+
+
+AnyTrigger = Trigger | PairwiseTrigger

@@ -20,6 +20,7 @@ from coordinator.clusterers.single import Single
 from coordinator.coordinator import Coordinator
 from coordinator.detectors import Detector
 from coordinator.detectors.changed import Changed
+from coordinator.distances import DistanceName
 from coordinator.federation import Federation
 from coordinator.federation.client_data import Reference
 from coordinator.federation.faults import Faults, FaultSettings
@@ -417,6 +418,7 @@ def a_view(
     layout: Mapping[str, Segment] | None = None,
     arrived: Callable[[Ints, int, int], SampleRanges] | None = None,
     triggers: list[Trigger] | None = None,
+    distance: DistanceName = "l1",
 ) -> View:
     """A view with a client for each row of `reports`, or with `num_clients` clients.
 
@@ -438,7 +440,7 @@ def a_view(
         model_ids=np.array(model_ids, dtype=np.int64),
         layout=layout or {},
         reports=reports,
-        distance="l1",
+        distance=distance,
         drift={"changed": flags},
         changed=np.array(changed, dtype=np.int64),
         participants=np.array(participants, dtype=np.int64),

@@ -140,12 +140,12 @@ def test_a_part_has_its_settings_under_both_names() -> None:
     class Copying(Fielding):
         def __init__(self, parameters: FieldingSettings) -> None:
             super().__init__(parameters)
-            self.parameters = parameters.model_copy(update={"threshold": 0.9})
+            self.parameters = parameters.model_copy(update={"starts": 3})
 
     with pytest.warns(DeprecationWarning, match="Old.parameters is now settings"):
         assert Old(NOTHING).settings is NOTHING
     with pytest.warns(DeprecationWarning, match="Copying.parameters is now settings"):
-        assert Copying(FieldingSettings()).settings.threshold == 0.9
+        assert Copying(FieldingSettings()).settings.starts == 3
     with pytest.warns(DeprecationWarning, match="Configured.parameters is now settings"):
         assert plugins.Configured(NOTHING).parameters is NOTHING
     with pytest.warns(DeprecationWarning, match="Fielding.Parameters is now Settings"):

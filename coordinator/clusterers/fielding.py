@@ -1,46 +1,52 @@
-"""Fielding: drifted clients move one by one; all clients are re-clustered only when a centre moved too far.
+"""Fielding: drifted clients move one by one; all clients are re-clustered only when a trigger fires.
 
-Fielding, algorithms 1-3, with label histograms and L1. The listing of algorithm 2 recomputes centres while
-clients move; the paper's prose holds them still. We follow the prose, so the order of clients does not
-matter.
+Fielding, algorithms 1-3, and 4 with `partition = "kcenter"`, the trigger "pairwise" and `average =
+"every_drift"`. The listing of algorithm 2 recomputes centres while clients move; the paper's prose holds them
+still. We follow the prose, so the order of clients does not matter.
 """
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
-from coordinator.clusterers.partition import Partition, PartitionSettings, means, nearest, partition
+from coordinator.clusterers.partition import Partition, PartitionSettings, centers_of, nearest, partition
+from coordinator.distances import comparable
+from coordinator.triggers import TRIGGERS, Moved, ReclusteringTrigger
 from coordinator.view import View
 from emulator.arrays import Floats
 from emulator.deprecated import keep_old_names
-from emulator.messages import Trigger
-from emulator.numbers import Factor
+from emulator.plugins import ChoiceOf, Chosen
+from emulator.storage.state_tree import Tree
+
+OF_THE_TRIGGER = ("threshold", "shift_from")
+"""Settings of the clusterer in earlier versions, which are settings of the trigger `centre_shift`."""
 
 
-def _number_or_never(value: Any) -> Any:
-    if isinstance(value, str) and value != "never":
-        raise ValueError('must be a number, or "never"')
-    return value
+def _centre_shift_by_default(value: Any) -> Any:
+    """A table without a kind is one of `centre_shift`, so that one of its settings can be set alone."""
+    return {"kind": "centre_shift", **value} if isinstance(value, Mapping) else value
 
 
 class FieldingSettings(PartitionSettings):
-    """When all clients are re-clustered."""
+    """When all clients are re-clustered, and what becomes of the models."""
 
-    threshold: Annotated[Factor | Literal["never"], BeforeValidator(_number_or_never)] = Field(
-        1 / 3,
-        description="re-cluster when a centre moved this share of the mean centre distance; 0: at every "
-        'drift; "never": clients only move, one by one',
+    trigger: Annotated[
+        Chosen[ReclusteringTrigger], ChoiceOf(TRIGGERS), BeforeValidator(_centre_shift_by_default)
+    ] = Field(
+        "centre_shift",
+        validate_default=True,
+        description="when all clients are re-clustered; see `driftscale parts trigger`",
     )
-    shift_from: Literal["previous", "last_global"] = Field(
-        "previous",
-        description="a shift is measured from where the centre was before this drift, as published, or from "
-        "where the last global clustering left it, so that slow drift adds up",
+    average: Literal["reclustering", "every_drift"] = Field(
+        "reclustering",
+        description="when a model becomes the mean of its members' models: at a re-clustering, of the models "
+        "of the clusters that they moved to; or at every drift, of the models that they had before",
     )
     follow: Literal["drifted", "participants"] = Field(
         "drifted",
@@ -48,11 +54,23 @@ class FieldingSettings(PartitionSettings):
         "the round before, as in Auxo and FedAC; of the others the last report counts",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_settings_of_the_trigger(cls, values: Any) -> Any:
+        for key in OF_THE_TRIGGER:
+            if isinstance(values, Mapping) and key in values:
+                value = values[key] if isinstance(values[key], int | float) else f'"{values[key]}"'
+                raise ValueError(
+                    f"{key} is a setting of the trigger; write "
+                    f'trigger = {{ kind = "centre_shift", {key} = {value} }}, or trigger.{key} = {value}'
+                )
+        return values
+
 
 class Fielding(Clusterer):
-    """Drifted clients move to the nearest centre; all clients are re-clustered when a centre moved too far.
+    """Drifted clients move to the nearest centre; all clients are re-clustered when a trigger fires.
 
-    State: the present centres (k, D), and those of the last global clustering.
+    State: the present centres (k, D), those of the last global clustering, and that of the trigger.
 
     Client 0 drifts from the first label to the second and moves to that cluster, whose centre stays where it
     was:
@@ -61,7 +79,9 @@ class Fielding(Clusterer):
     >>> view = SimpleNamespace(
     ...     assignment=None,
     ...     reports=np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
+    ...     distance="l1",
     ...     drifted=np.array([0]),
+    ...     rebased=False,
     ...     rng=lambda purpose: np.random.default_rng(0),
     ...     initial=lambda number: np.zeros(1, dtype=np.float32),
     ...     log_trigger=lambda trigger: print("shift", trigger.shift, "fired", trigger.fired),
@@ -78,12 +98,20 @@ class Fielding(Clusterer):
 
     Settings = FieldingSettings
     settings: FieldingSettings
-    state_fields = ("_centers", "_last_global")
+    state_fields = ("_centers", "_last_global", "_trigger")
 
     def __init__(self, settings: FieldingSettings) -> None:
         super().__init__(settings)
         self._centers: Floats | None = None
         self._last_global: Floats | None = None
+        self._trigger = settings.trigger.build()
+
+    def state(self) -> dict[str, Tree]:
+        return {**super().state(), "_trigger": self._trigger.state()}
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        self._trigger.restore(state["_trigger"])
+        super().restore({**state, "_trigger": self._trigger})
 
     @property
     def needs_reports(self) -> bool:
@@ -94,52 +122,48 @@ class Fielding(Clusterer):
         return self.settings.follow == "participants"
 
     def on_data(self, view: View) -> Assignment | None:
-        if self._centers is None or view.assignment is None:
+        if self._centers is None or self._last_global is None or view.assignment is None:
             clustering = self._partition(view)
             return Assignment.fresh(
                 clustering.members, len(clustering.centers), view.initial(0), fitted=clustering.fitted
             )
-        drifted = view.drifted
-        if len(drifted) == 0:
+        if len(view.drifted) == 0:
             return None
+        distance = self.settings.distance or view.distance
+        reports = comparable(view.reports, distance)
         before = view.assignment.lane_of_client
         if view.rebased:
             # The reports of other models say nothing about where these clusters are now.
-            self._centers = self._last_global = means(view.reports, before, empty=self._centers)
+            self._centers = self._last_global = centers_of(reports, before, self._centers, distance)
         moved = before.copy()
-        moved[drifted] = nearest(view.reports[drifted], self._centers)
-        centers = means(view.reports, moved, empty=self._centers)
-        trigger = self._trigger(centers, view.reports)
+        moved[view.drifted] = nearest(reports[view.drifted], self._centers, distance)
+        centers = centers_of(reports, moved, self._centers, distance)
+        trigger = self._trigger.evaluate(
+            Moved(reports, moved, centers, self._centers, self._last_global, distance)
+        )
         view.log_trigger(trigger)
+        # Algorithm 2 averages the models of the clusters that clients have moved to, algorithm 4 those that
+        # they had.
+        every_drift = self.settings.average == "every_drift"
         if trigger.fired:
             clustering = self._partition(view)
             return Assignment.reclustered_from(
-                moved, clustering.members, len(centers), len(clustering.centers), clustering.fitted
+                before if every_drift else moved,
+                clustering.members,
+                len(centers),
+                len(clustering.centers),
+                clustering.fitted,
             )
         self._centers = centers
-        return None if np.array_equal(moved, before) else Assignment.moved(moved, len(centers))
-
-    def _trigger(self, centers: Floats, reports: Floats) -> Trigger:
-        """Compare how far the centres moved with the threshold, to decide on a global re-clustering.
-
-        The trigger fires if the largest shift, from where a centre was as `shift_from` says, reaches
-        threshold x the mean centre distance. With a single centre there is no such distance: it fires when
-        the reports are not all identical. With the threshold "never", it never fires.
-        """
-        origin = self._centers if self.settings.shift_from == "previous" else self._last_global
-        assert origin is not None
-        threshold = None if self.settings.threshold == "never" else self.settings.threshold
-        shift = float(np.abs(centers - origin).sum(axis=1).max())
-        if len(centers) == 1:
-            mean_distance = None
-            too_far = bool((reports != reports[0]).any())
-        else:
-            mean_distance = float(np.mean([np.abs(a - b).sum() for a, b in combinations(centers, 2)]))
-            too_far = threshold is not None and shift >= threshold * mean_distance
-        return Trigger(shift, mean_distance, threshold, len(centers), threshold is not None and too_far)
+        if np.array_equal(moved, before):
+            return None
+        if every_drift:
+            return Assignment.averaged(before, moved, len(centers))
+        return Assignment.moved(moved, len(centers))
 
     def _partition(self, view: View) -> Partition:
-        clustering = partition(view.reports, self.settings, view.rng("clustering"))
+        distance = self.settings.distance or view.distance
+        clustering = partition(view.reports, self.settings, view.rng("clustering"), distance)
         self._centers = self._last_global = clustering.centers
         return clustering
 

@@ -1,15 +1,18 @@
-"""Partition of clients by their reports: k-means with k chosen by the silhouette, and L1 distances."""
+"""Partition of clients by their reports: k-means or k-center, with k chosen by the silhouette."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from coordinator.assignment import Fit
-from coordinator.clusterers.silhouette import silhouettes
+from coordinator.clusterers.kcenter import farthest_first
+from coordinator.clusterers.kmeans import kmeans
+from coordinator.clusterers.silhouette import silhouettes, silhouettes_of_pairs
+from coordinator.distances import DISTANCES, DistanceName, comparable
 from emulator.arrays import Floats, Ints
 from emulator.deprecated import keep_old_names, renamed_arguments
 from emulator.numbers import MOST, Count, Number, TwoOrMore
@@ -22,6 +25,10 @@ TIE = 1e-9
 """Silhouettes that differ by less than this count as equal, so that rounding does not decide on k."""
 
 
+MOST_PAIRWISE = 2_000
+"""Largest number of clients whose silhouettes are computed from the distances of all pairs."""
+
+
 class PartitionSettings(Settings):
     """How clients are clustered globally (Fielding, algorithm 3)."""
 
@@ -31,8 +38,18 @@ class PartitionSettings(Settings):
         "is a cluster. 1: a single cluster if the silhouettes cannot be computed",
     )
     max_clusters: TwoOrMore = Field(10, description="largest k that is tried; at most clients - 1")
+    partition: Literal["kmeans", "kcenter"] = Field(
+        "kmeans",
+        description="how clients are partitioned into k clusters: kmeans, or kcenter, whose centres are "
+        "reports: first that of the lowest client, then always the one farthest from all centres so far",
+    )
+    distance: DistanceName | None = Field(
+        None,
+        description="distance between reports, in which clients join centres and silhouettes are taken; if "
+        "omitted, the representation's own",
+    )
     starts: Annotated[int, Number(ge=1, le=1000)] = Field(
-        10, description="k-means++ starts for each k; the best inertia wins"
+        10, description="k-means++ starts for each k; the best inertia wins; kcenter has none"
     )
     kmeans_clients: Annotated[int, Number(ge=10, le=MOST)] = Field(
         20_000,
@@ -42,7 +59,7 @@ class PartitionSettings(Settings):
     silhouette_clients: Annotated[int, Number(ge=10, le=MOST)] = Field(
         20_000,
         description="with more clients than this, silhouettes are those of a random subsample of this size; "
-        "the log states the size",
+        "of at most 2,000 in all distances but l1; the log states the size",
     )
 
     @model_validator(mode="after")
@@ -68,59 +85,88 @@ class Partition:
 
 
 @renamed_arguments(parameters="settings")
-def partition(reports: Floats, settings: PartitionSettings, generator: np.random.Generator) -> Partition:
-    """Cluster `reports` (N, D) into the number of clusters with the largest mean L1 silhouette.
+def partition(
+    reports: Floats, settings: PartitionSettings, generator: np.random.Generator, distance: DistanceName
+) -> Partition:
+    """Cluster `reports` (N, D) into the number of clusters with the largest mean silhouette in `distance`.
 
-    For each k from max(2, min_clusters) to max_clusters, k-means fits centres and every client joins its
-    L1-nearest centre. The k with the largest mean L1 silhouette wins, the smallest k among equals. Identical
-    reports form one cluster. If there are no more distinct reports than the smallest k, each distinct report
-    is a cluster.
+    For each k from max(2, min_clusters) to max_clusters, k-means in Euclidean space or k-center in `distance`
+    gives centres, and every client joins the centre that is nearest in `distance`. The k with the largest
+    mean silhouette wins, the smallest k among equals. Identical reports form one cluster. If there are no
+    more distinct reports than the smallest k, each distinct report is a cluster. For "cosine", reports and
+    centres are scaled to length 1.
+
+    The centres of the result are means, of k-center too: clients that drift later move to a mean, and a
+    centre's shift is that of all its members, not of the one client that was chosen.
 
     >>> reports = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    >>> partition(reports, PartitionSettings(), np.random.default_rng(0)).members.tolist()
+    >>> partition(reports, PartitionSettings(), np.random.default_rng(0), "l1").members.tolist()
     [0, 1, 0]
     """
+    reports = comparable(reports, distance)
+    most_scored = settings.silhouette_clients
+    if distance != "l1":
+        most_scored = min(most_scored, MOST_PAIRWISE)
     fitted = scored = reports
-    if len(reports) > min(settings.kmeans_clients, settings.silhouette_clients):
+    if len(reports) > min(settings.kmeans_clients, most_scored):
         # One order for both, so that the smaller subsample is part of the larger.
         order = generator.permutation(len(reports))
         fitted = reports[np.sort(order[: settings.kmeans_clients])]
-        scored = reports[np.sort(order[: settings.silhouette_clients])]
-    centers, silhouettes = _centers(fitted, scored, settings, generator)
-    return _with_means(reports, nearest(reports, centers), Fit(len(fitted), len(scored), silhouettes))
+        scored = reports[np.sort(order[:most_scored])]
+    centers, scores = _centers(fitted, scored, settings, generator, distance)
+    members = nearest(reports, centers, distance)
+    return _with_means(reports, members, Fit(len(fitted), len(scored), scores), distance)
 
 
 def _centers(
-    fitted: Floats, scored: Floats, settings: PartitionSettings, generator: np.random.Generator
+    fitted: Floats,
+    scored: Floats,
+    settings: PartitionSettings,
+    generator: np.random.Generator,
+    distance: DistanceName,
 ) -> tuple[Floats, dict[int, float | None]]:
     """The centres with the best silhouette, and the silhouette of each k that was tried.
 
     Centres (k, D) are fitted to the reports `fitted`; silhouettes are those of the partitions of the reports
     `scored`.
     """
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
-
     fewest = max(2, settings.min_clusters)
     distinct = first_distinct(fitted, settings.max_clusters + 1)
     if len(distinct) <= fewest:
         return distinct, {}
-    centers_by_k: list[Floats] = []
-    # NOTE: one thread: scikit-learn's threads change the order of sums, and so the last digits.
-    with threadpool_limits(1):
-        for k in range(fewest, min(settings.max_clusters, len(distinct), len(fitted) - 1) + 1):
-            seed = int(generator.integers(2**31))
-            kmeans = KMeans(k, n_init=settings.starts, random_state=seed).fit(fitted)
-            centers_by_k.append(kmeans.cluster_centers_)
-    scores = silhouettes(scored, [nearest(scored, centers) for centers in centers_by_k])
-    by_k = {
-        len(centers): None if np.isnan(score) else score
-        for centers, score in zip(centers_by_k, scores.tolist(), strict=True)
-    }
+    counts = range(fewest, min(settings.max_clusters, len(distinct), len(fitted) - 1) + 1)
+    centers_by_k = _centers_by_k(fitted, counts, settings, generator, distance)
+    scores = _scores(scored, [nearest(scored, centers, distance) for centers in centers_by_k], distance)
+    by_k = {k: None if np.isnan(score) else score for k, score in zip(counts, scores.tolist(), strict=True)}
     if np.isnan(scores).all():
         # The silhouettes of the subsample are undefined: use the fewest clusters allowed.
         return (distinct[:1] if settings.min_clusters == 1 else centers_by_k[0]), by_k
     return centers_by_k[int(np.flatnonzero(scores >= np.nanmax(scores) - TIE)[0])], by_k
+
+
+def _centers_by_k(
+    reports: Floats,
+    counts: range,
+    settings: PartitionSettings,
+    generator: np.random.Generator,
+    distance: DistanceName,
+) -> list[Floats]:
+    """The centres (k, D) for each k of `counts`."""
+    if settings.partition == "kcenter":
+        order = farthest_first(reports, counts[-1], distance)
+        return [reports[order[:k]] for k in counts]
+    partitions = kmeans(reports, counts, settings.starts, generator)
+    return [
+        centers_of(reports, members, np.zeros((k, reports.shape[1])), distance)
+        for k, members in zip(counts, partitions, strict=True)
+    ]
+
+
+def _scores(reports: Floats, partitions: list[Ints], distance: DistanceName) -> Floats:
+    """The mean silhouette of each of `partitions`, in `distance`."""
+    if distance == "l1":
+        return silhouettes(reports, partitions)
+    return silhouettes_of_pairs(DISTANCES[distance](reports, reports), partitions)
 
 
 def first_distinct(reports: Floats, limit: int) -> Floats:
@@ -138,17 +184,18 @@ def first_distinct(reports: Floats, limit: int) -> Floats:
     return np.stack(known)
 
 
-def nearest(reports: Floats, centers: Floats) -> Ints:
-    """(N,) the L1-nearest centre of each report; ties go to the lowest row."""
-    from scipy.spatial.distance import cdist
-
+def nearest(reports: Floats, centers: Floats, distance: DistanceName) -> Ints:
+    """(N,) the centre nearest to each report in `distance`; ties go to the lowest row."""
     members = np.empty(len(reports), dtype=np.int64)
-    apart = np.empty((min(BLOCK, len(reports)), len(centers)))
     for start in range(0, len(reports), BLOCK):
-        block = reports[start : start + BLOCK]
-        cdist(block, centers, "cityblock", out=apart[: len(block)])
-        apart[: len(block)].argmin(axis=1, out=members[start : start + BLOCK])
+        apart = DISTANCES[distance](reports[start : start + BLOCK], centers)
+        apart.argmin(axis=1, out=members[start : start + BLOCK])
     return members
+
+
+def centers_of(reports: Floats, members: Ints, empty: Floats, distance: DistanceName) -> Floats:
+    """(k, D) the centres of clusters: the `means` of their members, for "cosine" of and as unit rows."""
+    return comparable(means(comparable(reports, distance), members, empty), distance)
 
 
 def means(reports: Floats, members: Ints, empty: Floats) -> Floats:
@@ -156,15 +203,19 @@ def means(reports: Floats, members: Ints, empty: Floats) -> Floats:
 
     A cluster without members keeps its row of `empty` (k, D).
     """
-    # NOTE: column by column: at 1,000,000 x 10 half the time of np.add.at, and the same sums to the bit.
-    sums = np.empty_like(empty)
-    for column in range(empty.shape[1]):
-        sums[:, column] = np.bincount(members, weights=reports[:, column], minlength=len(empty))
+    sums = np.zeros_like(empty)
+    if len(reports) < reports.shape[1]:
+        for client, cluster in enumerate(members.tolist()):
+            sums[cluster] += reports[client]
+    else:
+        # NOTE: column by column: at 1,000,000 x 10 half the time of np.add.at, and the same sums to the bit.
+        for column in range(empty.shape[1]):
+            sums[:, column] = np.bincount(members, weights=reports[:, column], minlength=len(empty))
     sizes = np.bincount(members, minlength=len(empty))
     return np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], empty)
 
 
-def _with_means(reports: Floats, members: Ints, fitted: Fit) -> Partition:
+def _with_means(reports: Floats, members: Ints, fitted: Fit, distance: DistanceName) -> Partition:
     """The partition with `members` (N,), without empty clusters.
 
     Clusters are numbered in order of their lowest client.
@@ -176,7 +227,7 @@ def _with_means(reports: Floats, members: Ints, fitted: Fit) -> Partition:
     rank[np.argsort(first, kind="stable")] = np.arange(len(first))
     members = rank[members]  # empty clusters ranked last, and drop out
     k = int(members.max()) + 1
-    return Partition(members, means(reports, members, np.zeros((k, reports.shape[1]))), fitted)
+    return Partition(members, centers_of(reports, members, np.zeros((k, reports.shape[1])), distance), fitted)
 
 
 keep_old_names(__name__)

@@ -15,6 +15,7 @@ class Static(Clusterer):
     >>> from types import SimpleNamespace
     >>> view = SimpleNamespace(
     ...     reports=np.array([[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]]),
+    ...     distance="l1",
     ...     rng=lambda purpose: np.random.default_rng(0),
     ...     initial=lambda number: np.zeros(1, dtype=np.float32),
     ... )
@@ -45,7 +46,8 @@ class Static(Clusterer):
         if self._clustered:
             return None
         self._clustered = True
-        clustering = partition(view.reports, self.settings, view.rng("clustering"))
+        distance = self.settings.distance or view.distance
+        clustering = partition(view.reports, self.settings, view.rng("clustering"), distance)
         return Assignment.fresh(
             clustering.members, len(clustering.centers), view.initial(0), fitted=clustering.fitted
         )

@@ -9,7 +9,7 @@ from coordinator.federation.hearing import Heard
 from coordinator.federation.measurement import Measurement
 from emulator.arrays import Ints
 from emulator.ledger import Ledger
-from emulator.messages import Trigger
+from emulator.messages import AnyTrigger
 from emulator.storage.runlog import RoundRecord
 
 
@@ -23,7 +23,7 @@ class RoundProgress:
     moved: int = 0
     reclustered: bool = False
     fitted: Fit | None = None
-    trigger: Trigger | None = None
+    trigger: AnyTrigger | None = None
     members_changed: bool = False
     dispatched_s: float = 0.0
     participants: list[int] = field(default_factory=list)
@@ -50,7 +50,7 @@ class RoundProgress:
         if not assignment.reclustered:
             self.moved += moved or 0
 
-    def log_trigger(self, trigger: Trigger) -> None:
+    def log_trigger(self, trigger: AnyTrigger) -> None:
         """Take note of an evaluated trigger; of several, record the last that fired, or else the last.
 
         There are several in a round that is opened again after waiting for clients.

@@ -15,7 +15,7 @@ from coordinator.memories import Memory
 from coordinator.view import ClaimedBy, Part, Samples, ScoreRequest, View
 from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
-from emulator.messages import SampleRanges, Trigger, Updates
+from emulator.messages import AnyTrigger, SampleRanges, Updates
 from emulator.ports import Executor, SampleStream
 from emulator.seeding import RandomStreams
 
@@ -66,7 +66,7 @@ class Views:
         round_: int,
         assignment: Assignment | None,
         score: ScoreRequest,
-        log_trigger: Callable[[Trigger], None],
+        log_trigger: Callable[[AnyTrigger], None],
         *,
         drift: Mapping[str, Bools] | None = None,
         changed: Ints = NO_IDS,

@@ -57,6 +57,11 @@ def object_of(name: str, kinds: Mapping[str, Kind]) -> Kind:
     )
 
 
+def either(first: Kind, second: Kind) -> Kind:
+    """Values of one of two kinds."""
+    return Kind(f"{first.name} | {second.name}", lambda value: first.fits(value) or second.fits(value))
+
+
 def by_number(kind: Kind) -> Kind:
     """Objects whose keys are positive whole numbers, with values of this `kind`."""
     return Kind(

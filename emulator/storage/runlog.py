@@ -22,7 +22,7 @@ import numpy as np
 from emulator.arrays import Floats32, Ints
 from emulator.deprecated import renamed_fields
 from emulator.errors import DataFileError
-from emulator.messages import Trigger
+from emulator.messages import AnyTrigger, PairwiseTrigger, Trigger
 from emulator.storage.bounded import json_document
 from emulator.storage.log_lines import (
     FLAG,
@@ -35,6 +35,7 @@ from emulator.storage.log_lines import (
     WHOLES,
     Kind,
     by_number,
+    either,
     object_of,
     or_none,
     refuse_wrong_header,
@@ -92,7 +93,9 @@ class RoundRecord:
     crashed: list[int] = field(default_factory=list)  # of the dropped, those whose device crashed
     # (n,) of each of the header's scored clients, NaN without test samples or model; only if configured
     client_accuracy: Floats32 | None = None
-    trigger: Trigger | None = None  # if the clusterer decided whether to re-cluster all clients
+    trigger: Trigger | PairwiseTrigger | None = (
+        None  # if the clusterer decided whether to re-cluster all clients
+    )
     # Of a global clustering, also the first: the mean silhouette of each k tried, None if undefined.
     silhouettes: dict[int, float | None] | None = None
     nonfinite_reports: int = 0  # of `reported`, the clients whose report was not finite, and so not used
@@ -123,6 +126,12 @@ TRIGGER: dict[str, Kind] = {
     "shift": NUMBER,
     "mean_distance": or_none(NUMBER),
     "threshold": or_none(NUMBER),
+    "clusters": WHOLE,
+    "fired": FLAG,
+}
+PAIRWISE_TRIGGER: dict[str, Kind] = {
+    "largest_distance": or_none(NUMBER),
+    "delta": NUMBER,
     "clusters": WHOLE,
     "fired": FLAG,
 }
@@ -158,7 +167,7 @@ KINDS: dict[str, Kind] = {
     "silhouette_clients": or_none(WHOLE),
     "rejected": WHOLES,
     "crashed": WHOLES,
-    "trigger": or_none(object_of("Trigger", TRIGGER)),
+    "trigger": or_none(either(object_of("Trigger", TRIGGER), object_of("PairwiseTrigger", PAIRWISE_TRIGGER))),
     "silhouettes": or_none(by_number(or_none(NUMBER))),
     "nonfinite_reports": WHOLE,
 }
@@ -352,7 +361,8 @@ def _refuse_other_length(members: Ints | None, last: Ints | None) -> None:
 def _record(line: dict[str, Any]) -> RoundRecord:
     """The record in a line that was checked and whose arrays are unpacked."""
     if line.get("trigger") is not None:
-        line["trigger"] = Trigger(**line["trigger"])
+        trigger: type[AnyTrigger] = PairwiseTrigger if "delta" in line["trigger"] else Trigger
+        line["trigger"] = trigger(**line["trigger"])
     if line.get("silhouettes") is not None:
         line["silhouettes"] = {int(k): value for k, value in line["silhouettes"].items()}
     line |= {name: line.pop(in_a_line) for name, in_a_line in IN_A_LINE.items()}

@@ -51,9 +51,9 @@ def exact_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Fig
 
     samples = interleaved(
         {
-            "recluster": timed(lambda: partition(reports, settings, np.random.default_rng(SEED))),
+            "recluster": timed(lambda: partition(reports, settings, np.random.default_rng(SEED), "l1")),
             "naive": naively,
-            "reassign": often(lambda: nearest(reports, centers), 20),
+            "reassign": often(lambda: nearest(reports, centers, "l1"), 20),
             "loop": timed(lambda: nearest_by_loop(reports, centers)),
         },
         repeats,
@@ -99,7 +99,7 @@ def subsample_figures(clients: int, labels: int, repeats: int, say: Say) -> list
     say(f"drawing {clients:,} histograms")
     reports = label_histograms(clients, labels, mixes=min(4, labels // 2))
     settings = PartitionSettings(max_clusters=MAX_CLUSTERS)
-    work = timed(lambda: partition(reports, settings, np.random.default_rng(SEED)))
+    work = timed(lambda: partition(reports, settings, np.random.default_rng(SEED), "l1"))
     samples = interleaved({"ours": work}, repeats, warm_up=False, say=say)
     return [
         figure(

@@ -62,6 +62,7 @@ def _registries() -> dict[str, Registry[Any]]:
     from coordinator.representations import REPRESENTATIONS
     from coordinator.schedules import SCHEDULES
     from coordinator.selectors import SELECTORS
+    from coordinator.triggers import TRIGGERS
     from executor.models import MODELS
     from executor.rules import RULES
     from traces.availability import AVAILABILITIES
@@ -72,6 +73,7 @@ def _registries() -> dict[str, Registry[Any]]:
     return {
         "clusterer": CLUSTERERS,
         "representation": REPRESENTATIONS,
+        "trigger": TRIGGERS,
         "detector": DETECTORS,
         "selector": SELECTORS,
         "memory": MEMORIES,

@@ -10,7 +10,7 @@ import numpy as np
 
 from coordinator.view import ClaimedBy, Part, Samples, ScoreResponse, View
 from emulator.arrays import Ints
-from emulator.messages import Metric, Trigger
+from emulator.messages import AnyTrigger, Metric, PairwiseTrigger
 
 METRICS: frozenset[Metric] = frozenset(get_args(Metric))
 
@@ -23,7 +23,7 @@ class Watch:
     def __init__(self, part: Part) -> None:
         self.part = part
         self.requests: list[Request] = []
-        self.logged: list[Trigger] = []
+        self.logged: list[AnyTrigger] = []
 
     def over(self, view: View) -> View:
         """`view`, with the part's client requests and triggers recorded.
@@ -72,13 +72,14 @@ class Watch:
         self.requests.append((clients.copy(), models.copy(), repr(samples), repr(sorted(metrics)), limit))
         return view.score(clients, models, samples, metrics, limit)
 
-    def _log(self, view: View, trigger: Trigger) -> None:
+    def _log(self, view: View, trigger: AnyTrigger) -> None:
         """Check that the log can hold the trigger, and log it."""
-        kinds = type(trigger.shift), type(trigger.clusters), type(trigger.fired)
+        compared = "delta" if isinstance(trigger, PairwiseTrigger) else "shift"
+        kinds = type(getattr(trigger, compared)), type(trigger.clusters), type(trigger.fired)
         assert kinds == (float, int, bool), (
-            f"{trigger}: shift, clusters and fired must be a float, an int and a bool of Python"
+            f"{trigger}: {compared}, clusters and fired must be a float, an int and a bool of Python"
         )
-        for number in (trigger.shift, trigger.mean_distance, trigger.threshold):
+        for number in vars(trigger).values():
             assert number is None or math.isfinite(number), f"{trigger}: its numbers must be finite"
         self.logged.append(trigger)
         view.log_trigger(trigger)

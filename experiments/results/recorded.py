@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from coordinator.clusterers.fielding import OF_THE_TRIGGER
 from coordinator.federation.faults import FaultSettings
 from emulator.storage.bounded import has_controls
 
@@ -65,22 +66,30 @@ def up_to_date(table: Mapping[str, Any]) -> dict[str, Any]:
     Settings that were retired are left out, and one whose default is not what earlier versions did is added.
     """
     changed = dict(table)
-    executor, trace = table.get("executor"), table.get("trace")
+    executor, trace, arms = table.get("executor"), table.get("trace"), table.get("arm")
     if isinstance(executor, Mapping):
         changed["executor"] = {key: value for key, value in executor.items() if key not in RETIRED}
     if isinstance(trace, Mapping) and isinstance(trace.get("concepts"), Mapping):
         changed["trace"] = {**trace, "concepts": _concepts_up_to_date(trace["concepts"])}
-    if isinstance(table.get("arm"), list):
-        changed["arm"] = [_arm_up_to_date(arm) for arm in table["arm"]]
+    if isinstance(arms, list):
+        changed["arm"] = [_arm_up_to_date(arm) for arm in arms]
     return changed
 
 
 def _arm_up_to_date(arm: Any) -> Any:
-    """An arm of a recorded configuration: `representation` was a setting of its clusterer, always "label"."""
-    if not isinstance(arm, Mapping) or not isinstance(arm.get("clusterer"), Mapping):
+    """An arm of a recorded configuration of an earlier version.
+
+    `representation` was a setting of the clusterer, and always "label". Fielding's threshold became a setting
+    of its trigger.
+    """
+    clusterer = arm.get("clusterer") if isinstance(arm, Mapping) else None
+    if not isinstance(clusterer, Mapping) or clusterer.get("kind") != "fielding":
         return arm
-    clusterer = {key: value for key, value in arm["clusterer"].items() if key != "representation"}
-    return {**arm, "clusterer": clusterer}
+    moved = {key: clusterer[key] for key in OF_THE_TRIGGER if key in clusterer}
+    rest = {key: value for key, value in clusterer.items() if key not in (*moved, "representation")}
+    if moved and "trigger" not in clusterer:
+        rest["trigger"] = {"kind": "centre_shift", **moved}
+    return {**arm, "clusterer": rest}
 
 
 def _concepts_up_to_date(concepts: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,8 +46,10 @@ TRIGGER = {
     "threshold": pa.float64(),
     "clusters": pa.int64(),
     "fired": pa.bool_(),
+    "largest_distance": pa.float64(),
+    "delta": pa.float64(),
 }
-"""The type of each field of `RoundRecord.trigger`; null in rounds in which no trigger was evaluated."""
+"""The type of each field of `RoundRecord.trigger`; null where it was not compared."""
 
 COUNTS = {
     "participants": "participants",
@@ -79,7 +81,8 @@ def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
         columns[name] = pa.array([getattr(record, name) for _, record in rows], pa.float64())
     for name, kind in TRIGGER.items():
         values = [
-            None if (trigger := record.trigger) is None else getattr(trigger, name) for _, record in rows
+            None if (trigger := record.trigger) is None else getattr(trigger, name, None)
+            for _, record in rows
         ]
         columns[f"trigger_{name}"] = pa.array(values, kind)
     silhouettes = [record.silhouettes and list(record.silhouettes.items()) for _, record in rows]

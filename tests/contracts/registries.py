@@ -12,6 +12,7 @@ from coordinator.pacing import PACINGS
 from coordinator.representations import REPRESENTATIONS
 from coordinator.schedules import SCHEDULES
 from coordinator.selectors import SELECTORS
+from coordinator.triggers import TRIGGERS
 from emulator.plugins import Registry
 from executor.models import MODELS
 from executor.rules import RULES
@@ -35,6 +36,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "schedules": SCHEDULES,
     "selectors": SELECTORS,
     "sources": SOURCES,
+    "triggers": TRIGGERS,
 }
 
 REQUIRED: dict[tuple[str, str], dict[str, Any]] = {

@@ -113,6 +113,7 @@ RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     ),
     "schedules": lambda part: with_parts({"schedules": [part]}),
     "selectors": lambda part: with_parts({"selector": part}),
+    "triggers": lambda part: with_parts({"clusterer": {"kind": "fielding", "trigger": part}}),
     "sources": lambda part: {**STILL, "trace": {"source" if k == "kind" else k: v for k, v in part.items()}},
 }
 EXAMPLES: dict[str, dict[str, Any]] = {

@@ -85,3 +85,17 @@ def test_an_identity_passes_one_to_one_and_only_along_shared_members(case):
     if num_old == num_new == 2:
         passed_on = sum(overlap[successor[row], row] for row in range(2) if successor[row] >= 0)
         assert passed_on == max(np.trace(overlap), np.trace(overlap[::-1]))
+
+
+def test_models_averaged_over_members_keep_their_identity_and_one_without_members_its_content():
+    # Clients 0 and 1 leave cluster 0 for 1, client 2 goes from 1 to 2, and nobody is left in 0.
+    old, new = ints(0, 0, 1, 1, 2), ints(1, 1, 2, 1, 2)
+    assignment = Assignment.averaged(old, new, num_models=3)
+    assert assignment.mixing.tolist() == [[1, 0, 0], [2 / 3, 1 / 3, 0], [0, 0.5, 0.5]]
+    assert assignment.successor.tolist() == [0, 1, 2]
+    assert assignment.lane_of_client.tolist() == new.tolist()
+    assert (assignment.reclustered, assignment.fitted) == (False, None)
+
+
+def test_averaging_when_nobody_moved_changes_no_model():
+    assert not Assignment.averaged(ints(0, 1, 1), ints(0, 1, 1), num_models=3).changes_models

@@ -82,7 +82,10 @@ def test_the_recipe_plays_each_trial_with_its_settings_and_finds_the_best(
         assert trial.value == summary["arms"]["fielding"]["gain_pp"]["mean"]
         experiment = RunDirectory(out).experiment()
         reference, fielding = experiment["arm"]
-        assert fielding["clusterer"]["threshold"] == trial.params["arm.fielding.clusterer.threshold"]
+        assert (
+            fielding["clusterer"]["trigger"]["threshold"]
+            == trial.params["arm.fielding.clusterer.trigger.threshold"]
+        )
         assert fielding["training"]["learning_rate"] == trial.params["arm.fielding.training.learning_rate"]
         assert reference["training"]["learning_rate"] == experiment["training"]["learning_rate"]
     assert len({tuple(trial.params.values()) for trial in study.trials}) == 3

@@ -94,7 +94,11 @@ def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes
     parts = {
         "global": {"kind": "single"},
         "static": {"kind": "static", "representation": "label"},
-        "fielding": {"kind": "fielding", "representation": "label", "threshold": 0.3333},
+        "fielding": {
+            "kind": "fielding",
+            "representation": "label",
+            "trigger": {"kind": "centre_shift", "threshold": 0.3333},
+        },
     }
     experiment = {
         "name": "synthetic",

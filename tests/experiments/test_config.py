@@ -282,8 +282,22 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         ),
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "treshold": 1}}]},
-            "x.toml: arm.a.clusterer: unknown key 'treshold'; choices: follow, kmeans_clients, "
-            "max_clusters, min_clusters, representation, shift_from, silhouette_clients, starts, threshold; "
+            "x.toml: arm.a.clusterer: unknown key 'treshold'; choices: average, distance, follow, "
+            "kmeans_clients, max_clusters, min_clusters, partition, silhouette_clients, starts, trigger",
+        ),
+        (
+            {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "threshold": 0.25}}]},
+            "x.toml: arm.a.clusterer: threshold is a setting of the trigger; write trigger = "
+            '{ kind = "centre_shift", threshold = 0.25 }, or trigger.threshold = 0.25',
+        ),
+        (
+            {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "trigger": "centre"}}]},
+            "x.toml: arm.a.clusterer.trigger = 'centre': unknown trigger 'centre'; choices: centre_shift, "
+            "pairwise; did you mean 'centre_shift'?",
+        ),
+        (
+            {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "trigger": {"treshold": 1}}}]},
+            "x.toml: arm.a.clusterer.trigger: unknown key 'treshold'; choices: shift_from, threshold; "
             "did you mean 'threshold'?",
         ),
         (
@@ -327,8 +341,8 @@ def test_an_unknown_name_lists_the_choices_with_file_and_key_in_one_line(
         ),
         ({"devices": {"model_factor": 0}}, "devices.model_factor = 0: input should be greater than 0"),
         (
-            {"parts": {"clusterer": {"kind": "fielding", "threshold": "nevr"}}},
-            "parts.clusterer.threshold = 'nevr': must be a number, or \"never\"",
+            {"parts": {"clusterer": {"kind": "fielding", "trigger": {"threshold": "nevr"}}}},
+            "parts.clusterer.trigger.threshold = 'nevr': must be a number, or \"never\"",
         ),
         (
             {"parts": {"clusterer": {"kind": "fielding", "min_clusters": 11}}},

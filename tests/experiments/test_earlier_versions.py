@@ -151,6 +151,18 @@ def test_recorded_concepts_keep_their_samples(
     assert {key: concepts[key] for key in today} == today
 
 
+def test_a_recorded_threshold_of_fielding_is_one_of_its_trigger(recorded: Path) -> None:
+    assert "threshold = 0.3333333333333333\n" in (recorded / "experiment.toml").read_text()
+    for table in (
+        RunDirectory(recorded).experiment(),
+        load_experiment(recorded / "experiment.toml").resolved(),
+    ):
+        [_, fielding] = table["arm"]
+        trigger = {"kind": "centre_shift", "threshold": 1 / 3, "shift_from": "previous"}
+        assert fielding["clusterer"]["trigger"] == trigger
+        assert not {"threshold", "shift_from"} & set(fielding["clusterer"])
+
+
 def test_recorded_samples_that_no_setting_gives_any_more_are_refused(tmp_path: Path) -> None:
     concepts = {"kind": "sea", "feddrift_files": True}
     path = write_drifting(tmp_path, name="experiment", trace={"concepts": concepts})

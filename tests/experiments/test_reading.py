@@ -67,9 +67,9 @@ def test_a_setting_reaches_its_key_and_is_read_as_toml(
 
 def test_a_setting_reaches_an_arm_by_its_name(config: Path) -> None:
     experiment = load_experiment(
-        config, ["arm.fielding.clusterer.threshold=0.9", "arm.global.clusterer=static"]
+        config, ["arm.fielding.clusterer.trigger.threshold=0.9", "arm.global.clusterer=static"]
     )
-    assert experiment.find_arm("fielding").clusterer.settings.model_dump()["threshold"] == 0.9
+    assert experiment.find_arm("fielding").clusterer.settings.model_dump()["trigger"]["threshold"] == 0.9
     assert experiment.find_arm("fielding").clusterer.settings.model_dump()["max_clusters"] == 3
     assert experiment.find_arm("global").clusterer.kind == "static"
 

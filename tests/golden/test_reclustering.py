@@ -32,7 +32,7 @@ def fielding_run(threshold: float, rounds: int = 2):
     return Population(
         FakeExecutor(TARGETS),
         stream=FakeStream([BEFORE, AFTER]),
-        clusterer=Fielding(FieldingSettings(threshold=threshold)),
+        clusterer=Fielding(FieldingSettings(trigger={"threshold": threshold})),
         rounds=rounds,
     ).play()
 

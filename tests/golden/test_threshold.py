@@ -17,7 +17,7 @@ def second_round(drifted_to: list[float], threshold: float):
         Population(
             FakeExecutor([0.0] * 4),
             stream=FakeStream([before, after]),
-            clusterer=Fielding(FieldingSettings(threshold=threshold)),
+            clusterer=Fielding(FieldingSettings(trigger={"threshold": threshold})),
             rounds=2,
         )
         .play()
@@ -53,7 +53,7 @@ def test_a_threshold_of_zero_reclusters_at_every_drift_even_if_no_centre_moved()
             Population(
                 FakeExecutor([0.0] * 4),
                 stream=FakeStream([before, after]),
-                clusterer=Fielding(FieldingSettings(threshold=threshold)),
+                clusterer=Fielding(FieldingSettings(trigger={"threshold": threshold})),
                 rounds=2,
             )
             .play()

@@ -66,8 +66,7 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             "clusterer": {
                 "kind": "fielding",
                 "max_clusters": 3,
-                "threshold": 0.05,
-                "shift_from": "last_global",
+                "trigger": {"kind": "centre_shift", "threshold": 0.05, "shift_from": "last_global"},
             }
         },
     ),

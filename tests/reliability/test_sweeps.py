@@ -16,7 +16,7 @@ from tests.reliability.commands import Command, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")]
 
-SWEEP = ("--sweep", "arm.fielding.clusterer.threshold=0.1,0.25", "--sweep", "round.participants=2,3")
+SWEEP = ("--sweep", "arm.fielding.clusterer.trigger.threshold=0.1,0.25", "--sweep", "round.participants=2,3")
 CELLS = [f"small,threshold={low},participants={number}" for low in (0.1, 0.25) for number in (2, 3)]
 ROUNDS = 60
 

@@ -1,12 +1,17 @@
+import re
+
 import numpy as np
 import pytest
 
 from coordinator.assignment import Assignment, Fit
 from coordinator.clusterers.fielding import Fielding, FieldingSettings
-from emulator.messages import Trigger
+from emulator.messages import PairwiseTrigger, Trigger
 from tests.fakes import FakeExecutor, FakeStream, Population, a_view, one_hot
 
 NEVER = 1e9  # a threshold that no shift reaches
+
+
+OF_THE_TRIGGER = ("threshold", "shift_from")
 
 
 class Story:
@@ -14,6 +19,9 @@ class Story:
 
     def __init__(self, reports, **settings) -> None:
         self.reports = np.array(reports, dtype=np.float64)
+        trigger = {key: settings.pop(key) for key in OF_THE_TRIGGER if key in settings}
+        if trigger:
+            settings["trigger"] = {"kind": "centre_shift", **trigger}
         self.clusterer = Fielding(FieldingSettings(**settings))
         self.assignment: Assignment | None = None
         self.round = 0
@@ -121,7 +129,7 @@ def test_an_empty_cluster_gets_no_participants():
     played = Population(
         FakeExecutor([1, 1, 0.5, 0.5], pull=1.0),
         stream=FakeStream([before, after]),
-        clusterer=Fielding(FieldingSettings(threshold=NEVER)),
+        clusterer=Fielding(FieldingSettings(trigger={"threshold": NEVER})),
         participants=2,
         rounds=2,
     ).play()
@@ -289,19 +297,6 @@ def test_a_threshold_of_zero_reclusters_at_every_drift_even_of_a_report_that_is_
     assert story.drift({}) is None
 
 
-@pytest.mark.parametrize(
-    ("threshold", "problem"),
-    [
-        ("nevr", 'must be a number, or "never"'),
-        (-0.1, "greater than or equal to 0"),
-        ("0.5", "must be a number"),
-    ],
-)
-def test_a_threshold_is_a_number_or_never(threshold, problem):
-    with pytest.raises(ValueError, match=problem):
-        FieldingSettings(threshold=threshold)
-
-
 def test_clients_can_begin_in_more_clusters_than_stand_out():
     # Two clear groups, in each of which no two report the same.
     reports = [[1 - client / 100, client / 100, 0] for client in range(4)]
@@ -382,3 +377,94 @@ def test_a_first_assignment_starts_from_the_initialisation_that_all_methods_shar
     assert (assignment.mixing @ assignment.extra).tolist() == [[0, 0], [0, 0]]
     assert assignment.members.tolist() == [[0], [1], [0]]
     assert assignment.successor.tolist() == []
+
+
+# -- distances, other triggers, and averages at every drift ----------------------------------------------
+
+
+def test_the_trigger_by_pairs_reclusters_when_two_members_are_farther_apart_than_its_limit():
+    story = two_clusters(trigger={"kind": "pairwise", "delta": 0.5, "rule": "fixed"})
+    assert story.drift({0: [0.75, 0.25, 0]}) is None
+    reclustered = story.drift({0: [0.625, 0.375, 0]})
+    assert reclustered is not None
+    assert reclustered.reclustered
+    assert story.triggers == [PairwiseTrigger(0.5, 0.5, 2, False), PairwiseTrigger(0.75, 0.5, 2, True)]
+
+
+def test_the_limit_of_a_trigger_by_pairs_is_stored_with_the_clusterer():
+    settings = FieldingSettings(trigger={"kind": "pairwise", "delta": 0.5})
+    story = two_clusters(trigger={"kind": "pairwise", "delta": 0.5})
+    for share in (0.5, 0.0):
+        story.drift({0: [share, 1 - share, 0], 3: [1 - share, share, 0]})
+    again = Fielding(settings)
+    again.restore(story.clusterer.state())
+    assert again.state() == story.clusterer.state()
+    assert again.state()["_trigger"] == story.clusterer.state()["_trigger"]
+
+
+def test_the_distance_of_the_reports_is_used_unless_the_clusterer_has_its_own():
+    # (.5, .5, 0, 0, 0) is nearer to (1, 0, 0, 0, 0) in L1, and to (.2, .2, .2, .2, .2) in Euclidean space.
+    for settings, lane in (({}, 0), ({"distance": "euclidean"}, 2), ({"distance": "l1"}, 0)):
+        story = Story(
+            [[1, 0, 0, 0, 0]] * 2 + [[0, 0, 0, 0, 1]] * 2 + [[0.2] * 5] * 2, threshold=NEVER, **settings
+        )
+        assert story.lanes == [0, 0, 1, 1, 2, 2]
+        story.drift({2: [0.5, 0.5, 0, 0, 0]})
+        assert story.lanes[2] == lane
+
+
+def test_in_the_cosine_a_report_that_only_grew_has_moved_no_centre():
+    story = two_clusters(distance="cosine")
+    story.drift({0: [7, 0, 0]})
+    story.drift({0: [7, 7, 0]})
+    assert story.triggers[0].shift == 0
+    # Unit rows (.7071, .7071, 0), (1, 0, 0) and (1, 0, 0), with the mean (2.7071, .7071, 0) / 3.
+    assert story.triggers[1].shift == pytest.approx(1 - np.cos(np.arctan(np.sqrt(0.5) / (2 + np.sqrt(0.5)))))
+
+
+def test_averaging_at_every_drift_mixes_the_models_that_members_had():
+    story = two_clusters(threshold=NEVER, average="every_drift")
+    assignment = story.drift({0: [0, 1, 0]})
+    assert assignment is not None
+    assert assignment.mixing.tolist() == [[1, 0], [0.25, 0.75]]
+    assert assignment.successor.tolist() == [0, 1]
+    assert not assignment.reclustered
+    assert story.drift({0: [0, 0.9, 0.1]}) is None  # nobody moved: every mean is the model itself
+
+
+def test_a_model_that_lost_its_members_is_averaged_with_nothing():
+    story = two_clusters(threshold=NEVER, average="every_drift")
+    assignment = story.drift({client: [0, 1, 0] for client in (0, 1, 2)})
+    assert assignment is not None
+    assert assignment.mixing.tolist() == [[1, 0], [0.5, 0.5]]
+
+
+def test_a_reclustering_averages_the_models_of_before_the_moves_only_if_every_drift_does():
+    # Client 0 moves to the second cluster before all are re-clustered as {0, 3, 4, 5} and {1, 2}.
+    for average, mixing in (("every_drift", [[0.25, 0.75], [1, 0]]), ("reclustering", [[0, 1], [1, 0]])):
+        assignment = two_clusters(threshold=0, average=average).drift({0: [0, 1, 0]})
+        assert assignment is not None
+        assert assignment.lane_of_client.tolist() == [0, 1, 1, 0, 0, 0]
+        assert assignment.mixing.tolist() == mixing
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "written"),
+    [
+        ("threshold", 0.25, "0.25"),
+        ("threshold", "never", '"never"'),
+        ("shift_from", "previous", '"previous"'),
+    ],
+)
+def test_a_setting_of_the_trigger_beside_it_says_where_it_belongs(key, value, written):
+    wanted = (
+        f'{key} is a setting of the trigger; write trigger = {{ kind = "centre_shift", {key} = {written} }}'
+    )
+    with pytest.raises(ValueError, match=re.escape(wanted)):
+        FieldingSettings(**{key: value})
+
+
+def test_a_trigger_without_a_kind_is_the_published_one():
+    one, other = ({"threshold": 0.5}, {"kind": "centre_shift", "threshold": 0.5})
+    assert FieldingSettings(trigger=one) == FieldingSettings(trigger=other)
+    assert FieldingSettings() == FieldingSettings(trigger="centre_shift")

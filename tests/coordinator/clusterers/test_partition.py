@@ -1,17 +1,19 @@
 import numpy as np
 import pytest
-from sklearn.cluster import KMeans
+from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
 from coordinator.clusterers import partition as partition_module
+from coordinator.clusterers.kmeans import kmeans
 from coordinator.clusterers.partition import PartitionSettings, first_distinct, means, nearest, partition
+from coordinator.distances import DISTANCES
 from tests.fakes import ints, one_hot
 
 DEFAULTS = PartitionSettings()
 
 
-def clustered(reports, settings: PartitionSettings = DEFAULTS, seed: int = 0):
-    return partition(np.array(reports, dtype=np.float64), settings, np.random.default_rng(seed))
+def clustered(reports, settings: PartitionSettings = DEFAULTS, seed: int = 0, distance="l1"):
+    return partition(np.array(reports, dtype=np.float64), settings, np.random.default_rng(seed), distance)
 
 
 def groups(centers: int, size: int, seed: int = 0, labels: int = 6, spread: float = 300.0):
@@ -79,12 +81,9 @@ def test_k_is_the_one_of_the_largest_silhouette():
     for seed in (0, 1, 15, 21, 35):
         reports = np.random.default_rng(seed).dirichlet(np.full(8, 0.3), size=40)
         clustering = clustered(reports, PartitionSettings(max_clusters=7), seed)
-        generator = np.random.default_rng(seed)
         scored = []
-        for k in range(2, 8):
-            start = int(generator.integers(2**31))
-            with threadpool_limits(1):
-                centers = KMeans(k, n_init=10, random_state=start).fit(reports).cluster_centers_
+        for k, fitted in enumerate(kmeans(reports, range(2, 8), 10, np.random.default_rng(seed)), start=2):
+            centers = means(reports, fitted, np.zeros((k, 8)))
             members = l1(reports, centers).argmin(axis=1)
             scored.append((naive_silhouette(reports, members), -k, members))
         assert same_grouping(clustering.members, max(scored, key=lambda entry: entry[:2])[2])
@@ -145,7 +144,7 @@ def test_a_bound_that_all_clients_are_within_changes_no_bit():
     reports = np.random.default_rng(8).dirichlet(np.full(8, 0.3), size=60)
     within = PartitionSettings(kmeans_clients=60, silhouette_clients=60)
     first, second = np.random.default_rng(3), np.random.default_rng(3)
-    clusterings = [partition(reports, DEFAULTS, first), partition(reports, within, second)]
+    clusterings = [partition(reports, DEFAULTS, first, "l1"), partition(reports, within, second, "l1")]
     assert clusterings[0].members.tobytes() == clusterings[1].members.tobytes()
     assert clusterings[0].centers.tobytes() == clusterings[1].centers.tobytes()
     assert first.bit_generator.state == second.bit_generator.state
@@ -217,19 +216,19 @@ def test_reports_are_not_written_to():
 def test_the_nearest_centre_is_nearest_in_l1_and_ties_go_to_the_lowest_row():
     # From (0, 0, 0): the first is 1.2 away in L1 and 0.69 in L2, the second 1 and 1.
     centers = np.array([[0.4, 0.4, 0.4], [1, 0, 0], [0, 1, 0]])
-    assert nearest(np.zeros((1, 3)), centers).tolist() == [1]
-    assert nearest(np.array([[0.5, 0.5, 0]]), centers[1:]).tolist() == [0]
+    assert nearest(np.zeros((1, 3)), centers, "l1").tolist() == [1]
+    assert nearest(np.array([[0.5, 0.5, 0]]), centers[1:], "l1").tolist() == [0]
 
 
 def test_reports_are_looked_at_in_blocks_that_change_nothing(monkeypatch):
     rng = np.random.default_rng(5)
     reports, centers = rng.dirichlet(np.full(4, 0.5), size=50), rng.dirichlet(np.full(4, 0.5), size=6)
-    whole = nearest(reports, centers)
+    whole = nearest(reports, centers, "l1")
     assert whole.tolist() == l1(reports, centers).argmin(axis=1).tolist()
     for block in (1, 7, 49, 50):
         monkeypatch.setattr(partition_module, "BLOCK", block)
-        assert nearest(reports, centers).tolist() == whole.tolist()
-    assert nearest(reports[:0], centers).tolist() == []
+        assert nearest(reports, centers, "l1").tolist() == whole.tolist()
+    assert nearest(reports[:0], centers, "l1").tolist() == []
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 100])
@@ -321,3 +320,66 @@ def test_the_fewest_clusters_may_not_be_above_the_most():
     assert PartitionSettings(min_clusters=3, max_clusters=3).min_clusters == 3
     with pytest.raises(ValueError, match="min_clusters = 4 must not be above max_clusters = 3"):
         PartitionSettings(min_clusters=4, max_clusters=3)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("method", ["kmeans", "kcenter"])
+def test_clear_groups_are_found_in_every_distance_by_either_method(distance, method):
+    reports, members = groups(3, size=8)
+    clustering = clustered(reports, PartitionSettings(partition=method), distance=distance)
+    assert same_grouping(clustering.members, members)
+    apart = DISTANCES[distance](reports, clustering.centers)
+    assert clustering.members.tolist() == apart.argmin(axis=1).tolist()
+    score = clustering.fitted.silhouettes[3]
+    pairs = DISTANCES[distance](reports, reports)
+    assert score == pytest.approx(silhouette_score(pairs, clustering.members, metric="precomputed"), rel=1e-9)
+
+
+def test_the_distance_decides_which_centre_a_client_joins():
+    # From (1/2, 1/2, 0, 0, 0): (1/5, 1/5, 1/5, 1/5, 1/5) is nearer in Euclidean space, (1, 0, 0, 0, 0) in L1.
+    report = np.array([[0.5, 0.5, 0, 0, 0]])
+    centers = np.array([[0.2] * 5, [1, 0, 0, 0, 0]])
+    assert nearest(report, centers, "l1").tolist() == [1]
+    assert nearest(report, centers, "euclidean").tolist() == [0]
+
+
+def test_in_the_cosine_reports_of_one_direction_are_one_cluster_however_long():
+    directions = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]])
+    reports = np.concatenate([length * directions for length in (1, 10, 1000)])
+    reports[0, 1] = 0.01
+    clustering = clustered(reports, distance="cosine")
+    assert clustering.members.tolist() == [0, 1, 2] * 3
+    assert np.linalg.norm(clustering.centers, axis=1) == pytest.approx(np.ones(3))
+
+
+def test_k_center_with_k_given_and_means_as_its_centres():
+    # Farthest first from 0: 10, then 4. Members join these, and the centres are the means.
+    reports = np.array([[0.0], [1], [4], [5], [10], [11], [10]])
+    three = PartitionSettings(partition="kcenter", min_clusters=3, max_clusters=3)
+    clustering = clustered(reports, three)
+    assert clustering.members.tolist() == [0, 0, 1, 1, 2, 2, 2]
+    assert clustering.centers.ravel().tolist() == pytest.approx([0.5, 4.5, 31 / 3])
+    assert list(clustering.fitted.silhouettes) == [3]
+
+
+def test_silhouettes_from_pairs_are_those_of_at_most_2000_clients(monkeypatch):
+    reports, members = groups(4, size=60)
+    monkeypatch.setattr(partition_module, "MOST_PAIRWISE", 50)
+    clustering = clustered(reports, distance="js")
+    assert (clustering.fitted.kmeans_clients, clustering.fitted.silhouette_clients) == (240, 50)
+    assert same_grouping(clustering.members, members)
+    assert clustered(reports).fitted.silhouette_clients == 240
+
+
+@pytest.mark.parametrize("shape", [(40, 3), (3, 40)])
+def test_means_are_the_same_sums_however_wide_reports_are(shape):
+    reports = np.random.default_rng(7).random(shape)
+    members = np.arange(len(reports)) % 2
+    wanted = [sum(reports[members == cluster]) / (members == cluster).sum() for cluster in (0, 1)]
+    assert means(reports, members, np.zeros((2, shape[1]))).tolist() == np.array(wanted).tolist()
+
+
+@pytest.mark.parametrize("setting", [{"partition": "k-means"}, {"distance": "L1"}])
+def test_an_unknown_method_or_distance_lists_the_choices(setting):
+    with pytest.raises(ValueError, match=r"'kmeans' or 'kcenter'|'euclidean'"):
+        PartitionSettings(**setting)

@@ -231,7 +231,7 @@ def test_only_clients_whose_update_arrived_in_the_last_round_are_followed() -> N
     assert [record.completed for record in records] == [[0], [2, 3], [1, 2], [0]]
     assert [view.changed.tolist() for view in views] == [[0, 1, 2, 3], [0], [2, 3], [1, 2]]
     # In round 2 the label is that of the registration: 2 and 3 have nothing to report. In round 3 client 1 is
-    # asked for the first time.
+    # followed for the first time.
     assert drifted(views) == [[0, 1, 2, 3], [0], [], [1, 2]]
     assert seconds_label(views[3]) == [1, 1, 1, 0]
     assert [record.control_bytes for record in records] == [32, 40, 40, 56]
@@ -265,8 +265,8 @@ def test_everyone_of_the_last_cohort_is_heard_if_everyone_is() -> None:
 
 
 def test_a_global_clustering_is_of_the_last_report_of_every_client() -> None:
-    # All four turn to the other label in round 1, and only client 0, the first cohort, is asked.
-    clusterer = Fielding(FieldingSettings(threshold=0, follow="participants", max_clusters=2))
+    # All four turn to the other label in round 1, and only client 0, the first cohort, is followed.
+    clusterer = Fielding(FieldingSettings(trigger={"threshold": 0}, follow="participants", max_clusters=2))
     population = Population(
         FakeExecutor([1.0] * 4),
         stream=FakeStream([one_hot(0, 0, 1, 1, of=2), one_hot(1, 1, 0, 0, of=2)]),

@@ -9,9 +9,18 @@ import numpy as np
 import pytest
 
 from emulator.errors import DataFileError, ForeignFileError
-from emulator.messages import Trigger
+from emulator.messages import PairwiseTrigger, Trigger
 from emulator.storage.packed import PLAIN
-from emulator.storage.runlog import IN_A_LINE, KINDS, PER_CLIENT, TRIGGER, RoundRecord, RunLog, read_log
+from emulator.storage.runlog import (
+    IN_A_LINE,
+    KINDS,
+    PAIRWISE_TRIGGER,
+    PER_CLIENT,
+    TRIGGER,
+    RoundRecord,
+    RunLog,
+    read_log,
+)
 
 RECORD = RoundRecord(
     round=3,
@@ -137,10 +146,20 @@ def test_what_a_trigger_compared_is_written_by_name_and_read_back(tmp_path: Path
     assert fired != replace(fired, silhouettes={2: 0.5})
 
 
+def test_a_trigger_by_pairs_has_fields_of_its_own(tmp_path: Path) -> None:
+    fired = replace(RECORD, trigger=PairwiseTrigger(0.75, 0.5, 3, True))
+    alone = replace(RECORD, trigger=PairwiseTrigger(None, -0.1, 3, False))
+    path = written_to(tmp_path / "log.jsonl", fired, alone)
+    assert b'"trigger":{"largest_distance":0.75,"delta":0.5,"clusters":3,"fired":true},' in path.read_bytes()
+    assert read_log(path) == (HEADER, [fired, alone])
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("trigger", b'{"shift":1.0}'),
+        ("trigger", b'{"largest_distance":1.0,"delta":null,"clusters":2,"fired":false}'),
+        ("trigger", b'{"shift":1.0,"delta":1.0,"clusters":2,"fired":false}'),
         ("trigger", b'{"shift":1.0,"mean_distance":1.0,"threshold":1.0,"clusters":2,"fired":false,"more":1}'),
         ("trigger", b'{"shift":null,"mean_distance":1.0,"threshold":1.0,"clusters":2,"fired":false}'),
         ("trigger", b'{"shift":1.0,"mean_distance":1.0,"threshold":1.0,"clusters":2.5,"fired":false}'),
@@ -185,9 +204,10 @@ def test_every_field_of_a_record_is_checked_as_what_it_is_declared() -> None:
         **{name: arrays[kind] for name, kind in PER_CLIENT.items()},
         **{name: kind.name for name, kind in KINDS.items()},
     }
-    assert {item.name: item.type for item in fields(Trigger)} == {
-        name: kind.name for name, kind in TRIGGER.items()
-    }
+    for trigger, kinds in ((Trigger, TRIGGER), (PairwiseTrigger, PAIRWISE_TRIGGER)):
+        assert {item.name: item.type for item in fields(trigger)} == {
+            name: kind.name for name, kind in kinds.items()
+        }
 
 
 def test_a_log_from_before_the_newest_fields_can_be_read(tmp_path: Path) -> None:

@@ -28,14 +28,14 @@ def same_partition(first: Ints, second: Ints) -> bool:
 def test_naive_silhouettes_choose_the_same_partition_as_ours(labels: int, mixes: int) -> None:
     reports = label_histograms(200, labels, mixes)
     naive = cluster_naively(reports, 4, starts=10)
-    ours = partition(reports, PartitionSettings(max_clusters=4), np.random.default_rng(0))
+    ours = partition(reports, PartitionSettings(max_clusters=4), np.random.default_rng(0), "l1")
     assert same_partition(naive.members, ours.members)
     assert 0 < naive.silhouettes_s < naive.wall_s
 
 
 def test_a_loop_over_the_clients_finds_the_same_nearest_centres() -> None:
     reports = np.random.default_rng(3).dirichlet(np.ones(10), size=300)  # no two distances are equal
-    assert nearest_by_loop(reports, reports[:7]).tolist() == nearest(reports, reports[:7]).tolist()
+    assert nearest_by_loop(reports, reports[:7]).tolist() == nearest(reports, reports[:7], "l1").tolist()
 
 
 def test_histograms_are_shares_and_every_other_mix_overlaps() -> None:

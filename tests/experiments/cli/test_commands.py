@@ -409,7 +409,9 @@ def test_parts_in_json_have_a_kind_a_name_a_description_and_their_settings(drift
         ("concepts", "sine"),
     }
     [fielding] = [part for part in parts if part["name"] == "fielding"]
-    assert fielding["parameters"]["shift_from"]["default"] == "previous"
+    assert fielding["parameters"]["trigger"]["default"] == "centre_shift"
+    [shift] = [part for part in parts if (part["kind"], part["name"]) == ("trigger", "centre_shift")]
+    assert shift["parameters"]["shift_from"]["default"] == "previous"
     [replay] = [part for part in parts if part["name"] == "label_replay"]
     assert replay["parameters"]["table"]["default"] == "required"
 

@@ -14,7 +14,7 @@ from experiments.running.machine import allow_open_files
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_drifting, write_small
 
-THRESHOLD = "arm.fielding.clusterer.threshold"
+THRESHOLD = "arm.fielding.clusterer.trigger.threshold"
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_command_may_open_as_many_files_as_it_has_cells(monkeypatch: pytest.Mo
 def test_a_cell_that_adopts_all_its_runs_has_the_command_in_its_manifest(
     driftscale: Driftscale, config: Path
 ) -> None:
-    rate, threshold = "arm.global.training.learning_rate", "arm.fielding.clusterer.threshold"
+    rate, threshold = "arm.global.training.learning_rate", "arm.fielding.clusterer.trigger.threshold"
     driftscale("run", config, "--sweep", f"{rate}=0.1", "--sweep", f"{threshold}=0.1,0.2")
     driftscale("run", config, "--sweep", f"{rate}=0.1,0.2", "--sweep", f"{threshold}=0.1")
     ended = driftscale("run", config, "--sweep", f"{rate}=0.1,0.2", "--sweep", f"{threshold}=0.1,0.2")

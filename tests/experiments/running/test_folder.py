@@ -149,7 +149,11 @@ def test_cells_of_one_world_are_checked_with_one_and_each_different_arm_is_built
 
     monkeypatch.setattr(plan, "build_world", draw)
     monkeypatch.setattr(plan, "refuse_unfit_arms", build)
-    sweep = ["round.rounds=4,6", "arm.fielding.clusterer.threshold=0.1,0.25", "round.participants=2,3"]
+    sweep = [
+        "round.rounds=4,6",
+        "arm.fielding.clusterer.trigger.threshold=0.1,0.25",
+        "round.participants=2,3",
+    ]
     configuration = read_configuration(write_small(tmp_path), sweep=[sweep[1], sweep[0], sweep[2]])
     members = load_members([configuration])
     checked = [member.experiment.name for member, _ in check_members(members, tmp_path)]

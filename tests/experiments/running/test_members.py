@@ -63,7 +63,7 @@ def test_a_misspelt_key_of_one_is_reported_before_a_setting_of_another_that_need
 
 # -- cells ---------------------------------------------------------------------------------------------------
 
-THRESHOLD = "arm.fielding.clusterer.threshold"
+THRESHOLD = "arm.fielding.clusterer.trigger.threshold"
 
 
 def load(

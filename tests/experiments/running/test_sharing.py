@@ -25,7 +25,7 @@ from experiments.running.stop import Stop
 from tests.experiments.running.played import logs, play, stamps
 from tests.experiments.small import Story, write_small
 
-THRESHOLD = "arm.fielding.clusterer.threshold"
+THRESHOLD = "arm.fielding.clusterer.trigger.threshold"
 LOW, HIGH = "small,threshold=0.1", "small,threshold=0.25"
 
 

@@ -25,7 +25,7 @@ from experiments.running.sweep import (
 )
 from tests.experiments.small import small
 
-THRESHOLD = "arm.fielding.clusterer.threshold"
+THRESHOLD = "arm.fielding.clusterer.trigger.threshold"
 
 
 def refused(option: str) -> str:
@@ -149,10 +149,10 @@ def test_a_cell_is_named_after_the_ends_of_its_keys_and_its_values() -> None:
 
 
 def test_ends_of_keys_are_as_long_as_it_takes_to_tell_them_apart() -> None:
-    keys = [THRESHOLD, "arm.always.clusterer.threshold", "a.b", "b"]
+    keys = [THRESHOLD, "arm.always.clusterer.trigger.threshold", "a.b", "b"]
     assert short_keys(keys) == {
-        THRESHOLD: "fielding.clusterer.threshold",
-        "arm.always.clusterer.threshold": "always.clusterer.threshold",
+        THRESHOLD: "fielding.clusterer.trigger.threshold",
+        "arm.always.clusterer.trigger.threshold": "always.clusterer.trigger.threshold",
         "a.b": "a.b",
         "b": "b",
     }

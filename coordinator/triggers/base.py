@@ -1,0 +1,43 @@
+"""The protocol of triggers: whether all clients are re-clustered after drifted clients moved."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from coordinator.distances import DistanceName
+from coordinator.view import Part
+from emulator.arrays import Floats, Ints
+from emulator.messages import AnyTrigger
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The clusters after drifted clients moved to their nearest centres: N clients, k clusters.
+
+    A cluster without members keeps its centre.
+    """
+
+    reports: Floats  # (N, D) the last report of each client
+    members: Ints  # (N,) the cluster of each client after the moves
+    centers: Floats  # (k, D) the centres after the moves
+    previous: Floats  # (k, D) the centres before the moves
+    last_global: Floats  # (k, D) the centres that the last global clustering left
+    distance: DistanceName  # the distance in which clients are clustered
+
+
+class ReclusteringTrigger(Part):
+    """Base of triggers; built with its own frozen settings."""
+
+    @abstractmethod
+    def evaluate(self, moved: Moved) -> AnyTrigger:
+        """Decide whether all clients are re-clustered.
+
+        Called once per drift event, which is every opening of a round at which a client was found drifted.
+
+        Args:
+            moved: the clusters after the drifted clients moved.
+
+        Returns:
+            What was compared, for the log; all clients are re-clustered if it has `fired`.
+        """

@@ -1,0 +1,75 @@
+"""Fielding's trigger: a centre moved far, in relation to the distances between centres."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from coordinator.distances import DISTANCES, paired
+from coordinator.triggers.base import Moved, ReclusteringTrigger
+from emulator.messages import Trigger
+from emulator.numbers import Factor
+from emulator.plugins import Settings
+
+
+def _number_or_never(value: Any) -> Any:
+    if isinstance(value, str) and value != "never":
+        raise ValueError('must be a number, or "never"')
+    return value
+
+
+class CentreShiftSettings(Settings):
+    """How far a centre may move, and from where that is measured."""
+
+    threshold: Annotated[Factor | Literal["never"], BeforeValidator(_number_or_never)] = Field(
+        1 / 3,
+        description="re-cluster when a centre moved this share of the mean centre distance; 0: at every "
+        'drift; "never": clients only move, one by one; squared for the distance squared_euclidean',
+    )
+    shift_from: Literal["previous", "last_global"] = Field(
+        "previous",
+        description="a shift is measured from where the centre was before this drift, as published, or from "
+        "where the last global clustering left it, so that slow drift adds up",
+    )
+
+
+class CentreShift(ReclusteringTrigger):
+    """Fires when a centre moved at least `threshold` x the mean distance between centres.
+
+    It is that of Fielding, algorithm 2. With a single centre there is no such distance: it fires when the
+    reports are not all identical. With the threshold "never", it never fires. Between squared distances the
+    threshold is squared, so that it is the same share of a length.
+
+    >>> import numpy as np
+    >>> moved = Moved(
+    ...     reports=np.eye(2),
+    ...     members=np.array([0, 1]),
+    ...     centers=np.array([[0.5, 0.5], [0.0, 1.0]]),
+    ...     previous=np.eye(2),
+    ...     last_global=np.eye(2),
+    ...     distance="l1",
+    ... )
+    >>> trigger = CentreShift(CentreShiftSettings()).evaluate(moved)
+    >>> trigger.shift, trigger.mean_distance, trigger.fired
+    (1.0, 1.0, True)
+    """
+
+    Settings = CentreShiftSettings
+    settings: CentreShiftSettings
+
+    def evaluate(self, moved: Moved) -> Trigger:
+        origin = moved.previous if self.settings.shift_from == "previous" else moved.last_global
+        threshold = None if self.settings.threshold == "never" else self.settings.threshold
+        shift = float(paired(moved.centers, origin, moved.distance).max())
+        clusters = len(moved.centers)
+        if clusters == 1:
+            mean_distance = None
+            too_far = bool((moved.reports != moved.reports[0]).any())
+        else:
+            distances = DISTANCES[moved.distance](moved.centers, moved.centers)
+            mean_distance = float(np.mean(distances[np.triu_indices(clusters, 1)]))
+            share = threshold if moved.distance != "squared_euclidean" or threshold is None else threshold**2
+            too_far = share is not None and shift >= share * mean_distance
+        return Trigger(shift, mean_distance, threshold, clusters, threshold is not None and too_far)
