@@ -110,8 +110,9 @@ class Fielding(Clusterer):
         return {**super().state(), "_trigger": self._trigger.state()}
 
     def restore(self, state: Mapping[str, Tree]) -> None:
+        # The trigger itself stays; only its own state is another.
+        super().restore({name: self._trigger if name == "_trigger" else state[name] for name in state})
         self._trigger.restore(state["_trigger"])
-        super().restore({**state, "_trigger": self._trigger})
 
     @property
     def needs_reports(self) -> bool:
@@ -127,7 +128,8 @@ class Fielding(Clusterer):
             return Assignment.fresh(
                 clustering.members, len(clustering.centers), view.initial(0), fitted=clustering.fitted
             )
-        if len(view.drifted) == 0:
+        drifted = view.drifted
+        if len(drifted) == 0:
             return None
         distance = self.settings.distance or view.distance
         reports = comparable(view.reports, distance)
@@ -136,7 +138,7 @@ class Fielding(Clusterer):
             # The reports of other models say nothing about where these clusters are now.
             self._centers = self._last_global = centers_of(reports, before, self._centers, distance)
         moved = before.copy()
-        moved[view.drifted] = nearest(reports[view.drifted], self._centers, distance)
+        moved[drifted] = nearest(reports[drifted], self._centers, distance)
         centers = centers_of(reports, moved, self._centers, distance)
         trigger = self._trigger.evaluate(
             Moved(reports, moved, centers, self._centers, self._last_global, distance)

@@ -402,6 +402,13 @@ def test_the_limit_of_a_trigger_by_pairs_is_stored_with_the_clusterer():
     assert again.state()["_trigger"] == story.clusterer.state()["_trigger"]
 
 
+def test_a_state_without_that_of_a_trigger_is_refused():
+    state = two_clusters().clusterer.state()
+    del state["_trigger"]
+    with pytest.raises(ValueError, match="state of Fielding"):
+        Fielding(FieldingSettings()).restore(state)
+
+
 def test_the_distance_of_the_reports_is_used_unless_the_clusterer_has_its_own():
     # (.5, .5, 0, 0, 0) is nearer to (1, 0, 0, 0, 0) in L1, and to (.2, .2, .2, .2, .2) in Euclidean space.
     for settings, lane in (({}, 0), ({"distance": "euclidean"}, 2), ({"distance": "l1"}, 0)):
