@@ -1,9 +1,11 @@
-"""Workloads K1 and K2: global re-clustering of clients by their label histograms.
+"""Workloads K1, K2 and recluster: global re-clustering of clients by their label histograms.
 
 K1: 5,078 clients x 100 labels, k = 2 .. 10, k-means and silhouettes over all clients, against a plain use of
 scikit-learn; and reassignment to the nearest centres, against a loop. K2: 1,000,000 clients x 10 labels, on
-subsamples, which is the default of `Fielding`; it has no reference. Each client's histogram counts 200
-samples drawn from one of several label mixes; half of the mixes are far apart, half overlap.
+subsamples, which is the default of `Fielding`; it has no reference. recluster: 200 clients x 10 labels,
+against the k-means of scikit-learn alone; and the clients of K1 by Jensen-Shannon distances, against L1. Each
+client's histogram counts 200 samples drawn from one of several label mixes; half of the mixes are far apart,
+half overlap.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ SAMPLES = 200  # behind each histogram
 OVERLAP = 0.5  # share of an overlapping mix that is common to all of these
 NAIVE = "scikit-learn's KMeans and silhouette_score(metric='l1') for each k"
 SILHOUETTES = "the silhouettes of that search alone"
+KMEANS = "scikit-learn's KMeans of as many starts for each k, without silhouettes"
+IN_L1 = "the same in L1"
 LOOP = "a loop over the clients, each against all centres"
 
 
@@ -33,6 +37,10 @@ def measure_exact(repeats: int, say: Say) -> list[Figure]:
 
 def measure_million(repeats: int, say: Say) -> list[Figure]:
     return subsample_figures(1_000_000, 10, repeats, say)
+
+
+def measure_recluster(repeats: int, say: Say) -> list[Figure]:
+    return [*small_figures(200, 10, repeats, say), *distance_figures(5_078, 100, 2_000, repeats, say)]
 
 
 def exact_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Figure]:
@@ -111,6 +119,69 @@ def subsample_figures(clients: int, labels: int, repeats: int, say: Say) -> list
             target=Target("value", 4.0, 2.0),
         )
     ]
+
+
+def small_figures(clients: int, labels: int, repeats: int, say: Say) -> list[Figure]:
+    """Milliseconds of one re-clustering of a small population with the default settings."""
+    reports = label_histograms(clients, labels, mixes=min(4, labels // 2))
+    settings = PartitionSettings(max_clusters=MAX_CLUSTERS)
+    samples = interleaved(
+        {
+            "ours": often(lambda: partition(reports, settings, np.random.default_rng(SEED), "l1"), 10),
+            "kmeans": often(lambda: kmeans_by_scikit_learn(reports, MAX_CLUSTERS, settings.starts), 3),
+        },
+        repeats,
+        say=say,
+    )
+    return [
+        figure(
+            "recluster",
+            f"one re-clustering of {clients:,} clients x {labels} labels, k = 2 .. {MAX_CLUSTERS}",
+            1000 * samples["ours"],
+            "ms",
+            better="lower",
+            against=Reference(1000 * samples["kmeans"], KMEANS),
+            target=Target("ratio", 2.5),
+        )
+    ]
+
+
+def distance_figures(clients: int, labels: int, scored: int, repeats: int, say: Say) -> list[Figure]:
+    """Seconds of one re-clustering in the Jensen-Shannon distance, with silhouettes of `scored` clients."""
+    reports = label_histograms(clients, labels, mixes=min(6, labels // 2))
+    settings = PartitionSettings(max_clusters=MAX_CLUSTERS, silhouette_clients=scored)
+    samples = interleaved(
+        {
+            "js": timed(lambda: partition(reports, settings, np.random.default_rng(SEED), "js")),
+            "l1": timed(lambda: partition(reports, settings, np.random.default_rng(SEED), "l1")),
+        },
+        repeats,
+        warm_up=False,
+        say=say,
+    )
+    return [
+        figure(
+            "recluster-js",
+            f"one re-clustering of {clients:,} clients x {labels} labels in js, silhouettes of {scored:,}",
+            samples["js"],
+            "s",
+            better="lower",
+            against=Reference(samples["l1"], IN_L1),
+            target=Target("ratio", 1 / 3),
+        )
+    ]
+
+
+def kmeans_by_scikit_learn(reports: Floats, max_clusters: int, starts: int) -> list[float]:
+    """The inertia of scikit-learn's k-means on one thread, for k = 2 .. `max_clusters`."""
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        return [
+            float(KMeans(k, n_init=starts, random_state=SEED).fit(reports).inertia_)
+            for k in range(2, max_clusters + 1)
+        ]
 
 
 def label_histograms(clients: int, labels: int, mixes: int) -> Floats:

@@ -67,6 +67,11 @@ WORKLOADS: Mapping[str, Workload] = {
         "measure_exact",
     ),
     "k2": Workload("one re-clustering of 1,000,000 clients x 10 labels", "clustering", "measure_million"),
+    "recluster": Workload(
+        "re-clustering of 200 clients x 10 labels; and of 5,078 x 100 by Jensen-Shannon distances",
+        "clustering",
+        "measure_recluster",
+    ),
     "memory": Workload(
         "memory of 1,000,000 devices with availability and label histograms", "memory", "measure_memory"
     ),

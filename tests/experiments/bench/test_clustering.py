@@ -7,9 +7,11 @@ from coordinator.clusterers.partition import PartitionSettings, nearest, partiti
 from emulator.arrays import Ints
 from experiments.bench.clustering import (
     cluster_naively,
+    distance_figures,
     exact_figures,
     label_histograms,
     nearest_by_loop,
+    small_figures,
     subsample_figures,
 )
 
@@ -58,3 +60,12 @@ def test_exact_clustering_has_a_figure_of_each_kind() -> None:
 def test_clustering_a_subsample_has_no_reference() -> None:
     [recluster] = subsample_figures(60, 10, 1, ignore)
     assert (recluster.name, recluster.ratio, recluster.against) == ("k2-recluster", None, None)
+
+
+def test_a_small_reclustering_is_compared_with_scikit_learn_and_js_with_l1() -> None:
+    [recluster] = small_figures(40, 6, 1, ignore)
+    assert (recluster.name, recluster.unit) == ("recluster", "ms")
+    [by_js] = distance_figures(60, 10, 30, 1, ignore)
+    assert (by_js.name, by_js.against) == ("recluster-js", "the same in L1")
+    assert recluster.ratio is not None
+    assert by_js.ratio is not None
