@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from coordinator.distances import DISTANCES, SHARES_ONLY
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.client_data import ClientData, Reference
+from coordinator.federation.method import Parts
 from emulator.errors import ConfigurationError
 from emulator.ports import Segment, unmeasured
 from experiments.build import World, build_executor, build_parts, model_factors
@@ -48,10 +50,11 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
 
 
 def _refuse_unfit_reports(experiment: Experiment, arm: Arm, world: World) -> None:
-    """ConfigurationError if the arm's reports do not fit its models, or do not fit into memory."""
+    """ConfigurationError if the arm's reports do not fit its distances, its models or the memory."""
     parts = build_parts(experiment, arm)
     if not parts.needs_reports:
         return
+    _refuse_distances_of_shares(parts, arm)
     settings, reference = parts.representation.reference, None
     if settings is not None:
         executor = reference_executor(experiment, arm, world, settings)
@@ -73,3 +76,18 @@ def _refuse_unfit_reports(experiment: Experiment, arm: Arm, world: World) -> Non
             f"reports of {size:,} numbers takes {needed / 2**30:.1f} GiB of memory, and "
             f"{available / 2**30:.1f} GiB are free; set representation.sketch, or a smaller model"
         )
+
+
+def _refuse_distances_of_shares(parts: Parts, arm: Arm) -> None:
+    """ConfigurationError if a part compares reports that are not shares in a distance between shares."""
+    if parts.representation.shares:
+        return
+    for key, part in {"clusterer": parts.clusterer, **parts.detectors}.items():
+        distance = getattr(part.settings, "distance", None)
+        if distance in SHARES_ONLY:
+            where = key if key == "clusterer" else f"detectors.{key}"
+            others = ", ".join(sorted(DISTANCES.keys() - SHARES_ONLY))
+            raise ConfigurationError(
+                f"{where}.distance = {distance!r}: is defined between shares, which the reports of "
+                f"representation = {arm.representation.kind!r} are not; choices: {others}"
+            )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,30 @@ def test_a_sketch_above_the_parameters_is_refused_with_the_arm() -> None:
     experiment = reporting({"kind": "gradient", "sketch": 1000})
     with pytest.raises(ConfigurationError, match=r"arm .arm0.: .*sketch = 1000: must not be above the 650"):
         refuse_unfit_arms(experiment, ["arm0"], world(experiment))
+
+
+@pytest.mark.parametrize(
+    ("representation", "detectors", "clusterer", "where"),
+    [
+        ("gradient", None, {"distance": "js"}, "clusterer.distance = 'js'"),
+        (
+            "embedding",
+            {"far": {"kind": "distance", "eps": 0.1, "distance": "js"}},
+            {},
+            "detectors.far.distance",
+        ),
+        ("label", {"far": {"kind": "distance", "eps": 0.1, "distance": "js"}}, {"distance": "js"}, None),
+        ("gradient", None, {"distance": "cosine"}, None),
+    ],
+)
+def test_a_distance_between_shares_is_refused_for_other_reports(
+    representation: Any, detectors: Any, clusterer: dict[str, Any], where: str | None
+) -> None:
+    arm = {"name": "a", "representation": representation, "clusterer": {"kind": "fielding", **clusterer}}
+    experiment = small(arm=[arm if detectors is None else {**arm, "detectors": detectors}])
+    refused = pytest.raises(ConfigurationError, match=f"arm 'a': {where}.*choices: cosine, euclidean, l1, sq")
+    with nullcontext() if where is None else refused:
+        refuse_unfit_arms(experiment, ["a"], world(experiment))
 
 
 def test_reports_beyond_memory_are_refused_with_their_size_and_a_way_out(
