@@ -25,6 +25,7 @@ DATA = {
     "device_profiles/catalogue/smartphones.toml",
     "experiments/configs/covid-mnist.toml",
     "experiments/configs/feddrift/sine-2.toml",
+    "experiments/configs/fielding/hear.toml",
     "experiments/configs/digits.toml",
     "experiments/results/report/report_page.html",
     "traces/availability/diurnal_curve.csv",

@@ -133,8 +133,13 @@ class Hearing(Stateful):
 
     @property
     def _hears(self) -> Hear:
-        """Whose reports are heard; without reports, those online: only they respond to client requests."""
-        return self._hear if self._parts.needs_reports else "online"
+        """Whose reports are heard.
+
+        A clusterer that watches data without reports sends requests, to which only clients online respond.
+        """
+        clusterer = self._parts.clusterer
+        requests = clusterer.watches_data and not clusterer.needs_reports
+        return "online" if requests or not self._parts.needs_reports else self._hear
 
     @property
     def _anew(self) -> bool:
