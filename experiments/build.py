@@ -17,8 +17,8 @@ import numpy as np
 
 from coordinator.coordinator import Coordinator
 from coordinator.federation import Federation
-from coordinator.federation.client_data import Reference
 from coordinator.federation.faults import Faults
+from coordinator.federation.hearing.client_data import Reference
 from coordinator.federation.measurement import scored_clients
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coordinator.federation.client_data import Reference
+from coordinator.federation.hearing.client_data import Reference
 from coordinator.representations.base import ReferenceSettings
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops

@@ -8,7 +8,7 @@ import numpy as np
 
 from coordinator.distances import DISTANCES, SHARES_ONLY
 from coordinator.federation.bank import ModelBank
-from coordinator.federation.client_data import ClientData, Reference
+from coordinator.federation.hearing.client_data import ClientData, Reference
 from coordinator.federation.method import Parts
 from emulator.errors import ConfigurationError
 from emulator.ports import Segment, unmeasured

@@ -22,8 +22,8 @@ from coordinator.detectors import Detector
 from coordinator.detectors.changed import Changed
 from coordinator.distances import DistanceName
 from coordinator.federation import Federation
-from coordinator.federation.client_data import Reference
 from coordinator.federation.faults import Faults, FaultSettings
+from coordinator.federation.hearing.client_data import Reference
 from coordinator.federation.method import Hear, Parts, RoundSettings
 from coordinator.memories import Memory
 from coordinator.memories.held import Held, HeldSettings

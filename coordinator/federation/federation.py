@@ -19,12 +19,12 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.candidates import Candidates
 from coordinator.federation.bank import ModelBank
-from coordinator.federation.client_data import ClientData, Reference
 from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.cohort import Cohort, EndedVisits, Picked, SentOut
 from coordinator.federation.divergence import Divergence
 from coordinator.federation.faults import Faults, no_faults
-from coordinator.federation.hearing import Hearing
+from coordinator.federation.hearing.client_data import ClientData, Reference
+from coordinator.federation.hearing.hearing import Hearing
 from coordinator.federation.lanes import Lanes
 from coordinator.federation.measurement import NOT_MEASURED, Measurement, measure, scored_clients
 from coordinator.federation.membership import Membership

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coordinator.assignment import Assignment, Fit
-from coordinator.federation.hearing import Heard
+from coordinator.federation.hearing.hearing import Heard
 from coordinator.federation.measurement import Measurement
 from emulator.arrays import Ints
 from emulator.ledger import Ledger

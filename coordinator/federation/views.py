@@ -10,7 +10,7 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.distances import DistanceName
 from coordinator.federation.bank import ModelBank
-from coordinator.federation.reports import Reports
+from coordinator.federation.hearing.reports import Reports
 from coordinator.memories import Memory
 from coordinator.view import ClaimedBy, Part, Samples, ScoreRequest, View
 from emulator.arrays import NO_IDS, Bools, Ints

@@ -10,7 +10,7 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.distances import DistanceName
 from coordinator.federation.bank import ModelBank
-from coordinator.federation.client_data import ClientData, Reference
+from coordinator.federation.hearing.client_data import ClientData, Reference
 from coordinator.representations import Representation
 from emulator.arrays import Ints
 from emulator.messages import Work

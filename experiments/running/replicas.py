@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from coordinator.federation.client_data import Reference
+from coordinator.federation.hearing.client_data import Reference
 from emulator.errors import (
     CheckpointError,
     ConfigurationError,

@@ -1,4 +1,4 @@
-"""Who is heard as a round is opened: which clients check their new data and report, and what that costs."""
+"""Which clients are heard as a round is opened, and the costs of what they measure and report."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coordinator.federation.client_data import ClientData
 from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.faults import Faults
+from coordinator.federation.hearing.client_data import ClientData
+from coordinator.federation.hearing.reports import Reports
 from coordinator.federation.method import Hear, Parts
-from coordinator.federation.reports import Reports
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.errors import RunError
 from emulator.messages import BYTES_PER_PARAMETER, BYTES_PER_REPORTED_NUMBER

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coordinator.detectors import Detector
-from coordinator.federation.client_data import Reference
+from coordinator.federation.hearing.client_data import Reference
 from coordinator.representations import Representation
 from coordinator.representations.base import ReferenceSettings
 from coordinator.representations.embedding import Embedding

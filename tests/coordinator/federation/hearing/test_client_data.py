@@ -2,7 +2,7 @@ import numpy as np
 
 from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
-from coordinator.federation.client_data import ClientData, Reference
+from coordinator.federation.hearing.client_data import ClientData, Reference
 from emulator.ports import unmeasured
 from emulator.seeding import RandomStreams
 from tests.fakes import FakeExecutor, FakeStream, ints

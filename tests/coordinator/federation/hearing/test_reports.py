@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from coordinator.detectors.changed import Changed
-from coordinator.federation.reports import Reports
+from coordinator.federation.hearing.reports import Reports
 from emulator.arrays import Bools, Floats, Ints
 from emulator.plugins import NoSettings
 
