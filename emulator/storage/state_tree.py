@@ -77,7 +77,7 @@ def as_tree(value: Any) -> Tree:
 
 def from_tree(kind: type[T], tree: Tree) -> T:
     """Inverse of `as_tree` for the dataclass `kind`; ValueError if `tree` has other fields."""
-    names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    names = _field_names(kind)
     if not isinstance(tree, Mapping) or set(tree) != names:
         raise ValueError(f"not the fields of {kind.__name__}: must be {', '.join(sorted(names))}")
     hints = get_type_hints(kind)
@@ -85,12 +85,20 @@ def from_tree(kind: type[T], tree: Tree) -> T:
 
 
 def _field(hint: Any, tree: Tree) -> Any:
-    """The value of a field of type `hint`: a dataclass, also an optional one, from its tree; else `tree`."""
-    kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    for kind in kinds:
-        if isinstance(kind, type) and is_dataclass(kind) and tree is not None:
-            return from_tree(kind, tree)
-    return tree
+    """The value of a field of type `hint`: a dataclass, also an optional one, from its tree; else `tree`.
+
+    In a union of dataclasses, it is the one that has the fields of `tree`.
+    """
+    members = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    kinds = [member for member in members if isinstance(member, type) and is_dataclass(member)]
+    if tree is None or not kinds:
+        return tree
+    fitting = [kind for kind in kinds if isinstance(tree, Mapping) and set(tree) == _field_names(kind)]
+    return from_tree((fitting or kinds)[0], tree)
+
+
+def _field_names(kind: type) -> set[str]:
+    return {item.name for item in fields(kind)}
 
 
 def _written(tree: Tree, path: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:

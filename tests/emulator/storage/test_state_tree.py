@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from emulator.errors import RunError
-from emulator.messages import SampleRanges, TrainTasks
+from emulator.messages import PairwiseTrigger, SampleRanges, TrainTasks, Trigger
 from emulator.storage.state_tree import ROOT, as_tree, from_bytes, from_tree, to_bytes
 
 NUMBERS = st.sampled_from(["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"])
@@ -162,6 +162,19 @@ def test_dataclasses_become_trees_and_trees_become_dataclasses():
     )
     again = from_tree(Outer, from_bytes(to_bytes({**tree, "maybe": tree["inner"]})))
     assert again.maybe.values.tolist() == again.inner.values.tolist() == [0, 1]
+
+
+@dataclass(frozen=True)
+class Decided:
+    trigger: Trigger | PairwiseTrigger | None
+
+
+@pytest.mark.parametrize(
+    "trigger", [Trigger(0.5, None, 0.2, 1, True), PairwiseTrigger(None, 0.2, 2, False), None]
+)
+def test_a_field_of_several_dataclasses_is_read_as_the_one_that_was_stored(trigger):
+    stored = to_bytes(as_tree(Decided(trigger)))
+    assert from_tree(Decided, from_bytes(stored)) == Decided(trigger)
 
 
 def test_tasks_travel_as_trees():
