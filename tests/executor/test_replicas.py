@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -250,6 +251,53 @@ def owner_of_row(row: int) -> int:
     task = int(np.searchsorted(TASKS.samples.last, row, side="right"))
     [number] = [number for number, members in enumerate(groups) if task in members]
     return int(owner[number])
+
+
+@pytest.mark.parametrize("kind", ["embeddings", "gradients"])
+def test_an_error_in_one_rank_during_a_report_is_raised_in_all(kind: str) -> None:
+    def play(ranks: Ranks) -> None:
+        # The larger of two slabs, which rank 0 computes, has the torn row.
+        local = build("mlp-sgd", TornReader if ranks.rank == 0 else FakeReader)
+        with ranks.telling(ends=False):
+            getattr(ReplicatedExecutor(local, ranks), kind)(local.initial(0), whole_trace())
+
+    for error in together(2, play):
+        assert isinstance(error, OSError)
+        assert (error.strerror, error.filename) == ("cannot be read", f"row {TORN_ROW}")
+
+
+@pytest.mark.parametrize("kind", ["embeddings", "gradients"])
+def test_a_rank_that_is_asked_to_stop_during_a_report_ends_it_and_tells_all(kind: str) -> None:
+    asked = threading.Event()
+
+    class AskedReader(FakeReader):
+        def features(self, rows: Ints) -> Floats32:
+            asked.set()
+            return super().features(rows)
+
+    def play(ranks: Ranks) -> tuple[bool, bool, bytes]:
+        local = build("mlp-sgd", AskedReader if ranks.rank == 1 else FakeReader)
+        before = ranks.stop_requested
+        reports = getattr(ReplicatedExecutor(local, ranks), kind)(local.initial(0), whole_trace())
+        return before, ranks.stop_requested, reports.tobytes()
+
+    local = build("mlp-sgd")
+    expected = getattr(local, kind)(local.initial(0), whole_trace()).tobytes()
+    wants_stop = [lambda: False, asked.is_set]
+    assert no_error(together(2, play, wants_stop=wants_stop)) == [(False, True, expected)] * 2
+
+
+@pytest.mark.parametrize("kind", ["embeddings", "gradients"])
+def test_ranks_with_different_reference_models_are_noticed_in_a_report(kind: str) -> None:
+    def play(ranks: Ranks) -> None:
+        local = build("mlp-sgd")
+        reference = local.initial(0)
+        reference[5] += 1e-6 * (ranks.rank == 1)
+        getattr(ReplicatedExecutor(local, ranks), kind)(reference, whole_trace())
+
+    for error in together(2, play):
+        assert isinstance(error, ResumableError)
+        assert f"rank 1 computes something else than rank 0, computing {kind}" in str(error)
 
 
 def test_ranks_with_different_models_are_noticed_in_the_wave() -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from coordinator.federation.hearing.client_data import Reference
 from executor.gloo import Job, file_store, join
 from executor.ranks import Ranks
 from executor.replicas import ReplicatedExecutor
 from experiments.build import World, build_emulation, build_executor, build_world
 from experiments.config import Experiment
 from experiments.locating import locator
+from experiments.reference import build_reference
+from experiments.running.replicas import replicated
 from experiments.stopwatch import Stopwatch
 from tests.reliability.rows import row
 from tests.reliability.stops import Stopped
@@ -32,14 +35,19 @@ class NullLog:
 
 def play_by_ranks(ranks: Ranks, experiment: Experiment, world: World, out: Path) -> None:
     """Play the only arm of `experiment`; rank 0 writes its run directory `out`."""
+    arm = experiment.arm[0]
 
     def executor() -> ReplicatedExecutor:
-        return ReplicatedExecutor(build_executor(experiment, experiment.arm[0], world), ranks)
+        return ReplicatedExecutor(build_executor(experiment, arm, world), ranks)
+
+    def reference() -> Reference | None:
+        return replicated(build_reference(experiment, arm, world), ranks)
 
     if ranks.rank > 0:
-        build_emulation(experiment, experiment.arm[0], world, executor(), NullLog(), (), Stopwatch()).run()
+        log, stopwatch = NullLog(), Stopwatch()
+        build_emulation(experiment, arm, world, executor(), log, (), stopwatch, reference()).run()
         return
-    with Stopped(experiment, world, out, executor).attempt() as attempt:
+    with Stopped(experiment, world, out, executor, reference).attempt() as attempt:
         for number, _ in enumerate(attempt.emulation.steps()):
             if number % STORED_EVERY == 0:
                 attempt.store()

@@ -44,6 +44,34 @@ CONCEPTS: Mapping[str, Any] = {
 }
 """Five clients that move between two concepts, with a stateful solver."""
 
+REPORTING: Mapping[str, Any] = merged(
+    SMALL,
+    {
+        "devices": {"profile": "smartphones", "availability": "availability.csv"},
+        "round": {"rounds": 10, "participants": 4, "over_commit": 1.6, "evaluate_every": 2},
+    },
+)
+"""Twelve phones that come and go, for five data steps."""
+
+MOVING: Mapping[str, Any] = merged(
+    REPORTING, {"trace": {"drift": {"kind": "label_mix", "move_probability": 0.3}}}
+)
+"""The same, each of which drifts at a step with probability 0.3."""
+
+QUICKLY = {"epochs": 2, "per_label": 4}
+"""Settings of a reference model that is trained in a moment."""
+
+SWAPS: Mapping[str, Any] = {
+    "trace": {
+        "static": True,
+        "drift": {"kind": "buckets", "labels_per_client": 3, "buckets": 1, "samples_per_client": 12},
+        "changes": [
+            {"what": "own_swap", "on": "held", "clients": {"share": 0.5, "redraw": True}, "every": 2}
+        ],
+    }
+}
+"""Static data of which half of the clients swap two labels every two rounds, which only gradients show."""
+
 MASKED = {"model": {"kind": "masked", "inner": {"kind": "mlp", "hidden": [4]}}}
 
 ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
@@ -68,6 +96,86 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
                 "max_clusters": 3,
                 "trigger": {"kind": "centre_shift", "threshold": 0.05, "shift_from": "last_global"},
             }
+        },
+    ),
+    # representations, triggers, partitions, and who is heard
+    "embedding": (
+        merged(MOVING, {"round": {"hear": "check_in"}}),
+        {
+            "representation": {"kind": "embedding", "model": {"kind": "mlp", "hidden": [6]}, **QUICKLY},
+            "detectors": {"moved": {"kind": "distance", "eps": 0.01, "distance": "cosine"}},
+            "clusterer": {
+                "kind": "fielding",
+                "max_clusters": 3,
+                "distance": "cosine",
+                "trigger": {"threshold": 0.5, "shift_from": "last_global"},
+            },
+        },
+    ),
+    "gradient": (
+        merged(merged(REPORTING, SWAPS), {"round": {"hear": "everyone"}}),
+        {
+            "representation": {"kind": "gradient", "sketch": 40, **QUICKLY},
+            "detectors": {"moved": {"kind": "distance", "eps": 0.01}},
+            "clusterer": {
+                "kind": "fielding",
+                "max_clusters": 3,
+                "partition": "kcenter",
+                "trigger": {"kind": "pairwise", "delta": 2.0},
+                "average": "every_drift",
+            },
+            "pacing": {"kind": "sync", "share": "equal"},
+        },
+    ),
+    "gradient-in-full": (
+        merged(MOVING, {"trace": {"shared": "one"}}),
+        {
+            "representation": {"kind": "gradient", **QUICKLY},
+            "detectors": {"moved": {"kind": "distance", "eps": 0.1, "distance": "euclidean"}},
+            "clusterer": {
+                "kind": "fielding",
+                "max_clusters": 3,
+                "distance": "squared_euclidean",
+                "trigger": {"threshold": 0.18, "shift_from": "previous"},
+                "follow": "participants",
+            },
+        },
+    ),
+    "gradient-at-the-mean-model": (
+        MOVING,
+        {
+            "representation": {"kind": "gradient", "at": "global"},
+            "clusterer": {
+                "kind": "fielding",
+                "max_clusters": 3,
+                "trigger": {"kind": "pairwise", "delta": 4.0, "rule": "printed"},
+            },
+        },
+    ),
+    "labels-by-js": (
+        merged(
+            REPORTING,
+            {
+                "trace": {
+                    "drift": {
+                        "kind": "buckets",
+                        "labels_per_client": 9,
+                        "buckets": 3,
+                        "after": "repeat",
+                        "samples_per_client": 60,
+                    }
+                },
+                "round": {"hear": "check_in"},
+            },
+        ),
+        {
+            "clusterer": {
+                "kind": "fielding",
+                "max_clusters": 3,
+                "distance": "js",
+                "trigger": {"kind": "pairwise", "delta": 0.78, "rule": "fixed"},
+                "follow": "participants",
+            },
         },
     ),
     "ifca": (CONCEPTS, {"clusterer": {"kind": "ifca", "num_models": 3, "metric": "loss"}}),

@@ -7,10 +7,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from coordinator.federation.hearing.client_data import Reference
 from executor.executor import LocalExecutor
 from executor.replicas import ReplicatedExecutor
 from experiments.build import World, build_emulation, build_executor, run_header
 from experiments.config import Experiment
+from experiments.reference import build_reference
 from experiments.results.run_directory import RunDirectory
 from experiments.running.attempt import Attempt
 
@@ -29,25 +31,27 @@ class Stopped:
         world: World,
         path: Path,
         executor: Callable[[], LocalExecutor | ReplicatedExecutor] | None = None,
+        reference: Callable[[], Reference | None] | None = None,
     ) -> None:
         self.experiment, self.world = experiment, world
         self.directory = RunDirectory(path)
         self.arm = experiment.arm[0]
         self._executor = executor or (lambda: build_executor(experiment, self.arm, world))
+        self._reference = reference or (lambda: build_reference(experiment, self.arm, world))
         self.notes: list[str] = []
         self.resumes = 0
 
     def attempt(self, observer: Callable[[Any], None] = lambda record: None) -> Attempt:
         """A new attempt from fresh objects, as another process would make it."""
-        executor = self._executor()
+        executor, reference = self._executor(), self._reference()
         return Attempt(
             self.directory,
             self.arm.name,
             self.seed,
             self.experiment.checkpoint,
-            header=run_header(self.experiment, self.arm, self.world, executor),
+            header=run_header(self.experiment, self.arm, self.world, executor, reference),
             build=lambda log, observers, stopwatch: build_emulation(
-                self.experiment, self.arm, self.world, executor, log, observers, stopwatch
+                self.experiment, self.arm, self.world, executor, log, observers, stopwatch, reference
             ),
             observer=observer,
             halved=lambda: executor.halved_groups,

@@ -23,8 +23,8 @@ SWEEP = [
     *(pytest.param(name, 2) for name in SHORT),
     *(pytest.param(name, 4, marks=pytest.mark.sweep) for name in ARMS),
 ]
-LONGER = {"lane": 60, "pooled": 60, "deadline": 60, "away": 60, "static": 60}
-"""Rounds of the rows over phones, whose trace has no end; those over concepts end with their pattern."""
+LONGER = ("lane", "pooled", "deadline", "away", "static", "embedding", "gradient")
+"""Rows over phones, whose trace has no end, with 60 rounds; those over concepts end with their pattern."""
 
 
 @pytest.fixture

@@ -34,8 +34,8 @@ STOPPED, BAD_INPUT, INTERRUPTED = 3, 2, 130
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # as torchrun sets it
 
 
-FEW = ("lane", "ifca", "kue", "adam-by-step", "faulty")
-"""Rows that differ in what ranks exchange: updates, scores, several models, solver states, lost updates."""
+FEW = ("lane", "ifca", "kue", "adam-by-step", "faulty", "gradient")
+"""Rows that differ in what ranks exchange: updates, scores, models, solver states, lost updates, reports."""
 
 
 @pytest.fixture(scope="module")

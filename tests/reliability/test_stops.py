@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
+from coordinator.federation.method import Hear
+from coordinator.representations import REPRESENTATIONS
+from coordinator.triggers import TRIGGERS
+from emulator.storage.runlog import read_log
 from tests.reliability.rows import ARMS, row
 from tests.reliability.stops import Stopped
 
 Row = Callable[[str], Stopped]
 WholeLog = Callable[[str], bytes]
 
+REPORTING = ("embedding", "gradient", "gradient-in-full", "gradient-at-the-mean-model", "labels-by-js")
+
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.sweep) for seed in range(1, 12))]
+
+
+def test_every_representation_trigger_and_choice_of_who_is_heard_is_in_a_row() -> None:
+    """Otherwise the other tests of this file would not be about them."""
+    arms = [row(name).arm[0] for name in ARMS]
+    triggers = {arm.clusterer.settings.trigger.kind for arm in arms if arm.clusterer.kind == "fielding"}
+    assert {arm.representation.kind for arm in arms} == set(REPRESENTATIONS.names())
+    assert triggers == set(TRIGGERS.names())
+    assert {row(name).round.hear for name in ARMS} == set(get_args(Hear))
+
+
+@pytest.mark.parametrize("name", REPORTING)
+def test_the_trigger_of_such_a_row_fires_and_is_silent(
+    name: str, whole_log: WholeLog, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(whole_log(name))
+    triggers = [record.trigger for record in read_log(log)[1] if record.trigger is not None]
+    assert {trigger.fired for trigger in triggers} == {True, False}
 
 
 @pytest.mark.parametrize("name", ARMS)
