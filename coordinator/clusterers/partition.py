@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -61,6 +62,15 @@ class PartitionSettings(Settings):
         description="with more clients than this, silhouettes are those of a random subsample of this size; "
         "of at most 2,000 in all distances but l1; the log states the size",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_representation(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and "representation" in values:
+            raise ValueError(
+                "representation is a part of its own: a key of [[arm]] or [parts], beside the clusterer"
+            )
+        return values
 
     @model_validator(mode="after")
     def _bounds_are_in_order(self) -> Self:

@@ -302,6 +302,16 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
             "did you mean 'threshold'?",
         ),
         (
+            {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "representation": "label"}}]},
+            "x.toml: arm.a.clusterer: representation is a part of its own: a key of [[arm]] or [parts], "
+            "beside the clusterer",
+        ),
+        (
+            {"arm": [{"name": "a", "representation": {"kind": "gradient", "sketches": 8}}]},
+            "x.toml: arm.a.representation: unknown key 'sketches'; choices: at, batch_size, epochs, "
+            "learning_rate, model, per_label, sketch; did you mean 'sketch'?",
+        ),
+        (
             {"arm": [{"name": "a", "solver": ["fedproxy"]}]},
             "x.toml: arm.a.solver.0 = 'fedproxy': unknown local rule 'fedproxy'; choices: adam, fedprox, "
             "sgd; did you mean 'fedprox'?",
@@ -356,6 +366,14 @@ def test_an_unknown_name_lists_the_choices_with_file_and_key_in_one_line(
         (
             {"round": {"hear": "all"}},
             "round.hear = 'all': input should be 'online', 'everyone' or 'check_in'",
+        ),
+        (
+            {"parts": {"detectors": {"moved": {"kind": "distance", "eps": -0.1}}}},
+            "parts.detectors.moved.eps = -0.1: input should be greater than 0",
+        ),
+        (
+            {"parts": {"clusterer": {"kind": "fielding", "distance": "l2"}}},
+            "parts.clusterer.distance = 'l2': input should be 'l1', 'js', 'euclidean', 'squared_euclidean'",
         ),
         (
             {"parts": {"clusterer": {"kind": "fielding", "follow": "cohort"}}},
