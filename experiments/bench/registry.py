@@ -72,6 +72,11 @@ WORKLOADS: Mapping[str, Workload] = {
         "clustering",
         "measure_recluster",
     ),
+    "gradients": Workload(
+        "gradients of 302 clients at 50,890 parameters, sketched and clustered",
+        "gradients",
+        "measure_gradients",
+    ),
     "memory": Workload(
         "memory of 1,000,000 devices with availability and label histograms", "memory", "measure_memory"
     ),
