@@ -108,8 +108,11 @@ class Hearing(Stateful):
         self.reports.taken(clients)
         return self._heard(round_, clients, clients, np.zeros(len(clients)), registering=True)
 
-    def new_data(self, round_: int, now_s: float) -> Heard:
-        """Hear the clients with new data as a round is opened: those that `round.hear` says."""
+    def new_data(self, round_: int, now_s: float, checked_in: Heard = NOTHING_HEARD) -> Heard:
+        """Hear the clients with new data as a round is opened: those that `round.hear` says.
+
+        `checked_in` is what was heard since the last opening.
+        """
         if not self._asks:
             return NOTHING_HEARD
         followed = self._last_cohort if self._parts.clusterer.follows_participants else None
@@ -120,10 +123,12 @@ class Hearing(Stateful):
             news = self.reports.online_with_news(self._availability, now_s, followed)
         self.reports.taken(news)
         clients = news
-        if self._anew and len(news) > 0:
-            # Their reports are not comparable with earlier ones: all that can be heard report.
+        if self._anew and len(news) + checked_in.reported > 0:
+            # Their reports are not comparable with earlier ones: all that can be heard report, unless they
+            # have just checked in with the data they hold.
             online = self._availability.online(self._everyone, now_s)
             clients = self._everyone if everyone else self._everyone[online]
+            clients = np.union1d(news, np.setdiff1d(clients, checked_in.changed))
         return self._heard(round_, news, clients, self._head_start_s(clients, now_s))
 
     @property

@@ -101,6 +101,18 @@ def test_at_the_global_model_offline_clients_do_not_report_anew():
     assert control_bytes(played)[1] == 2 * (4 + 4)
 
 
+def test_at_the_global_model_all_online_clients_report_anew_after_one_has_checked_in():
+    """Client 2 drifts in round 1 while offline, and checks in before round 2, in which nobody drifts."""
+    played = population(
+        Gradient(GradientSettings(at="global")),
+        [[FIRST, FIRST, FIRST], [FIRST, FIRST, SECOND], [FIRST, FIRST, SECOND]],
+        availability=FakeAvailability({2: [(0.0, 5.0), (12.0, 1e9)]}),
+        hear="check_in",
+    )
+    assert [record.reported for record in played.play().records] == [3, 0, 3]
+    assert [view.drifted.tolist() for view in played.clusterer.views[1:]] == [[], [2]]
+
+
 def test_dispatch_waits_until_the_slowest_report_is_measured_and_sent():
     """A second per sample and per byte: a forward pass takes a third of it, at twice the model's cost."""
     played = population(
