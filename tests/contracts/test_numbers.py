@@ -108,6 +108,7 @@ RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "memories": lambda part: with_parts({"memory": part}),
     "models": lambda part: merged(STILL, {"training": {"model": part}}),
     "pacings": lambda part: with_parts({"pacing": part}),
+    "representations": lambda part: with_parts({"representation": part, "clusterer": "fielding"}),
     "rules": lambda part: with_parts(
         {"solver": [part] if part["kind"] in ("adam", "sgd") else [part, "sgd"]}
     ),
@@ -136,6 +137,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "label_subsets": {"subsets": [[0, 1], [1, 2]]},
     "label_swaps": {"swaps": [[1, 2]]},
     "cfl": {"eps1": 1.0, "eps2": 1.0},
+    "embedding": {"epochs": 1},
+    "gradient": {"epochs": 1},
 }
 
 
