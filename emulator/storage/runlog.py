@@ -65,8 +65,8 @@ class RoundRecord:
     participants: list[int]
     completed: list[int]
     dropped: list[int]
-    changed: int  # clients that checked new data for drift; 0 if the method takes no reports
-    reported: int  # of these, the clients that reported: all that had drifted, and new ones
+    changed: int  # how often a client checked new data for drift; 0 if the method takes no reports
+    reported: int  # how often a client reported: if it had drifted, was new, or all clients had to
     moved: int  # clients moved to another cluster individually, not by a re-clustering
     reclustered: bool  # a global re-clustering (not the first clustering)
     clusters: list[int]  # labels of the current clusters
