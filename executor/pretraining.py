@@ -35,14 +35,17 @@ def pretrained(
     vector_to_parameters(torch.from_numpy(model.initial(streams, 0)), module.parameters())
     features, labels = torch.from_numpy(reader.features(rows)), torch.from_numpy(reader.labels(rows))
     trainable = [part for part in module.parameters() if part.requires_grad]
-    optimiser = torch.optim.SGD(trainable, lr=learning_rate, momentum=MOMENTUM)
+    # NOTE: by hand, since importing torch.optim takes more than a second.
+    velocity = [torch.zeros_like(part) for part in trainable]
     for epoch in range(epochs):
         order = torch.from_numpy(streams.generator("reference", epoch).permutation(len(rows)))
         for batch in torch.split(order, batch_size):
-            optimiser.zero_grad()
             loss = functional.cross_entropy(module(features[batch]), labels[batch])
-            torch.autograd.backward(loss)
-            optimiser.step()
+            gradients = torch.autograd.grad(loss, trainable)
+            with torch.no_grad():
+                for part, moving, gradient in zip(trainable, velocity, gradients, strict=True):
+                    moving.mul_(MOMENTUM).add_(gradient)
+                    part.sub_(moving, alpha=learning_rate)
     parameters = parameters_to_vector(module.parameters()).detach()
     if not parameters.isfinite().all():
         raise RunError(
