@@ -104,7 +104,7 @@ class Gradient(Representation):
 
     def work(self, clients: Ints, data: LocalData) -> Work:
         at = self.settings.at
-        downloaded = BYTES_PER_PARAMETER * data.num_parameters(at) if at == "global" else 0
+        downloaded = float(BYTES_PER_PARAMETER * data.num_parameters(at)) if at == "global" else 0.0
         work = Work.of(len(clients), download_bytes=downloaded)
         passes: Floats = data.num_samples(clients) * np.float64(data.cost(at))
         return replace(work, trained_samples=passes)
