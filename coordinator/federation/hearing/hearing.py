@@ -126,8 +126,9 @@ class Hearing(Stateful):
         if self._anew and len(news) + checked_in.reported > 0:
             # Their reports are not comparable with earlier ones: all that can be heard report, unless they
             # have just checked in with the data they hold.
-            online = self._availability.online(self._everyone, now_s)
-            clients = self._everyone if everyone else self._everyone[online]
+            clients = self._everyone if followed is None else followed
+            if not everyone:
+                clients = clients[self._availability.online(clients, now_s)]
             clients = np.union1d(news, np.setdiff1d(clients, checked_in.changed))
         return self._heard(round_, news, clients, self._head_start_s(clients, now_s))
 
@@ -182,7 +183,8 @@ class Hearing(Stateful):
             )
         if self._anew and not registering:
             self.reports.replace(usable, signal[finite])
-            reporting, drift = clients, dict.fromkeys(detectors, np.isin(self._everyone, news))
+            drifted = np.isin(self._everyone, np.intersect1d(news, usable))
+            reporting, drift = clients, dict.fromkeys(detectors, drifted)
         else:
             heard, drift = self.reports.hear(usable, signal[finite], detectors)
             reporting = np.union1d(heard, clients[~finite])

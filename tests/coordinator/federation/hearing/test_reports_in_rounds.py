@@ -137,6 +137,23 @@ def test_a_client_that_does_not_report_still_spends_the_time_to_measure():
     assert records[1].dispatched_s - records[1].opened_s == pytest.approx(2)
 
 
+class Followers(FakeClusterer):
+    """A scripted clusterer that hears the participants of the last round alone."""
+
+    follows_participants = True
+
+
+def test_at_the_global_model_only_clients_that_are_followed_report_anew():
+    """Two of three clients take part in each round; all have new data in round 1."""
+    histograms = [[FIRST] * 3, [SECOND] * 3]
+    played = population(Gradient(GradientSettings(at="global")), histograms, participants=2)
+    played.clusterer = Followers({0: fresh([0] * 3)}, reports=True)
+    first, second = played.play().records
+    assert len(first.completed) == 2
+    assert second.reported == 2
+    assert played.clusterer.views[-1].drifted.tolist() == first.completed
+
+
 class Faulty(Representation):
     """The share of the first label; NaN for client 1 from the `first`-th measurement on, counted from 0."""
 
@@ -144,10 +161,15 @@ class Faulty(Representation):
     distance = "l1"
     state_fields = ("measured",)
 
-    def __init__(self, first: int) -> None:
+    def __init__(self, first: int, at_present_models: bool = False) -> None:
         super().__init__(NOTHING)
         self.first = first
+        self.at_present = at_present_models
         self.measured = 0
+
+    @property
+    def at_present_models(self):
+        return self.at_present
 
     def size(self, data):
         return 1
@@ -158,8 +180,9 @@ class Faulty(Representation):
         return np.where((clients[:, None] == 1) & (self.measured > self.first), np.nan, shares)
 
 
-def test_a_report_that_is_not_finite_is_charged_and_counted_but_not_used():
-    played = population(Faulty(1), [[FIRST, FIRST], [SECOND, SECOND]])
+@pytest.mark.parametrize("at_present_models", [False, True])
+def test_a_report_that_is_not_finite_is_charged_and_counted_but_not_used(at_present_models):
+    played = population(Faulty(1, at_present_models), [[FIRST, FIRST], [SECOND, SECOND]])
     first, second = played.play().records
     assert (first.reported, first.nonfinite_reports) == (2, 0)
     assert (second.reported, second.nonfinite_reports) == (2, 1)
