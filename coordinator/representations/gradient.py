@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from coordinator.representations.base import At, LocalData, ReferenceSettings, Representation
-from coordinator.representations.sketch import CountSketch
+from coordinator.representations.sketch import count_sketch
 from emulator.arrays import Floats, Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import BYTES_PER_PARAMETER, Work
@@ -92,7 +92,7 @@ class Gradient(Representation):
 
     def measure(self, clients: Ints, data: LocalData) -> Floats:
         length, size = data.num_parameters(self.settings.at), self.size(data)
-        sketch = None if self.settings.sketch is None else CountSketch(length, size, data.streams)
+        sketch = None if self.settings.sketch is None else count_sketch(length, size, data.streams)
         reports = np.empty((len(clients), size))
         # Whole gradients of a large fleet would not fit into memory.
         at_once = max(1, AT_ONCE // length)

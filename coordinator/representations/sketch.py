@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from emulator.arrays import Floats, Floats32
@@ -35,6 +37,12 @@ class CountSketch:
     def of(self, vectors: Floats32) -> Floats:
         """(n, D) the sketches of `vectors` (n, P)."""
         sketches = np.zeros((len(vectors), self._size))
-        for row, vector in zip(sketches, vectors, strict=True):
-            row[self._filled] = np.add.reduceat(vector[self._order] * self._sign, self._begins)
+        signed = vectors[:, self._order] * self._sign
+        sketches[:, self._filled] = np.add.reduceat(signed, self._begins, axis=1)
         return sketches
+
+
+@lru_cache(maxsize=8)
+def count_sketch(length: int, size: int, streams: RandomStreams) -> CountSketch:
+    """The sketch of the seed of `streams` from `length` numbers to `size`; drawn once."""
+    return CountSketch(length, size, streams)
