@@ -28,7 +28,9 @@ def build_reference(experiment: Experiment, arm: Arm, world: World) -> Reference
     if settings is None or not parts.needs_reports:
         return None
     executor = reference_executor(experiment, arm, world, settings)
-    key = repr((arm.reference_model(settings), settings))
+    # Without what a representation has besides, such as a sketch.
+    training = {name: getattr(settings, name) for name in ReferenceSettings.model_fields}
+    key = repr({**training, "model": arm.reference_model(settings)})
     if key not in world.references:
         rows = world.trace.reference_rows(settings.per_label)
         parameters = executor.pretrained(rows, settings.epochs, settings.batch_size, settings.learning_rate)
@@ -40,7 +42,7 @@ def build_reference(experiment: Experiment, arm: Arm, world: World) -> Reference
 def reference_executor(
     experiment: Experiment, arm: Arm, world: World, settings: ReferenceSettings
 ) -> LocalExecutor:
-    """The executor of the reference model."""
+    """The executor of the reference model, with the strategy that suits it, whatever the arm's model has."""
     return LocalExecutor(
         world.trace,
         arm.reference_model(settings).build(),

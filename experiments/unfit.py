@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,8 +10,10 @@ from coordinator.distances import DISTANCES, SHARES_ONLY
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.hearing.client_data import ClientData, Reference
 from coordinator.federation.method import Parts
+from coordinator.representations.base import ReferenceSettings
 from emulator.errors import ConfigurationError
-from emulator.ports import Segment, unmeasured
+from emulator.ports import unmeasured
+from executor.executor import LocalExecutor
 from experiments.build import World, build_executor, build_parts, model_factors
 from experiments.config import Arm, Experiment
 from experiments.naming import naming
@@ -37,44 +39,44 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             be determined.
     """
     by_name = {arm.name: arm for arm in experiment.arm}
-    layouts: dict[str, Mapping[str, Segment]] = {}  # by model and solver, which many arms may share
+    executors: dict[str, LocalExecutor] = {}  # by model and solver, which many arms may share
+    stream = TraceStream(world.trace)
     for arm in (by_name[name] for name in arms):
         with naming(f"arm {arm.name!r}"):
-            clusterer = build_parts(experiment, arm).clusterer
+            parts = build_parts(experiment, arm)
             trained = repr((arm.training.model, arm.solver))
-            if trained not in layouts:
-                layouts[trained] = build_executor(experiment, arm, world).layout
-            clusterer.check(layouts[trained], world.trace.concepts is not None)
-            _refuse_unfit_reports(experiment, arm, world)
+            if trained not in executors:
+                executors[trained] = build_executor(experiment, arm, world)
+            parts.clusterer.check(executors[trained].layout, world.trace.concepts is not None)
+            if parts.needs_reports:
+                _refuse_distances_of_shares(parts, arm)
+                reference = parts.representation.reference
+                data = ClientData(
+                    stream=stream,
+                    bank=ModelBank(0),
+                    executor=executors[trained],
+                    reference=None if reference is None else _untrained(experiment, arm, world, reference),
+                    streams=world.streams,
+                    meter=unmeasured,
+                )
+                _refuse_oversize(arm, world.trace.num_clients, parts.representation.size(data))
     model_factors(experiment, arms, world)
 
 
-def _refuse_unfit_reports(experiment: Experiment, arm: Arm, world: World) -> None:
-    """ConfigurationError if the arm's reports do not fit its distances, its models or the memory."""
-    parts = build_parts(experiment, arm)
-    if not parts.needs_reports:
-        return
-    _refuse_distances_of_shares(parts, arm)
-    settings, reference = parts.representation.reference, None
-    if settings is not None:
-        executor = reference_executor(experiment, arm, world, settings)
-        reference = Reference(executor, executor.initial(0), np.zeros(0, dtype=np.int64), 1.0)
-    data = ClientData(
-        stream=TraceStream(world.trace),
-        bank=ModelBank(0),
-        executor=build_executor(experiment, arm, world),
-        reference=reference,
-        streams=world.streams,
-        meter=unmeasured,
-    )
-    size = parts.representation.size(data)
-    needed = REPORT_COPIES * 8 * world.trace.num_clients * size
-    available = available_bytes()
+def _untrained(experiment: Experiment, arm: Arm, world: World, settings: ReferenceSettings) -> Reference:
+    """The reference model before it is trained: of the size that it will have."""
+    executor = reference_executor(experiment, arm, world, settings)
+    return Reference(executor, executor.initial(0), np.zeros(0, dtype=np.int64), 1.0)
+
+
+def _refuse_oversize(arm: Arm, num_clients: int, size: int) -> None:
+    """ConfigurationError if the reports of `size` numbers do not fit into memory."""
+    needed, available = REPORT_COPIES * 8 * num_clients * size, available_bytes()
     if needed > available:
         raise ConfigurationError(
-            f"representation = {arm.representation.kind!r}: to cluster {world.trace.num_clients} clients by "
-            f"reports of {size:,} numbers takes {needed / 2**30:.1f} GiB of memory, and "
-            f"{available / 2**30:.1f} GiB are free; set representation.sketch, or a smaller model"
+            f"representation = {arm.representation.kind!r}: to cluster {num_clients} clients by reports of "
+            f"{size:,} numbers takes {needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are "
+            f"free; set representation.sketch, or a smaller model"
         )
 
 

@@ -49,7 +49,7 @@ def test_a_reference_model_is_trained_on_rows_that_clients_hold_at_step_0_with_t
 def test_arms_of_one_seed_share_a_reference_model_and_other_seeds_have_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    experiment = reporting({"kind": "embedding", **SHORT}, {"kind": "embedding", **SHORT})
+    experiment = reporting({"kind": "embedding", **SHORT}, {"kind": "gradient", "sketch": 5, **SHORT})
     shared = world(experiment)
     first = build_reference(experiment, experiment.arm[0], shared)
     monkeypatch.setattr(type(shared.trace), "reference_rows", None)  # nothing is trained again
@@ -61,6 +61,15 @@ def test_arms_of_one_seed_share_a_reference_model_and_other_seeds_have_another(
     assert other is not None
     assert first.parameters is second.parameters
     assert not np.array_equal(first.parameters, other.parameters)
+
+
+def test_arms_of_one_model_are_checked_with_one_executor(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = reporting("label", {"kind": "gradient", "at": "global"}, "label")
+    shared, built = world(experiment), []
+    build = unfit.build_executor
+    monkeypatch.setattr(unfit, "build_executor", lambda *args: built.append(args) or build(*args))
+    refuse_unfit_arms(experiment, [arm.name for arm in experiment.arm], shared)
+    assert len(built) == 1
 
 
 @pytest.mark.parametrize("representation", ["label", {"kind": "gradient", "at": "global"}])
