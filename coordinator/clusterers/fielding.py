@@ -18,14 +18,12 @@ from coordinator.clusterers.base import Clusterer
 from coordinator.clusterers.partition import Partition, PartitionSettings, centers_of, nearest, partition
 from coordinator.distances import comparable
 from coordinator.triggers import TRIGGERS, Moved, ReclusteringTrigger
+from coordinator.triggers.centre_shift import CentreShiftSettings
 from coordinator.view import View
 from emulator.arrays import Floats
 from emulator.deprecated import keep_old_names
 from emulator.plugins import ChoiceOf, Chosen
 from emulator.storage.state_tree import Tree
-
-OF_THE_TRIGGER = ("threshold", "shift_from")
-"""Settings of the clusterer in earlier versions, which are settings of the trigger `centre_shift`."""
 
 
 def _centre_shift_by_default(value: Any) -> Any:
@@ -57,7 +55,7 @@ class FieldingSettings(PartitionSettings):
     @model_validator(mode="before")
     @classmethod
     def _refuse_settings_of_the_trigger(cls, values: Any) -> Any:
-        for key in OF_THE_TRIGGER:
+        for key in CentreShiftSettings.model_fields:
             if isinstance(values, Mapping) and key in values:
                 value = values[key] if isinstance(values[key], int | float) else f'"{values[key]}"'
                 raise ValueError(

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from coordinator.clusterers.fielding import OF_THE_TRIGGER
 from coordinator.federation.faults import FaultSettings
 from emulator.storage.bounded import has_controls
 
@@ -43,6 +42,9 @@ MOST_TIMED = 2**14
 LISTS = ("seeds", "arm")
 
 EXPERIMENT_FILE = "experiment.toml"
+
+OF_THE_TRIGGER = ("threshold", "shift_from")
+"""Settings of `fielding` in earlier versions, which are settings of its trigger `centre_shift`."""
 
 RETIRED = ("workers", "backend")
 """Settings in `[executor]` of earlier versions, which files may still have; they never changed a result."""
