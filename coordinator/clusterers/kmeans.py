@@ -41,8 +41,8 @@ def kmeans(points: Floats, counts: Sequence[int], starts: int, generator: np.ran
     Greedy k-means++ (Arthur and Vassilvitskii 2007, of 2 + ln k candidates for each centre) starts each k
     `starts` times. Lloyd's iterations run until centres are at rest, up to TOLERANCE; then the start of least
     inertia, the sum of squared distances to the means of clusters, runs on until no point changes its
-    cluster. A cluster that loses all its points goes on from the point farthest from its own centre, as in
-    scikit-learn.
+    cluster. A cluster that loses all its points continues at the point farthest from its own centre, as
+    in scikit-learn.
 
     Returns (n,) the cluster of each point, 0 .. k - 1, for each of `counts`. They must be at least 1 and at
     most the number of distinct points; then no cluster is empty, unless distances vanish in rounding.

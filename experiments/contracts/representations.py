@@ -29,10 +29,10 @@ def check_representation(make: Callable[[], Representation]) -> None:
     """Check a representation over two data steps, at two models.
 
     * A report consists of `size` finite numbers, in float64; with `shares` they are from 0 on and sum to 1.
-    * A report depends on the data of its client only: it is the same whoever else reports.
+    * A report depends on the data of its client only: whichever other clients report, it is the same.
     * Two fresh representations measure the same, one of them stored and restored.
     * `distance` names a distance; `at_present_models` and `shares` are bool.
-    * The work of a report is finite, from 0 on, and the same whoever else reports.
+    * The work of a report is finite, from 0 on, and the same whichever other clients report.
     * It does not write to its arguments.
 
     Args:
