@@ -21,7 +21,7 @@ from experiments.reading import load_experiment
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 
-ARM = "fielding"
+ARM = "fielding-last-global"
 
 
 class Silence:
@@ -56,9 +56,9 @@ class Silence:
 
 
 def digits_online(*overrides: str) -> Experiment:
-    """The shipped experiment, with `overrides` applied, for seed 0."""
+    """The shipped experiment, hearing those online, with `overrides` applied, for seed 0."""
     with resources.as_file(resources.files("experiments").joinpath("configs", "digits-online.toml")) as path:
-        return load_experiment(Path(path), overrides, seeds=[0])
+        return load_experiment(Path(path), ("sweep={}", *overrides), seeds=[0])
 
 
 def measure_digits(repeats: int, say: Say) -> list[Figure]:

@@ -18,7 +18,7 @@ from experiments.locating import locator
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 
-ARM = "fielding"
+ARM = "fielding-last-global"
 CLIENTS = 60
 SAMPLES = 100
 """The number of times that resident memory is read, about."""

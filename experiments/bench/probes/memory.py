@@ -51,7 +51,7 @@ def build_fleet(clients: int) -> Built:
     stream.advance_to_round(0)
     yield "fleet", (world, stream)
     del stream  # the run has a stream of its own
-    arm = experiment.find_arm("fielding")
+    arm = experiment.find_arm("fielding-last-global")
     emulation = build_emulation(experiment, arm, world, InstantExecutor(), SilentLog(), (), Stopwatch())
     emulation.run()
     yield "run", (world, emulation)
