@@ -123,25 +123,26 @@ class _Search:
         chosen[:, 0] = draws[:, 0, 0] * n
         closest = self._distances(chosen[:, 0])
         for j in range(1, int(k[0])):
-            runs = np.arange(np.count_nonzero(k > j))
-            cumulative = np.cumsum(closest[runs], axis=1)
-            marks = draws[runs, j] * cumulative[:, -1:]
+            runs = np.count_nonzero(k > j)
+            closest = closest[:runs]
+            cumulative = np.cumsum(closest, axis=1)
+            marks = draws[:runs, j] * cumulative[:, -1:]
             candidates = np.count_nonzero(cumulative[:, None, :] <= marks[:, :, None], axis=2)
             candidates = np.minimum(candidates, n - 1)  # where all distances are 0
             distances = self._distances(candidates.ravel()).reshape(*candidates.shape, n)
-            distances = np.minimum(distances, closest[runs, None, :])
-            best = distances.sum(axis=2).argmin(axis=1)
-            chosen[runs, j] = candidates[runs, best]
-            closest = distances[runs, best]
+            np.minimum(distances, closest[:, None, :], out=distances)
+            best = np.arange(runs), distances.sum(axis=2).argmin(axis=1)
+            chosen[:runs, j] = candidates[best]
+            closest = distances[best]
         return self._points[chosen]
 
     def _distances(self, rows: Ints) -> Floats:
         """(m, n) squared distances from the points `rows` (m,) to all points."""
         if self._pairs is not None:
             return self._pairs[rows]
-        squared = (-2 * self._points[rows]) @ self._points.T
-        squared += self._norms
-        squared += self._norms[rows, None]
+        # |x - y|^2 = (-2 x, |x|^2, 1) . (y, 1, |y|^2)
+        left = np.column_stack([-2 * self._points[rows], self._norms[rows], np.ones(len(rows))])
+        squared = left @ np.vstack([self._columns, self._norms])
         return np.maximum(squared, 0, out=squared)
 
     def lloyd(self, k: Ints, centers: Floats, tolerance: float) -> _Fitted:
@@ -199,8 +200,7 @@ class _Search:
         moved = centers.copy()
         for j in range(int(k[0])):
             runs = np.count_nonzero(k > j)
-            np.copyto(scratch[:runs], members[:runs] == j)
-            sums = scratch[:runs] @ self._with_ones
+            sums = np.equal(members[:runs], j, out=scratch[:runs]) @ self._with_ones
             size = sums[:, -1]
             moved[:runs, j] = sums[:, :-1] / np.maximum(size, 1)[:, None]
             for run in np.flatnonzero(size == 0):
