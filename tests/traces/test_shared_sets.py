@@ -119,6 +119,14 @@ def test_half_of_an_odd_number_of_labels_is_rounded_up_and_labels_without_images
     assert shared_labels("rare_half", arrivals, without).tolist() == [2]
 
 
+def test_two_of_a_label_are_two_images() -> None:
+    """With two training images of each label, the set has all of them; clients hold labels 0 to 2 besides."""
+    images = some_images(10, 4)
+    sent, trained = shared("two", images=images).columns(), images.train
+    in_set = sent.image[sent.label > 2].tolist()
+    assert set(in_set) == set(trained[images.labels[trained] > 2].tolist())
+
+
 def test_two_of_a_label_with_one_image_is_refused() -> None:
     with pytest.raises(InputError, match="has 2 samples of each label, and label 0 has 1 training image"):
         shared("two", images=some_images(3, 2))

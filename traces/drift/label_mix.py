@@ -124,11 +124,13 @@ def _by_step(events: tuple[MassEvent, ...], rounds_per_step: int, last_step: int
     for event in events:
         step = -(-event.round // rounds_per_step)
         if step > last_step:
+            # Data that is static arrives in round 0 alone, however many rounds there are.
+            arriving = "with trace.static = false, " if last_step == 0 else ""
             raise ConfigurationError(
                 f"trace.drift.events: the event of round {event.round} would show in the arrivals of round "
                 f"{step * rounds_per_step}, and the last arrivals of the run are those of round "
-                f"{last_step * rounds_per_step}: raise round.rounds above {step * rounds_per_step}, move the "
-                f"event, or leave it out (--set 'trace.drift.events=[]')"
+                f"{last_step * rounds_per_step}: {arriving}raise round.rounds above "
+                f"{step * rounds_per_step}, move the event, or leave it out (--set 'trace.drift.events=[]')"
             )
         if step in event_at:
             raise ConfigurationError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -192,6 +193,11 @@ def test_an_event_after_the_last_arrivals_is_refused_with_what_to_change() -> No
         "arrivals of the run are those of round 45: raise round.rounds above 50, move the event, or leave it "
         "out (--set 'trace.drift.events=[]')"
     )
+    static = re.escape(
+        "are those of round 0: with trace.static = false, raise round.rounds above 10, move the"
+    )
+    with pytest.raises(ConfigurationError, match=static):
+        shares_of(windows=3, events=[{"round": 10, "share": 1.0}])
     still = shares_of(**SHARP)
     assert not np.array_equal(shares_of(events=[{"round": 45, "share": 1.0}], **SHARP), still)
 
