@@ -37,8 +37,9 @@ class CountSketch:
     def of(self, vectors: Floats32) -> Floats:
         """(n, D) the sketches of `vectors` (n, P)."""
         sketches = np.zeros((len(vectors), self._size))
-        signed = vectors[:, self._order] * self._sign
-        sketches[:, self._filled] = np.add.reduceat(signed, self._begins, axis=1)
+        # NOTE: one vector at a time: at 302 x 50,890 a third of the time of all at once.
+        for row, vector in zip(sketches, vectors, strict=True):
+            row[self._filled] = np.add.reduceat(vector[self._order] * self._sign, self._begins)
         return sketches
 
 
