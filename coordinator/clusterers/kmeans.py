@@ -1,7 +1,8 @@
 """k-means for several k at once: k-means++ starts and Lloyd's iterations, all of them as stacked arrays.
 
 A population of 200 clients takes microseconds of arithmetic per iteration, so that one call of numpy must do
-it for every start of every k. The result does not depend on how runs are grouped, nor on threads.
+it for every start of every k. How runs are grouped depends on the sizes of arrays alone, and moves the last
+bits of a centre at most; the result does not depend on threads.
 
 A run is one start of one k. Runs are ordered by descending k: the first of them are those that have a
 cluster j, whatever j is, and so nothing is computed for clusters that a run does not have.
