@@ -143,7 +143,7 @@ class _Search:
             return self._pairs[rows]
         # |x - y|^2 = (-2 x, |x|^2, 1) . (y, 1, |y|^2)
         left = np.column_stack([-2 * self._points[rows], self._norms[rows], np.ones(len(rows))])
-        squared = left @ np.vstack([self._columns, self._norms])
+        squared: Floats = left @ np.vstack([self._columns, self._norms])
         return np.maximum(squared, 0, out=squared)
 
     def lloyd(self, k: Ints, centers: Floats, tolerance: float) -> _Fitted:

@@ -44,3 +44,18 @@ def accuracy_including_drift(records: Sequence[RoundRecord]) -> float | None:
         weighted.append(record.scored_clients * record.accuracy)
         cells += record.scored_clients
     return math.fsum(weighted) / cells if cells else None
+
+
+def has_drift_cells(records: Sequence[RoundRecord]) -> bool:
+    """Whether a client was ever tested on another concept than that of its newest samples."""
+    return any(record.drift_cells for record in records)
+
+
+def drift_accuracies(records: Sequence[RoundRecord]) -> dict[str, float | None]:
+    """Both figures, by their names in a summary; None without drift cells, which both are about."""
+    if not has_drift_cells(records):
+        return {"accuracy_omitting_drift": None, "accuracy_including_drift": None}
+    return {
+        "accuracy_omitting_drift": accuracy_omitting_drift(records),
+        "accuracy_including_drift": accuracy_including_drift(records),
+    }

@@ -14,11 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from experiments.results.drift_accuracy import (
-    accuracy_including_drift,
-    accuracy_omitting_drift,
-    last_evaluations,
-)
+from experiments.results.drift_accuracy import drift_accuracies, has_drift_cells, last_evaluations
 from experiments.results.intervals import amount_estimate, mean_estimate, ratio_estimate
 from experiments.results.json_files import ArmFigures, Finished
 from experiments.results.run_directory import FinishedRun
@@ -30,7 +26,7 @@ def drift_figures(runs: Sequence[FinishedRun], reference_arm: str) -> Finished:
     for run in runs:
         arms.setdefault(run.arm, {})[run.seed] = run
     known = [len(run.header["concepts"]) - 1 for run in runs if "concepts" in run.header]
-    scored = [len(last_evaluations(run.records)) for run in runs if _knows_concepts(run)]
+    scored = [len(last_evaluations(run.records)) for run in runs if has_drift_cells(run.records)]
     reference = arms.get(reference_arm, {})
     return Finished(
         steps=max(known, default=None),
@@ -42,9 +38,9 @@ def drift_figures(runs: Sequence[FinishedRun], reference_arm: str) -> Finished:
 def _arm_figures(by_seed: Mapping[int, FinishedRun], reference: Mapping[int, FinishedRun]) -> ArmFigures:
     runs = list(by_seed.values())
     paired = [seed for seed in by_seed if seed in reference]
+    accuracies = [drift_accuracies(run.records) for run in runs]
     figures = {
-        "accuracy_omitting_drift": mean_estimate([accuracy_omitting_drift(run.records) for run in runs]),
-        "accuracy_including_drift": mean_estimate([accuracy_including_drift(run.records) for run in runs]),
+        **{name: mean_estimate([of[name] for of in accuracies]) for name in accuracies[0]},
         "models_sent": amount_estimate([_models_sent(run) for run in runs]),
         "relative_models_sent": ratio_estimate(
             [_models_sent(by_seed[seed]) for seed in paired],
@@ -53,10 +49,6 @@ def _arm_figures(by_seed: Mapping[int, FinishedRun], reference: Mapping[int, Fin
     }
     written = {figure: estimate.as_json() for figure, estimate in figures.items()}
     return ArmFigures.model_validate({"seed_ids": list(by_seed), **written})
-
-
-def _knows_concepts(run: FinishedRun) -> bool:
-    return any(record.drift_cells is not None for record in run.records)
 
 
 def _models_sent(run: FinishedRun) -> float:

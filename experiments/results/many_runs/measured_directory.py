@@ -16,7 +16,7 @@ from emulator.storage.own_files import open_file
 from experiments.naming import naming
 from experiments.results.accuracy_tables import MeasuredRun
 from experiments.results.deciding import run_identities
-from experiments.results.drift_accuracy import accuracy_including_drift, accuracy_omitting_drift
+from experiments.results.drift_accuracy import drift_accuracies
 from experiments.results.horizon import event_rounds
 from experiments.results.json_files import Timing
 from experiments.results.many_runs.differing_keys import Path as KeyPath
@@ -67,10 +67,7 @@ class PlayedRun:
             np.array(sent, dtype=np.float64),
             np.array([record.step for record in records], dtype=np.int64),
             next((record.opened_s for record in records if record.round in event_rounds), None),
-            {
-                "accuracy_omitting_drift": accuracy_omitting_drift(records),
-                "accuracy_including_drift": accuracy_including_drift(records),
-            },
+            drift_accuracies(records),
             run.offline_clients_heard,
         )
 
