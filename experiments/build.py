@@ -247,8 +247,8 @@ def run_header(
         last is for tests only). `test_then_train` is present beside it, and false, if tests are of the row of
         their own step, not of the next. `scored_clients` is present if only a sample of the clients is
         scored: their ids. `byzantine` is present if there are byzantine clients: their ids by kind. `hear` is
-        present if `round.hear` is not "online". `reference` is present if clients report with a reference
-        model: the number of samples of each label that it was trained on.
+        present if `round.hear` is not "online", and a client is ever offline. `reference` is present if
+        clients report with a reference model: the number of samples of each label that it was trained on.
     """
     concepts = world.trace.concepts
     known: dict[str, Any] = {}
@@ -261,7 +261,8 @@ def run_header(
     sampled = {"scored_clients": scored} if len(scored) < clients else {}
     byzantine = {group.kind: world.faults.clients(group.kind) for group in world.faults.byzantine}
     faulty = {"byzantine": byzantine} if byzantine else {}
-    heard = {} if experiment.round.hear == "online" else {"hear": experiment.round.hear}
+    hear = experiment.round.hear
+    heard = {} if hear == "online" or _always_online(world.availability, clients) else {"hear": hear}
     trained = {} if reference is None else {"reference": {"samples": reference.samples.tolist()}}
     return {
         "arm": arm.name,
@@ -278,6 +279,13 @@ def run_header(
         **heard,
         **trained,
     }
+
+
+def _always_online(availability: Availability, num_clients: int) -> bool:
+    """Whether nobody is ever offline."""
+    everyone = np.arange(num_clients)
+    online, until_s = availability.online(everyone, 0.0), availability.next_offline_s(everyone, 0.0)
+    return bool(online.all() and np.isinf(until_s).all())
 
 
 def world_settings(experiment: Experiment) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from coordinator.federation.hearing.client_data import ClientData, Reference
 from coordinator.federation.method import Parts
 from coordinator.representations.base import ReferenceSettings
 from emulator.errors import ConfigurationError
+from emulator.plugins import Settings
 from emulator.ports import unmeasured
 from executor.executor import LocalExecutor
 from experiments.build import World, build_executor, build_parts, model_factors
@@ -21,8 +22,8 @@ from experiments.reference import reference_executor
 from experiments.running.machine import available_bytes
 from traces.trace import TraceStream
 
-REPORT_COPIES = 4
-"""Copies of all reports that a re-clustering holds at once."""
+REPORT_COPIES = 7
+"""Copies of all reports that a run holds at once, at most: those of a re-clustering by cosine distances."""
 
 
 def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World) -> None:
@@ -76,8 +77,16 @@ def _refuse_oversize(arm: Arm, num_clients: int, size: int) -> None:
         raise ConfigurationError(
             f"representation = {arm.representation.kind!r}: to cluster {num_clients} clients by reports of "
             f"{size:,} numbers takes {needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are "
-            f"free; set representation.sketch, or a smaller model"
+            f"free; {_to_shrink(arm.representation.settings)}"
         )
+
+
+def _to_shrink(settings: Settings) -> str:
+    """What makes the reports of a representation with `settings` smaller."""
+    sketch = getattr(settings, "sketch", 0)
+    if sketch == 0:  # it has no such setting
+        return "take a smaller model" if isinstance(settings, ReferenceSettings) else "take fewer labels"
+    return f"{'set' if sketch is None else 'lower'} representation.sketch, or take a smaller model"
 
 
 def _refuse_distances_of_shares(parts: Parts, arm: Arm) -> None:

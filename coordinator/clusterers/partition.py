@@ -187,7 +187,7 @@ def first_distinct(reports: Floats, limit: int) -> Floats:
         for row in known:
             block = block[(block != row).any(axis=1)]
         while len(block) > 0 and len(known) < limit:
-            known.append(block[0])
+            known.append(block[0].copy())  # a view would keep the whole block
             block = block[(block != block[0]).any(axis=1)]
         if len(known) == limit:
             break

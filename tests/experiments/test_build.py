@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -194,11 +195,16 @@ def test_the_header_of_a_log_states_the_facts_of_the_run(tmp_path: Path) -> None
     }
 
 
+def header_of(experiment: Experiment) -> dict[str, Any]:
+    arm, shared = experiment.arm[1], world(experiment)
+    return run_header(experiment, arm, shared, build_executor(experiment, arm, shared))
+
+
 @pytest.mark.parametrize("hear", ["everyone", "check_in"])
 def test_the_header_states_who_is_heard_unless_it_is_those_online(hear: str) -> None:
-    experiment = small(round={"hear": hear})
-    arm, shared = experiment.arm[1], world(experiment)
-    assert run_header(experiment, arm, shared, build_executor(experiment, arm, shared))["hear"] == hear
+    header = header_of(small(round={"hear": hear}, devices={"availability": "diurnal"}))
+    assert header["hear"] == hear
+    assert "hear" not in header_of(small(round={"hear": hear}))  # where nobody is ever offline
 
 
 def test_the_fedscale_time_model_refuses_a_model_factor_it_would_not_use(tmp_path: Path) -> None:

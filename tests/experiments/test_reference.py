@@ -144,16 +144,24 @@ def test_a_distance_between_shares_is_refused_for_other_reports(
         refuse_unfit_arms(experiment, ["a"], world(experiment))
 
 
+@pytest.mark.parametrize(
+    ("representation", "size", "way_out"),
+    [
+        ("gradient", 650, "; set representation.sketch, or take a smaller model"),
+        ({"kind": "gradient", "sketch": 500}, 500, "; lower representation.sketch, or take a smaller model"),
+        ("embedding", 64, "; take a smaller model"),
+    ],
+)
 def test_reports_beyond_memory_are_refused_with_their_size_and_a_way_out(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, representation: Any, size: int, way_out: str
 ) -> None:
-    experiment = reporting("gradient")
+    experiment = reporting(representation)
     shared = world(experiment)
-    needed = unfit.REPORT_COPIES * 8 * 12 * 650
+    needed = unfit.REPORT_COPIES * 8 * 12 * size
     monkeypatch.setattr(unfit, "available_bytes", lambda: needed)
     refuse_unfit_arms(experiment, ["arm0"], shared)
     monkeypatch.setattr(unfit, "available_bytes", lambda: needed - 1)
-    with pytest.raises(ConfigurationError, match=r"12 clients by reports of 650 numbers.*sketch"):
+    with pytest.raises(ConfigurationError, match=rf"12 clients by reports of {size} numbers.*{way_out}$"):
         refuse_unfit_arms(experiment, ["arm0"], shared)
 
 

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.metrics import silhouette_score
@@ -383,3 +385,14 @@ def test_means_are_the_same_sums_however_wide_reports_are(shape):
 def test_an_unknown_method_or_distance_lists_the_choices(setting):
     with pytest.raises(ValueError, match=r"'kmeans' or 'kcenter'|'euclidean'"):
         PartitionSettings(**setting)
+
+
+@pytest.mark.parametrize("distance", sorted(set(DISTANCES) - {"js"}))
+def test_a_clustering_of_long_reports_holds_few_copies_of_them(distance):
+    """At most six beside the reports, as `experiments.unfit` reckons."""
+    reports = np.random.default_rng(0).normal(size=(400, 2000))
+    tracemalloc.start()
+    clustered(reports, PartitionSettings(starts=1), distance=distance)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 6 * reports.nbytes
