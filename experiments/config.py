@@ -141,7 +141,8 @@ class Round(Settings):
         "online",
         description="clients with new data that report: online: those online when a round is opened, the "
         "others at a later opening at which they are; everyone: also those offline, which nobody waits for; "
-        "check_in: the others as soon as they come online, also between rounds",
+        "check_in: the others as soon as they come online, also between rounds (gradients at the global "
+        "model: as online)",
     )
     evaluate_every: Count = Field(1, description="rounds between evaluations; the last is always evaluated")
     evaluate_clients: Count | None = Field(

@@ -193,7 +193,7 @@ class Federation:
         # "everyone". All clients register before the first round.
         registering = self._membership.assignment is None
         hearing = self._hearing
-        heard = hearing.register(round_) if registering else hearing.new_data(round_, now_s, checked_in)
+        heard = hearing.register(round_) if registering else hearing.new_data(round_, now_s)
         heard = checked_in.and_then(heard)
         self._progress.heard(heard)
         # Step 3: the clusterer decides which models exist and who belongs to which.

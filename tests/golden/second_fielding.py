@@ -56,13 +56,12 @@ class SecondFielding:
             heard = facts.online(self.ids, facts.opened_s[now]) | (self.setup.hear == "everyone")
         else:
             back = facts.next_online_s(self.ids, facts.opened_s[at]) < facts.opened_s[now]
-            heard = back & self.unchecked & (self.setup.hear == "check_in")
+            heard = back & self.unchecked & (self.setup.hear == "check_in") & (not self.at_global)
         if self.setup.follow == "participants":
             heard &= np.isin(self.ids, facts.completed[at - 1] if at else [])
         checks = heard & self.unchecked
         # Reports at different models are not comparable: after one, all the others report anew.
-        anew = self.at_global and at == now and (drifted | checks).any()
-        told = self.ids[heard & (self.unchecked | ~drifted)] if anew else self.ids[checks]
+        told = self.ids[heard] if self.at_global and checks.any() else self.ids[checks]
         self.unchecked &= ~checks
         if len(told) == 0:
             return 0, 0

@@ -54,10 +54,11 @@ NOTHING_HEARD = Heard(NO_IDS, {})
 class Hearing(Stateful):
     """Hears the clients of one run, and charges what they measure and send.
 
-    State: the clients whose updates arrived in the last round, ascending.
+    State: the clients whose updates arrived in the last round, and those whose report of new data was not
+    finite, both ascending; of the latter at present models only, where they report again.
     """
 
-    state_fields = ("_last_cohort",)
+    state_fields = ("_last_cohort", "_unheard")
 
     def __init__(
         self,
@@ -80,6 +81,7 @@ class Hearing(Stateful):
         self.reports = Reports(num_clients, size)
         self._everyone = np.arange(num_clients)
         self._last_cohort = NO_IDS
+        self._unheard = NO_IDS
 
     def round_closed(self, cohort: Ints) -> None:
         """Take note of the clients (n,), ascending, whose updates arrived in this round."""
@@ -89,9 +91,10 @@ class Hearing(Stateful):
         """Hear the clients that were offline at the last opening and have come online since.
 
         They report the data that they held then, so this must be called before the trace advances. There are
-        none unless `round.hear` is "check_in".
+        none unless `round.hear` is "check_in", nor of reports at present models: those are comparable with
+        others of the same opening only.
         """
-        if self._hears != "check_in":
+        if self._hears != "check_in" or self._anew:
             return NOTHING_HEARD
         clients, online_s = self.reports.checked_in(now_s)
         self.reports.taken(clients)
@@ -108,11 +111,8 @@ class Hearing(Stateful):
         self.reports.taken(clients)
         return self._heard(round_, clients, clients, np.zeros(len(clients)), registering=True)
 
-    def new_data(self, round_: int, now_s: float, checked_in: Heard = NOTHING_HEARD) -> Heard:
-        """Hear the clients with new data as a round is opened: those that `round.hear` says.
-
-        `checked_in` is what was heard since the last opening.
-        """
+    def new_data(self, round_: int, now_s: float) -> Heard:
+        """Hear the clients with new data as a round is opened: those that `round.hear` says."""
         if not self._asks:
             return NOTHING_HEARD
         followed = self._last_cohort if self._parts.clusterer.follows_participants else None
@@ -123,13 +123,12 @@ class Hearing(Stateful):
             news = self.reports.online_with_news(self._availability, now_s, followed)
         self.reports.taken(news)
         clients = news
-        if self._anew and len(news) + checked_in.reported > 0:
-            # Their reports are not comparable with earlier ones: all that can be heard report, unless they
-            # have just checked in with the data they hold.
+        if self._anew and len(news) > 0:
+            # Their reports are not comparable with earlier ones: all that can be heard report.
             clients = self._everyone if followed is None else followed
             if not everyone:
                 clients = clients[self._availability.online(clients, now_s)]
-            clients = np.union1d(news, np.setdiff1d(clients, checked_in.changed))
+            clients = np.union1d(news, clients)
         return self._heard(round_, news, clients, self._head_start_s(clients, now_s))
 
     @property
@@ -183,7 +182,9 @@ class Hearing(Stateful):
             )
         if self._anew and not registering:
             self.reports.replace(usable, signal[finite])
-            drifted = np.isin(self._everyone, np.intersect1d(news, usable))
+            new = np.union1d(news, self._unheard)
+            drifted = np.isin(self._everyone, np.intersect1d(new, usable))
+            self._unheard = np.setdiff1d(new, usable)
             reporting, drift = clients, dict.fromkeys(detectors, drifted)
         else:
             heard, drift = self.reports.hear(usable, signal[finite], detectors)

@@ -1,5 +1,7 @@
 """What reports cost, who reports, and what is done with those that cannot be used, over rounds."""
 
+from collections.abc import Collection
+
 import numpy as np
 import pytest
 
@@ -101,8 +103,8 @@ def test_at_the_global_model_offline_clients_do_not_report_anew():
     assert control_bytes(played)[1] == 2 * (4 + 4)
 
 
-def test_at_the_global_model_all_online_clients_report_anew_after_one_has_checked_in():
-    """Client 2 drifts in round 1 while offline, and checks in before round 2, in which nobody drifts."""
+def test_at_the_global_model_clients_that_came_online_report_with_all_others_at_the_next_opening():
+    """Client 2 drifts in round 1 while offline, and comes online before round 2, in which nobody drifts."""
     played = population(
         Gradient(GradientSettings(at="global")),
         [[FIRST, FIRST, FIRST], [FIRST, FIRST, SECOND], [FIRST, FIRST, SECOND]],
@@ -111,6 +113,7 @@ def test_at_the_global_model_all_online_clients_report_anew_after_one_has_checke
     )
     assert [record.reported for record in played.play().records] == [3, 0, 3]
     assert [view.drifted.tolist() for view in played.clusterer.views[1:]] == [[], [2]]
+    assert len(played.executor.measured) == 2  # all three together, at the same model
 
 
 def test_dispatch_waits_until_the_slowest_report_is_measured_and_sent():
@@ -155,15 +158,15 @@ def test_at_the_global_model_only_clients_that_are_followed_report_anew():
 
 
 class Faulty(Representation):
-    """The share of the first label; NaN for client 1 from the `first`-th measurement on, counted from 0."""
+    """The share of the first label; NaN for client 1 in the measurements `faulty`, counted from 0."""
 
     Settings = type(NOTHING)
     distance = "l1"
     state_fields = ("measured",)
 
-    def __init__(self, first: int, at_present_models: bool = False) -> None:
+    def __init__(self, faulty: Collection[int], at_present_models: bool = False) -> None:
         super().__init__(NOTHING)
-        self.first = first
+        self.faulty = faulty
         self.at_present = at_present_models
         self.measured = 0
 
@@ -175,14 +178,15 @@ class Faulty(Representation):
         return 1
 
     def measure(self, clients, data):
-        self.measured += 1
         shares = data.label_histograms(clients)[:, :1]
-        return np.where((clients[:, None] == 1) & (self.measured > self.first), np.nan, shares)
+        faulty = self.measured in self.faulty
+        self.measured += 1
+        return np.where((clients[:, None] == 1) & faulty, np.nan, shares)
 
 
 @pytest.mark.parametrize("at_present_models", [False, True])
 def test_a_report_that_is_not_finite_is_charged_and_counted_but_not_used(at_present_models):
-    played = population(Faulty(1, at_present_models), [[FIRST, FIRST], [SECOND, SECOND]])
+    played = population(Faulty([1], at_present_models), [[FIRST, FIRST], [SECOND, SECOND]])
     first, second = played.play().records
     assert (first.reported, first.nonfinite_reports) == (2, 0)
     assert (second.reported, second.nonfinite_reports) == (2, 1)
@@ -192,6 +196,16 @@ def test_a_report_that_is_not_finite_is_charged_and_counted_but_not_used(at_pres
     assert view.drifted.tolist() == [0]
 
 
+def test_at_present_models_a_client_has_drifted_once_its_report_is_finite():
+    """Client 1 has new data in round 1, reported in round 2, in which client 0 has new data."""
+    played = population(
+        Faulty([1], at_present_models=True), [[FIRST, FIRST], [FIRST, SECOND], [SECOND, SECOND]]
+    )
+    records = played.play().records
+    assert [record.nonfinite_reports for record in records] == [0, 1, 0]
+    assert [view.drifted.tolist() for view in played.clusterer.views[1:]] == [[], [0, 1]]
+
+
 def test_a_registration_that_is_not_finite_ends_the_run():
     with pytest.raises(RunError, match=r"round 0: the report of client 1 is not finite \(1 of 2 are not\)"):
-        population(Faulty(0), [[FIRST, FIRST]]).play()
+        population(Faulty([0]), [[FIRST, FIRST]]).play()
