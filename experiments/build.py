@@ -248,7 +248,8 @@ def run_header(
         their own step, not of the next. `scored_clients` is present if only a sample of the clients is
         scored: their ids. `byzantine` is present if there are byzantine clients: their ids by kind. `hear` is
         present if `round.hear` is not "online", and a client is ever offline. `reference` is present if
-        clients report with a reference model: the number of samples of each label that it was trained on.
+        clients report with a reference model: `samples` of each label that it was trained on, of at most
+        `per_label`.
     """
     concepts = world.trace.concepts
     known: dict[str, Any] = {}
@@ -263,7 +264,11 @@ def run_header(
     faulty = {"byzantine": byzantine} if byzantine else {}
     hear = experiment.round.hear
     heard = {} if hear == "online" or _always_online(world.availability, clients) else {"hear": hear}
-    trained = {} if reference is None else {"reference": {"samples": reference.samples.tolist()}}
+    trained: dict[str, Any] = {}
+    if reference is not None:
+        settings = arm.representation.build().reference
+        assert settings is not None, "a reference model has settings"
+        trained = {"reference": {"per_label": settings.per_label, "samples": reference.samples.tolist()}}
     return {
         "arm": arm.name,
         "seed": world.streams.seed,

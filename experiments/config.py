@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 import tomli_w
 from pydantic import (
+    BaseModel,
     BeforeValidator,
     Field,
-    TypeAdapter,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -49,7 +49,6 @@ from experiments.results.recorded import (
 from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
 
-MODEL: TypeAdapter[Chosen[Any]] = TypeAdapter(Annotated[Chosen[Any], ChoiceOf(MODELS)])
 TABLE_SUFFIXES = (".csv", ".parquet")
 MOST_STEPS = MOST_BATCH = 10**5
 PLAIN_RULES = {
@@ -230,6 +229,12 @@ class Report(Settings):
         return targets
 
 
+class ReferenceModel(BaseModel):
+    """The `model` of a representation, which leaves it as the file has it."""
+
+    model: Annotated[Chosen[Any], ChoiceOf(MODELS)]
+
+
 class PartsRow(Settings):
     """The parts that make up a method."""
 
@@ -279,9 +284,9 @@ class PartsRow(Settings):
         model = getattr(chosen.settings, "model", None)
         if isinstance(chosen.settings, ReferenceSettings) and model is not None:
             try:
-                MODEL.validate_python(model, context=info.context)
+                ReferenceModel.model_validate({"model": model}, context=info.context)
             except ValidationError as error:
-                raise ValueError(f"model: {_first_problem(error, {})}") from error
+                raise ValueError(_first_problem(error, {"model": model})) from error
         return chosen
 
 
@@ -301,8 +306,7 @@ class Arm(PartsRow):
         """The model that `settings` of a representation name; the arm's own if they name none."""
         if settings.model is None:
             return self.training.model
-        model: Chosen[Any] = MODEL.validate_python(settings.model)
-        return model
+        return ReferenceModel.model_validate({"model": settings.model}).model
 
 
 class Experiment(Settings):

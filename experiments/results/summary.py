@@ -26,9 +26,10 @@ every seed is null.
 Figures are in the units of their names; accuracies, shares and distances have none, `_pp` is percentage
 points. Nothing after the horizon counts, except in `virtual_time_s` and `wall_s`, which are of whole runs,
 and in `finished`, which is by data step. `crashed_visits` are among the `dropouts`; `rejected_updates` counts
-the visits with an update that was not finite. An arm is measured on the seeds that the reference arm has also
-finished, so that all comparisons are paired. Arms that share no seed with the reference arm are left out;
-these are all arms until it has finished a run.
+the visits with an update that was not finite, `nonfinite_reports` such reports.
+
+An arm is measured on the seeds that the reference arm has also finished, so that all comparisons are paired.
+Arms that share no seed with the reference arm are left out; these are all arms until it has finished a run.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ class CostRow:
     abandoned: Estimate
     crashed_visits: Estimate
     rejected_updates: Estimate
+    nonfinite_reports: Estimate
     virtual_time_s: Estimate
     wall_s: Estimate
     reclustering_rounds: list[list[int]]
@@ -288,6 +290,7 @@ def _cost_row(arm: Comparison, horizon: Horizon) -> CostRow:
         abandoned=total([[record.abandoned for record in records] for records in by_run]),
         crashed_visits=total([[len(record.crashed) for record in records] for records in by_run]),
         rejected_updates=total([[len(record.rejected) for record in records] for records in by_run]),
+        nonfinite_reports=total([[record.nonfinite_reports for record in records] for records in by_run]),
         virtual_time_s=amount_estimate([run.records[-1].closed_s for run in arm.runs]),
         wall_s=amount_estimate([run.timing.wall_s for run in arm.runs]),
         reclustering_rounds=[

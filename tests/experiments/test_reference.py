@@ -104,7 +104,7 @@ def test_the_header_of_the_log_has_the_samples_of_each_label() -> None:
     built = build_reference(experiment, arm, shared)
     assert built is not None
     header = run_header(experiment, arm, shared, build_executor(experiment, arm, shared), built)
-    assert header["reference"] == {"samples": built.samples.tolist()}
+    assert header["reference"] == {"per_label": 4, "samples": built.samples.tolist()}
 
 
 def test_an_unknown_reference_model_is_refused_with_the_choices() -> None:
@@ -112,6 +112,8 @@ def test_an_unknown_reference_model_is_refused_with_the_choices() -> None:
         reporting({"kind": "embedding", "model": "resnet"})
     with pytest.raises(ConfigurationError, match=r"representation.*unknown key 'hiden'.*'hidden'"):
         reporting({"kind": "embedding", "model": {"kind": "mlp", "hiden": [3]}})
+    with pytest.raises(ConfigurationError, match=r"representation: model\.hidden\.0 = 0: .* equal to 1"):
+        reporting({"kind": "embedding", "model": {"kind": "mlp", "hidden": [0]}})
 
 
 def test_a_sketch_above_the_parameters_is_refused_with_the_arm() -> None:

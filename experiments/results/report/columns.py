@@ -105,6 +105,7 @@ COSTS = (
 FAULTS = (
     Column("crashed_visits", "crashed visits", count_scale),
     Column("rejected_updates", "updates dropped", count_scale),
+    Column("nonfinite_reports", "reports dropped", count_scale),
     Column("dropouts", "drop-outs in all", count_scale),
     Column("abandoned", "abandoned", count_scale),
 )

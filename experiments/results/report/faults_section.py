@@ -25,14 +25,17 @@ def faults_section(
 ) -> list[str] | None:
     """Sentences about the configured faults, the table `faults`; None if there is nothing to report.
 
-    That is so if no faults are configured and, by the `costs` of the summary, no visit crashed and no update
-    was rejected. An update may be rejected without injected faults; then a sentence states that.
+    That is so if no faults are configured and, by the `costs` of the summary, no visit crashed, no update was
+    rejected, and all reports were finite. Updates and reports may be dropped without injected faults; then a
+    sentence states that.
     """
     injected = _injected(faults, runs)
-    happened = any(row.crashed_visits.mean or row.rejected_updates.mean for row in costs)
+    happened = any(
+        row.crashed_visits.mean or row.rejected_updates.mean or row.nonfinite_reports.mean for row in costs
+    )
     if not injected and not happened:
         return None
-    return injected or ["No faults were injected: updates were dropped because of the training itself."]
+    return injected or ["No faults were injected: what was dropped was not finite by itself."]
 
 
 def _injected(faults: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[str]:

@@ -12,7 +12,7 @@ ACCURACY = ["mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy"]
 COSTS = [
     *("rounds", "global_reclusterings", "mean_client_distance", "download_bytes", "upload_bytes"),
     *("control_bytes", "models_sent", "moves", "dropouts", "abandoned", "crashed_visits", "rejected_updates"),
-    *("virtual_time_s", "wall_s"),
+    *("nonfinite_reports", "virtual_time_s", "wall_s"),
 ]
 TIMES = ["time_below_s", "saved_s", "below_after_drift", "first_reached_s", "held_from_s", "speedup"]
 
@@ -74,6 +74,7 @@ def test_the_costs_of_an_arm_are_those_worked_out_by_hand(two_arms):
         "abandoned": [0.0, 0.0],
         "crashed_visits": [0.0, 0.0],
         "rejected_updates": [0.0, 0.0],
+        "nonfinite_reports": [0.0, 0.0],
         "virtual_time_s": [40.0, 40.0],
         "wall_s": [2.0, 2.0],
     }

@@ -41,6 +41,11 @@ def test_updates_dropped_without_an_injected_fault_are_attributed_to_the_trainin
     assert sentence.startswith("No faults were injected")
 
 
+def test_reports_dropped_without_an_injected_fault_are_mentioned():
+    [sentence] = faults_section({}, [], costs_with(nonfinite_reports=1))
+    assert sentence.startswith("No faults were injected")
+
+
 def test_the_page_has_the_section_only_if_there_were_faults(tmp_path):
     healthy = a_directory(tmp_path / "healthy", ["global"], [0])
     store(healthy, a_run("global", 0, [0.25, 0.5]))
@@ -54,6 +59,6 @@ def test_the_page_has_the_section_only_if_there_were_faults(tmp_path):
     section = page[page.index('<section id="faults">') :]
     section = section[: section.index("</section>")]
     assert "In 10 % of the visits the client crashes" in section
-    assert "<th>crashed visits</th><th>updates dropped</th>" in section
+    assert "<th>crashed visits</th><th>updates dropped</th><th>reports dropped</th>" in section
     assert "<td>2.0</td>" in section.replace("\n", "")
     assert "<td>4.0</td>" in section.replace("\n", "")
