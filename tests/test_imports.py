@@ -107,6 +107,21 @@ def test_a_configuration_is_read_without_the_analysis_libraries() -> None:
     assert done.stdout.strip() == "[]", done.stderr
 
 
+def test_a_run_on_the_digits_does_not_import_scikit_learn(tmp_path: Path) -> None:
+    """The import takes a second, and all that is used of it is a file."""
+    config = write_small(tmp_path)
+    done = run(
+        "import sys\n"
+        "from experiments.cli import main\n"
+        f"sys.argv = ['driftscale', 'run', {str(config)!r}, '--out', {str(tmp_path / 'out')!r}]\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    print('loaded', [name for name in ('sklearn', 'pandas') if name in sys.modules])\n"
+    )
+    assert done.stdout.splitlines()[-1] == "loaded []", done.stderr
+
+
 # -- one root -----------------------------------------------------------------------------------------------
 
 

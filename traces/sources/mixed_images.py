@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -117,13 +119,17 @@ class Digits(MixedImages):
     Settings = MixedImagesSettings
 
     def images(self, context: TraceContext) -> ImageSet:
-        from sklearn.datasets import load_digits
-
-        bundle = load_digits()
-        labels = bundle.target.astype(np.int64)
+        rows = np.loadtxt(_digits_path(), delimiter=",", dtype=np.float32)  # 64 pixels and the label
+        pixels, labels = rows[:, :-1].reshape(-1, 8, 8), rows[:, -1].astype(np.int64)
         train, test = stratified_split(labels, DIGITS_TEST_SHARE, context.streams.generator("split"))
-        pixels = bundle.images.astype(np.float32)
         return ImageSet(pixels, scale=1 / 16, labels=labels, num_labels=10, train=train, test=test)
+
+
+def _digits_path() -> Path:
+    """The file of scikit-learn's `load_digits`; to import scikit-learn for it would take a second."""
+    package = find_spec("sklearn")
+    assert package is not None, "scikit-learn is a dependency"
+    return Path(str(package.origin)).with_name("datasets") / "data" / "digits.csv.gz"
 
 
 class IdxFolder(MixedImages):

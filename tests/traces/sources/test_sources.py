@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from sklearn.datasets import load_digits
 
 from emulator.errors import ConfigurationError, UnknownNameError
 from tests.traces.tiny import context, write_idx_folder
@@ -39,6 +40,14 @@ def test_sources_go_by_name_and_an_unknown_one_lists_them() -> None:
         UnknownNameError, match="unknown trace source 'digit'; choices: concepts, digits, idx,"
     ):
         SOURCES.find("digit")
+
+
+def test_digits_are_those_of_scikit_learn_in_its_order() -> None:
+    bundle = load_digits()
+    source = SOURCES.find("digits")
+    images = source(source.Settings()).images(context(1, 0, nowhere))  # type: ignore[attr-defined, call-arg]
+    assert np.array_equal(images.pixels, bundle.images)
+    assert np.array_equal(images.labels, bundle.target)
 
 
 def test_digits_need_no_file() -> None:
