@@ -173,25 +173,33 @@ def test_four_workers_come_to_the_bytes_of_one_process(stage: Stage) -> None:
 
 def test_two_hosts_come_to_the_bytes_of_one_process(stage: Stage, cluster: Cluster) -> None:
     config = stage.config(**BY_WINDOWS)
-    for host in ("here", "there"):
-        (stage.folder / host).mkdir()
-        (stage.folder / host / "windows.csv").write_text(WINDOWS)
-        cluster.add("--data", stage.folder / host)
+    add_two_hosts(stage, cluster)
     command = stage.run(config, "--cluster", cluster.file, "--data", stage.folder / "here")
     assert command.wait() == 0, command.stderr
     (stage.folder / "windows.csv").write_text(WINDOWS)
     assert results(stage.out) == serial_results(stage, config)
-    cells, alone = (
-        played_sweep(stage, config, name, *options)
-        for name, options in (
-            ("cells", ("--cluster", cluster.file, "--data", stage.folder / "here")),
-            ("cells-alone", ()),
-        )
-    )
-    assert cells == alone
+    cluster.end()
+    assert stage.leftovers() == []
+
+
+@pytest.mark.sweep
+def test_a_sweep_by_two_hosts_comes_to_the_bytes_of_one_process(stage: Stage, cluster: Cluster) -> None:
+    config = stage.config(**BY_WINDOWS)
+    add_two_hosts(stage, cluster)
+    cells = played_sweep(stage, config, "cells", "--cluster", cluster.file, "--data", stage.folder / "here")
+    (stage.folder / "windows.csv").write_text(WINDOWS)
+    assert cells == played_sweep(stage, config, "cells-alone")
     assert len(cells) == 2 * 2 * len(SEEDS)
     cluster.end()
     assert stage.leftovers() == []
+
+
+def add_two_hosts(stage: Stage, cluster: Cluster) -> None:
+    """A worker on each of two hosts, which alone have the windows, each in a folder of its own."""
+    for host in ("here", "there"):
+        (stage.folder / host).mkdir()
+        (stage.folder / host / "windows.csv").write_text(WINDOWS)
+        cluster.add("--data", stage.folder / host)
 
 
 def played_sweep(stage: Stage, config: Path, name: str, *options: str | Path) -> dict[str, bytes]:
