@@ -43,7 +43,7 @@ class CountSketch:
         return sketches
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=1)
 def count_sketch(length: int, size: int, streams: RandomStreams) -> CountSketch:
-    """The sketch of the seed of `streams` from `length` numbers to `size`; drawn once."""
+    """The sketch of the seed of `streams` from `length` numbers to `size`; the last one is kept."""
     return CountSketch(length, size, streams)
