@@ -23,7 +23,10 @@ from experiments.running.machine import available_bytes
 from traces.trace import TraceStream
 
 REPORT_COPIES = 7
-"""Copies of all reports that a run holds at once, at most: those of a re-clustering by cosine distances."""
+"""Copies of the clustered reports that a re-clustering holds at once, at most: by cosine distances."""
+
+HEARD_COPIES = 4
+"""Copies of all reports that are held while all clients report."""
 
 
 def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World) -> None:
@@ -60,7 +63,7 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
                     streams=world.streams,
                     meter=unmeasured,
                 )
-                _refuse_oversize(arm, world.trace.num_clients, parts.representation.size(data))
+                _refuse_oversize(arm, parts, world.trace.num_clients, parts.representation.size(data))
     model_factors(experiment, arms, world)
 
 
@@ -70,9 +73,12 @@ def _untrained(experiment: Experiment, arm: Arm, world: World, settings: Referen
     return Reference(executor, executor.initial(0), np.zeros(0, dtype=np.int64), 1.0)
 
 
-def _refuse_oversize(arm: Arm, num_clients: int, size: int) -> None:
+def _refuse_oversize(arm: Arm, parts: Parts, num_clients: int, size: int) -> None:
     """ConfigurationError if the reports of `size` numbers do not fit into memory."""
-    needed, available = REPORT_COPIES * 8 * num_clients * size, available_bytes()
+    # Of a large fleet only a subsample is clustered, beside the last reports of all.
+    clustered = min(num_clients, getattr(parts.clusterer.settings, "kmeans_clients", num_clients))
+    rows = max(HEARD_COPIES * num_clients, num_clients + (REPORT_COPIES - 1) * clustered)
+    needed, available = 8 * rows * size, available_bytes()
     if needed > available:
         raise ConfigurationError(
             f"representation = {arm.representation.kind!r}: to cluster {num_clients} clients by reports of "

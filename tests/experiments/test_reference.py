@@ -167,6 +167,19 @@ def test_reports_beyond_memory_are_refused_with_their_size_and_a_way_out(
         refuse_unfit_arms(experiment, ["arm0"], shared)
 
 
+def test_of_a_large_fleet_only_the_clustered_reports_are_reckoned_many_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twelve clients, of which ten are clustered: 12 + 6 x 10 reports of 10 labels."""
+    experiment = small(arm=[{"name": "a", "clusterer": {"kind": "fielding", "kmeans_clients": 10}}])
+    shared = world(experiment)
+    monkeypatch.setattr(unfit, "available_bytes", lambda: 8 * 72 * 10)
+    refuse_unfit_arms(experiment, ["a"], shared)
+    monkeypatch.setattr(unfit, "available_bytes", lambda: 8 * 72 * 10 - 1)
+    with pytest.raises(ConfigurationError, match=r"12 clients by reports of 10 numbers.*take fewer labels"):
+        refuse_unfit_arms(experiment, ["a"], shared)
+
+
 def test_the_module_trains_nothing_before_a_run_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = reporting({"kind": "embedding", "epochs": 10**6})
     monkeypatch.setattr(reference, "build_reference", None)
