@@ -86,3 +86,43 @@ def stratified_split(labels: Ints, test_share: float, generator: np.random.Gener
     test_images = np.sort(np.concatenate(test))
     train_images = np.setdiff1d(np.arange(len(labels)), test_images)
     return train_images.astype(np.int64), test_images.astype(np.int64)
+
+
+NUMBER_IMAGES = {"train": 60, "test": 30}
+"""Images of each two-digit number, by split."""
+
+
+def two_digit_numbers(digits: ImageSet, generator: np.random.Generator) -> ImageSet:
+    """Images of the numbers 00 to 99: two images of digits side by side.
+
+    The digits of an image are drawn with replacement from the same split of `digits`, so no image of a digit
+    is in both splits.
+
+    Args:
+        digits: images of the digits 0 to 9, all of which both splits have.
+        generator: the source of the random draw.
+
+    Returns:
+        Images of twice the width with labels 0 .. 99, as many of each number as `NUMBER_IMAGES` says.
+    """
+    numbers = np.arange(100)
+    pixels, labels, splits = [], [], []
+    for split, count in NUMBER_IMAGES.items():
+        images, start = digits.by_label("train" if split == "train" else "test")
+        label = np.repeat(numbers, count)
+        halves = []
+        for digit in (label // 10, label % 10):
+            chosen = start[digit] + generator.integers(start[digit + 1] - start[digit])
+            halves.append(digits.pixels[images[chosen]])
+        pixels.append(np.concatenate(halves, axis=-1))
+        labels.append(label)
+        splits.append(np.full(len(label), split == "test"))
+    is_test = np.concatenate(splits)
+    return ImageSet(
+        np.concatenate(pixels),
+        digits.scale,
+        np.concatenate(labels).astype(np.int64),
+        num_labels=100,
+        train=np.flatnonzero(~is_test),
+        test=np.flatnonzero(is_test),
+    )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.traces.tiny import some_images
-from traces.images import stratified_split
+from traces.images import ImageSet, stratified_split, two_digit_numbers
 
 
 @given(
@@ -43,3 +43,31 @@ def test_features_are_scaled_pixels() -> None:
     features = images.features(np.array([5, 0]))
     assert features.dtype == np.float32
     assert np.allclose(features, np.array([5 / 255, 0])[:, None, None] * np.ones((2, 2)))
+
+
+def test_a_two_digit_number_is_two_images_of_its_split_side_by_side() -> None:
+    # Two images of each digit, one for train and one for test, whose pixels name digit and split.
+    digit, is_test = np.divmod(np.arange(20), 2)
+    pixels = np.repeat((10.0 * is_test + digit)[:, None, None], 3, axis=2).astype(np.float32)  # (20, 1, 3)
+    digits = ImageSet(pixels, 0.5, digit, 10, np.flatnonzero(is_test == 0), np.flatnonzero(is_test == 1))
+    numbers = two_digit_numbers(digits, np.random.default_rng(0))
+    assert numbers.shape == (1, 6)
+    assert numbers.num_labels == 100
+    assert numbers.scale == 0.5
+    for images, offset, count in ((numbers.train, 0, 60), (numbers.test, 10, 30)):
+        labels = numbers.labels[images]
+        assert np.bincount(labels, minlength=100).tolist() == [count] * 100
+        assert (numbers.pixels[images, 0, :3] == offset + labels[:, None] // 10).all()
+        assert (numbers.pixels[images, 0, 3:] == offset + labels[:, None] % 10).all()
+
+
+def test_two_digit_numbers_are_drawn() -> None:
+    digit = np.repeat(np.arange(10), 4)
+    pixels = np.arange(40, dtype=np.float32)[:, None, None]
+    is_test = np.arange(40) % 4 == 3
+    digits = ImageSet(pixels, 1.0, digit, 10, np.flatnonzero(~is_test), np.flatnonzero(is_test))
+    first, again, other = (
+        two_digit_numbers(digits, np.random.default_rng(seed)).pixels for seed in (0, 0, 1)
+    )
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)

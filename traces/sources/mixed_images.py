@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -18,7 +18,7 @@ from traces.changes import OwnSwap, with_own_swaps
 from traces.draw import StreamSettings
 from traces.drift import DRIFTS, Population, PopulationContext
 from traces.idx import read_idx_folder
-from traces.images import ImageSet, stratified_split
+from traces.images import ImageSet, stratified_split, two_digit_numbers
 from traces.shared_sets import SharedSet, with_shared_set
 from traces.sources.base import TraceContext, TraceSource
 from traces.trace import Trace
@@ -56,6 +56,16 @@ class MixedImagesSettings(StreamSettings):
         if len(entries) > 1 or any(kind != ("own_swap", "held") for kind in kinds):
             raise ValueError("must be one entry with what = 'own_swap' and on = 'held', the only one so far")
         return changes
+
+
+class DigitsSettings(MixedImagesSettings):
+    """How many digits an image shows, and the settings of all image sources with a drift."""
+
+    digits_per_image: Literal[1, 2] = Field(
+        1,
+        description="2: each image is two digits side by side, 8x16 pixels, and its label is a number from 0 "
+        "to 99",
+    )
 
 
 class IdxSettings(MixedImagesSettings):
@@ -108,7 +118,7 @@ class Digits(MixedImages):
     UCI Optical Recognition: 1,797 images of 8x8 in 17 levels of grey.
 
     >>> from emulator.seeding import RandomStreams
-    >>> settings = MixedImagesSettings(clients=2, samples_per_step=5, retain_rounds=20)
+    >>> settings = DigitsSettings(clients=2, samples_per_step=5, retain_rounds=20)
     >>> trace = Digits(settings).build(TraceContext(rounds=30, streams=RandomStreams(0), locate=str))
     >>> trace.sample_shape, trace.num_labels, trace.last_step
     ((8, 8), 10, 2)
@@ -116,13 +126,17 @@ class Digits(MixedImages):
     [10, 10]
     """
 
-    Settings = MixedImagesSettings
+    Settings = DigitsSettings
+    settings: DigitsSettings
 
     def images(self, context: TraceContext) -> ImageSet:
         rows = np.loadtxt(_digits_path(), delimiter=",", dtype=np.float32)  # 64 pixels and the label
         pixels, labels = rows[:, :-1].reshape(-1, 8, 8), rows[:, -1].astype(np.int64)
         train, test = stratified_split(labels, DIGITS_TEST_SHARE, context.streams.generator("split"))
-        return ImageSet(pixels, scale=1 / 16, labels=labels, num_labels=10, train=train, test=test)
+        digits = ImageSet(pixels, scale=1 / 16, labels=labels, num_labels=10, train=train, test=test)
+        if self.settings.digits_per_image == 1:
+            return digits
+        return two_digit_numbers(digits, context.streams.generator("numbers"))
 
 
 def _digits_path() -> Path:
