@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.messages import Work
-from emulator.numbers import PositiveFactor, PositiveShare, Share, ShareBelowOne
+from emulator.numbers import PositiveFactor, Share, ShareBelowOne
 from emulator.plugins import Settings, alone_is_a_list
 from emulator.proportions import exact
 from emulator.seeding import RandomStreams, uniforms
@@ -37,7 +37,7 @@ class Byzantine(Settings):
         description="sign_flip: sends -scale x its update; noise: adds noise with scale x the update's norm; "
         "label_flip: trains on label L - 1 - y; misreport: permutes the numbers of its reports",
     )
-    share: PositiveShare = Field(description="share of all clients, drawn once per seed")
+    share: Share = Field(description="share of all clients, drawn once per seed; 0: nobody")
     scale: PositiveFactor = Field(1.0, description="factor of sign_flip and noise")
 
     @model_validator(mode="after")

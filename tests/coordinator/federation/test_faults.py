@@ -37,6 +37,11 @@ def test_byzantine_clients_follow_from_the_seed_and_a_further_table_leaves_the_f
     assert faults(byzantine=byzantine(0.3), seed=1).byzantine[0].clients.tolist() != alone.tolist()
 
 
+def test_a_share_of_0_makes_nobody_byzantine():
+    nobody = faults(byzantine=byzantine(0, kind="misreport"))
+    assert nobody.clients("misreport").tolist() == []
+
+
 def test_shares_that_fill_the_population_leave_no_client_honest():
     assert sum(len(group.clients) for group in faults(7, byzantine=byzantine(0.5, 0.5)).byzantine) == 7
 
@@ -58,7 +63,7 @@ def test_clients_of_one_kind_are_joined_over_tables():
             {"byzantine": [{"kind": "sleep", "share": 0.1}]},
             "'sign_flip', 'noise', 'label_flip' or 'misreport'",
         ),
-        ({"byzantine": [{"kind": "noise", "share": 0.0}]}, "greater than 0"),
+        ({"byzantine": [{"kind": "noise", "share": -0.1}]}, "greater than or equal to 0"),
         ({"loss": 1.0}, "less than 1"),
         ({"crash": 1.1}, "less than or equal to 1"),
         ({"crashes": 0.1}, "did you mean 'crash'"),
