@@ -15,12 +15,21 @@ from rich.text import Text
 from experiments.cli.output import wide_console
 from experiments.results.many_runs.rows import Section
 from experiments.results.report.cells import NOTHING, OUTSIDE, printable, scored_steps
-from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
+from experiments.results.report.columns import (
+    ACCURACY,
+    CLUSTER_CHANGES,
+    COSTS,
+    TARGET,
+    TextTable,
+    target_name,
+    text_table,
+)
 from experiments.results.report.notes import (
     COST_NOTE,
     HOW_TO_SET_A_TARGET,
     accuracy_note,
     as_warning,
+    cluster_change_note,
     few_seeds_note,
     heard_note,
     horizon_note,
@@ -51,7 +60,10 @@ GAP = 3  # between columns: two of padding, and one of the box
 
 
 def print_summary(summary: Summary) -> None:
-    """Print a table of the arms' accuracy, one of times for each target, and one of costs."""
+    """Print a table of the arms' accuracy, one of times for each target, one of costs, and further ones.
+
+    Those are left out where they would say nothing.
+    """
     console, reference_arm = wide_console(), summary.reference_arm
     for note in (horizon_note(summary), *map(as_warning, summary.warnings())):
         _note(console, note)
@@ -67,6 +79,10 @@ def print_summary(summary: Summary) -> None:
     costs = text_table(COSTS, summary.costs, in_terminal=True)
     _print_figures(console, f"{summary.name}: cost, mean over seeds", costs.without_intervals())
     _note(console, COST_NOTE)
+    if summary.shows_cluster_changes:
+        changes = text_table(CLUSTER_CHANGES, summary.cluster_changes, in_terminal=True)
+        _print_figures(console, f"{summary.name}: changes of clusters", changes)
+        _note(console, cluster_change_note(summary))
     if few_seeds := few_seeds_note(summary):
         _note(console, few_seeds)
 

@@ -5,8 +5,8 @@
                    (report.horizon_s), `set_by` {arm, seed} (the run that ended first; null if the horizon is
                    `asked_s`), `longest_s`, `event_rounds`, `steps` by arm, `widest_gap_s`, `warnings`
     arms.<arm>     seeds (their number), seed_ids (in the order of every `per_seed`), and the figures of
-                   `AccuracyRow` and `CostRow`, each {mean, ci95, per_seed}; `reclustering_rounds` is a list
-                   of rounds for each seed
+                   `AccuracyRow`, `CostRow` and `ClusterChangeRow`, each {mean, ci95, per_seed};
+                   `reclustering_rounds` is a list of rounds for each seed
     targets        a list of {target, accuracy, arms}, where arms.<arm> has the figures of `TargetRow`, each
                    {median, interval, level, per_seed}; `held` and `seeds` are numbers of seeds
     offline_clients_heard
@@ -24,9 +24,9 @@ are null unless a mass event is before the horizon in every run; the mean of a f
 every seed is null.
 
 Figures are in the units of their names; accuracies, shares and distances have none, `_pp` is percentage
-points. Nothing after the horizon counts, except in `virtual_time_s` and `wall_s`, which are of whole runs,
-and in `finished`, which is by data step. `crashed_visits` are among the `dropouts`; `rejected_updates` counts
-the visits with an update that was not finite, `nonfinite_reports` such reports.
+points. Nothing after the horizon counts, except in `virtual_time_s`, `wall_s` and `clustering_wall_s`, which
+are of whole runs, and in `finished`, which is by data step. `crashed_visits` are among the `dropouts`;
+`rejected_updates` counts the visits with an update that was not finite, `nonfinite_reports` such reports.
 
 An arm is measured on the seeds that the reference arm has also finished, so that all comparisons are paired.
 Arms that share no seed with the reference arm are left out; these are all arms until it has finished a run.
@@ -35,7 +35,7 @@ Arms that share no seed with the reference arm are left out; these are all arms 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -53,6 +53,7 @@ from experiments.results.accuracy_tables import (
     comparisons,
     target_table,
 )
+from experiments.results.cluster_changes import ClusterChangeRow, are_worth_a_table, cluster_change_rows
 from experiments.results.drift_figures import drift_figures
 from experiments.results.horizon import Horizon, common_horizon, event_rounds
 from experiments.results.intervals import Estimate, amount_estimate
@@ -98,8 +99,8 @@ class CostRow:
 class Summary:
     """The figures of an experiment.
 
-    `accuracy`, `costs` and the rows of each target are in the order of `compared`, which is empty if the
-    reference arm has no finished run.
+    `accuracy`, `costs`, `cluster_changes` and the rows of each target are in the order of `compared`, which
+    is empty if the reference arm has no finished run.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Summary:
     accuracy: list[AccuracyRow]
     targets: list[TargetTable]
     costs: list[CostRow]
+    cluster_changes: list[ClusterChangeRow]
     finished: Finished
 
     @property
@@ -133,6 +135,11 @@ class Summary:
         """The arms in which offline clients could report, in the order of `compared`."""
         return [arm.arm for arm in self.compared if any(run.offline_clients_heard for run in arm.runs)]
 
+    @property
+    def shows_cluster_changes(self) -> bool:
+        """Whether a table of `cluster_changes` says anything: several arms cluster, and clients change."""
+        return are_worth_a_table(self.cluster_changes, self.compared, self.horizon)
+
     def warnings(self) -> list[str]:
         """Warnings for readers of the figures, as clauses without a full stop."""
         marked = marked_clause(self._marked_json())
@@ -150,13 +157,8 @@ class Summary:
             "window": self.window,
             "horizon": self.horizon.as_json(),
             "arms": {
-                arm.arm: {
-                    "seeds": len(arm.runs),
-                    "seed_ids": arm.seed_ids,
-                    **row_figures(row),
-                    **row_figures(cost),
-                }
-                for arm, row, cost in zip(self.compared, self.accuracy, self.costs, strict=True)
+                arm.arm: {"seeds": len(arm.runs), "seed_ids": arm.seed_ids, **figures}
+                for arm, figures in zip(self.compared, self._figures(), strict=True)
             },
             "targets": [
                 {
@@ -170,6 +172,11 @@ class Summary:
             "marked_seeds": self._marked_json(),
             "finished": self.finished.model_dump(),
         }
+
+    def _figures(self) -> Iterator[dict[str, object]]:
+        """The figures of each arm by name, in the order of `compared`."""
+        for accuracy, costs, changes in zip(self.accuracy, self.costs, self.cluster_changes, strict=True):
+            yield {**row_figures(accuracy), **row_figures(costs), **row_figures(changes)}
 
 
 def summarise(
@@ -216,6 +223,7 @@ def summarise(
         accuracy=accuracy_rows(compared, horizon),
         targets=[target_table(target, compared, horizon) for target in targets] if compared else [],
         costs=[_cost_row(arm, horizon) for arm in compared],
+        cluster_changes=cluster_change_rows(compared, horizon),
         finished=drift_figures(runs, reference_arm),
     )
 
@@ -305,7 +313,7 @@ def _mean_client_distance(records: Sequence[RoundRecord]) -> float | None:
     return float(np.mean(measured)) if measured else None
 
 
-def row_figures(row: AccuracyRow | TargetRow | CostRow) -> dict[str, object]:
+def row_figures(row: AccuracyRow | TargetRow | CostRow | ClusterChangeRow) -> dict[str, object]:
     """The figures of a row by name, as in `summary.json`."""
     values = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "arm"}
     return {

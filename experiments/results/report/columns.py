@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.results.accuracy_tables import AccuracyRow, TargetRow, TargetTable
+from experiments.results.cluster_changes import ClusterChangeRow
 from experiments.results.formats import (
     Cell,
     PickScale,
@@ -27,7 +28,7 @@ from experiments.results.intervals import Estimate
 from experiments.results.medians import MedianEstimate
 from experiments.results.summary import CostRow
 
-Row = AccuracyRow | TargetRow | CostRow
+Row = AccuracyRow | TargetRow | CostRow | ClusterChangeRow
 
 REFERENCE_CELL = Cell("reference")
 
@@ -101,6 +102,14 @@ COSTS = (
     Column("control_bytes", "control", bytes_scale),
     Column("virtual_time_s", "virtual time", time_scale),
     Column("wall_s", "wall time", time_scale),
+)
+CLUSTER_CHANGES = (
+    Column("changed_cluster", "clients that change cluster per step", percent_scale),
+    Column("accuracy_lost_pp", "accuracy lost", points_scale),
+    Column("accuracy_lost_difference_pp", "difference", points_scale),
+    Column("largest_loss_pp", "largest loss", points_scale),
+    Column("models_replaced", "models replaced", count_scale),
+    Column("clustering_wall_s", "clustering", time_scale),
 )
 FAULTS = (
     Column("crashed_visits", "crashed visits", count_scale),

@@ -25,7 +25,15 @@ from experiments.results.accuracy_tables import TargetTable, target_table
 from experiments.results.formats import points_scale
 from experiments.results.recorded import MOST_EXPERIMENT_BYTES
 from experiments.results.report import figures
-from experiments.results.report.columns import ACCURACY, COSTS, FAULTS, TARGET, target_name, text_table
+from experiments.results.report.columns import (
+    ACCURACY,
+    CLUSTER_CHANGES,
+    COSTS,
+    FAULTS,
+    TARGET,
+    target_name,
+    text_table,
+)
 from experiments.results.report.drift_section import drift_section
 from experiments.results.report.faults_section import faults_section
 from experiments.results.report.figures import Arm
@@ -34,6 +42,7 @@ from experiments.results.report.notes import (
     HOW_TO_SET_A_TARGET,
     accuracy_note,
     as_warning,
+    cluster_change_note,
     few_seeds_note,
     heard_note,
     horizon_note,
@@ -142,6 +151,10 @@ def write_report(
         target_note=target_note(summary) if summary.targets else HOW_TO_SET_A_TARGET,
         few_seeds_note=few_seeds_note(summary),
         costs=text_table(COSTS, summary.costs),
+        cluster_changes=(
+            text_table(CLUSTER_CHANGES, summary.cluster_changes) if summary.shows_cluster_changes else None
+        ),
+        cluster_change_note=cluster_change_note(summary),
         faults=faults_section(experiment.get("faults", {}), arms[0].runs, summary.costs),
         fault_counts=text_table(FAULTS, summary.costs),
         missing=missing_runs(directory, {(run.arm, run.seed) for arm in arms for run in arm.runs}),

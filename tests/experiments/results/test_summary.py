@@ -14,6 +14,9 @@ COSTS = [
     *("control_bytes", "models_sent", "moves", "dropouts", "abandoned", "crashed_visits", "rejected_updates"),
     *("nonfinite_reports", "virtual_time_s", "wall_s"),
 ]
+CHANGES = [
+    *("changed_cluster", "accuracy_lost_pp", "largest_loss_pp", "models_replaced", "clustering_wall_s"),
+]
 TIMES = ["time_below_s", "saved_s", "below_after_drift", "first_reached_s", "held_from_s", "speedup"]
 
 
@@ -42,8 +45,11 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
     assert summary["version"] == 4
     assert list(summary["arms"]) == ["global", "fielding"]
     for arm in summary["arms"].values():
-        assert list(arm) == ["seeds", "seed_ids", *ACCURACY, *COSTS, "reclustering_rounds"]
-        for figure in ("mean_accuracy", "final_accuracy", *COSTS):
+        assert list(arm) == [
+            *("seeds", "seed_ids", *ACCURACY, *COSTS, "reclustering_rounds"),
+            *(*CHANGES[:2], "accuracy_lost_difference_pp", *CHANGES[2:]),
+        ]
+        for figure in ("mean_accuracy", "final_accuracy", *COSTS, *CHANGES):
             assert list(arm[figure]) == ["mean", "ci95", "per_seed"]
             assert len(arm[figure]["per_seed"]) == arm["seeds"] == 2
     assert list(summary["arms"]["fielding"]["gain_pp"]) == ["mean", "ci95", "per_seed", "ci95_joint"]
