@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from experiments.results.adjusted_rand import agreement_with_concepts
 from experiments.results.horizon import Horizon
 from experiments.results.intervals import Estimate, Gain, gain_estimate, mean_estimate, share_estimate
 from experiments.results.medians import UNKNOWN, MedianEstimate, exactly, median_estimate, ratio
@@ -25,7 +26,7 @@ class AccuracyRow:
     these means, in percentage points. `gain_after_drift_pp` is the same from the first mass event of each
     run, if that is later than `Horizon.start_s`; it is None unless every run has a mass event before the
     horizon. `final_accuracy` is the smoothed accuracy at the horizon. Both gains are None for the reference
-    arm.
+    arm. `adjusted_rand_index` is the mean of `Agreement` up to the horizon, where concepts are known.
     """
 
     arm: str
@@ -33,6 +34,7 @@ class AccuracyRow:
     gain_pp: Gain | None
     gain_after_drift_pp: Gain | None
     final_accuracy: Estimate
+    adjusted_rand_index: Estimate
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,8 @@ def accuracy_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[Accu
                     comparisons=num_gains,
                 )
         final = share_estimate([item.curve.final(end_s) for item in arm.measured])
-        rows.append(AccuracyRow(arm.arm, share_estimate(means), gain, gain_after_drift, final))
+        agreement = mean_estimate([agreement_with_concepts(run).mean(end_s) for run in arm.runs])
+        rows.append(AccuracyRow(arm.arm, share_estimate(means), gain, gain_after_drift, final, agreement))
     return rows
 
 

@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from emulator.arrays import Ints
 from emulator.storage.runlog import RoundRecord
 from experiments.results.accuracy_tables import Comparison
+from experiments.results.clusters_in_force import clusters_in_force
 from experiments.results.horizon import Horizon
 from experiments.results.intervals import (
     Estimate,
@@ -78,16 +78,6 @@ def are_worth_a_table(
         for arm in compared
     )
     return clustered > 1 and any(share for row in rows for share in row.changed_cluster.per_seed)
-
-
-def clusters_in_force(records: Sequence[RoundRecord]) -> list[Ints | None]:
-    """The cluster label of each client at the end of each round, arrays (N,); None before the first known."""
-    members: Ints | None = None
-    found = []
-    for record in records:
-        members = members if record.members is None else record.members
-        found.append(members)
-    return found
 
 
 def changed_cluster(records: Sequence[RoundRecord]) -> float | None:

@@ -123,6 +123,15 @@ def count_scale(count: float) -> Scale:
     return Scale(1, "", 1 if count < 100 else 0)
 
 
+def index_scale(index: float) -> Scale:
+    """The scale of small numbers without a unit, such as indices of agreement: two decimals.
+
+    >>> index_scale(0.667)(0.667), index_scale(0.667)(-0.004)
+    ('0.67', '0.00')
+    """
+    return Scale(1, "", 2)
+
+
 def show_estimate(estimate: Estimate, scale: Scale) -> Cell:
     """The text of a mean and its interval; of two seeds, the value of each after a dot instead.
 

@@ -16,6 +16,7 @@ from experiments.results.formats import (
     bytes_scale,
     count_scale,
     factor_scale,
+    index_scale,
     largest,
     percent_scale,
     points_scale,
@@ -82,6 +83,7 @@ ACCURACY = (
     Column("gain_pp", "gain", points_scale),
     Column("gain_after_drift_pp", "gain after drift", points_scale),
     Column("final_accuracy", "final accuracy", percent_scale),
+    Column("adjusted_rand_index", "adjusted Rand index", index_scale),
 )
 TARGET = (
     Column("time_below_s", "time below", time_scale),
@@ -118,7 +120,8 @@ FAULTS = (
     Column("dropouts", "drop-outs in all", count_scale),
     Column("abandoned", "abandoned", count_scale),
 )
-DRIFT_ONLY = ("gain_after_drift_pp", "below_after_drift")
+OPTIONAL = ("gain_after_drift_pp", "below_after_drift", "adjusted_rand_index")
+"""The keys of columns that are left out unless they were measured."""
 
 
 @dataclass(frozen=True)
@@ -141,20 +144,25 @@ def text_table(
 ) -> TextTable:
     """`rows` as text, in those of `columns` that are shown.
 
-    Left out are columns on the time after drift, if nothing was measured then, and with `in_terminal` the
-    columns that only the page shows.
+    Left out are columns on the time after drift, and on true concepts, if nothing was measured, and with
+    `in_terminal` the columns that only the page shows.
     """
     shown = [
         column
         for column in columns
         if (column.in_terminal or not in_terminal)
-        and (column.key not in DRIFT_ONLY or any(getattr(row, column.key) is not None for row in rows))
+        and (column.key not in OPTIONAL or any(_is_measured(getattr(row, column.key)) for row in rows))
     ]
     cells = [column.cells(rows) for column in shown]
     return TextTable(
         [column.heading for column in shown],
         [(row.arm, [column_cells[index] for column_cells in cells]) for index, row in enumerate(rows)],
     )
+
+
+def _is_measured(figure: Estimate | MedianEstimate | None) -> bool:
+    """Whether a figure has a value in some seed."""
+    return figure is not None and any(value is not None for value in figure.per_seed)
 
 
 def target_name(table: TargetTable, reference_arm: str) -> str:

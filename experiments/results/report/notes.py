@@ -12,6 +12,11 @@ MEAN_ACCURACY = (
     "share of that time at or above a target, averaged over all targets from 0 to 100 %."
 )
 AFTER_DRIFT = " Gain after drift is over the time from the first mass event of each run."
+ADJUSTED_RAND_INDEX = (
+    " The adjusted Rand index compares clusters with the true concepts: 1 if they are the same, 0 on average "
+    "if they agree by chance; it is the mean over evaluations, from the first data step on at which not all "
+    "clients are of the first concept."
+)
 HOW_TO_SET_A_TARGET = (
     "No target accuracy is set. report.targets = [0.5] in the configuration, or --set 'report.targets=[0.5]' "
     "with the same run command, adds a table of times to that accuracy without running anything again."
@@ -86,11 +91,13 @@ def accuracy_note(summary: Summary) -> str:
     """A note that explains the table of accuracies."""
     gains = [gain for row in summary.accuracy for gain in (row.gain_pp, row.gain_after_drift_pp) if gain]
     intervals = [row.mean_accuracy.ci95 for row in summary.accuracy]
+    agreements = [value is not None for row in summary.accuracy for value in row.adjusted_rand_index.per_seed]
     statistic = "Mean and 95 % interval over seeds (Student's t)" if any(intervals) else "Mean over seeds"
     return (
         f"{statistic}; gains over {summary.reference_arm} are paired by seed. "
         f"{_comparisons(sum(gain.ci95 is not None for gain in gains))}{MEAN_ACCURACY}"
         f"{AFTER_DRIFT if any(row.gain_after_drift_pp for row in summary.accuracy) else ''}"
+        f"{ADJUSTED_RAND_INDEX if any(agreements) else ''}"
     )
 
 

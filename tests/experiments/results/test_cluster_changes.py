@@ -7,7 +7,6 @@ import numpy as np
 from experiments.results.cluster_changes import (
     accuracy_losses_pp,
     changed_cluster,
-    clusters_in_force,
     models_replaced,
 )
 from experiments.results.report import write_report
@@ -42,12 +41,6 @@ def test_clients_change_cluster_from_the_end_of_one_step_to_the_end_of_the_next(
 def test_a_client_that_returns_within_a_step_has_not_changed():
     records = [a_round(0, [0, 0]), a_round(1), a_round(2, [0, 1]), a_round(3, [0, 0])]
     assert changed_cluster(records) == 0.0
-
-
-def test_clusters_stay_in_force_until_they_change():
-    found = clusters_in_force([a_round(0), a_round(1, [0, 1]), a_round(2)])
-    assert found[0] is None
-    assert [members.tolist() for members in found[1:]] == [[0, 1], [0, 1]]
 
 
 def test_one_data_step_and_a_log_without_clusters_have_no_share():

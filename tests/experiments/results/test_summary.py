@@ -8,7 +8,7 @@ from experiments.results.run_directory import FinishedRun
 from experiments.results.summary import summarise, write_summary
 from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_record, a_run, store
 
-ACCURACY = ["mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy"]
+ACCURACY = ["mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy", "adjusted_rand_index"]
 COSTS = [
     *("rounds", "global_reclusterings", "mean_client_distance", "download_bytes", "upload_bytes"),
     *("control_bytes", "models_sent", "moves", "dropouts", "abandoned", "crashed_visits", "rejected_updates"),
@@ -49,7 +49,7 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
             *("seeds", "seed_ids", *ACCURACY, *COSTS, "reclustering_rounds"),
             *(*CHANGES[:2], "accuracy_lost_difference_pp", *CHANGES[2:]),
         ]
-        for figure in ("mean_accuracy", "final_accuracy", *COSTS, *CHANGES):
+        for figure in ("mean_accuracy", "final_accuracy", "adjusted_rand_index", *COSTS, *CHANGES):
             assert list(arm[figure]) == ["mean", "ci95", "per_seed"]
             assert len(arm[figure]["per_seed"]) == arm["seeds"] == 2
     assert list(summary["arms"]["fielding"]["gain_pp"]) == ["mean", "ci95", "per_seed", "ci95_joint"]
