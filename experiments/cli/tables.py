@@ -19,6 +19,7 @@ from experiments.results.report.columns import (
     ACCURACY,
     CLUSTER_CHANGES,
     COSTS,
+    HONEST,
     TARGET,
     TextTable,
     target_name,
@@ -32,6 +33,7 @@ from experiments.results.report.notes import (
     cluster_change_note,
     few_seeds_note,
     heard_note,
+    honest_note,
     horizon_note,
     target_note,
 )
@@ -83,6 +85,10 @@ def print_summary(summary: Summary) -> None:
         changes = text_table(CLUSTER_CHANGES, summary.cluster_changes, in_terminal=True)
         _print_figures(console, f"{summary.name}: changes of clusters", changes)
         _note(console, cluster_change_note(summary))
+    if summary.shows_honest_clients:
+        honest = text_table(HONEST, summary.honest, in_terminal=True)
+        _print_figures(console, f"{summary.name}: honest and byzantine clients", honest)
+        _note(console, honest_note(summary))
     if few_seeds := few_seeds_note(summary):
         _note(console, few_seeds)
 

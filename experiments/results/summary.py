@@ -5,7 +5,7 @@
                    (report.horizon_s), `set_by` {arm, seed} (the run that ended first; null if the horizon is
                    `asked_s`), `longest_s`, `event_rounds`, `steps` by arm, `widest_gap_s`, `warnings`
     arms.<arm>     seeds (their number), seed_ids (in the order of every `per_seed`), and the figures of
-                   `AccuracyRow`, `CostRow` and `ClusterChangeRow`, each {mean, ci95, per_seed};
+                   `AccuracyRow`, `CostRow`, `ClusterChangeRow` and `HonestRow`, each {mean, ci95, per_seed};
                    `reclustering_rounds` is a list of rounds for each seed
     targets        a list of {target, accuracy, arms}, where arms.<arm> has the figures of `TargetRow`, each
                    {median, interval, level, per_seed}; `held` and `seeds` are numbers of seeds
@@ -55,6 +55,7 @@ from experiments.results.accuracy_tables import (
 )
 from experiments.results.cluster_changes import ClusterChangeRow, are_worth_a_table, cluster_change_rows
 from experiments.results.drift_figures import drift_figures
+from experiments.results.honest_clients import HonestRow, are_measured, honest_rows
 from experiments.results.horizon import Horizon, common_horizon, event_rounds
 from experiments.results.intervals import Estimate, amount_estimate
 from experiments.results.json_files import Finished
@@ -99,8 +100,8 @@ class CostRow:
 class Summary:
     """The figures of an experiment.
 
-    `accuracy`, `costs`, `cluster_changes` and the rows of each target are in the order of `compared`, which
-    is empty if the reference arm has no finished run.
+    `accuracy`, `costs`, `cluster_changes`, `honest` and the rows of each target are in the order of
+    `compared`, which is empty if the reference arm has no finished run.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Summary:
     targets: list[TargetTable]
     costs: list[CostRow]
     cluster_changes: list[ClusterChangeRow]
+    honest: list[HonestRow]
     finished: Finished
 
     @property
@@ -139,6 +141,11 @@ class Summary:
     def shows_cluster_changes(self) -> bool:
         """Whether a table of `cluster_changes` says anything: several arms cluster, and clients change."""
         return are_worth_a_table(self.cluster_changes, self.compared, self.horizon)
+
+    @property
+    def shows_honest_clients(self) -> bool:
+        """Whether accuracies of honest or byzantine clients are known."""
+        return are_measured(self.honest)
 
     def warnings(self) -> list[str]:
         """Warnings for readers of the figures, as clauses without a full stop."""
@@ -175,8 +182,10 @@ class Summary:
 
     def _figures(self) -> Iterator[dict[str, object]]:
         """The figures of each arm by name, in the order of `compared`."""
-        for accuracy, costs, changes in zip(self.accuracy, self.costs, self.cluster_changes, strict=True):
-            yield {**row_figures(accuracy), **row_figures(costs), **row_figures(changes)}
+        for accuracy, costs, changes, honest in zip(
+            self.accuracy, self.costs, self.cluster_changes, self.honest, strict=True
+        ):
+            yield row_figures(accuracy) | row_figures(costs) | row_figures(changes) | row_figures(honest)
 
 
 def summarise(
@@ -224,6 +233,7 @@ def summarise(
         targets=[target_table(target, compared, horizon) for target in targets] if compared else [],
         costs=[_cost_row(arm, horizon) for arm in compared],
         cluster_changes=cluster_change_rows(compared, horizon),
+        honest=honest_rows(compared, horizon),
         finished=drift_figures(runs, reference_arm),
     )
 
@@ -313,7 +323,7 @@ def _mean_client_distance(records: Sequence[RoundRecord]) -> float | None:
     return float(np.mean(measured)) if measured else None
 
 
-def row_figures(row: AccuracyRow | TargetRow | CostRow | ClusterChangeRow) -> dict[str, object]:
+def row_figures(row: AccuracyRow | TargetRow | CostRow | ClusterChangeRow | HonestRow) -> dict[str, object]:
     """The figures of a row by name, as in `summary.json`."""
     values = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "arm"}
     return {

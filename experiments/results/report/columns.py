@@ -25,11 +25,12 @@ from experiments.results.formats import (
     signed_time_scale,
     time_scale,
 )
+from experiments.results.honest_clients import HonestRow
 from experiments.results.intervals import Estimate
 from experiments.results.medians import MedianEstimate
 from experiments.results.summary import CostRow
 
-Row = AccuracyRow | TargetRow | CostRow | ClusterChangeRow
+Row = AccuracyRow | TargetRow | CostRow | ClusterChangeRow | HonestRow
 
 REFERENCE_CELL = Cell("reference")
 
@@ -119,6 +120,11 @@ FAULTS = (
     Column("nonfinite_reports", "reports dropped", count_scale),
     Column("dropouts", "drop-outs in all", count_scale),
     Column("abandoned", "abandoned", count_scale),
+)
+HONEST = (
+    Column("honest_accuracy", "honest clients", percent_scale),
+    Column("honest_gain_pp", "gain of honest clients", points_scale),
+    Column("byzantine_accuracy", "byzantine clients", percent_scale),
 )
 OPTIONAL = ("gain_after_drift_pp", "below_after_drift", "adjusted_rand_index")
 """The keys of columns that are left out unless they were measured."""

@@ -19,11 +19,19 @@ CORRUPTIONS = {
     "bits": "a bit is flipped in some of their numbers",
 }
 
+HOW_TO_TELL_APART = (
+    "The accuracy of byzantine clients counts in every mean: with round.log_client_accuracy = true, runs log "
+    "that of each client, and a table has honest and byzantine clients apart."
+)
+
 
 def faults_section(
     faults: Mapping[str, Any], runs: Sequence[FinishedRun], costs: Sequence[CostRow]
 ) -> list[str] | None:
     """Sentences about the configured faults, the table `faults`; None if there is nothing to report.
+
+    `runs` are of one arm; where they have byzantine clients and no accuracies of clients, a sentence names
+    the key that logs them.
 
     That is so if no faults are configured and, by the `costs` of the summary, no visit crashed, no update was
     rejected, and all reports were finite. Updates and reports may be dropped without injected faults; then a
@@ -35,7 +43,14 @@ def faults_section(
     )
     if not injected and not happened:
         return None
+    if injected and any(run.header.get("byzantine") for run in runs) and not _logs_clients(runs):
+        injected.append(HOW_TO_TELL_APART)
     return injected or ["No faults were injected: what was dropped was not finite by itself."]
+
+
+def _logs_clients(runs: Sequence[FinishedRun]) -> bool:
+    """Whether some run has the accuracy of each client."""
+    return any(record.client_accuracy is not None for run in runs for record in run.records)
 
 
 def _injected(faults: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[str]:

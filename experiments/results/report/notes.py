@@ -60,6 +60,14 @@ CLUSTER_CHANGES = (
 )
 
 
+HONEST_CLIENTS = (
+    "Mean accuracy over virtual time, as in the table of all clients, of the scored clients that are honest "
+    "and of those that are byzantine. All arms of a seed have the same byzantine clients, and the labels "
+    "that they are tested on are never flipped. Gain of honest clients is over those of {reference}, paired "
+    "by seed."
+)
+
+
 def as_warning(text: str) -> str:
     return f"Warning: {text}."
 
@@ -105,6 +113,11 @@ def cluster_change_note(summary: Summary) -> str:
     """A note that explains the table of changes of clusters."""
     difference = f" Difference is accuracy lost minus that of {summary.reference_arm}, paired by seed."
     return f"{CLUSTER_CHANGES}{difference if len(summary.cluster_changes) > 1 else ''}"
+
+
+def honest_note(summary: Summary) -> str:
+    """A note that explains the table of honest and byzantine clients."""
+    return HONEST_CLIENTS.format(reference=summary.reference_arm)
 
 
 def target_note(summary: Summary) -> str:

@@ -17,6 +17,7 @@ COSTS = [
 CHANGES = [
     *("changed_cluster", "accuracy_lost_pp", "largest_loss_pp", "models_replaced", "clustering_wall_s"),
 ]
+HONEST = ["honest_accuracy", "byzantine_accuracy"]
 TIMES = ["time_below_s", "saved_s", "below_after_drift", "first_reached_s", "held_from_s", "speedup"]
 
 
@@ -48,8 +49,9 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
         assert list(arm) == [
             *("seeds", "seed_ids", *ACCURACY, *COSTS, "reclustering_rounds"),
             *(*CHANGES[:2], "accuracy_lost_difference_pp", *CHANGES[2:]),
+            *(*HONEST, "honest_gain_pp"),
         ]
-        for figure in ("mean_accuracy", "final_accuracy", "adjusted_rand_index", *COSTS, *CHANGES):
+        for figure in ("mean_accuracy", "final_accuracy", "adjusted_rand_index", *COSTS, *CHANGES, *HONEST):
             assert list(arm[figure]) == ["mean", "ci95", "per_seed"]
             assert len(arm[figure]["per_seed"]) == arm["seeds"] == 2
     assert list(summary["arms"]["fielding"]["gain_pp"]) == ["mean", "ci95", "per_seed", "ci95_joint"]

@@ -1,7 +1,11 @@
+import re
+
+import numpy as np
+
 from experiments.results.report import write_report
 from experiments.results.report.faults_section import faults_section
 from experiments.results.summary import summarise
-from tests.experiments.synthetic_runs import a_directory, a_run, store
+from tests.experiments.synthetic_runs import a_directory, a_record, a_run, store
 
 
 def costs_with(**changes):
@@ -36,6 +40,16 @@ def test_injected_faults_are_described_in_sentences():
     ]
 
 
+def test_byzantine_clients_without_logged_accuracies_name_the_key_that_logs_them():
+    faults = {"byzantine": [{"kind": "sign_flip", "share": 0.5, "scale": 1.0}]}
+    run = a_run("global", 0, [0.5])
+    run.header["byzantine"] = {"sign_flip": [1, 3]}
+    *_, last = faults_section(faults, [run], costs_with())
+    assert "with round.log_client_accuracy = true" in last
+    run.records[0] = a_record(0, client_accuracy=np.array([1, 0, 1, 0], dtype=np.float32))
+    assert faults_section(faults, [run], costs_with()) == ["50 % of the clients send -1 times their update."]
+
+
 def test_updates_dropped_without_an_injected_fault_are_attributed_to_the_training():
     [sentence] = faults_section({}, [], costs_with(rejected=[1]))
     assert sentence.startswith("No faults were injected")
@@ -49,12 +63,17 @@ def test_reports_dropped_without_an_injected_fault_are_mentioned():
 def test_the_page_has_the_section_only_if_there_were_faults(tmp_path):
     healthy = a_directory(tmp_path / "healthy", ["global"], [0])
     store(healthy, a_run("global", 0, [0.25, 0.5]))
-    assert 'id="faults"' not in write_report(healthy).read_text()
+    page = write_report(healthy).read_text()
+    assert 'id="faults"' not in page
+    assert 'id="honest-clients"' not in page
     directory = a_directory(
         tmp_path / "faulty", ["global", "median"], [0], faults={"crash": 0.1, "corruption": "nan"}
     )
     for arm in directory.arms():
-        store(directory, a_run(arm, 0, [0.25, 0.5], crashed=[3], rejected=[0, 1]))
+        by_client = np.array([1.0, 0.0, 0.5, 0.25], dtype=np.float32)
+        run = a_run(arm, 0, [0.25, 0.5], crashed=[3], rejected=[0, 1], client_accuracy=by_client)
+        run.header["byzantine"] = {"noise": np.array([1, 3])}
+        store(directory, run)
     page = write_report(directory).read_text()
     section = page[page.index('<section id="faults">') :]
     section = section[: section.index("</section>")]
@@ -62,3 +81,6 @@ def test_the_page_has_the_section_only_if_there_were_faults(tmp_path):
     assert "<th>crashed visits</th><th>updates dropped</th><th>reports dropped</th>" in section
     assert "<td>2.0</td>" in section.replace("\n", "")
     assert "<td>4.0</td>" in section.replace("\n", "")
+    apart = page[page.index('<section id="honest-clients">') :]
+    cells = re.findall("<td>(.*?)</td>", apart[: apart.index("</table>")])
+    assert cells == ["75.0 %", "reference", "12.5 %", "75.0 %", "+0.0 pp", "12.5 %"]
