@@ -22,6 +22,9 @@ MOST_UNPACKED_BYTES = 2**33
 MOST_CLIENTS = 2**26
 """Most clients of a run that can be read back: sixty times as many as in our largest run."""
 
+MOST_PARAMETERS = 2**48
+"""Most parameters of a model: a number that no model of ours comes near, and that a float holds exactly."""
+
 MOST_CONCEPTS = 2**16
 """Most cells of the table of concepts in a header; we write ten thousand at most."""
 
@@ -92,6 +95,9 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
     clients, concepts = header.get("num_clients"), header.get("concepts")
     if clients is not None and not (type(clients) is int and 0 < clients <= MOST_CLIENTS):
         raise ValueError(f"num_clients must be a whole number from 1 to {MOST_CLIENTS}")
+    parameters = header.get("num_parameters")
+    if parameters is not None and not (type(parameters) is int and 0 < parameters <= MOST_PARAMETERS):
+        raise ValueError(f"num_parameters must be a whole number from 1 to {MOST_PARAMETERS}")
     if not isinstance(header.get("byzantine", {}), dict):
         raise ValueError("byzantine must be an object: the byzantine clients, by kind")
     if "concepts" not in header:

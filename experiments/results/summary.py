@@ -35,12 +35,14 @@ Arms that share no seed with the reference arm are left out; these are all arms 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from emulator.errors import InputError
+from emulator.messages import BYTES_PER_PARAMETER
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.runlog import RoundRecord
 from experiments.results.accuracy_tables import (
@@ -74,7 +76,11 @@ class CostRow:
     """Costs and counts of events of an arm up to the horizon, per run.
 
     Amounts of data are in bytes, times in seconds; `virtual_time_s` and `wall_s` are of whole runs.
-    `reclustering_rounds` has a list of rounds for each seed.
+    `models_trained_per_client` is what was uploaded for training, in models, per completed visit: exact if no
+    packet is lost and every visit completes. Packets that are sent again count, and so does what a visit had
+    uploaded when it was abandoned or dropped out: then it is an upper bound. `waiting_for_responses_s` is the
+    virtual time before dispatch, in which no visit is out: a round waits for reports, for responses to client
+    requests, and until enough clients are online. `reclustering_rounds` has a list of rounds for each seed.
     """
 
     arm: str
@@ -85,6 +91,8 @@ class CostRow:
     upload_bytes: Estimate
     control_bytes: Estimate
     models_sent: Estimate
+    models_trained_per_client: Estimate
+    waiting_for_responses_s: Estimate
     moves: Estimate
     dropouts: Estimate
     abandoned: Estimate
@@ -303,6 +311,10 @@ def _cost_row(arm: Comparison, horizon: Horizon) -> CostRow:
         upload_bytes=last("upload_bytes"),
         control_bytes=last("control_bytes"),
         models_sent=last("models_sent"),
+        models_trained_per_client=amount_estimate(
+            [_models_trained_per_client(run, records) for run, records in zip(arm.runs, by_run, strict=True)]
+        ),
+        waiting_for_responses_s=amount_estimate([_waiting_s(records) for records in by_run]),
         moves=total([[record.moved for record in records] for records in by_run]),
         dropouts=total([[len(record.dropped) for record in records] for records in by_run]),
         abandoned=total([[record.abandoned for record in records] for records in by_run]),
@@ -315,6 +327,28 @@ def _cost_row(arm: Comparison, horizon: Horizon) -> CostRow:
             [record.round for record in records if record.reclustered] for records in by_run
         ],
     )
+
+
+def _models_trained_per_client(run: FinishedRun, records: Sequence[RoundRecord]) -> float | None:
+    """Models uploaded for training per completed visit.
+
+    None if no visit completed, or if the header of the log does not have the number of parameters.
+    """
+    completed = sum(len(record.completed) for record in records)
+    num_parameters: int | None = run.header.get("num_parameters")
+    if not completed or num_parameters is None:
+        return None
+    return records[-1].upload_bytes / (BYTES_PER_PARAMETER * num_parameters) / completed
+
+
+def _waiting_s(records: Sequence[RoundRecord]) -> float:
+    """The virtual seconds from the end of each round to the dispatch of the next one, when no visit is out.
+
+    The first round counts from its opening.
+    """
+    ends = [record.closed_s for record in records]
+    starts = [record.opened_s for record in records[:1]] + ends
+    return math.fsum(record.dispatched_s - end for record, end in zip(records, starts, strict=False))
 
 
 def _mean_client_distance(records: Sequence[RoundRecord]) -> float | None:

@@ -250,6 +250,8 @@ def header_with(**facts: object) -> bytes:
     [
         ({"num_clients": 0}, "num_clients must be a whole number from 1 to"),
         ({"num_clients": 2**40}, "num_clients must be a whole number from 1 to"),
+        ({"num_parameters": 0}, "num_parameters must be a whole number from 1 to"),
+        ({"num_parameters": 25.0}, "num_parameters must be a whole number from 1 to"),
         ({"concepts": [[0, 1]]}, "concepts must be a table"),
         ({"concepts": [[0, 1], [0]]}, "concepts must be a table"),
         ({"concepts": [[0, 1], [0, 1]], "num_clients": 3}, "concepts must have a column for each client"),

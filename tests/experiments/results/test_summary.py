@@ -11,7 +11,17 @@ from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_reco
 ACCURACY = ["mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy", "adjusted_rand_index"]
 COSTS = [
     *("rounds", "global_reclusterings", "mean_client_distance", "download_bytes", "upload_bytes"),
-    *("control_bytes", "models_sent", "moves", "dropouts", "abandoned", "crashed_visits", "rejected_updates"),
+    *(
+        "control_bytes",
+        "models_sent",
+        "models_trained_per_client",
+        "waiting_for_responses_s",
+        "moves",
+        "dropouts",
+        "abandoned",
+        "crashed_visits",
+        "rejected_updates",
+    ),
     *("nonfinite_reports", "virtual_time_s", "wall_s"),
 ]
 CHANGES = [
@@ -77,6 +87,8 @@ def test_the_costs_of_an_arm_are_those_worked_out_by_hand(two_arms):
         "upload_bytes": [1200.0, 1200.0],
         "control_bytes": [64.0, 64.0],
         "models_sent": [28.0, 28.0],
+        "models_trained_per_client": [None, None],
+        "waiting_for_responses_s": [4.0, 4.0],
         "moves": [8.0, 0.0],
         "dropouts": [4.0, 4.0],
         "abandoned": [0.0, 0.0],
@@ -188,6 +200,32 @@ def test_of_a_trace_without_concepts_no_step_is_scored(two_arms):
     finished = summarise_arms(two_arms)["finished"]
     assert (finished["steps"], finished["scored_steps"]) == (None, None)
     assert finished["arms"]["global"]["accuracy_omitting_drift"]["mean"] is None
+
+
+def costs_of(run, **settings):
+    return summarise_arms([run], **settings)["arms"]["global"]
+
+
+def test_models_trained_per_client_are_uploads_over_completed_visits_and_the_size_of_a_model():
+    run = a_run("global", 0, [0.5, 0.5])
+    run.header["num_parameters"] = 25  # models of 100 bytes: in both rounds, three visits upload 300 bytes
+    assert costs_of(run)["models_trained_per_client"]["per_seed"] == [1.0]
+    # Two models a visit in the first round; in the second, one of a visit that drops out half-way.
+    run.records[0] = a_record(0, upload_bytes=600.0)
+    run.records[1] = a_record(1, upload_bytes=650.0, completed=[], dropped=[0, 1, 2, 3])
+    assert costs_of(run)["models_trained_per_client"]["per_seed"] == [pytest.approx(6.5 / 3)]
+    assert costs_of(run, horizon_s=10.0)["models_trained_per_client"]["per_seed"] == [2.0]
+    run.records[0] = a_record(0, completed=[], dropped=[0, 1, 2, 3])
+    assert costs_of(run)["models_trained_per_client"]["per_seed"] == [None]
+
+
+def test_waiting_is_from_the_end_of_a_round_to_the_next_dispatch():
+    run = a_run("global", 0, [0.5, 0.5, 0.5])
+    # Dispatch 3 s after 0 s, 1 s after 10 s, and 6 s after 20 s, of which 4 s are before the round opens.
+    run.records[0] = a_record(0, dispatched_s=3.0)
+    run.records[2] = a_record(2, opened_s=24.0, dispatched_s=26.0)
+    assert costs_of(run)["waiting_for_responses_s"]["per_seed"] == [10.0]
+    assert costs_of(run, horizon_s=20.0)["waiting_for_responses_s"]["per_seed"] == [4.0]
 
 
 def test_distances_that_were_never_measured_are_null():
