@@ -53,6 +53,10 @@ class ApartCurves:
         return honest, byzantine
 
 
+NOT_APART = ApartCurves()
+"""Those of a run that does not tell honest from byzantine clients."""
+
+
 def honest_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[HonestRow]:
     """A row for each comparison, in the same order; `compared` must include the reference arm.
 
@@ -96,10 +100,10 @@ def apart_curves(run: FinishedRun) -> ApartCurves:
     evaluated = [
         (record.closed_s, record.client_accuracy)
         for record in run.records
-        if record.client_accuracy is not None
+        if record.accuracy is not None and record.client_accuracy is not None
     ]
     if "byzantine" not in run.header or not evaluated:
-        return ApartCurves()
+        return NOT_APART
     is_byzantine = _byzantine(run, len(evaluated[0][1]))
     if any(len(accuracy) != len(is_byzantine) for _, accuracy in evaluated):
         raise InputError(

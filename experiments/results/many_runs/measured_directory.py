@@ -15,8 +15,10 @@ from emulator.arrays import Floats, Ints
 from emulator.storage.own_files import open_file
 from experiments.naming import naming
 from experiments.results.accuracy_tables import MeasuredRun
+from experiments.results.adjusted_rand import NO_AGREEMENT, Agreement, agreement_with_concepts
 from experiments.results.deciding import run_identities
 from experiments.results.drift_accuracy import drift_accuracies
+from experiments.results.honest_clients import NOT_APART, ApartCurves, apart_curves
 from experiments.results.horizon import event_rounds
 from experiments.results.json_files import Timing
 from experiments.results.many_runs.differing_keys import Path as KeyPath
@@ -39,6 +41,8 @@ class PlayedRun:
         event_s: Virtual time at which its first mass event opened; None without one.
         drift: For each figure of `published.COMPARED`, its value over the whole run; None if it is unknown.
         offline_clients_heard: As in `FinishedRun`.
+        agreement: Adjusted Rand index between its clusters and the true concepts.
+        apart: Curves of its honest and of its byzantine clients.
     """
 
     arm: str
@@ -50,6 +54,8 @@ class PlayedRun:
     event_s: float | None
     drift: Mapping[str, float | None]
     offline_clients_heard: bool = False
+    agreement: Agreement = NO_AGREEMENT
+    apart: ApartCurves = NOT_APART
 
     @classmethod
     def of(cls, run: FinishedRun, window: int, event_rounds: Collection[int] = ()) -> PlayedRun:
@@ -69,6 +75,8 @@ class PlayedRun:
             next((record.opened_s for record in records if record.round in event_rounds), None),
             drift_accuracies(records),
             run.offline_clients_heard,
+            agreement_with_concepts(run),
+            apart_curves(run),
         )
 
     def smoothed(self, window: int) -> PlayedRun:

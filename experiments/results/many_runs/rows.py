@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.results.accuracy_tables import TargetRow
 from experiments.results.horizon import Horizon
-from experiments.results.intervals import Estimate
+from experiments.results.intervals import Estimate, Gain
 from experiments.results.many_runs.differing_keys import Path as KeyPath
 from experiments.results.many_runs.significance import Difference
 from experiments.results.recorded import Target, is_finite
@@ -32,6 +32,11 @@ class Row:
         base_arm: The arm of the same name, or the reference arm if the first directory has none of that name.
         identical_to: Index of the first earlier row with the same seeds and the same results; None without.
         targets: Times to each of the section's targets.
+        adjusted_rand_index: As in `AccuracyRow`.
+        honest_accuracy: As in `HonestRow`, over the section's stretch of virtual time.
+        byzantine_accuracy: The same of the byzantine clients.
+        honest_gain_pp: Difference of `honest_accuracy` from that of the reference arm of the same directory,
+            in percentage points and without a test; None for that arm itself.
         total_bytes: Bytes sent up to the horizon, both ways, for training and control.
         drift: For each figure of `published.COMPARED`, ours beside the published value; None where it was
             not measured.
@@ -48,6 +53,10 @@ class Row:
     base_arm: str
     identical_to: int | None
     targets: list[TargetRow]
+    adjusted_rand_index: Estimate
+    honest_accuracy: Estimate
+    byzantine_accuracy: Estimate
+    honest_gain_pp: Gain | None
     total_bytes: Estimate
     drift: Mapping[str, Mapping[str, Any] | None]
     offline_clients_heard: bool
@@ -65,6 +74,10 @@ class Row:
             "base_arm": self.base_arm,
             "identical_to": self.identical_to,
             "targets": [row_figures(row) for row in self.targets],
+            "adjusted_rand_index": self.adjusted_rand_index.as_json(),
+            "honest_accuracy": self.honest_accuracy.as_json(),
+            "byzantine_accuracy": self.byzantine_accuracy.as_json(),
+            "honest_gain_pp": None if self.honest_gain_pp is None else self.honest_gain_pp.as_json(),
             "total_bytes": self.total_bytes.as_json(),
             **self.drift,
             "offline_clients_heard": self.offline_clients_heard,

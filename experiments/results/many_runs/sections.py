@@ -23,7 +23,13 @@ from experiments.results.accuracy_tables import (
 )
 from experiments.results.formats import time_scale
 from experiments.results.horizon import Horizon, common_horizon
-from experiments.results.intervals import FEWEST_SEEDS, amount_estimate, share_estimate
+from experiments.results.intervals import (
+    FEWEST_SEEDS,
+    amount_estimate,
+    gain_estimate,
+    mean_estimate,
+    share_estimate,
+)
 from experiments.results.many_runs.differing_keys import Path as KeyPath
 from experiments.results.many_runs.differing_keys import differing_keys, differing_values, key_values
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun
@@ -184,6 +190,10 @@ class _Entry:
         base_arm: str,
         identical_to: int | None,
     ) -> Row:
+        honest, byzantine = _apart(self.runs, self.horizon)
+        honest_gain = None
+        if self.arm != self.directory.arms[0]:
+            honest_gain = gain_estimate(honest, _apart(self.reference, self.horizon)[0], scale=100.0)
         return Row(
             directories=self.directories,
             arm=self.arm,
@@ -195,6 +205,12 @@ class _Entry:
             base_arm=base_arm,
             identical_to=identical_to,
             targets=self.targets,
+            adjusted_rand_index=mean_estimate(
+                [run.agreement.mean(self.horizon.horizon_s) for run in self.runs]
+            ),
+            honest_accuracy=share_estimate(honest),
+            byzantine_accuracy=share_estimate(byzantine),
+            honest_gain_pp=honest_gain,
             total_bytes=amount_estimate([run.bytes_by(self.horizon.horizon_s) for run in self.runs]),
             drift=self.drift,
             offline_clients_heard=any(run.offline_clients_heard for run in self.runs),
@@ -309,6 +325,12 @@ def _pairing(entry: _Entry, base: _Entry, seeds: Sequence[int]) -> Pairing:
 
 def _mean_accuracies(runs: Sequence[PlayedRun], horizon: Horizon) -> list[float | None]:
     return [run.curve.mean_accuracy(horizon.start_s, horizon.horizon_s) for run in runs]
+
+
+def _apart(runs: Sequence[PlayedRun], horizon: Horizon) -> tuple[list[float | None], list[float | None]]:
+    """The mean accuracies of honest clients, and those of byzantine clients, in the order of `runs`."""
+    means = [run.apart.mean_accuracies(horizon.start_s, horizon.horizon_s) for run in runs]
+    return [honest for honest, _ in means], [byzantine for _, byzantine in means]
 
 
 def _results(runs: Sequence[PlayedRun], horizon: Horizon) -> tuple[bytes | None, ...]:

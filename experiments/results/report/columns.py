@@ -159,7 +159,7 @@ def text_table(
         column
         for column in columns
         if (column.in_terminal or not in_terminal)
-        and (column.key not in OPTIONAL or any(_is_measured(getattr(row, column.key)) for row in rows))
+        and (column.key not in OPTIONAL or any(is_measured(getattr(row, column.key)) for row in rows))
     ]
     cells = [column.cells(rows) for column in shown]
     return TextTable(
@@ -168,7 +168,7 @@ def text_table(
     )
 
 
-def _is_measured(figure: Estimate | MedianEstimate | None) -> bool:
+def is_measured(figure: Estimate | MedianEstimate | None) -> bool:
     """Whether a figure has a value in some seed."""
     return figure is not None and any(value is not None for value in figure.per_seed)
 

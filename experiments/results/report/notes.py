@@ -13,9 +13,9 @@ MEAN_ACCURACY = (
 )
 AFTER_DRIFT = " Gain after drift is over the time from the first mass event of each run."
 ADJUSTED_RAND_INDEX = (
-    " The adjusted Rand index compares clusters with the true concepts: 1 if they are the same, 0 on average "
-    "if they agree by chance; it is the mean over evaluations, from the first data step on at which not all "
-    "clients are of the first concept."
+    "The adjusted Rand index compares clusters with the true concepts: 1 if they are the same, as one "
+    "cluster is with one concept, and 0 on average if they agree by chance. It is the mean over evaluations "
+    "from the first data step at which not all clients are of the first concept."
 )
 HOW_TO_SET_A_TARGET = (
     "No target accuracy is set. report.targets = [0.5] in the configuration, or --set 'report.targets=[0.5]' "
@@ -60,11 +60,10 @@ CLUSTER_CHANGES = (
 )
 
 
-HONEST_CLIENTS = (
-    "Mean accuracy over virtual time, as in the table of all clients, of the scored clients that are honest "
-    "and of those that are byzantine. All arms of a seed have the same byzantine clients, and the labels "
-    "that they are tested on are never flipped. Gain of honest clients is over those of {reference}, paired "
-    "by seed."
+HONEST_APART = (
+    "Honest clients and byzantine clients: the mean accuracy over virtual time, as that of all clients, of "
+    "the scored clients that are honest, or byzantine. All arms of a seed have the same byzantine clients, "
+    "and the labels that they are tested on are never flipped."
 )
 
 
@@ -105,7 +104,7 @@ def accuracy_note(summary: Summary) -> str:
         f"{statistic}; gains over {summary.reference_arm} are paired by seed. "
         f"{_comparisons(sum(gain.ci95 is not None for gain in gains))}{MEAN_ACCURACY}"
         f"{AFTER_DRIFT if any(row.gain_after_drift_pp for row in summary.accuracy) else ''}"
-        f"{ADJUSTED_RAND_INDEX if any(agreements) else ''}"
+        f"{' ' + ADJUSTED_RAND_INDEX if any(agreements) else ''}"
     )
 
 
@@ -117,7 +116,8 @@ def cluster_change_note(summary: Summary) -> str:
 
 def honest_note(summary: Summary) -> str:
     """A note that explains the table of honest and byzantine clients."""
-    return HONEST_CLIENTS.format(reference=summary.reference_arm)
+    gain = f" Gain of honest clients is over those of {summary.reference_arm}, paired by seed."
+    return f"{HONEST_APART}{gain if len(summary.honest) > 1 else ''}"
 
 
 def target_note(summary: Summary) -> str:

@@ -12,6 +12,7 @@ from experiments.results.formats import (
     Cell,
     bytes_scale,
     factor_scale,
+    index_scale,
     percent_scale,
     points_scale,
     show_difference,
@@ -24,11 +25,13 @@ from experiments.results.many_runs.significance import Difference, num_tests
 from experiments.results.published import COMPARED
 from experiments.results.recorded import REFERENCE, Target
 from experiments.results.report.cells import NOTHING, OUTSIDE, compared
-from experiments.results.report.columns import REFERENCE_CELL, Column, Tally, TextTable
+from experiments.results.report.columns import REFERENCE_CELL, Column, Tally, TextTable, is_measured
 from experiments.results.report.notes import (
+    ADJUSTED_RAND_INDEX,
     BOUNDS,
     DOTS,
     FEW_SEEDS,
+    HONEST_APART,
     MEAN_ACCURACY,
     MOVES,
     OFFLINE_CLIENTS_HEARD,
@@ -42,6 +45,13 @@ TARGET = (
     Tally(),
 )
 """The columns of each target."""
+
+MEASURED = (
+    Column("adjusted_rand_index", "adjusted Rand index", index_scale),
+    Column("honest_accuracy", "honest clients", percent_scale),
+    Column("byzantine_accuracy", "byzantine clients", percent_scale),
+)
+"""The columns of figures that are left out if they are not known in any row."""
 
 DRIFT_HEADINGS = {
     "accuracy_omitting_drift": "accuracy (%) omitting drift cells",
@@ -62,8 +72,9 @@ def runs_table(section: Section) -> TextTable:
     """The section as text: the differing keys of each row, its accuracies, times to each target and bytes.
 
     Left out are columns that would say nothing: the run directory if the keys tell all rows apart, the
-    difference if there is a single directory, offline clients if none are heard, and accuracies with and
-    without drift cells if none is known.
+    difference if there is a single directory, offline clients if none are heard, and figures that are not
+    known in any row: agreement with concepts, honest and byzantine clients, accuracies with and without drift
+    cells.
     """
     rows = section.rows
     keys = _keys(section)
@@ -74,6 +85,7 @@ def runs_table(section: Section) -> TextTable:
         *_difference(section),
         *_identical(rows),
         *_heard(rows),
+        *((column.heading, column.cells(rows)) for column in _measured(rows)),
         *(column for index, target in enumerate(section.targets) for column in _times(rows, index, target)),
         ("bytes sent", Column("total_bytes", "", bytes_scale).cells(rows)),
         *(column for figure in COMPARED for column in _drift(rows, figure)),
@@ -109,6 +121,11 @@ def runs_notes(section: Section) -> list[str]:
         notes.append("A run that several run directories share stands in one row.")
     if heard := section_heard_note(section):
         notes.append(heard)
+    measured = {column.key for column in _measured(rows)}
+    if "adjusted_rand_index" in measured:
+        notes.append(ADJUSTED_RAND_INDEX)
+    if measured & {"honest_accuracy", "byzantine_accuracy"}:
+        notes.append(HONEST_APART)
     if section.targets:
         moves = MOVES if REFERENCE in section.targets else ""
         notes.append(
@@ -247,6 +264,11 @@ def _heard(rows: Sequence[Row]) -> list[NamedCells]:
         return []
     cells = [Cell("heard" if row.offline_clients_heard else NOTHING) for row in rows]
     return [("offline clients", cells)]
+
+
+def _measured(rows: Sequence[Row]) -> list[Column]:
+    """The columns of `MEASURED` that are known in some row."""
+    return [column for column in MEASURED if any(is_measured(getattr(row, column.key)) for row in rows)]
 
 
 def _times(rows: Sequence[Row], index: int, target: Target) -> list[NamedCells]:

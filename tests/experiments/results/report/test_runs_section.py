@@ -1,12 +1,13 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from experiments.results.many_runs.measured_directory import MeasuredDirectory
 from experiments.results.many_runs.sections import compare, sections
 from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
 from tests.experiments.results.many_runs.test_sections import ONE, OTHER, WORLD, a_measured, constant
-from tests.experiments.synthetic_runs import a_directory, a_run, store
+from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
 
 
 @pytest.fixture
@@ -109,6 +110,28 @@ def test_rows_in_which_offline_clients_are_heard_are_marked_by_their_logs(tmp_pa
     marks = [row.as_json(section.paths)["offline_clients_heard"] for row in section.rows]
     assert marks == [False, False, False, True]
     assert "offline clients" not in runs_table(*sections(measured[:1])).headings
+
+
+def test_agreement_with_concepts_and_honest_clients_have_columns_where_they_are_known(tmp_path):
+    directory = a_directory(tmp_path / "known", ["global", "oracle"], [0])
+    for arm, accuracy, served in (("global", 0.25, [0, 0]), ("oracle", 0.75, [0, 1])):
+        run = a_drifting_run(arm, 0, [0.5, 0.5], [served, served])
+        run.header["byzantine"] = {"noise": np.array([1])}
+        by_client = np.array([accuracy, 0.125], dtype=np.float32)
+        changes = {"members": np.array(served), "client_accuracy": by_client}
+        records = [replace(record, **changes) for record in run.records]
+        store(directory, replace(run, records=records))
+    (section,) = sections([MeasuredDirectory.read(directory, "known")])
+    table = runs_table(section)
+    assert [cell.figure for cell in column(table, "adjusted Rand index")] == ["0.00", "1.00"]
+    assert [cell.figure for cell in column(table, "honest clients")] == ["25.0 %", "75.0 %"]
+    assert [cell.figure for cell in column(table, "byzantine clients")] == ["12.5 %", "12.5 %"]
+    reference, row = (row.as_json(section.paths) for row in section.rows)
+    assert (reference["honest_gain_pp"], row["honest_gain_pp"]["per_seed"]) == (None, [50.0])
+    assert row["adjusted_rand_index"]["per_seed"] == [1.0]
+    notes = " ".join(runs_notes(section))
+    assert "The adjusted Rand index compares clusters with the true concepts" in notes
+    assert "the scored clients that are honest, or byzantine" in notes
 
 
 def test_directories_that_no_key_tells_apart_are_named(tmp_path):
