@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +63,35 @@ class ImageSet:
         order = np.argsort(self.labels[images], kind="stable")
         sizes = np.bincount(self.labels[images], minlength=self.num_labels)
         return images[order], np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+
+
+def with_labels(images: ImageSet, labels: Sequence[int]) -> ImageSet:
+    """The images of some labels, in their order, which stay in their split.
+
+    Args:
+        images: the pool of images, without `label_names`.
+        labels: the labels to keep, none of them twice; the i-th one becomes label i.
+
+    Returns:
+        A pool with a copy of these images, of `len(labels)` labels.
+
+    >>> images = ImageSet(np.arange(4.0), 1.0, np.array([0, 1, 2, 2]), 3, np.array([0, 2]), np.array([1, 3]))
+    >>> kept = with_labels(images, [2, 0])
+    >>> kept.pixels.tolist(), kept.labels.tolist(), kept.train.tolist(), kept.test.tolist()
+    ([0.0, 2.0, 3.0], [1, 0, 0], [0, 1], [2])
+    """
+    renumbered = np.full(images.num_labels, -1)
+    renumbered[list(labels)] = np.arange(len(labels))
+    kept = renumbered[images.labels] >= 0
+    place = np.cumsum(kept) - 1  # of an image that is kept, among those
+    return ImageSet(
+        images.pixels[kept],
+        images.scale,
+        renumbered[images.labels[kept]],
+        len(labels),
+        train=place[images.train[kept[images.train]]],
+        test=place[images.test[kept[images.test]]],
+    )
 
 
 def stratified_split(labels: Ints, test_share: float, generator: np.random.Generator) -> tuple[Ints, Ints]:

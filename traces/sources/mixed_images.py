@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,24 +12,33 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from emulator.deprecated import keep_old_names
-from emulator.numbers import Count
+from emulator.errors import ConfigurationError
+from emulator.numbers import Count, Number
 from emulator.plugins import ChoiceOf, Chosen
 from traces.changes import OwnSwap, with_own_swaps
 from traces.draw import StreamSettings
 from traces.drift import DRIFTS, Population, PopulationContext
 from traces.idx import read_idx_folder
-from traces.images import ImageSet, stratified_split, two_digit_numbers
+from traces.images import ImageSet, stratified_split, two_digit_numbers, with_labels
 from traces.shared_sets import SharedSet, with_shared_set
 from traces.sources.base import TraceContext, TraceSource
 from traces.trace import Trace
 
 DIGITS_TEST_SHARE = 0.3
 
+Label = Annotated[int, Number(ge=0, le=255)]
+"""A label of published images, which is one byte."""
+
 
 class MixedImagesSettings(StreamSettings):
     """The number of clients, what they hold and how that changes, and the sizes and times of arrivals."""
 
     clients: Count = Field(200, description="how many clients there are")
+    labels: tuple[Label, ...] | None = Field(
+        None,
+        description="the labels whose images are used, two or more; the first becomes label 0, and so on; "
+        "models have as many outputs; all, if omitted",
+    )
     drift: Annotated[Chosen[Population], ChoiceOf(DRIFTS)] = Field(
         "label_mix", validate_default=True, description="how label shares move; see `driftscale parts drift`"
     )
@@ -46,6 +55,18 @@ class MixedImagesSettings(StreamSettings):
         description="changes of labels; so far only, and for static data only, [{ what = 'own_swap', "
         "on = 'held', clients = { share = 0.5, redraw = true }, every = 20 }]",
     )
+
+    @field_validator("labels")
+    @classmethod
+    def _labels_differ(cls, labels: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if labels is None:
+            return None
+        if len(labels) < 2:
+            raise ValueError(f"{list(labels)}: must be two labels or more")
+        twice = [label for label in labels if labels.count(label) > 1]
+        if twice:
+            raise ValueError(f"{list(labels)}: has label {twice[0]} twice; a label may be given only once")
+        return labels
 
     @field_validator("changes", mode="before")
     @classmethod
@@ -92,6 +113,9 @@ class MixedImages(TraceSource):
             context.scratch,
         )
         images = self.images(context)
+        if settings.labels is not None:
+            _refuse_unknown_labels(settings.labels, images)
+            images = with_labels(images, settings.labels)
         table = settings.drift.build().draw(images, population)
         if settings.shared != "none":
             table = with_shared_set(table, settings.shared, images, population)
@@ -110,6 +134,17 @@ class MixedImages(TraceSource):
             test_then_train=False,
             replaces=bool(settings.changes),
         )
+
+
+def _refuse_unknown_labels(labels: Sequence[int], images: ImageSet) -> None:
+    """ConfigurationError for the first of `labels` that no image has."""
+    known = np.unique(images.labels).tolist()
+    for label in labels:
+        if label not in known:
+            raise ConfigurationError(
+                f"trace.labels = {list(labels)}: no image has label {label}; choices: "
+                f"{', '.join(map(str, known))}"
+            )
 
 
 class Digits(MixedImages):

@@ -125,6 +125,42 @@ def test_an_idx_folder_is_drawn_from_by_its_published_split(tmp_path: Path, suff
     assert np.array_equal(table.label, table.image % 12 % 4)
 
 
+def test_only_images_of_the_chosen_labels_are_used_renumbered_in_their_order() -> None:
+    original = load_digits()
+    trace = digits(labels=[7, 2], drift={"kind": "none", "labels_per_mix": 2, "mixes": 1}, clients=40)
+    columns = trace.columns()
+    kept = np.flatnonzero(np.isin(original.target, [7, 2]))
+    assert trace.num_labels == 2
+    assert (np.array([7, 2])[columns.label] == original.target[kept][columns.image]).all()
+    assert np.array_equal(trace.features(np.array([3])), original.images[kept][columns.image[[3]]] / 16)
+
+
+def test_an_image_of_a_chosen_label_stays_in_its_split(tmp_path: Path) -> None:
+    write_idx_folder(tmp_path / "set", num_labels=4, per_label=3)
+    trace = idx(tmp_path, labels=[3, 1], drift={"kind": "none", "labels_per_mix": 2, "mixes": 1})
+    table = trace.columns()
+    first_pixel = trace.features(np.arange(len(trace)))[:, 0, 0] * 255  # names the image; test's from 100 on
+    assert np.array_equal(first_pixel >= 100, table.split == 1)
+    assert np.array_equal(np.array([3, 1])[table.label], first_pixel.round().astype(int) % 100 % 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"labels": [0, 11]}, r"trace\.labels = \[0, 11\]: no image has label 11; choices: 0, 1, 2, .*, 9$"),
+        ({"labels": [0, 1]}, r"trace\.drift\.labels_per_mix = 3: the images have 2 labels"),
+        ({"labels": [0, 1], "drift": "buckets"}, r"drift\.labels_per_client = 5: the images have 2 labels"),
+        ({"labels": [3]}, r"\[3\]: must be two labels or more"),
+        ({"labels": [3, 1, 3]}, r"\[3, 1, 3\]: has label 3 twice; a label may be given only once"),
+    ],
+)
+def test_labels_that_the_images_or_the_drift_cannot_have_are_refused(
+    settings: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises((ConfigurationError, ValidationError), match=problem):
+        digits(**settings)
+
+
 @pytest.mark.parametrize(
     "absurd", [{"samples_per_step": 10**9}, {"clients": 10**9}, {"test_samples_per_step": 10**9}]
 )
