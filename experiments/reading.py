@@ -5,6 +5,7 @@ Works on tables as TOML has them; `config.py` says what they mean, and validates
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from traces.sources import SOURCES
 
 SWEEP = "sweep"
 """The table of the keys that a configuration gives several values; see `experiments/running/sweep.py`."""
+
+ENTRY = re.compile(r"0|[1-9][0-9]{0,8}")
+"""A part of a dotted key that is the number of an entry of a list."""
 
 
 def load_experiment(
@@ -129,14 +133,21 @@ def parse_value(text: str) -> Any:
 
 
 def set_key(table: dict[str, Any], key: str, value: Any, where: str) -> None:
-    """Set the dotted `key` of a configuration's `table` to `value`; an arm is addressed by its name.
+    """Set the dotted `key` of a configuration's `table` to `value`.
 
-    Raises ConfigurationError, with `where` in front, if a part of the key names no arm, or no table.
+    A whole number addresses an entry of a list that has it, as in `trace.drift.events.0.share`; an arm is
+    addressed by its name.
+
+    Raises ConfigurationError, with `where` in front, if a part of the key names no arm, no entry of a list,
+    or no table.
     """
     *path, last = key.split(".")
     target: Any = table
-    for name in path:
-        target = _step_into(target, name, where)
+    for depth, name in enumerate(path):
+        target = _step_into(target, name, path[:depth], where)
+    if isinstance(target, list) and path != ["arm"]:
+        target[_entry(target, last, path, where)] = value
+        return
     if not isinstance(target, dict):
         raise ConfigurationError(f"{where}: {'.'.join(path)} is not a table")
     if last == "kind" and target.get("kind") != value:
@@ -147,9 +158,12 @@ def set_key(table: dict[str, Any], key: str, value: Any, where: str) -> None:
 def key_value(table: Mapping[str, Any], key: str) -> Any:
     """The value that `set_key` has set under `key`; None if it is there no more."""
     value: Any = table
-    for name in key.split("."):
-        if isinstance(value, list):
+    path = key.split(".")
+    for depth, name in enumerate(path):
+        if isinstance(value, list) and path[:depth] == ["arm"]:
             value = next((item for item in value if item.get("name") == name), None)
+        elif isinstance(value, list):
+            value = value[int(name)] if ENTRY.fullmatch(name) and int(name) < len(value) else None
         elif isinstance(value, Mapping):
             value = value.get(name)
         else:
@@ -158,24 +172,43 @@ def key_value(table: Mapping[str, Any], key: str) -> Any:
 
 
 def _apply_override(table: dict[str, Any], override: str) -> None:
-    """Apply an override `key.key=value` to `table`; an arm is addressed by its name."""
+    """Apply an override `key.key=value` to `table`; for the key see `set_key`."""
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
         raise ConfigurationError(f"--set {override}: must be KEY=VALUE, as in round.rounds=100")
     set_key(table, key.strip(), parse_value(text), f"--set {override}")
 
 
-def _step_into(container: Any, name: str, where: str) -> Any:
-    """The value under `name` in a table, which is created if missing, or the arm `name` in a list of arms."""
-    if isinstance(container, list):
+def _step_into(container: Any, name: str, path: Sequence[str], where: str) -> Any:
+    """The value under `name` in the `container` at `path`.
+
+    A table in which it is missing gets an empty table there. In a list, `name` is the number of an entry; in
+    the list of arms it is the name of one.
+    """
+    if isinstance(container, list) and path == ["arm"]:
         names = [item.get("name") for item in container if isinstance(item, dict)]
         if name not in names:
             choices = ", ".join(map(str, names))
             raise ConfigurationError(f"{where}: no arm is named {name!r}; choices: {choices}")
         return container[names.index(name)]
-    if isinstance(container, dict):
-        inner = container.setdefault(name, {})
-        if isinstance(inner, str):  # a part that is given by its name only
-            inner = container[name] = {"source" if name == "trace" else "kind": inner}
-        return inner
-    raise ConfigurationError(f"{where}: {name!r} is a key of a value that is not a table")
+    place: Any = name
+    if isinstance(container, list):
+        place = _entry(container, name, path, where)
+    elif isinstance(container, dict):
+        container.setdefault(name, {})
+    else:
+        raise ConfigurationError(f"{where}: {name!r} is a key of a value that is not a table")
+    if isinstance(container[place], str):  # a part that is given by its name only
+        container[place] = {"source" if name == "trace" else "kind": container[place]}
+    return container[place]
+
+
+def _entry(entries: Sequence[Any], name: str, path: Sequence[str], where: str) -> int:
+    """The number `name` of one of the `entries` of the list at `path`."""
+    if ENTRY.fullmatch(name) and int(name) < len(entries):
+        return int(name)
+    rule = f"from 0 to {len(entries) - 1}" if entries else "but there is none to set"
+    raise ConfigurationError(
+        f"{where}: {'.'.join(path)} is a list of {len(entries)}, so {name!r} must be the number of an entry, "
+        f"{rule}"
+    )

@@ -74,6 +74,42 @@ def test_a_setting_reaches_an_arm_by_its_name(config: Path) -> None:
     assert experiment.find_arm("global").clusterer.kind == "static"
 
 
+EVENTS = 'trace.drift={kind="label_mix", events=[{round=2, share=0.2}, {round=3, share=0.9, mixes=2}]}'
+
+
+def test_a_setting_reaches_an_entry_of_a_list_by_its_number(config: Path) -> None:
+    settings = [EVENTS, "trace.drift.events.1.share=0.5", "seeds=[3, 4]", "seeds.0=7"]
+    experiment = load_experiment(config, settings)
+    assert experiment.resolved()["trace"]["drift"]["events"] == [
+        {"round": 2, "share": 0.2, "mixes": 4},
+        {"round": 3, "share": 0.5, "mixes": 2},
+    ]
+    assert experiment.seeds == (7, 4)
+
+
+def test_an_entry_that_is_given_by_its_name_only_can_be_set(config: Path) -> None:
+    solver = ['arm.global.solver=["fedprox", "sgd"]', "arm.global.solver.0.mu=0.5"]
+    rules = load_experiment(config, solver).resolved()["arm"][0]["solver"]
+    assert [rule["kind"] for rule in rules] == ["fedprox", "sgd"]
+    assert rules[0]["mu"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("number", "rule"),
+    [
+        ("2", "trace.drift.events is a list of 2, so '2' must be the number of an entry, from 0 to 1"),
+        ("-1", "trace.drift.events is a list of 2, so '-1' must be the number of an entry, from 0 to 1"),
+        ("01", "trace.drift.events is a list of 2, so '01' must be the number of an entry, from 0 to 1"),
+        ("last", "trace.drift.events is a list of 2, so 'last' must be the number of an entry, from 0 to 1"),
+    ],
+)
+def test_an_entry_that_a_list_does_not_have_cannot_be_set(config: Path, number: str, rule: str) -> None:
+    for key in (f"trace.drift.events.{number}", f"trace.drift.events.{number}.share"):
+        with pytest.raises(ConfigurationError) as refused:
+            load_experiment(config, [EVENTS, f"{key}=0.5"])
+        assert str(refused.value) == f"--set {key}=0.5: {rule}"
+
+
 def test_a_setting_of_a_part_that_is_given_by_name_only_can_be_set(config: Path) -> None:
     experiment = load_experiment(config, ["training.model=mlp", "training.model.hidden=[5]"])
     assert experiment.resolved()["training"]["model"] == {"kind": "mlp", "hidden": [5]}
@@ -94,6 +130,8 @@ def test_settings_are_applied_in_order_and_seeds_win(config: Path) -> None:
         ("round.rounds", "must be KEY=VALUE"),
         ("=3", "must be KEY=VALUE"),
         ("arm.nobody.clusterer=single", "no arm is named 'nobody'; choices: global, fielding"),
+        ("arm.0.clusterer=single", "no arm is named '0'; choices: global, fielding"),
+        ("arm.0=single", "arm is not a table"),
         ("round.rounds.deep=1", "round.rounds is not a table"),
         ("round.rounds.very.deep=1", "'very' is a key of a value that is not a table"),
         ("arm=3", "arm = 3: must be a list"),

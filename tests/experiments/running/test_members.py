@@ -110,6 +110,30 @@ def test_a_table_of_the_file_is_swept_and_options_replace_its_keys(tmp_path: Pat
         load_experiment(path)
 
 
+def test_entries_of_a_list_are_swept_under_short_names(tmp_path: Path) -> None:
+    drift = {"kind": "label_mix", "events": [{"round": 2, "share": 0.9}]}
+    path = write_small(tmp_path, trace={"drift": drift})
+    members = load(path, "trace.drift.events.0.share=0.1,0.5", "trace.drift.events.0.mixes=2")
+    assert [member.experiment.name for member in members] == [
+        "small,mixes=2,share=0.1",
+        "small,mixes=2,share=0.5",
+    ]
+    events = [member.experiment.resolved()["trace"]["drift"]["events"] for member in members]
+    assert [event["share"] for [event] in events] == [0.1, 0.5]
+    assert refused(path, "trace.drift.events.1.share=0.1,0.5") == (
+        "--sweep trace.drift.events.1.share=0.1,0.5: trace.drift.events is a list of 1, so '1' must be the "
+        "number of an entry, from 0 to 0"
+    )
+
+
+def test_a_swept_entry_of_a_swept_list_is_refused(tmp_path: Path) -> None:
+    drift = {"kind": "label_mix", "events": [{"round": 2, "share": 0.9}]}
+    events = "trace.drift.events=[{round=2, share=0.1}],[{round=2, share=0.2}]"
+    assert refused(
+        write_small(tmp_path, trace={"drift": drift}), events, "trace.drift.events.0.share=0.3"
+    ).startswith(f"--sweep {events}: trace.drift.events and another swept key set the same values")
+
+
 def test_a_swept_kind_comes_before_the_settings_of_its_part(tmp_path: Path) -> None:
     members = load(
         write_small(tmp_path),

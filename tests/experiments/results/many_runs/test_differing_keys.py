@@ -65,6 +65,39 @@ def test_an_absent_key_differs_from_a_present_one():
     assert differing_keys([one, other]) == [("round", "evaluate_clients")]
 
 
+def with_events(*shares: float) -> dict[str, Any]:
+    drift = {"kind": "label_mix", "events": [{"round": 20, "share": share} for share in shares]}
+    return an_experiment(SINGLE, trace={"source": "digits", "drift": drift})
+
+
+def test_entries_of_lists_that_are_equally_long_differ_by_their_keys():
+    experiments = [with_events(0.1, 0.9), with_events(0.5, 0.9)]
+    paths = differing_keys(experiments)
+    assert paths == [("trace", "drift", "events", "0", "share")]
+    assert short_names(paths) == ["share"]
+    assert [key_values(experiment, paths) for experiment in experiments] == [
+        {"global": [0.1]},
+        {"global": [0.5]},
+    ]
+
+
+def test_lists_that_are_not_equally_long_differ_as_a_whole():
+    experiments = [with_events(0.1), with_events(), with_events(0.1, 0.9)]
+    paths = differing_keys(experiments)
+    assert paths == [("trace", "drift", "events")]
+    assert key_values(experiments[0], paths) == {"global": [[{"round": 20, "share": 0.1}]]}
+
+
+def test_a_list_of_an_arm_is_told_apart_beside_a_longer_one_of_another_arm():
+    def rules(mu: float) -> dict[str, Any]:
+        chain = [{"kind": "fedprox", "mu": mu}, {"kind": "sgd"}]
+        return an_experiment({"name": "prox", "solver": chain}, {**SINGLE, "solver": [{"kind": "sgd"}]})
+
+    paths = differing_keys([rules(0.1), rules(0.2)])
+    assert paths == [("arm", "solver", "0", "mu")]
+    assert key_values(rules(0.2), paths) == {"prox": [0.2], "global": [None]}
+
+
 def test_an_arm_that_only_one_has_makes_no_key():
     assert differing_keys([an_experiment(SINGLE), an_experiment(SINGLE, fielding(0.1))]) == []
 
