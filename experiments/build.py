@@ -19,9 +19,10 @@ from coordinator.coordinator import Coordinator
 from coordinator.federation import Federation
 from coordinator.federation.faults import Faults
 from coordinator.federation.hearing.client_data import Reference
-from coordinator.federation.measurement import scored_clients
+from coordinator.federation.measurement import measured_distance, scored_clients
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize
+from coordinator.representations import Representation
 from coordinator.schedules import Schedule
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from device_profiles import DeviceProfile, Fleet, load_profile, read_profile
@@ -135,6 +136,7 @@ def build_emulation(
     observers: tuple[Observer, ...],
     stopwatch: Stopwatch,
     reference: Reference | None = None,
+    measuring: Reference | None = None,
 ) -> Emulation:
     """The emulation of one (arm, seed), ready to run.
 
@@ -147,6 +149,7 @@ def build_emulation(
         observers: Called with the record of each round.
         stopwatch: Collects the wall seconds of training, evaluation, scores, reports and clustering.
         reference: The model that clients measure their reports with; None if the arm needs none.
+        measuring: The model that `round.client_distance` is measured with; None if it needs none.
 
     Returns:
         An emulation at virtual time 0.
@@ -170,6 +173,7 @@ def build_emulation(
         log_client_accuracy=experiment.round.log_client_accuracy,
         nonfinite_updates=experiment.round.nonfinite_updates,
         hear=experiment.round.hear,
+        client_distance=experiment.round.client_distance.build(),
     )
     federation = Federation(
         parts,
@@ -179,6 +183,7 @@ def build_emulation(
         latency=latency,
         executor=executor,
         reference=reference,
+        measuring=measuring,
         streams=world.streams,
         faults=world.faults,
         meter=stopwatch.measure,
@@ -238,6 +243,7 @@ def run_header(
     world: World,
     executor: LocalExecutor | ReplicatedExecutor,
     reference: Reference | None = None,
+    measuring: Reference | None = None,
 ) -> dict[str, Any]:
     """The header of a run's log, its first line: the facts about the run that all its rounds share.
 
@@ -249,7 +255,8 @@ def run_header(
         scored: their ids. `byzantine` is present if there are byzantine clients: their ids by kind. `hear` is
         present if `round.hear` is not "online", and a client is ever offline. `reference` is present if
         clients report with a reference model: `samples` of each label that it was trained on, of at most
-        `per_label`.
+        `per_label`. `client_distance` is present if that of the configuration is not "label": the `kind` of
+        the representation, the `distance`, and the `reference` model, if there is one.
     """
     concepts = world.trace.concepts
     known: dict[str, Any] = {}
@@ -266,9 +273,14 @@ def run_header(
     heard = {} if hear == "online" or _always_online(world.availability, clients) else {"hear": hear}
     trained: dict[str, Any] = {}
     if reference is not None:
-        settings = arm.representation.build().reference
-        assert settings is not None, "a reference model has settings"
-        trained = {"reference": {"per_label": settings.per_label, "samples": reference.samples.tolist()}}
+        trained = {"reference": _trained_on(arm.representation.build(), reference)}
+    chosen = experiment.round.client_distance
+    measured: dict[str, Any] = {}
+    if chosen.kind != "label":
+        by = chosen.build()
+        measured = {"client_distance": {"kind": chosen.kind, "distance": measured_distance(by)}}
+        if measuring is not None:
+            measured["client_distance"]["reference"] = _trained_on(by, measuring)
     return {
         "arm": arm.name,
         "seed": world.streams.seed,
@@ -283,7 +295,15 @@ def run_header(
         **faulty,
         **heard,
         **trained,
+        **measured,
     }
+
+
+def _trained_on(representation: Representation, reference: Reference) -> dict[str, Any]:
+    """The samples of each label that a reference model was trained on, and the most that it could be."""
+    settings = representation.reference
+    assert settings is not None, "a reference model has settings"
+    return {"per_label": settings.per_label, "samples": reference.samples.tolist()}
 
 
 def _always_online(availability: Availability, num_clients: int) -> bool:

@@ -126,6 +126,23 @@ class Training(Settings):
     learning_rate: PositiveFactor = Field(0.05, description="learning rate of a local step")
 
 
+class ReferenceModel(BaseModel):
+    """The `model` of a representation, which leaves it as the file has it."""
+
+    model: Annotated[Chosen[Any], ChoiceOf(MODELS)]
+
+
+def _with_valid_model(chosen: Chosen[Representation], info: ValidationInfo) -> Chosen[Representation]:
+    """`chosen`, after validating the settings of its reference model, which it keeps as they are."""
+    model = getattr(chosen.settings, "model", None)
+    if isinstance(chosen.settings, ReferenceSettings) and model is not None:
+        try:
+            ReferenceModel.model_validate({"model": model}, context=info.context)
+        except ValidationError as error:
+            raise ValueError(_first_problem(error, {"model": model})) from error
+    return chosen
+
+
 class Round(Settings):
     """Rounds: their number and size, how long they wait for clients, and when they are evaluated."""
 
@@ -155,6 +172,23 @@ class Round(Settings):
     log_client_accuracy: bool = Field(
         False, description="write the accuracy of every scored client into the log, at each evaluation"
     )
+    client_distance: Annotated[Chosen[Representation], ChoiceOf(REPRESENTATIONS)] = Field(
+        "label",
+        validate_default=True,
+        description="in which representation of what clients hold the logged distances between them are "
+        "measured, by its own distance (Euclidean squared), free of charge; not at the present models",
+    )
+
+    @field_validator("client_distance")
+    @classmethod
+    def _measure_is_valid(
+        cls, chosen: Chosen[Representation], info: ValidationInfo
+    ) -> Chosen[Representation]:
+        if chosen.build().at_present_models:
+            raise ValueError(
+                'at = "global": must be "frozen", since a measure at the present models changes with them'
+            )
+        return _with_valid_model(chosen, info)
 
 
 class Checkpoint(Settings):
@@ -229,12 +263,6 @@ class Report(Settings):
         return targets
 
 
-class ReferenceModel(BaseModel):
-    """The `model` of a representation, which leaves it as the file has it."""
-
-    model: Annotated[Chosen[Any], ChoiceOf(MODELS)]
-
-
 class PartsRow(Settings):
     """The parts that make up a method."""
 
@@ -280,14 +308,7 @@ class PartsRow(Settings):
     def _reference_model_is_valid(
         cls, chosen: Chosen[Representation], info: ValidationInfo
     ) -> Chosen[Representation]:
-        """Validate the settings of the reference model, which the representation keeps as they are."""
-        model = getattr(chosen.settings, "model", None)
-        if isinstance(chosen.settings, ReferenceSettings) and model is not None:
-            try:
-                ReferenceModel.model_validate({"model": model}, context=info.context)
-            except ValidationError as error:
-                raise ValueError(_first_problem(error, {"model": model})) from error
-        return chosen
+        return _with_valid_model(chosen, info)
 
 
 class Arm(PartsRow):

@@ -1,4 +1,4 @@
-"""The reference model of an arm, with which clients measure what they report."""
+"""Reference models: those with which clients measure their reports, and that of `round.client_distance`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,19 @@ def build_reference(experiment: Experiment, arm: Arm, world: World) -> Reference
     settings = parts.representation.reference
     if settings is None or not parts.needs_reports:
         return None
+    return _trained(experiment, arm, world, settings)
+
+
+def build_measuring(experiment: Experiment, arm: Arm, world: World) -> Reference | None:
+    """The reference model of `round.client_distance`, trained in this process; None if it needs none.
+
+    It is trained once for all arms of a world. Raises as `build_reference` does.
+    """
+    settings = experiment.round.client_distance.build().reference
+    return None if settings is None else _trained(experiment, arm, world, settings)
+
+
+def _trained(experiment: Experiment, arm: Arm, world: World, settings: ReferenceSettings) -> Reference:
     executor = reference_executor(experiment, arm, world, settings)
     # Without what a representation has besides, such as a sketch.
     training = {name: getattr(settings, name) for name in ReferenceSettings.model_fields}

@@ -10,6 +10,7 @@ from coordinator.distances import DISTANCES, SHARES_ONLY
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.hearing.client_data import ClientData, Reference
 from coordinator.federation.method import Parts
+from coordinator.representations import Representation
 from coordinator.representations.base import ReferenceSettings
 from emulator.errors import ConfigurationError
 from emulator.plugins import Settings
@@ -24,6 +25,9 @@ from traces.trace import TraceStream
 
 REPORT_COPIES = 7
 """Copies of the clustered reports that a re-clustering holds at once, at most: by cosine distances."""
+
+MEASURED_COPIES = 4
+"""Copies of the measured vectors that an evaluation holds at once, at most."""
 
 HEARD_COPIES = 4
 """Copies of all reports that are held while all clients report."""
@@ -43,6 +47,7 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             be determined.
     """
     by_name = {arm.name: arm for arm in experiment.arm}
+    _refuse_several_measures(experiment)
     executors: dict[str, LocalExecutor] = {}  # by model and solver, which many arms may share
     stream = TraceStream(world.trace)
     for arm in (by_name[name] for name in arms):
@@ -54,17 +59,58 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             parts.clusterer.check(executors[trained].layout, world.trace.concepts is not None)
             if parts.needs_reports:
                 _refuse_distances_of_shares(parts, arm)
-                reference = parts.representation.reference
-                data = ClientData(
-                    stream=stream,
-                    bank=ModelBank(0),
-                    executor=executors[trained],
-                    reference=None if reference is None else _untrained(experiment, arm, world, reference),
-                    streams=world.streams,
-                    meter=unmeasured,
-                )
-                _refuse_oversize(arm, parts, world.trace.num_clients, parts.representation.size(data))
+                size = _size(parts.representation, experiment, arm, world, executors[trained], stream)
+                _refuse_oversize(arm, parts, world.trace.num_clients, size)
+            with naming("round.client_distance"):
+                measure = experiment.round.client_distance.build()
+                size = _size(measure, experiment, arm, world, executors[trained], stream)
+                _refuse_oversize_measure(experiment, world.trace.num_clients, size)
     model_factors(experiment, arms, world)
+
+
+def _size(
+    representation: Representation,
+    experiment: Experiment,
+    arm: Arm,
+    world: World,
+    executor: LocalExecutor,
+    stream: TraceStream,
+) -> int:
+    """The number of numbers in what clients measure; ConfigurationError if its settings do not fit."""
+    reference = representation.reference
+    data = ClientData(
+        stream=stream,
+        bank=ModelBank(0),
+        executor=executor,
+        reference=None if reference is None else _untrained(experiment, arm, world, reference),
+        streams=world.streams,
+        meter=unmeasured,
+    )
+    return representation.size(data)
+
+
+def _refuse_several_measures(experiment: Experiment) -> None:
+    """ConfigurationError if arms of different models would measure the distance of clients with their own."""
+    measure = experiment.round.client_distance
+    reference = measure.build().reference
+    models = {repr(arm.training.model): arm.name for arm in experiment.arm}
+    if reference is not None and reference.model is None and len(models) > 1:
+        one, other, *_ = models.values()
+        raise ConfigurationError(
+            f"round.client_distance = {measure.kind!r}: arms {one!r} and {other!r} have different models and "
+            f"would measure with their own; name one for all, as in model = 'linear'"
+        )
+
+
+def _refuse_oversize_measure(experiment: Experiment, num_clients: int, size: int) -> None:
+    """ConfigurationError if vectors of `size` numbers of all scored clients do not fit into memory."""
+    scored = min(num_clients, experiment.round.evaluate_clients or num_clients)
+    needed, available = 8 * MEASURED_COPIES * scored * size, available_bytes()
+    if needed > available:
+        raise ConfigurationError(
+            f"to measure {size:,} numbers of {scored} clients takes {needed / 2**30:.1f} GiB of memory, and "
+            f"{available / 2**30:.1f} GiB are free; set round.evaluate_clients, or take a smaller model"
+        )
 
 
 def _untrained(experiment: Experiment, arm: Arm, world: World, settings: ReferenceSettings) -> Reference:

@@ -333,6 +333,8 @@ class Population:
     max_wait_days: float = 30.0
     nonfinite_updates: Literal["drop", "stop"] = "drop"
     hear: Hear = "online"
+    client_distance: Representation = field(default_factory=lambda: Label(NOTHING))
+    measuring: Reference | None = None
     faults: FaultSettings = field(default_factory=FaultSettings)
     seed: int = 0
     meter: Meter = unmeasured
@@ -363,12 +365,14 @@ class Population:
                 max_wait_days=self.max_wait_days,
                 nonfinite_updates=self.nonfinite_updates,
                 hear=self.hear,
+                client_distance=self.client_distance,
             ),
             stream=stream,
             availability=self.availability,
             latency=TIME_MODELS[self.time_model](self.fleet or a_fleet(clients), self.model_factor),
             executor=self.executor,
             reference=self.reference,
+            measuring=self.measuring,
             streams=RandomStreams(self.seed),
             faults=Faults(self.faults, clients, RandomStreams(self.seed)),
             meter=self.meter,

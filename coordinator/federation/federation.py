@@ -26,7 +26,13 @@ from coordinator.federation.faults import Faults, no_faults
 from coordinator.federation.hearing.client_data import ClientData, Reference
 from coordinator.federation.hearing.hearing import Hearing
 from coordinator.federation.lanes import Lanes
-from coordinator.federation.measurement import NOT_MEASURED, Measurement, measure, scored_clients
+from coordinator.federation.measurement import (
+    NOT_MEASURED,
+    ClientVectors,
+    Measurement,
+    measure,
+    scored_clients,
+)
 from coordinator.federation.membership import Membership
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.federation.round_progress import RoundProgress
@@ -67,6 +73,7 @@ class Federation:
         latency: LatencyModel,
         executor: Executor,
         reference: Reference | None = None,
+        measuring: Reference | None = None,
         streams: RandomStreams,
         faults: Faults | None = None,
         meter: Meter = unmeasured,
@@ -103,6 +110,16 @@ class Federation:
             streams=streams,
             meter=meter,
         )
+        # The same data, through the reference model of `round.client_distance`; its seconds are evaluation's.
+        measured = ClientData(
+            stream=stream,
+            bank=self.bank,
+            executor=executor,
+            reference=measuring,
+            streams=streams,
+            meter=unmeasured,
+        )
+        self._vectors = ClientVectors(settings.client_distance, measured)
         self._hearing = Hearing(
             parts,
             settings.hear,
@@ -138,6 +155,7 @@ class Federation:
                 "divergence": self._divergence,
                 "clusterer": parts.clusterer,
                 "representation": parts.representation,
+                "client distance": settings.client_distance,
                 "selector": parts.selector,
                 "memory": parts.memory,
                 "aggregator": parts.aggregator,
@@ -402,6 +420,7 @@ class Federation:
             self.bank,
             plan,
             self._stream,
+            self._vectors,
             self.scored_clients,
             log_clients=settings.log_client_accuracy,
             meter=self._meter,

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from coordinator.distances import DISTANCES, DistanceName
 from coordinator.federation.bank import ModelBank
+from coordinator.representations import Representation
+from coordinator.representations.base import LocalData
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.errors import RunError
 from emulator.messages import InferencePlan
 from emulator.ports import Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
+
+SQUARED: Mapping[DistanceName, DistanceName] = {"euclidean": "squared_euclidean"}
+"""Distances whose squares are averaged: these have a closed form, and Fielding's Table 3 has them."""
+
+AT_ONCE = 2**22
+"""Distances between pairs of clients in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +55,36 @@ def scored_clients(num_clients: int, wanted: int | None, streams: RandomStreams)
     return np.sort(streams.generator("evaluation").choice(num_clients, size=wanted, replace=False))
 
 
+@dataclass(frozen=True)
+class ClientVectors:
+    """What `representation` measures of the samples that clients hold for training; nobody is charged."""
+
+    representation: Representation
+    data: LocalData
+
+    def of(self, clients: Ints) -> Floats:
+        """(n, D) the vectors of `clients` (n,), ascending; RunError if one is not finite."""
+        vectors = self.representation.measure(clients, self.data)
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            raise RunError(
+                f"round.client_distance: the {self.representation.name} of client {clients[~finite][0]} is "
+                f"not finite ({np.count_nonzero(~finite)} of {len(clients)} are not)"
+            )
+        return vectors
+
+
+def measured_distance(representation: Representation) -> DistanceName:
+    """The distance in which clients are compared by `representation`: its own, or that squared."""
+    return SQUARED.get(representation.distance, representation.distance)
+
+
 def measure(
     executor: Executor,
     bank: ModelBank,
     plan: InferencePlan,
     stream: SampleStream,
+    vectors: ClientVectors,
     clients: Ints,
     *,
     log_clients: bool = False,
@@ -56,16 +92,18 @@ def measure(
 ) -> Measurement:
     """Evaluate `clients` on their test samples, of which at least one client must hold some.
 
-    The models of `plan` serve them. A client is a drift cell if its test samples are of another concept than
-    its newest training samples, which no method can know (FedDrift, section 5: "omitting drifts" averages
-    over the other cells). `log_clients`: include the accuracy of each of `clients`.
+    The models of `plan` serve them, and distances are between their `vectors`. A client is a drift cell if
+    its test samples are of another concept than its newest training samples, which no method can know
+    (FedDrift, section 5: "omitting drifts" averages over the other cells). `log_clients`: include the
+    accuracy of each of `clients`.
     """
     samples = stream.held(clients, "test")
     plan_of_clients = plan.take(clients)
     with meter("evaluate_s"):
         evaluation = executor.evaluate(bank.parameters, plan_of_clients, samples)
+        measured = vectors.of(clients)
     serving = plan_of_clients.first()
-    histograms = stream.label_histograms(clients)
+    distance = measured_distance(vectors.representation)
     scored = (samples.counts() > 0) & (serving >= 0)
     now, tested = stream.concepts, stream.test_concepts
     known = now is not None and tested is not None
@@ -76,8 +114,8 @@ def measure(
         accuracy=float(evaluation.accuracy[scored].mean()),
         accuracy_std=float(evaluation.accuracy[scored].std()),
         loss=float(evaluation.loss[scored].mean()),
-        mean_client_distance=mean_client_distance(histograms, serving),
-        unclustered_distance=mean_client_distance(histograms, np.zeros_like(serving)),
+        mean_client_distance=mean_client_distance(measured, serving, distance),
+        unclustered_distance=mean_client_distance(measured, np.zeros_like(serving), distance),
         scored_clients=int(scored.sum()),
         drift_cells=int(drift.sum()) if known else None,
         accuracy_omitting_drift=(
@@ -88,20 +126,42 @@ def measure(
     )
 
 
-def mean_client_distance(histograms: Floats, members: Ints) -> float:
-    """Mean over clients of the mean L1 distance to the other members of their cluster, in [0, 2].
+def mean_client_distance(vectors: Floats, members: Ints, distance: DistanceName = "l1") -> float:
+    """Mean over clients of the mean distance to the other members of their cluster.
 
-    `histograms` (N, D), `members` (N,). A client alone in its cluster counts as 0 (Fielding leaves this case
-    undefined). Sorting each column gives the sum over all pairs exactly, without the N x N distances; the
-    only further memory is a copy of one cluster's histograms at a time.
+    `vectors` (N, D), `members` (N,). A client alone in its cluster counts as 0 (Fielding leaves this case
+    undefined). The sum over all pairs of a cluster has a closed form for "l1", by sorting each column, and
+    for "squared_euclidean", by the distances to the mean; for these the only further memory is a copy of one
+    cluster's vectors at a time. For other distances the pairs are added up in blocks.
+
+    >>> vectors, members = np.array([[0.0], [1.0], [3.0]]), np.array([0, 0, 0])
+    >>> mean_client_distance(vectors, members)  # (2 + 1.5 + 2.5) / 3
+    2.0
+    >>> squared = mean_client_distance(vectors, members, "squared_euclidean")
+    >>> round(squared, 9)  # (5 + 2.5 + 6.5) / 3
+    4.666666667
     """
     total = 0.0
     for cluster in np.unique(members):
-        rows = histograms[members == cluster]  # a copy, modified in place
+        rows = vectors[members == cluster]  # a copy, modified in place
         size = len(rows)
         if size > 1:
-            rows.sort(axis=0)
-            rows *= (2 * np.arange(size) - size + 1)[:, None]  # net sign of the i-th smallest in all pairs
-            pairs = float(rows.sum())
-            total += 2 * pairs / (size - 1)
+            total += _sum_over_pairs(rows, distance) / (size - 1)
     return total / len(members)
+
+
+def _sum_over_pairs(rows: Floats, distance: DistanceName) -> float:
+    """The sum of the distances from each of `rows` (n, D), which are overwritten, to each other one."""
+    size = len(rows)
+    if distance == "l1":
+        rows.sort(axis=0)
+        rows *= (2 * np.arange(size) - size + 1)[:, None]  # net sign of the i-th smallest in all pairs
+        return 2 * float(rows.sum())
+    if distance == "squared_euclidean":
+        rows -= rows.mean(axis=0)
+        rows *= rows
+        return 2 * size * float(rows.sum())
+    block = max(1, AT_ONCE // size)
+    return sum(
+        float(DISTANCES[distance](rows[first : first + block], rows).sum()) for first in range(0, size, block)
+    )

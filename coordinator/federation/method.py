@@ -56,3 +56,4 @@ class RoundSettings:
     max_wait_days: float = 30.0
     nonfinite_updates: Literal["drop", "stop"] = "drop"
     hear: Hear = "online"
+    client_distance: Representation = field(default_factory=lambda: Label(NoSettings()))

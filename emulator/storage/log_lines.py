@@ -28,6 +28,9 @@ MOST_PARAMETERS = 2**48
 MOST_CONCEPTS = 2**16
 """Most cells of the table of concepts in a header; we write ten thousand at most."""
 
+MOST_NAME = 255
+"""Most letters of a name in a header."""
+
 MOST_DIGITS = 9
 """Most digits of a number that is a key of an object."""
 
@@ -100,6 +103,11 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
         raise ValueError(f"num_parameters must be a whole number from 1 to {MOST_PARAMETERS}")
     if not isinstance(header.get("byzantine", {}), dict):
         raise ValueError("byzantine must be an object: the byzantine clients, by kind")
+    measure = header.get("client_distance")
+    if measure is not None and not (
+        isinstance(measure, dict) and all(_is_name(measure.get(key)) for key in ("kind", "distance"))
+    ):
+        raise ValueError("client_distance must be an object with a kind and a distance")
     if "concepts" not in header:
         return
     rows = concepts if type(concepts) is list else []
@@ -165,6 +173,10 @@ def scored_clients(header: Mapping[str, Any], clients: int | None) -> int | None
 def _is_whole_number(key: str) -> bool:
     """Whether `key` is a positive whole number in the form in which we write it."""
     return key.isascii() and key.isdecimal() and key[0] != "0" and len(key) <= MOST_DIGITS
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MOST_NAME
 
 
 def _is_list_of_counts(value: Any) -> bool:

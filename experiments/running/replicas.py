@@ -28,7 +28,7 @@ from executor.replicas import ReplicatedExecutor
 from experiments.build import World, build_emulation, build_executor, build_world
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import Locate
-from experiments.reference import build_reference
+from experiments.reference import build_measuring, build_reference
 from experiments.running.stop import Stop
 from experiments.running.usage import own_spent
 from experiments.stopwatch import Stopwatch
@@ -156,6 +156,7 @@ class _Following:
         arm = self._experiment.find_arm(name)
         executor = ReplicatedExecutor(build_executor(self._experiment, arm, self._world), self._ranks)
         reference = build_reference(self._experiment, arm, self._world)
+        measuring = build_measuring(self._experiment, arm, self._world)
         emulation = build_emulation(
             self._experiment,
             arm,
@@ -165,6 +166,7 @@ class _Following:
             (),
             Stopwatch(),
             replicated(reference, self._ranks),
+            replicated(measuring, self._ranks),
         )
         if state is not None:
             emulation.restore(state)

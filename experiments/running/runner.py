@@ -23,7 +23,7 @@ from experiments.build import (
 )
 from experiments.config import Experiment
 from experiments.naming import abbreviated, naming
-from experiments.reference import build_reference
+from experiments.reference import build_measuring, build_reference
 from experiments.running.attempt import Attempt, Tally
 from experiments.running.leftovers import delete_leftovers
 from experiments.running.locking import RunAtWorkError, seed_locked
@@ -268,17 +268,18 @@ def _run_to_end(
     local = build_executor(plan.experiment, arm, world)
     executor = local if ranks is None else ReplicatedExecutor(local, ranks)
     reference = build_reference(plan.experiment, arm, world)
+    measuring = build_measuring(plan.experiment, arm, world)
     if ranks is not None:
-        reference = replicated(reference, ranks)
+        reference, measuring = replicated(reference, ranks), replicated(measuring, ranks)
     agreed = stop if ranks is None else ranks
     attempt = Attempt(
         plan.directory,
         run.arm,
         run.seed,
         plan.experiment.checkpoint,
-        header=run_header(plan.experiment, arm, world, executor, reference),
+        header=run_header(plan.experiment, arm, world, executor, reference, measuring),
         build=lambda log, observers, stopwatch: build_emulation(
-            plan.experiment, arm, world, executor, log, observers, stopwatch, reference
+            plan.experiment, arm, world, executor, log, observers, stopwatch, reference, measuring
         ),
         observer=_progress_observer(run, progress),
         halved=lambda: executor.halved_groups,

@@ -12,7 +12,7 @@ from experiments import reference, unfit
 from experiments.build import World, build_executor, build_world, run_header
 from experiments.config import Experiment
 from experiments.locating import locator
-from experiments.reference import build_reference
+from experiments.reference import build_measuring, build_reference
 from experiments.unfit import refuse_unfit_arms
 from tests.experiments.small import small
 
@@ -105,6 +105,69 @@ def test_the_header_of_the_log_has_the_samples_of_each_label() -> None:
     assert built is not None
     header = run_header(experiment, arm, shared, build_executor(experiment, arm, shared), built)
     assert header["reference"] == {"per_label": 4, "samples": built.samples.tolist()}
+
+
+EMBEDDED = {"kind": "embedding", "model": {"kind": "mlp", "hidden": [3]}, **SHORT}
+
+
+def test_the_header_states_in_what_the_distance_of_clients_is_unless_it_is_label_shares() -> None:
+    experiment = reporting("label", round={"client_distance": EMBEDDED})
+    shared, arm = world(experiment), experiment.arm[0]
+    measuring = build_measuring(experiment, arm, shared)
+    assert measuring is not None
+    executor = build_executor(experiment, arm, shared)
+    header = run_header(experiment, arm, shared, executor, None, measuring)
+    assert header["client_distance"] == {
+        "kind": "embedding",
+        "distance": "squared_euclidean",
+        "reference": {"per_label": 4, "samples": measuring.samples.tolist()},
+    }
+    plain = reporting("label")
+    assert build_measuring(plain, arm, shared) is None
+    assert "client_distance" not in run_header(plain, arm, shared, executor)
+
+
+def test_reports_and_the_distance_of_clients_share_a_reference_model() -> None:
+    experiment = reporting(EMBEDDED, round={"client_distance": EMBEDDED})
+    shared, arm = world(experiment), experiment.arm[0]
+    reported, measuring = build_reference(experiment, arm, shared), build_measuring(experiment, arm, shared)
+    assert reported is not None
+    assert measuring is not None
+    assert reported.parameters is measuring.parameters
+
+
+@pytest.mark.parametrize(
+    ("measure", "problem"),
+    [
+        (
+            "embeding",
+            r"round\.client_distance = 'embeding': unknown representation .*did you mean 'embedding'",
+        ),
+        (
+            {"kind": "gradient", "at": "global"},
+            r'round\.client_distance: at = "global": must be "frozen", since a measure at the present models',
+        ),
+        ({"kind": "embedding", "model": "resnet"}, r"round\.client_distance: .*unknown model 'resnet'"),
+    ],
+)
+def test_a_measure_that_cannot_be_is_refused(measure: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        reporting("label", round={"client_distance": measure})
+
+
+def test_a_measure_that_does_not_fit_the_model_is_refused() -> None:
+    experiment = reporting("label", round={"client_distance": {"kind": "gradient", "sketch": 1000}})
+    with pytest.raises(ConfigurationError, match=r"round\.client_distance: .*must not be above the 650"):
+        refuse_unfit_arms(experiment, ["arm0"], world(experiment))
+
+
+def test_arms_of_different_models_need_one_model_to_measure_with() -> None:
+    arms = [{"name": "a"}, {"name": "b", "training": {"model": "mlp"}}]
+    experiment = small(arm=arms, round={"client_distance": "embedding"})
+    with pytest.raises(ConfigurationError, match=r"arms 'a' and 'b' have different models and would measure"):
+        refuse_unfit_arms(experiment, ["a"], world(experiment))
+    named = small(arm=arms, round={"client_distance": EMBEDDED})
+    refuse_unfit_arms(named, ["a", "b"], world(named))
 
 
 def test_an_unknown_reference_model_is_refused_with_the_choices() -> None:

@@ -41,6 +41,21 @@ INK = "#1f2933"
 GRID = "#e4e7eb"
 EVENT_COLOUR = "#E69F00"
 
+DISTANCES = {
+    "l1": "L1 distance",
+    "js": "Jensen-Shannon distance",
+    "squared_euclidean": "squared Euclidean distance",
+    "cosine": "cosine distance",
+}
+"""Distances in which the logged distance between clients may be, as they are written."""
+
+VECTORS = {
+    "label": "label shares",
+    "embedding": "mean embeddings by the reference model",
+    "gradient": "gradients at the reference model",
+}
+"""What they are distances of, by representation."""
+
 Curve = tuple[Floats, Floats]
 
 
@@ -59,8 +74,7 @@ class Arm:
 
         Plotly's texts are pseudo-HTML or templates.
         """
-        # Quotes stay: plotly does not know their entities, and outside a tag they need no escape.
-        return html.escape(self.name, quote=False).replace("%{", "%&#123;")
+        return _verbatim(self.name)
 
     @property
     def colour(self) -> str:
@@ -191,12 +205,20 @@ def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> go.Fig
     return figure
 
 
+def client_distance(run: FinishedRun) -> str:
+    """The distance between clients that a run logged, as its header states it."""
+    measure = run.header.get("client_distance", {"kind": "label", "distance": "l1"})
+    kind, distance = measure["kind"], measure["distance"]
+    return f"{DISTANCES.get(distance, distance)} of {VECTORS.get(kind, kind)}"
+
+
 def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
     """Mean client distance over rounds, for each arm, and with all clients in one cluster.
 
     Triangles mark the rounds of global re-clusterings.
     """
-    figure = _figure(440, x_title="round", y_title="mean client distance")
+    measure = _verbatim(client_distance(arms[0].runs[0]))
+    figure = _figure(440, x_title="round", y_title=f"mean client distance ({measure})")
     unclustered = _by_round(arms[0].runs, lambda record: record.unclustered_distance)
     for arm in arms:
         curves = _by_round(arm.runs, lambda record: record.mean_client_distance)
@@ -322,6 +344,12 @@ def num_clients(run: FinishedRun) -> int:
 def is_thinned(run: FinishedRun) -> bool:
     """Whether the heat map of `run` leaves out clients or rounds."""
     return num_clients(run) > MAX_POINTS or len(run.records) > MAX_POINTS
+
+
+def _verbatim(text: str) -> str:
+    """`text` escaped so that plotly, whose texts are pseudo-HTML or templates, shows it as it is."""
+    # Quotes stay: plotly does not know their entities, and outside a tag they need no escape.
+    return html.escape(text, quote=False).replace("%{", "%&#123;")
 
 
 def _figure(height: int, *, x_title: str, y_title: str) -> go.Figure:

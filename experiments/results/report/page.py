@@ -245,10 +245,11 @@ def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Pl
         Plot(
             "heterogeneity",
             "How different are clients that share a model?",
-            "Mean distance between a client's data and that of the others in its cluster"
-            f"{', within that sample' if is_sample else ''}; lower is more alike. {band}The dashed line is "
-            "the distance with all clients in one cluster: the gap below it is the effect of clustering. "
-            "Triangles mark rounds in which at least one seed re-clustered globally."
+            "Mean distance between a client's data and that of the others in its cluster: "
+            f"{figures.client_distance(arms[0].runs[0])}, of the samples that it holds for training"
+            f"{', within that sample of clients' if is_sample else ''}; lower is more alike. {band}"
+            "The dashed line is the distance with all clients in one cluster: the gap below it is the effect "
+            "of clustering. Triangles mark rounds in which at least one seed re-clustered globally."
             f"{_resting_on(arms, clients)}",
             figures.heterogeneity_figure(arms),
         ),

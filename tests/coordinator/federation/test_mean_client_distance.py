@@ -3,6 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.distances import DISTANCES
+from coordinator.federation import measurement
 from coordinator.federation.measurement import mean_client_distance
 from tests.fakes import ints, one_hot
 
@@ -23,6 +25,23 @@ def test_it_equals_the_mean_over_all_pairs(clients, labels, clusters, seed):
     histograms = rng.dirichlet(np.full(labels, 0.5), size=clients)
     members = rng.integers(clusters, size=clients)
     assert mean_client_distance(histograms, members) == pytest.approx(naive(histograms, members), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_it_equals_the_mean_over_all_pairs_in_every_distance(name, monkeypatch):
+    monkeypatch.setattr(measurement, "AT_ONCE", 8)  # blocks of one or two rows
+    rng = np.random.default_rng(0)
+    vectors, members = rng.dirichlet(np.ones(4), size=12), rng.integers(3, size=12)
+    apart = DISTANCES[name](vectors, vectors)
+    by_client = [apart[client, members == members[client]].sum() for client in range(12)]
+    others = np.bincount(members)[members] - 1
+    expected = np.mean(np.array(by_client) / np.maximum(others, 1))
+    assert mean_client_distance(vectors, members, name) == pytest.approx(expected, abs=1e-12)
+
+
+def test_squared_distances_far_from_the_origin_lose_no_digits():
+    vectors = np.array([[1e8], [1e8 + 1], [1e8 + 3]])
+    assert mean_client_distance(vectors, ints(0, 0, 0), "squared_euclidean") == pytest.approx(14 / 3)
 
 
 def test_three_clients_by_hand():

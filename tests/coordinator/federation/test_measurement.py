@@ -2,12 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
-from coordinator.federation.measurement import Measurement, measure
-from emulator.arrays import Ints
+from coordinator.federation.measurement import ClientVectors, Measurement, measure
+from coordinator.representations.base import LocalData
+from coordinator.representations.label import Label
+from emulator.arrays import Floats, Ints
+from emulator.errors import RunError
 from emulator.messages import InferencePlan
+from emulator.plugins import NoSettings
 from tests.fakes import FakeExecutor, FakeStream, ints
 
 
@@ -30,7 +35,8 @@ def measured(
     bank.apply(Assignment.fresh(members, int(members.max()) + 1, np.zeros(1, dtype=np.float32)))
     plan = InferencePlan.alike(members[:, None])
     clients = np.arange(len(members)) if clients is None else clients
-    return measure(FakeExecutor(targets), bank, plan, stream, clients, log_clients=log_clients)
+    vectors = ClientVectors(Label(NoSettings()), stream)  # type: ignore[arg-type]  # its histograms suffice
+    return measure(FakeExecutor(targets), bank, plan, stream, vectors, clients, log_clients=log_clients)
 
 
 def test_means_are_over_clients_with_test_samples_and_distances_over_all() -> None:
@@ -61,6 +67,19 @@ def test_the_accuracy_of_each_client_is_optional() -> None:
     accuracy = measured([0.25, 1.0], ints(0, 0), histograms, test=[1, 0], log_clients=True).client_accuracy
     assert accuracy is not None
     np.testing.assert_array_equal(accuracy, np.float32([0.75, np.nan]))
+
+
+class Unusable(Label):
+    def measure(self, clients: Ints, data: LocalData) -> Floats:
+        return np.where(clients == 1, np.nan, 1.0)[:, None]
+
+
+def test_a_measured_vector_that_is_not_finite_ends_the_run() -> None:
+    vectors = ClientVectors(Unusable(NoSettings()), FakeStream([[[1.0]] * 3]))  # type: ignore[arg-type]
+    with pytest.raises(
+        RunError, match=r"^round\.client_distance: the Unusable of client 1 is not finite \(1 of"
+    ):
+        vectors.of(ints(0, 1, 2))
 
 
 def test_a_client_whose_loss_is_not_finite_is_not_averaged_away() -> None:

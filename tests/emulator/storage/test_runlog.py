@@ -255,6 +255,8 @@ def header_with(**facts: object) -> bytes:
         ({"concepts": [[0, 1]]}, "concepts must be a table"),
         ({"concepts": [[0, 1], [0]]}, "concepts must be a table"),
         ({"concepts": [[0, 1], [0, 1]], "num_clients": 3}, "concepts must have a column for each client"),
+        ({"client_distance": "label"}, "client_distance must be an object with a kind and a distance"),
+        ({"client_distance": {"kind": 3, "distance": "l1"}}, "client_distance must be an object with a kind"),
         ({"scored_clients": [0, 1], "num_clients": 1}, "it has more than 1 entries"),
     ],
 )

@@ -74,6 +74,24 @@ def test_an_embedding_costs_its_numbers_and_once_the_reference_model():
     assert control_bytes(played) == [2 * (8 + 12), 8]
 
 
+def test_the_distance_of_clients_is_measured_for_nothing_in_its_own_representation():
+    """Embeddings of the fake executor are (samples, 2): with 1, 2 and 4 of them, squares are 1, 4 and 9."""
+    counts = {"train": [1, 2, 4]}
+    by_label = population(Label(NOTHING), [[FIRST, FIRST, SECOND]], **counts).play()
+    measured = population(
+        Label(NOTHING),
+        [[FIRST, FIRST, SECOND]],
+        client_distance=Embedding(ReferenceSettings()),
+        measuring=frozen(3),
+        **counts,
+    ).play()
+    [shares], [record] = by_label.records, measured.records
+    assert shares.mean_client_distance == pytest.approx((1 + 1 + 2) / 3)
+    assert record.mean_client_distance == pytest.approx((10 / 2 + 5 / 2 + 13 / 2) / 3)
+    assert record.unclustered_distance == record.mean_client_distance
+    assert (record.control_bytes, record.closed_s) == (shares.control_bytes, shares.closed_s)
+
+
 def test_a_gradient_at_the_frozen_model_costs_as_many_bytes_as_that_model():
     played = population(Gradient(GradientSettings()), [[FIRST, FIRST], [FIRST, SECOND]], frozen(2))
     played.detectors = {"always": Always(NOTHING)}

@@ -147,6 +147,20 @@ def test_global_reclusterings_are_marked_in_both_pictures():
     assert [shape.x0 for shape in figures.membership_figure(run).layout.shapes] == [1.5]
 
 
+def test_the_axis_of_distances_names_the_measure_as_text():
+    run = a_run("global", 0, [0.5])
+    figure = figures.heterogeneity_figure(drawn_arms(a_summary([run])))
+    assert figure.layout.yaxis.title.text == "mean client distance (L1 distance of label shares)"
+    header = {"client_distance": {"kind": "embedding", "distance": "squared_euclidean"}}
+    run = dataclasses.replace(run, header=header)
+    assert figures.client_distance(run) == (
+        "squared Euclidean distance of mean embeddings by the reference model"
+    )
+    header = {"client_distance": {"kind": "<b>mine", "distance": "cosine"}}
+    figure = figures.heterogeneity_figure(drawn_arms(a_summary([dataclasses.replace(run, header=header)])))
+    assert figure.layout.yaxis.title.text == "mean client distance (cosine distance of &lt;b&gt;mine)"
+
+
 def test_distances_that_were_never_measured_draw_no_line():
     run = a_run("global", 0, [0.5], mean_client_distance=None, unclustered_distance=None)
     assert not figures.heterogeneity_figure(drawn_arms(a_summary([run]))).data
