@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from emulator.arrays import Floats
+
 FEWEST_SEEDS = 3
 """With fewer seeds there is no interval: two values tell next to nothing about the spread."""
 
@@ -61,6 +63,25 @@ def mean_estimate(per_seed: Sequence[float | None]) -> Estimate:
     if len(values) < len(per_seed) or not values:
         return Estimate(None, None, list(per_seed))
     return Estimate(float(np.mean(values)), _t_interval(values, 0.975), list(per_seed))
+
+
+def pointwise_estimates(values: Floats) -> tuple[Floats, Floats | None]:
+    """The mean over seeds at each of n points, and half its 95 % interval there, as `mean_estimate` has them.
+
+    Args:
+        values: Array of shape (n_seeds, n), with at least one seed.
+
+    Returns:
+        (means (n,), halves (n,)); no halves with under three seeds. Each interval holds at its point by
+        itself, not at all points at once.
+    """
+    means = np.mean(values, axis=0)
+    count = len(values)
+    if count < FEWEST_SEEDS:
+        return means, None
+    from scipy.special import stdtrit
+
+    return means, float(stdtrit(count - 1, 0.975)) * np.std(values, axis=0, ddof=1) / math.sqrt(count)
 
 
 def amount_estimate(per_seed: Sequence[float | None]) -> Estimate:

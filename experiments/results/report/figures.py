@@ -57,6 +57,7 @@ VECTORS = {
 """What they are distances of, by representation."""
 
 Curve = tuple[Floats, Floats]
+Span = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,11 @@ def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[flo
     The start and end of the comparison, mass events and targets are marked.
     """
     seconds, unit = time_unit(horizon.longest_s)
-    figure = _figure(460, x_title=f"virtual time ({unit})", y_title="mean client accuracy (%)")
+    figure = blank_figure(460, x_title=f"virtual time ({unit})", y_title="mean client accuracy (%)")
     for arm in arms:
         curves = [(curve.times_s / seconds, 100 * curve.smoothed) for curve in arm.curves]
         for x, y in curves if len(curves) > 1 else []:
-            drawn = _thin(len(x), MAX_SEED_POINTS)
+            drawn = thinned(len(x), MAX_SEED_POINTS)
             figure.add_scatter(
                 x=x[drawn],
                 y=y[drawn],
@@ -113,16 +114,7 @@ def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[flo
         grid, mean, _, _ = _spread(curves)
         figure.add_scatter(x=grid, y=mean, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line)
     figure.update_xaxes(rangemode="tozero")
-    for first_s, last_s in _event_spans(arms, horizon):
-        figure.add_vrect(
-            x0=first_s / seconds,
-            x1=last_s / seconds,
-            line={"color": EVENT_COLOUR, "width": 1},
-            fillcolor=EVENT_COLOUR,
-            opacity=0.35,
-            annotation={"text": "mass event", "textangle": -90, "font": {"size": 12}},
-            annotation_position="bottom right",
-        )
+    mark_events(figure, [(first_s / seconds, last_s / seconds) for first_s, last_s in _events(arms, horizon)])
     for time_s, text in ((horizon.start_s, "start"), (horizon.horizon_s, "horizon")):
         figure.add_vline(
             x=time_s / seconds,
@@ -152,7 +144,7 @@ def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Ho
     Here and in `speedup_figure`, two seeds have dots instead of a band, and one seed has neither.
     """
     seconds, unit = time_unit(horizon.horizon_s)
-    figure = _figure(420, x_title="target accuracy (%)", y_title=f"time below the target ({unit})")
+    figure = blank_figure(420, x_title="target accuracy (%)", y_title=f"time below the target ({unit})")
     for arm in arms:
         estimates = [row.time_below_s for row in _rows_of(arm, tables)]
         _add_intervals(figure, arm, tables, estimates, seconds)
@@ -170,7 +162,7 @@ def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> go.Fig
     Lines are medians that are known exactly. Triangles that point up are lower bounds of medians, triangles
     that point down are upper bounds, vertical bars are medians with both.
     """
-    figure = _figure(420, x_title="target accuracy (%)", y_title="speed-up")
+    figure = blank_figure(420, x_title="target accuracy (%)", y_title="speed-up")
     for arm in arms[1:]:
         estimates = [row.speedup for row in _rows_of(arm, tables) if row.speedup is not None]
         _add_intervals(figure, arm, tables, estimates, 1.0, above_zero=True)
@@ -218,7 +210,7 @@ def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
     Triangles mark the rounds of global re-clusterings.
     """
     measure = _verbatim(client_distance(arms[0].runs[0]))
-    figure = _figure(440, x_title="round", y_title=f"mean client distance ({measure})")
+    figure = blank_figure(440, x_title="round", y_title=f"mean client distance ({measure})")
     unclustered = _by_round(arms[0].runs, lambda record: record.unclustered_distance)
     for arm in arms:
         curves = _by_round(arm.runs, lambda record: record.mean_client_distance)
@@ -250,13 +242,13 @@ def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
 
 def membership_figure(run: FinishedRun) -> go.Figure:
     """The cluster of each client: a row per client, a column per round, a colour per cluster label."""
-    clients = _thin(num_clients(run))
+    clients = thinned(num_clients(run))
     rounds, labels = _memberships(run, clients)
     # Rows are sorted by their label sequences, first round first: clients that stay together are adjacent.
     order = np.lexsort(labels.T[::-1])
     present, codes = np.unique(labels[order], return_inverse=True)
     colours = [CLUSTER_COLOURS[label % len(CLUSTER_COLOURS)] for label in present.tolist()]
-    figure = _figure(480, x_title="round", y_title="clients, sorted by their sequence of clusters")
+    figure = blank_figure(480, x_title="round", y_title="clients, sorted by their sequence of clusters")
     figure.add_heatmap(
         z=codes.reshape(labels.shape).astype(np.uint8 if len(present) < 256 else np.int32),
         x=rounds,
@@ -283,7 +275,7 @@ def durations_figure(arms: Sequence[Arm]) -> go.Figure:
     """Durations of rounds in virtual time: a violin per arm over the rounds of all its seeds."""
     durations = [_durations(arm.runs) for arm in arms]
     seconds, unit = time_unit(max(float(np.median(values)) for values in durations))
-    figure = _figure(130 + 75 * len(arms), x_title=f"duration of a round ({unit})", y_title="")
+    figure = blank_figure(130 + 75 * len(arms), x_title=f"duration of a round ({unit})", y_title="")
     for arm, values in zip(arms, durations, strict=True):
         figure.add_violin(
             x=np.quantile(values, np.linspace(0, 1, MAX_POINTS)) / seconds,
@@ -304,7 +296,7 @@ def durations_figure(arms: Sequence[Arm]) -> go.Figure:
 
 def outcomes_figure(arms: Sequence[Arm]) -> go.Figure:
     """The mean number of participants per round that completed, were abandoned or dropped out, by arm."""
-    figure = _figure(130 + 48 * len(arms), x_title="participants per round (mean)", y_title="")
+    figure = blank_figure(130 + 48 * len(arms), x_title="participants per round (mean)", y_title="")
     for outcome, colour in OUTCOME_COLOURS.items():
         figure.add_bar(
             x=[_per_round(arm.runs)[outcome] for arm in arms],
@@ -352,7 +344,22 @@ def _verbatim(text: str) -> str:
     return html.escape(text, quote=False).replace("%{", "%&#123;")
 
 
-def _figure(height: int, *, x_title: str, y_title: str) -> go.Figure:
+def mark_events(figure: go.Figure, spans: Sequence[Span]) -> None:
+    """Mark each mass event by a band from the first to the last x at which it began."""
+    for first, last in spans:
+        figure.add_vrect(
+            x0=first,
+            x1=last,
+            line={"color": EVENT_COLOUR, "width": 1},
+            fillcolor=EVENT_COLOUR,
+            opacity=0.35,
+            annotation={"text": "mass event", "textangle": -90, "font": {"size": 12}},
+            annotation_position="bottom right",
+        )
+
+
+def blank_figure(height: int, *, x_title: str, y_title: str) -> go.Figure:
+    """A figure without data, in the style of the report, `height` pixels high."""
     figure = go.Figure()
     axis = {"gridcolor": GRID, "linecolor": "#9aa5b1", "zeroline": False, "automargin": True}
     figure.update_layout(
@@ -375,7 +382,7 @@ def _add_spread(figure: go.Figure, arm: Arm, curves: Sequence[Curve]) -> tuple[F
     if len(curves) > 1:
         figure.add_scatter(x=grid, y=low, mode="lines", **shared)
         figure.add_scatter(
-            x=grid, y=high, mode="lines", fill="tonexty", fillcolor=_translucent(arm.colour), **shared
+            x=grid, y=high, mode="lines", fill="tonexty", fillcolor=translucent(arm.colour), **shared
         )
     figure.add_scatter(x=grid, y=mean, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line)
     return grid, mean
@@ -390,7 +397,7 @@ def _spread(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
     grid = grid[(grid >= max(x[0] for x, _ in curves)) & (grid <= min(x[-1] for x, _ in curves))]
     if not len(grid):  # one curve ends before another begins
         grid = np.array([max(x[0] for x, _ in curves)])
-    grid = grid[_thin(len(grid))]
+    grid = grid[thinned(len(grid))]
     held = np.stack([y[np.searchsorted(x, grid, side="right") - 1] for x, y in curves])
     return grid, held.mean(axis=0), held.min(axis=0), held.max(axis=0)
 
@@ -415,7 +422,7 @@ def _add_intervals(
         shared = {"x": [x[index] for index in stretch], "mode": "lines", **_quiet(arm)}
         figure.add_scatter(y=lows, line={"width": 0}, **shared)
         figure.add_scatter(
-            y=highs, line={"width": 0}, fill="tonexty", fillcolor=_translucent(arm.colour), **shared
+            y=highs, line={"width": 0}, fill="tonexty", fillcolor=translucent(arm.colour), **shared
         )
     dots = [
         (x[index], seed.low / divisor)
@@ -467,9 +474,15 @@ def _quiet(arm: Arm) -> dict[str, Any]:
     return {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False}
 
 
-def _event_spans(arms: Sequence[Arm], horizon: Horizon) -> list[tuple[float, float]]:
-    """(first, last) virtual time at which the round of each mass event opened, over all runs."""
-    by_run = [horizon.events_s(run) for arm in arms for run in arm.runs]
+def _events(arms: Sequence[Arm], horizon: Horizon) -> list[Span]:
+    return event_spans([horizon.events_s(run) for arm in arms for run in arm.runs])
+
+
+def event_spans(by_run: Sequence[Sequence[float]]) -> list[Span]:
+    """(first, last) virtual time at which the round of each mass event opened, over all runs.
+
+    `by_run` has the virtual times of each run's events, ascending.
+    """
     num_events = max((len(events_s) for events_s in by_run), default=0)
     by_event = [
         [events_s[event] for events_s in by_run if event < len(events_s)] for event in range(num_events)
@@ -496,7 +509,7 @@ def _memberships(run: FinishedRun, clients: Ints) -> tuple[Ints, Ints]:
 
     Rounds are thinned to at most `MAX_POINTS`.
     """
-    drawn = set(_thin(len(run.records)).tolist())
+    drawn = set(thinned(len(run.records)).tolist())
     labels: list[Ints] = []
     for position, record in enumerate(run.records):
         if record.members is not None:
@@ -507,7 +520,7 @@ def _memberships(run: FinishedRun, clients: Ints) -> tuple[Ints, Ints]:
     return rounds, np.stack(labels, axis=1)
 
 
-def _thin(count: int, most: int = MAX_POINTS) -> Ints:
+def thinned(count: int, most: int = MAX_POINTS) -> Ints:
     """At most `most` indices in [0, count), ascending and evenly spread, with the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
@@ -544,6 +557,7 @@ def _cluster_legend(present: Ints) -> dict[str, Any]:
     }
 
 
-def _translucent(colour: str) -> str:
+def translucent(colour: str) -> str:
+    """The colour of a band in the colour `colour`, such as "#0072B2"."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.16)"

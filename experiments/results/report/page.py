@@ -35,6 +35,7 @@ from experiments.results.report.columns import (
     target_name,
     text_table,
 )
+from experiments.results.report.difference import can_be_compared, difference_caption, difference_figure
 from experiments.results.report.drift_section import drift_section
 from experiments.results.report.faults_section import faults_section
 from experiments.results.report.figures import Arm
@@ -241,6 +242,7 @@ def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Pl
                 arms, summary.horizon, [goal for table in summary.targets if (goal := table.accuracy.mean)]
             ),
         ),
+        *_difference_plots(arms, summary),
         *_target_plots(arms, summary),
         Plot(
             "heterogeneity",
@@ -270,6 +272,21 @@ def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Pl
             "was complete.",
             figures.outcomes_figure(arms),
         ),
+    ]
+
+
+def _difference_plots(arms: Sequence[Arm], summary: Summary) -> list[Plot]:
+    """The plot of differences in accuracy over time; empty if there is nothing to compare."""
+    if not can_be_compared(arms, summary.horizon):
+        return []
+    events = figures.event_spans([summary.horizon.events_s(run) for arm in arms for run in arm.runs])
+    return [
+        Plot(
+            "difference",
+            "Difference in accuracy over time",
+            difference_caption(arms, summary.window),
+            difference_figure(arms, summary.horizon, events),
+        )
     ]
 
 

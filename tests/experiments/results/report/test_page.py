@@ -28,8 +28,8 @@ def test_the_same_files_give_the_same_bytes(tmp_path):
 
 def test_the_page_states_how_many_plots_it_has(tmp_path):
     page = written(realistic_directory(tmp_path, seeds=2, rounds=20, clients=12))
-    assert '<body data-plots="8">' in page
-    assert body(page).count("Plotly.newPlot(") == 8
+    assert '<body data-plots="9">' in page
+    assert body(page).count("Plotly.newPlot(") == 9
 
 
 def test_names_are_shown_and_never_run(tmp_path):
@@ -83,7 +83,7 @@ def test_every_script_carries_the_nonce_of_the_page_which_nothing_else_allows(tm
     page = write_report(directory, shared_plotly=shared_plotly).read_text(encoding="utf-8")
     [nonce] = re.findall(r"script-src 'nonce-([0-9a-f]{64})';", page)
     own = page.count(f'<script nonce="{nonce}"')
-    assert own == page.count("</script>") == page.count(f'nonce="{nonce}"') == 8 + (2 if shared_plotly else 1)
+    assert own == page.count("</script>") == page.count(f'nonce="{nonce}"') == 9 + (2 if shared_plotly else 1)
     assert page.count("script-src") == page.count("Content-Security-Policy") == 1
     directory.experiment_path.write_text(
         directory.experiment_path.read_text(encoding="utf-8").replace("smartphones", nonce), encoding="utf-8"
