@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -38,7 +39,7 @@ class PlayedRun:
         closed_s: (n_rounds,) virtual time at which each round closed, ascending.
         total_bytes: (n_rounds,) bytes sent by then, both ways, for training and control.
         steps: (n_rounds,) data step of each round.
-        event_s: Virtual time at which its first mass event opened; None without one.
+        events_s: Virtual times at which the rounds of its mass events opened, ascending.
         drift: For each figure of `published.COMPARED`, its value over the whole run; None if it is unknown.
         offline_clients_heard: As in `FinishedRun`.
         agreement: Adjusted Rand index between its clusters and the true concepts.
@@ -51,7 +52,7 @@ class PlayedRun:
     closed_s: Floats
     total_bytes: Floats
     steps: Ints
-    event_s: float | None
+    events_s: tuple[float, ...]
     drift: Mapping[str, float | None]
     offline_clients_heard: bool = False
     agreement: Agreement = NO_AGREEMENT
@@ -72,12 +73,17 @@ class PlayedRun:
             np.array([record.closed_s for record in records], dtype=np.float64),
             np.array(sent, dtype=np.float64),
             np.array([record.step for record in records], dtype=np.int64),
-            next((record.opened_s for record in records if record.round in event_rounds), None),
+            tuple(record.opened_s for record in records if record.round in event_rounds),
             drift_accuracies(records),
             run.offline_clients_heard,
             agreement_with_concepts(run),
             apart_curves(run),
         )
+
+    @property
+    def event_s(self) -> float | None:
+        """Virtual time at which its first mass event opened; None without one."""
+        return self.events_s[0] if self.events_s else None
 
     def smoothed(self, window: int) -> PlayedRun:
         """The same run with its accuracy smoothed over `window` evaluations."""
@@ -142,6 +148,7 @@ class MeasuredDirectory:
         worlds: The hashes of each seed's world, by seed as text and by part of the world.
         swept: The keys of the sweep that it is a cell of, with their values; empty if it is of none.
         sweep: Name of that sweep; empty if it is of none.
+        command: The command that began its runs, as a shell takes it; None if it was not recorded.
     """
 
     name: str
@@ -150,6 +157,7 @@ class MeasuredDirectory:
     worlds: Mapping[str, Mapping[str, str]]
     swept: Mapping[str, Any]
     sweep: str
+    command: str | None = None
 
     @classmethod
     def read(cls, directory: RunDirectory, name: str, reader: RunReader | None = None) -> MeasuredDirectory:
@@ -174,6 +182,7 @@ class MeasuredDirectory:
             worlds={} if manifest is None else manifest.sha256,
             swept={} if sweep is None else sweep.keys,
             sweep="" if sweep is None else sweep.of,
+            command=shlex.join(manifest.commands[0].arguments) if manifest and manifest.commands else None,
         )
 
     @property

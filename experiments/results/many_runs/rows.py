@@ -10,6 +10,7 @@ from experiments.results.accuracy_tables import TargetRow
 from experiments.results.horizon import Horizon
 from experiments.results.intervals import Estimate, Gain
 from experiments.results.many_runs.differing_keys import Path as KeyPath
+from experiments.results.many_runs.measured_directory import PlayedRun
 from experiments.results.many_runs.significance import Difference
 from experiments.results.recorded import Target, is_finite
 from experiments.results.summary import row_figures
@@ -41,6 +42,7 @@ class Row:
         drift: For each figure of `published.COMPARED`, ours beside the published value; None where it was
             not measured.
         offline_clients_heard: Whether clients reported although they were offline, as in `FinishedRun`.
+        runs: The runs of `seed_ids`, in that order, smoothed over the section's window.
     """
 
     directories: list[str]
@@ -60,6 +62,7 @@ class Row:
     total_bytes: Estimate
     drift: Mapping[str, Mapping[str, Any] | None]
     offline_clients_heard: bool
+    runs: list[PlayedRun]
 
     def as_json(self, paths: Sequence[KeyPath]) -> dict[str, object]:
         """The entry in `table.json`; `paths` are the section's keys."""
@@ -85,6 +88,23 @@ class Row:
 
 
 @dataclass(frozen=True)
+class SectionMember:
+    """A run directory of a section.
+
+    Attributes:
+        name: Its name.
+        arms: The names of its arms in the configured order, the reference arm first.
+        swept: The keys of the sweep that it is a cell of, with their values; empty if it is of none.
+        command: The command that began its runs, as a shell takes it; None if it was not recorded.
+    """
+
+    name: str
+    arms: list[str]
+    swept: Mapping[str, Any]
+    command: str | None
+
+
+@dataclass(frozen=True)
 class Section:
     """The rows of directories that are compared with each other, over one stretch of virtual time.
 
@@ -98,6 +118,7 @@ class Section:
         targets: The target accuracies.
         rows: The rows, by directory and then by arm.
         notes: Further limits of the comparison, as clauses without a full stop.
+        members: The directories, in the same order, as the page describes them.
     """
 
     name: str
@@ -109,6 +130,7 @@ class Section:
     targets: list[Target]
     rows: list[Row]
     notes: list[str]
+    members: list[SectionMember]
 
     def as_json(self) -> dict[str, object]:
         """The entry in `table.json`."""

@@ -33,7 +33,7 @@ from experiments.results.intervals import (
 from experiments.results.many_runs.differing_keys import Path as KeyPath
 from experiments.results.many_runs.differing_keys import differing_keys, differing_values, key_values
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun
-from experiments.results.many_runs.rows import Row, Section
+from experiments.results.many_runs.rows import Row, Section, SectionMember
 from experiments.results.many_runs.significance import (
     Difference,
     Pairing,
@@ -131,6 +131,10 @@ def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horiz
             )
         ],
         notes=limits,
+        members=[
+            SectionMember(directory.name, directory.arms, directory.swept, directory.command)
+            for directory in directories
+        ],
     )
 
 
@@ -214,6 +218,7 @@ class _Entry:
             total_bytes=amount_estimate([run.bytes_by(self.horizon.horizon_s) for run in self.runs]),
             drift=self.drift,
             offline_clients_heard=any(run.offline_clients_heard for run in self.runs),
+            runs=self.runs,
         )
 
 

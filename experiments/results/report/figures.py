@@ -71,11 +71,8 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """The arm's name, escaped so that plotly shows it verbatim.
-
-        Plotly's texts are pseudo-HTML or templates.
-        """
-        return _verbatim(self.name)
+        """The arm's name, escaped so that plotly shows it verbatim."""
+        return verbatim(self.name)
 
     @property
     def colour(self) -> str:
@@ -85,6 +82,12 @@ class Arm:
     def line(self) -> dict[str, Any]:
         dash = DASHES[max(self.position - 1, 0) // len(ARM_COLOURS) % len(DASHES)]
         return {"color": self.colour, "width": 2.5, "dash": dash}
+
+
+def verbatim(text: str) -> str:
+    """The text, escaped so that plotly shows it as it is: plotly's texts are pseudo-HTML or templates."""
+    # Quotes stay: plotly does not know their entities, and outside a tag they need no escape.
+    return html.escape(text, quote=False).replace("%{", "%&#123;")
 
 
 def arm_colour(position: int) -> str:
@@ -111,7 +114,7 @@ def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[flo
                 opacity=0.45,
                 **_quiet(arm),
             )
-        grid, mean, _, _ = _spread(curves)
+        grid, mean, _, _ = spread(curves)
         figure.add_scatter(x=grid, y=mean, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line)
     figure.update_xaxes(rangemode="tozero")
     mark_events(figure, [(first_s / seconds, last_s / seconds) for first_s, last_s in _events(arms, horizon)])
@@ -209,7 +212,7 @@ def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
 
     Triangles mark the rounds of global re-clusterings.
     """
-    measure = _verbatim(client_distance(arms[0].runs[0]))
+    measure = verbatim(client_distance(arms[0].runs[0]))
     figure = blank_figure(440, x_title="round", y_title=f"mean client distance ({measure})")
     unclustered = _by_round(arms[0].runs, lambda record: record.unclustered_distance)
     for arm in arms:
@@ -232,7 +235,7 @@ def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
                 showlegend=False,
             )
     if unclustered:
-        grid, mean, _, _ = _spread(unclustered)
+        grid, mean, _, _ = spread(unclustered)
         figure.add_scatter(
             x=grid, y=mean, name="unclustered", line={"color": INK, "width": 1.5, "dash": "dash"}
         )
@@ -338,12 +341,6 @@ def is_thinned(run: FinishedRun) -> bool:
     return num_clients(run) > MAX_POINTS or len(run.records) > MAX_POINTS
 
 
-def _verbatim(text: str) -> str:
-    """`text` escaped so that plotly, whose texts are pseudo-HTML or templates, shows it as it is."""
-    # Quotes stay: plotly does not know their entities, and outside a tag they need no escape.
-    return html.escape(text, quote=False).replace("%{", "%&#123;")
-
-
 def mark_events(figure: go.Figure, spans: Sequence[Span]) -> None:
     """Mark each mass event by a band from the first to the last x at which it began."""
     for first, last in spans:
@@ -377,7 +374,7 @@ def blank_figure(height: int, *, x_title: str, y_title: str) -> go.Figure:
 
 def _add_spread(figure: go.Figure, arm: Arm, curves: Sequence[Curve]) -> tuple[Floats, Floats]:
     """Draw the mean of an arm's curves in a band from the lowest seed to the highest; return (grid, mean)."""
-    grid, mean, low, high = _spread(curves)
+    grid, mean, low, high = spread(curves)
     shared = {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False, "line": {"width": 0}}
     if len(curves) > 1:
         figure.add_scatter(x=grid, y=low, mode="lines", **shared)
@@ -388,16 +385,16 @@ def _add_spread(figure: go.Figure, arm: Arm, curves: Sequence[Curve]) -> tuple[F
     return grid, mean
 
 
-def _spread(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
+def spread(curves: Sequence[Curve], most_points: int = MAX_POINTS) -> tuple[Floats, Floats, Floats, Floats]:
     """(grid, mean, lowest, highest) of curves (x, y) over the range of x that all of them cover.
 
-    A value of y holds until the next x. The grid is thinned.
+    A value of y holds until the next x. The grid is thinned to at most `most_points`.
     """
     grid = np.unique(np.concatenate([x for x, _ in curves]))
     grid = grid[(grid >= max(x[0] for x, _ in curves)) & (grid <= min(x[-1] for x, _ in curves))]
     if not len(grid):  # one curve ends before another begins
         grid = np.array([max(x[0] for x, _ in curves)])
-    grid = grid[thinned(len(grid))]
+    grid = grid[thinned(len(grid), most_points)]
     held = np.stack([y[np.searchsorted(x, grid, side="right") - 1] for x, y in curves])
     return grid, held.mean(axis=0), held.min(axis=0), held.max(axis=0)
 

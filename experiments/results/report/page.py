@@ -5,16 +5,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -52,42 +46,13 @@ from experiments.results.report.notes import (
     target_note,
 )
 from experiments.results.report.plotly_js import PLOTLY_FILE
-from experiments.results.report.table_page import template
+from experiments.results.report.scripted_page import Plot, page_with_nonce
 from experiments.results.report.what_was_run import lead, missing_runs, settings_of_run
 from experiments.results.rounds_table import write_rounds_table
 from experiments.results.run_directory import FinishedRun, RunDirectory
 from experiments.results.summary import Summary, summarise_directory, write_summary
 
 MOST_DRAWN_TARGETS = 50
-PLOT_CONFIG = {"displaylogo": False, "showSendToCloud": False, "responsive": True}
-
-
-@dataclass(frozen=True)
-class Plot:
-    """A figure of the page with its caption; `id` is the id of its HTML element, unique in the page."""
-
-    id: str
-    title: str
-    caption: str
-    figure: go.Figure
-
-    def drawing(self, nonce: str) -> Markup:
-        """The HTML element, with the script that draws the figure in it; the page runs it for its `nonce`.
-
-        Plotly escapes `<` in the data that it embeds, so there is no other script in the element.
-        """
-        return Markup(re.sub(r"<script\b", f'<script nonce="{nonce}"', self._html))
-
-    @cached_property
-    def _html(self) -> str:
-        html: str = self.figure.to_html(
-            full_html=False,
-            include_plotlyjs=False,
-            div_id=self.id,
-            config=PLOT_CONFIG,
-            default_width="100%",
-        )
-        return html
 
 
 def write_results(directory: RunDirectory, *, shared_plotly: bool = False) -> Summary:
@@ -132,7 +97,8 @@ def write_report(
     experiment, order = directory.experiment(), directory.arms()
     arms = [Arm(arm.arm, arm.runs, arm.curves, order.index(arm.arm)) for arm in summary.compared]
     colours = {arm.name: arm.colour for arm in arms}
-    page = _page_with_nonce(
+    page = page_with_nonce(
+        "report_page.html",
         name=summary.name,
         reference_arm=summary.reference_arm,
         lead=lead(experiment),
@@ -170,16 +136,6 @@ def write_report(
     )
     write_durably(directory.report_path, page)
     return directory.report_path
-
-
-def _page_with_nonce(**values: Any) -> str:
-    """The page with these values, which runs no scripts but those that carry its nonce.
-
-    The nonce is a hash of the page without it: no text in the page can contain it.
-    """
-    page = template("report_page.html")
-    nonce = hashlib.sha256(page.render(nonce="", **values).encode()).hexdigest()
-    return page.render(nonce=nonce, **values)
 
 
 def _joint_note(summary: Summary) -> str:

@@ -1,15 +1,10 @@
-"""`table.html`: the tables over the experiments of a folder, as a page that contacts no host.
-
-Its function `template` serves the report too.
-"""
+"""`table.html`: the figures and tables over the experiments of a folder, as a page that contacts no host."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
-
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from experiments.naming import abbreviated
 from experiments.results.many_runs.rows import Section
@@ -25,24 +20,18 @@ from experiments.results.report.cells import (
     unmarked,
 )
 from experiments.results.report.notes import as_warning
+from experiments.results.report.plotly_js import PLOTLY_FILE
 from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
+from experiments.results.report.scripted_page import page_with_nonce
+from experiments.results.report.section_plots import section_plots
 
 TITLES = {
     "accuracy_omitting_drift": "Accuracy (%), omitting drift cells",
     "accuracy_including_drift": "Accuracy (%), including drift cells",
 }
 
-
-def template(name: str) -> Template:
-    """The Jinja template in the file `name` of this package; values are escaped, missing ones are errors."""
-    environment = Environment(
-        loader=PackageLoader("experiments.results", "report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)
+MOST_OPEN_ROWS = 40
+"""Most rows of a table that is not folded up."""
 
 
 def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> str:
@@ -57,8 +46,12 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
     }
     alone = names_alone(table, sections)
     scored, arms = columns_with_drift(table, alone), arms_with_runs(table)
-    return template("table_page.html").render(
+    drawn = [section_plots(section, f"section-{number}") for number, section in enumerate(sections, 1)]
+    return page_with_nonce(
+        "table_page.html",
         name=table["name"],
+        plotly_file=PLOTLY_FILE,
+        num_plots=sum(len(item.plots) for item in drawn),
         unfinished=unfinished(table),
         has_published=has_published(table),
         outside=OUTSIDE,
@@ -88,12 +81,20 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
                 "warnings": runs_warnings(section),
                 "notes": runs_notes(section),
                 "reports": [columns[name] for name in section.directories],
-                "is_open": not is_in_matrices(section, scored),
+                "is_open": not is_in_matrices(section, scored) and len(section.rows) <= MOST_OPEN_ROWS,
+                "commands": _commands(section),
+                "drawn": item,
             }
-            for section in sections
+            for section, item in zip(sections, drawn, strict=True)
         ],
         without_runs=[arm for arm in table["arms"] if arm not in arms],
     )
+
+
+def _commands(section: Section) -> str:
+    """The commands that began the section's runs, without duplicates; empty if none was recorded."""
+    commands = dict.fromkeys(member.command for member in section.members if member.command is not None)
+    return abbreviated(list(commands))
 
 
 def unfinished(table: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -110,7 +110,10 @@ def test_the_page_shows_it_all_and_leads_to_the_reports(folder):
     assert "In sine, within two published standard deviations: 0 of 1 methods." in page
     assert "<li>circle: 1 finished, 1 not run</li>" in page
     assert "20 (2.00x)" in page
-    assert "<script" not in page
+    [nonce] = re.findall(r"script-src 'nonce-([0-9a-f]{64})';", page)
+    assert page.count("<script") == page.count(f'<script nonce="{nonce}"') == page.count("</script>")
+    assert page.count("script-src") == page.count("Content-Security-Policy") == 1
+    assert re.findall(r'<script[^>]* src="([^"]*)"', page) == ["plotly.min.js"]
     assert "default-src 'none'" in page
 
 

@@ -474,7 +474,7 @@ def equal_arms(
             accuracy = np.full(2, worlds[seed] + generator.normal(0, 0.01))
             times_s = np.array([10.0, 20.0])
             curve = AccuracyCurve(times_s, accuracy, accuracy)
-            runs.append(PlayedRun(arm, seed, curve, times_s, np.zeros(2), np.arange(2), None, NO_DRIFT))
+            runs.append(PlayedRun(arm, seed, curve, times_s, np.zeros(2), np.arange(2), (), NO_DRIFT))
     experiment = {
         "report": {"window": 1},
         "arm": [{"name": arm} for arm in arms],

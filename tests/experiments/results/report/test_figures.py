@@ -126,7 +126,7 @@ def test_two_seeds_are_dots_and_no_band():
 
 
 def test_seeds_of_different_speed_share_a_grid_where_all_of_them_run():
-    grid, mean, _, _ = figures._spread(
+    grid, mean, _, _ = figures.spread(
         [(np.array([1.0, 3.0, 5.0]), np.array([0.0, 2.0, 4.0])), (np.array([2.0, 4.0]), np.array([1.0, 3.0]))]
     )
     assert grid.tolist() == [2.0, 3.0, 4.0]

@@ -13,6 +13,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from experiments.results.report import plotly_path, write_plotly, write_report
+from experiments.results.table import run_directories, write_table
+from tests.experiments.results.many_runs.test_sections import ONE, OTHER, a_measured
 from tests.experiments.synthetic_runs import a_directory, a_run, realistic_directory, store
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -125,6 +127,25 @@ def test_plots_are_drawn_by_the_folders_file_from_a_disk_and_from_a_web_server(s
             assert not page.lacks_plotly
             references = [text for text in page.references if not text.startswith(("data:", "#"))]
             assert references == ["../plotly.min.js"]
+
+
+def test_the_figures_of_a_folder_are_drawn_without_an_error_and_without_a_host(tmp_path):
+    folder = tmp_path / "folder"
+    for number, value in enumerate((5, 10)):
+        a_measured(
+            folder / str(number),
+            {"global": ONE, "fielding": OTHER},
+            swept={"round.participants": value},
+            name=str(number),
+            round={"participants": value},
+        )
+    a_measured(folder / "alone", {"global": ONE, "fielding": OTHER}, name="alone", trace={"source": "t"})
+    write_plotly(folder)
+    write_table(folder, run_directories(folder), "folder")
+    page, console, requests = opened_with_requests(folder / "table.html", tmp_path / "profile")
+    assert (console, requests) == ([], set())
+    assert page.announced == page.plots == page.drawings == 3
+    assert not page.lacks_plotly
 
 
 def test_requests_of_a_page_are_seen(tmp_path):

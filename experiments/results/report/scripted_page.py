@@ -1,0 +1,65 @@
+"""Pages of this package: their templates, their plots, and the nonce that only their own scripts carry."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import plotly.graph_objects as go
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+PLOT_CONFIG = {"displaylogo": False, "showSendToCloud": False, "responsive": True}
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure of a page with its caption; `id` is the id of its HTML element, unique in the page."""
+
+    id: str
+    title: str
+    caption: str
+    figure: go.Figure
+
+    def drawing(self, nonce: str) -> Markup:
+        """The HTML element, with the script that draws the figure in it; the page runs it for its `nonce`.
+
+        Plotly escapes `<` in the data that it embeds, so there is no other script in the element.
+        """
+        return Markup(re.sub(r"<script\b", f'<script nonce="{nonce}"', self._html))
+
+    @cached_property
+    def _html(self) -> str:
+        html: str = self.figure.to_html(
+            full_html=False,
+            include_plotlyjs=False,
+            div_id=self.id,
+            config=PLOT_CONFIG,
+            default_width="100%",
+        )
+        return html
+
+
+def template(name: str) -> Template:
+    """The Jinja template in the file `name` of this package; values are escaped, missing ones are errors."""
+    environment = Environment(
+        loader=PackageLoader("experiments.results", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
+
+
+def page_with_nonce(file: str, /, **values: Any) -> str:
+    """The page of the template `file` with these values, which runs no scripts but those with its nonce.
+
+    The nonce is a hash of the page without it: no text in the page can contain it.
+    """
+    page = template(file)
+    nonce = hashlib.sha256(page.render(nonce="", **values).encode()).hexdigest()
+    return page.render(nonce=nonce, **values)
