@@ -34,7 +34,7 @@ class MixedImagesSettings(StreamSettings):
     """The number of clients, what they hold and how that changes, and the sizes and times of arrivals."""
 
     clients: Count = Field(200, description="how many clients there are")
-    labels: tuple[Label, ...] | None = Field(
+    labels: Annotated[tuple[Label, ...], Field(min_length=2)] | None = Field(
         None,
         description="the labels whose images are used, two or more; the first becomes label 0, and so on; "
         "models have as many outputs; all, if omitted",
@@ -56,16 +56,20 @@ class MixedImagesSettings(StreamSettings):
         "on = 'held', clients = { share = 0.5, redraw = true }, every = 20 }]",
     )
 
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _two_labels_or_more(cls, labels: Any) -> Any:
+        if isinstance(labels, list | tuple) and len(labels) < 2:
+            raise ValueError(f"{list(labels)}: must be two labels or more")
+        return labels
+
     @field_validator("labels")
     @classmethod
     def _labels_differ(cls, labels: tuple[int, ...] | None) -> tuple[int, ...] | None:
-        if labels is None:
-            return None
-        if len(labels) < 2:
-            raise ValueError(f"{list(labels)}: must be two labels or more")
-        twice = [label for label in labels if labels.count(label) > 1]
-        if twice:
-            raise ValueError(f"{list(labels)}: has label {twice[0]} twice; a label may be given only once")
+        chosen = [] if labels is None else list(labels)
+        for label in chosen:
+            if chosen.count(label) > 1:
+                raise ValueError(f"{chosen}: has label {label} twice; a label may be given only once")
         return labels
 
     @field_validator("changes", mode="before")
