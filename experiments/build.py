@@ -270,7 +270,7 @@ def run_header(
     byzantine = {group.kind: world.faults.clients(group.kind) for group in world.faults.byzantine}
     faulty = {"byzantine": byzantine} if byzantine else {}
     hear = experiment.round.hear
-    heard = {} if hear == "online" or _always_online(world.availability, clients) else {"hear": hear}
+    heard = {} if hear == "online" or always_online(world.availability, clients) else {"hear": hear}
     trained: dict[str, Any] = {}
     if reference is not None:
         trained = {"reference": _trained_on(arm.representation.build(), reference)}
@@ -306,7 +306,7 @@ def _trained_on(representation: Representation, reference: Reference) -> dict[st
     return {"per_label": settings.per_label, "samples": reference.samples.tolist()}
 
 
-def _always_online(availability: Availability, num_clients: int) -> bool:
+def always_online(availability: Availability, num_clients: int) -> bool:
     """Whether nobody is ever offline."""
     everyone = np.arange(num_clients)
     online, until_s = availability.online(everyone, 0.0), availability.next_offline_s(everyone, 0.0)

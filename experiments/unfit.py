@@ -16,7 +16,7 @@ from emulator.errors import ConfigurationError
 from emulator.plugins import Settings
 from emulator.ports import unmeasured
 from executor.executor import LocalExecutor
-from experiments.build import World, build_executor, build_parts, model_factors
+from experiments.build import World, always_online, build_executor, build_parts, model_factors
 from experiments.config import Arm, Experiment
 from experiments.naming import naming
 from experiments.reference import reference_executor
@@ -57,6 +57,7 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             if trained not in executors:
                 executors[trained] = build_executor(experiment, arm, world)
             parts.clusterer.check(executors[trained].layout, world.trace.concepts is not None)
+            _refuse_unfit_late_reports(experiment, parts, world)
             if parts.needs_reports:
                 _refuse_distances_of_shares(parts, arm)
                 size = _size(parts.representation, experiment, arm, world, executors[trained], stream)
@@ -66,6 +67,26 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
                 size = _size(measure, experiment, arm, world, executors[trained], stream)
                 _refuse_oversize_measure(experiment, world.trace.num_clients, size)
     model_factors(experiment, arms, world)
+
+
+def _refuse_unfit_late_reports(experiment: Experiment, parts: Parts, world: World) -> None:
+    """ConfigurationError if the round from which the clusterer uses reports does not fit the run.
+
+    Reports at the present models are comparable only if all clients report at the same models.
+    """
+    first, rounds, hear = parts.clusterer.reports_from, experiment.round.rounds, experiment.round.hear
+    if first >= rounds:
+        raise ConfigurationError(f"clusterer.at_round = {first}: must be below round.rounds = {rounds}")
+    if (
+        first > 0
+        and parts.representation.at_present_models
+        and hear != "everyone"
+        and not always_online(world.availability, world.trace.num_clients)
+    ):
+        raise ConfigurationError(
+            f"clusterer.at_round = {first}: the reports of clients that are offline as that round is opened "
+            f"would be of another model; set round.hear = 'everyone', or representation.at = 'frozen'"
+        )
 
 
 def _size(

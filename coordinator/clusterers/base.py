@@ -46,6 +46,16 @@ class Clusterer(Part):
         """
         return False
 
+    @property
+    def reports_from(self) -> int:
+        """The round from which on it uses the reports of clients; 0: from the start.
+
+        If it is above 0, nobody reports at the present models before that round, since such reports would not
+        be comparable with later ones. From its opening on, as long as reports are needed, all clients that
+        `round.hear` lets report check their data whenever a round is opened, also those without new data.
+        """
+        return 0
+
     def on_data(self, view: View) -> Assignment | None:
         """Decide when a round is opened, after samples arrived or expired and drifted clients reported.
 

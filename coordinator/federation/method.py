@@ -37,7 +37,12 @@ class Parts:
     @property
     def needs_reports(self) -> bool:
         """Whether any part needs the reports of clients now."""
-        parts = (self.clusterer, self.selector, self.memory, self.aggregator, self.pacing, *self.schedules)
+        return self.clusterer.needs_reports or self.others_need_reports
+
+    @property
+    def others_need_reports(self) -> bool:
+        """Whether any part but the clusterer needs the reports of clients now."""
+        parts = (self.selector, self.memory, self.aggregator, self.pacing, *self.schedules)
         return any(part.needs_reports for part in parts)
 
 

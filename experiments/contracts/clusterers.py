@@ -228,6 +228,10 @@ class _Watched(Clusterer):
     def follows_participants(self) -> bool:
         return self.clusterer.follows_participants
 
+    @property
+    def reports_from(self) -> int:
+        return self.clusterer.reports_from
+
     def on_data(self, view: View) -> Assignment | None:
         assignment = self._moment(self.clusterer.on_data, view)
         assert assignment is not None or view.assignment is not None, (

@@ -161,6 +161,31 @@ def test_a_measure_that_does_not_fit_the_model_is_refused() -> None:
         refuse_unfit_arms(experiment, ["arm0"], world(experiment))
 
 
+def at_round(first: int, representation: Any, **more: Any) -> Experiment:
+    arm = {"name": "a", "clusterer": {"kind": "static", "at_round": first}, "representation": representation}
+    return small(arm=[arm], **more)
+
+
+def test_a_round_after_the_last_cannot_be_that_of_the_clustering() -> None:
+    refuse_unfit_arms(at_round(3, "label"), ["a"], world(at_round(3, "label")))
+    experiment = at_round(4, "label")
+    with pytest.raises(ConfigurationError, match=r"arm 'a': clusterer\.at_round = 4: must be below .* = 4$"):
+        refuse_unfit_arms(experiment, ["a"], world(experiment))
+
+
+def test_gradients_at_the_global_model_of_one_round_need_all_clients() -> None:
+    devices = {"availability": {"kind": "diurnal"}}
+    refused = at_round(2, {"kind": "gradient", "at": "global"}, devices=devices)
+    with pytest.raises(ConfigurationError, match=r"at_round = 2: the reports of clients that are offline"):
+        refuse_unfit_arms(refused, ["a"], world(refused))
+    for accepted in (
+        at_round(2, {"kind": "gradient", "at": "global"}, devices=devices, round={"hear": "everyone"}),
+        at_round(2, {"kind": "gradient", "at": "global"}),
+        at_round(2, "label", devices=devices),
+    ):
+        refuse_unfit_arms(accepted, ["a"], world(accepted))
+
+
 def test_arms_of_different_models_need_one_model_to_measure_with() -> None:
     arms = [{"name": "a"}, {"name": "b", "training": {"model": "mlp"}}]
     experiment = small(arm=arms, round={"client_distance": "embedding"})

@@ -112,23 +112,31 @@ class Hearing(Stateful):
         return self._heard(round_, clients, clients, np.zeros(len(clients)), registering=True)
 
     def new_data(self, round_: int, now_s: float) -> Heard:
-        """Hear the clients with new data as a round is opened: those that `round.hear` says."""
-        if not self._asks:
+        """Hear the clients with new data as a round is opened: those that `round.hear` says.
+
+        For clusterers that use reports from a later round on see `Clusterer.reports_from`.
+        """
+        clusterer = self._parts.clusterer
+        early = round_ < clusterer.reports_from and self._anew and not self._parts.others_need_reports
+        if early or not self._asks:
             return NOTHING_HEARD
-        followed = self._last_cohort if self._parts.clusterer.follows_participants else None
+        all_check = clusterer.needs_reports and 0 < clusterer.reports_from <= round_
+        followed = self._last_cohort if clusterer.follows_participants else None
         everyone = self._hears == "everyone"
         if everyone:
             news = self.reports.all_with_news(followed)
         else:
             news = self.reports.online_with_news(self._availability, now_s, followed)
-        self.reports.taken(news)
         clients = news
-        if self._anew and len(news) > 0:
-            # Their reports are not comparable with earlier ones: all that can be heard report.
+        if all_check or (self._anew and len(news) > 0):
+            # Reports at present models are not comparable with earlier ones: all that can be heard report.
             clients = self._everyone if followed is None else followed
             if not everyone:
                 clients = clients[self._availability.online(clients, now_s)]
             clients = np.union1d(news, clients)
+        if all_check:
+            news = clients
+        self.reports.taken(news)
         return self._heard(round_, news, clients, self._head_start_s(clients, now_s))
 
     @property
