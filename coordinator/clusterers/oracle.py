@@ -22,8 +22,9 @@ from emulator.ports import Segment
 class Oracle(Clusterer):
     """One model for each concept; every client is on that of its newest samples.
 
-    A model is made from the shared initialisation when its concept first appears, and kept. Clients report
-    nothing. State: the concept of each model (M,).
+    A model is made from the shared initialisation when its concept first appears, and kept. With
+    `trace.changes`, a client's concept is its composed label swap, and unseen compositions get a model each.
+    Clients report nothing. State: the concept of each model (M,).
 
     >>> from types import SimpleNamespace
     >>> view = SimpleNamespace(
@@ -47,7 +48,7 @@ class Oracle(Clusterer):
         if not knows_concepts:
             raise ConfigurationError(
                 "clusterer 'oracle' follows the true concepts, and this trace has none: choose one with "
-                'trace.source = "concepts"'
+                'trace.source = "concepts", or with trace.changes'
             )
 
     def on_data(self, view: View) -> Assignment | None:

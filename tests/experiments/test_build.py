@@ -296,6 +296,28 @@ def test_the_header_says_if_tests_are_of_the_steps_own_concept() -> None:
     assert [max(step) > 0 for step in header["concepts"]] == [False, True, True]
 
 
+def test_the_oracle_has_a_model_for_each_composition_of_swaps() -> None:
+    swap = {"what": "own_swap", "on": "held", "clients": {"share": 1}, "every": 2}
+    drift = {"kind": "none", "mixes": 1}
+    experiment = small(
+        trace={"static": True, "changes": [swap], "labels": [0, 1, 2], "drift": drift},
+        round={"rounds": 6},
+        arm=[{"name": "oracle", "clusterer": "oracle"}],
+    )
+    shared, records = world(experiment), list[RoundRecord]()
+    [arm] = experiment.arm
+    executor = build_executor(experiment, arm, shared)
+    build_emulation(experiment, arm, shared, executor, NoLog(), (records.append,), Stopwatch()).run()
+    assert shared.trace.concepts is not None
+    together = [set(shared.trace.concepts[record.step].tolist()) for record in records]
+    # Three labels have three swaps; and two swaps in turn are none, or one of the two rotations.
+    assert [len(concepts) for concepts in together] == [1, 1, 3, 3, 3, 3]
+    for record, concepts in zip(records, together, strict=True):
+        assert record.serving is not None
+        pairs = zip(shared.trace.concepts[record.step].tolist(), record.serving.tolist(), strict=True)
+        assert len(set(pairs)) == len(concepts) == len(set(record.serving.tolist()))
+
+
 def test_the_header_leaves_a_large_table_of_concepts_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("experiments.build.MOST_CONCEPTS", 8)
     experiment = drifting()

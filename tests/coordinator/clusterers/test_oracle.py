@@ -45,5 +45,5 @@ def test_nothing_happens_while_concepts_stay_and_no_request_is_made():
 def test_a_trace_without_the_truth_is_refused():
     oracle = Oracle(NOTHING)
     oracle.check({}, knows_concepts=True)
-    with pytest.raises(ConfigurationError, match=r"clusterer 'oracle' .* this trace has none"):
+    with pytest.raises(ConfigurationError, match=r"'oracle' .* this trace has none.*trace\.changes$"):
         oracle.check({}, knows_concepts=False)
