@@ -78,15 +78,17 @@ class CostRow:
     Amounts of data are in bytes, times in seconds; `virtual_time_s` and `wall_s` are of whole runs.
     `models_trained_per_client` is what was uploaded for training, in models, per completed visit: exact if no
     packet is lost and every visit completes. Packets that are sent again count, and so does what a visit had
-    uploaded when it was abandoned or dropped out: then it is an upper bound. `waiting_for_responses_s` is the
-    virtual time before dispatch, in which no visit is out: a round waits for reports, for responses to client
-    requests, and until enough clients are online. `reclustering_rounds` has a list of rounds for each seed.
+    uploaded when it was abandoned or dropped out: then it is an upper bound. `final_client_distance` is the
+    last client distance that was measured by the horizon. `waiting_for_responses_s` is the virtual time
+    before dispatch, in which no visit is out: a round waits for reports, for responses to client requests,
+    and until enough clients are online. `reclustering_rounds` has a list of rounds for each seed.
     """
 
     arm: str
     rounds: Estimate
     global_reclusterings: Estimate
     mean_client_distance: Estimate
+    final_client_distance: Estimate
     download_bytes: Estimate
     upload_bytes: Estimate
     control_bytes: Estimate
@@ -306,7 +308,8 @@ def _cost_row(arm: Comparison, horizon: Horizon) -> CostRow:
         arm=arm.arm,
         rounds=total([[1 for _ in records] for records in by_run]),
         global_reclusterings=total([[record.reclustered for record in records] for records in by_run]),
-        mean_client_distance=amount_estimate([_mean_client_distance(records) for records in by_run]),
+        mean_client_distance=amount_estimate([_mean(_client_distances(records)) for records in by_run]),
+        final_client_distance=amount_estimate([_last(_client_distances(records)) for records in by_run]),
         download_bytes=last("download_bytes"),
         upload_bytes=last("upload_bytes"),
         control_bytes=last("control_bytes"),
@@ -351,10 +354,19 @@ def _waiting_s(records: Sequence[RoundRecord]) -> float:
     return math.fsum(record.dispatched_s - end for record, end in zip(records, starts, strict=False))
 
 
-def _mean_client_distance(records: Sequence[RoundRecord]) -> float | None:
-    """The mean of `mean_client_distance` over the rounds that have it; None if no round has it."""
-    measured = [r.mean_client_distance for r in records if r.mean_client_distance is not None]
-    return float(np.mean(measured)) if measured else None
+def _client_distances(records: Sequence[RoundRecord]) -> list[float]:
+    """The `mean_client_distance` of the rounds that have it."""
+    return [r.mean_client_distance for r in records if r.mean_client_distance is not None]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    """Their mean; None if there are none."""
+    return float(np.mean(values)) if values else None
+
+
+def _last(values: Sequence[float]) -> float | None:
+    """The last of them; None if there are none."""
+    return values[-1] if values else None
 
 
 def row_figures(row: AccuracyRow | TargetRow | CostRow | ClusterChangeRow | HonestRow) -> dict[str, object]:

@@ -103,6 +103,8 @@ COSTS = (
     Column("download_bytes", "download", bytes_scale),
     Column("upload_bytes", "upload", bytes_scale),
     Column("control_bytes", "control", bytes_scale),
+    Column("mean_client_distance", "client distance", index_scale, in_terminal=False),
+    Column("final_client_distance", "at the horizon", index_scale, in_terminal=False),
     Column("models_trained_per_client", "models trained per visit", index_scale, in_terminal=False),
     Column("waiting_for_responses_s", "waiting for responses", time_scale, in_terminal=False),
     Column("virtual_time_s", "virtual time", time_scale),

@@ -1,24 +1,89 @@
-"""The small configurations of Fielding compare what their comments say."""
+"""The configurations of Fielding's figures compare what docs/fielding.md says of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
+
+import pytest
 
 import experiments
 from coordinator.federation.method import Hear
+from experiments.config import parse_experiment
 from experiments.reading import load_experiment, read_table
+from traces.shared_sets import SharedSet
 
 FOLDER = Path(experiments.__file__).parent / "configs" / "fielding"
+PATHS = sorted(FOLDER.glob("*.toml"))
+NOT_ON_FIVE_SEEDS = {"retention": list(range(10))}
+ALGORITHM_OF_ITS_OWN = {"figure-07-concepts"}  # FedDrift's test bed is trained with Adam
 
 
-def test_the_sweep_of_who_is_heard_has_every_setting() -> None:
-    assert sorted(read_table(FOLDER / "hear.toml")["sweep"]["round.hear"]) == sorted(get_args(Hear))
+def swept(name: str) -> dict[str, Any]:
+    return dict(read_table(FOLDER / f"{name}.toml")["sweep"])
 
 
-def test_arms_that_follow_participants_differ_from_their_namesakes_in_nothing_else() -> None:
-    arms = {arm["name"]: arm for arm in load_experiment(FOLDER / "participants.toml").resolved()["arm"]}
-    for name in ("moves", "fielding"):
-        drifted, participants = (dict(arms[arm]["clusterer"]) for arm in (name, f"{name}-participants"))
-        assert (drifted.pop("follow"), participants.pop("follow")) == ("drifted", "participants")
-        assert drifted == participants
+def arms(name: str) -> dict[str, Any]:
+    table = read_table(FOLDER / f"{name}.toml")
+    table.pop("sweep", None)
+    resolved = parse_experiment(table, name).resolved()
+    return {arm["name"]: arm for arm in resolved["arm"]}
+
+
+def test_every_name_is_that_of_the_file() -> None:
+    assert [read_table(path)["name"] for path in PATHS] == [f"fielding-{path.stem}" for path in PATHS]
+
+
+def test_reported_seeds_are_not_those_on_which_settings_were_chosen() -> None:
+    for path in PATHS:
+        assert read_table(path)["seeds"] == NOT_ON_FIVE_SEEDS.get(path.stem, [0, 1, 2, 3, 4]), path.stem
+
+
+def test_all_arms_train_with_fedprox_and_are_averaged_uniformly() -> None:
+    for path in PATHS:
+        parts = read_table(path)["parts"]
+        assert parts["aggregator"] == {"kind": "fedavg", "weighting": "uniform"}, path.stem
+        if path.stem not in ALGORITHM_OF_ITS_OWN:
+            assert parts["solver"] == [{"kind": "fedprox", "mu": 0.1}, "sgd"], path.stem
+        for arm in read_table(path)["arm"]:
+            assert not {"solver", "aggregator", "training"} & set(arm), f"{path.stem}, {arm['name']}"
+
+
+def test_the_map_varies_the_event_the_window_and_who_is_heard() -> None:
+    assert swept("map") == {
+        "trace.drift.events.0.share": [0.1, 0.3, 0.5, 0.7, 0.9],
+        "trace.drift.events.0.mixes": [2, 4, 8],
+        "trace.retain_rounds": [5, 10, 25],
+        "round.hear": ["everyone", "online"],
+    }
+    assert list(arms("map")) == ["moves", "fielding", "fielding-last-global", "always"]
+
+
+def test_sweeps_of_a_choice_have_every_choice() -> None:
+    assert sorted(swept("hear")["round.hear"]) == sorted(get_args(Hear))
+    assert sorted(swept("figure-09-shared")["trace.shared"]) == sorted(get_args(SharedSet))
+
+
+@pytest.mark.parametrize("name", ["figure-02", "figure-02-participants"])
+def test_who_follows_participants_differs_from_fielding_in_nothing_else(name: str) -> None:
+    drifted, participants = (dict(arms(name)[arm]["clusterer"]) for arm in ("fielding", "participants"))
+    assert (drifted.pop("follow"), participants.pop("follow")) == ("drifted", "participants")
+    assert drifted == participants
+
+
+def test_one_start_is_all_that_tells_those_arms_apart() -> None:
+    for name in ("fielding", "always"):
+        one, ten = (dict(arms("figure-02")[arm]["clusterer"]) for arm in (f"{name}-one-start", name))
+        assert (one.pop("starts"), ten.pop("starts")) == (1, 10)
+        assert one == ten
+
+
+def test_both_columns_of_table_3_are_clustered_in_the_same_rounds() -> None:
+    at_round = {name: arm["clusterer"].get("at_round") for name, arm in arms("table-3").items()}
+    for rounds in (10, 20, 50, 100, 150):  # 5 to 75 % of 200
+        assert at_round[f"label-{rounds}"] == at_round[f"gradient-{rounds}"] == rounds
+
+
+def test_configurations_without_a_sweep_can_be_loaded_without_data() -> None:
+    loaded = [load_experiment(path) for path in PATHS if "sweep" not in read_table(path)]
+    assert len(loaded) > 10

@@ -10,7 +10,8 @@ from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_reco
 
 ACCURACY = ["mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy", "adjusted_rand_index"]
 COSTS = [
-    *("rounds", "global_reclusterings", "mean_client_distance", "download_bytes", "upload_bytes"),
+    *("rounds", "global_reclusterings", "mean_client_distance", "final_client_distance"),
+    *("download_bytes", "upload_bytes"),
     *(
         "control_bytes",
         "models_sent",
@@ -83,6 +84,7 @@ def test_the_costs_of_an_arm_are_those_worked_out_by_hand(two_arms):
         "rounds": [4.0, 4.0],
         "global_reclusterings": [0.0, 4.0],
         "mean_client_distance": [0.4, 0.4],
+        "final_client_distance": [0.4, 0.4],
         "download_bytes": [1600.0, 1600.0],
         "upload_bytes": [1200.0, 1200.0],
         "control_bytes": [64.0, 64.0],
@@ -230,14 +232,18 @@ def test_waiting_is_from_the_end_of_a_round_to_the_next_dispatch():
 
 def test_distances_that_were_never_measured_are_null():
     run = a_run("global", 0, [0.5], mean_client_distance=None)
-    assert summarise_arms([run])["arms"]["global"]["mean_client_distance"]["mean"] is None
+    figures = summarise_arms([run])["arms"]["global"]
+    assert figures["mean_client_distance"]["mean"] is None
+    assert figures["final_client_distance"]["mean"] is None
 
 
-def test_distances_are_averaged_over_the_rounds_that_have_one():
-    run = a_run("global", 0, [0.5, None, 0.5])
-    for number, distance in enumerate([0.25, None, 0.75]):
+def test_distances_are_averaged_over_the_rounds_that_have_one_and_the_last_one_is_that_at_the_horizon():
+    run = a_run("global", 0, [0.5, None, 0.5, None])
+    for number, distance in enumerate([0.25, None, 0.75, None]):
         run.records[number] = a_record(number, mean_client_distance=distance)
-    assert summarise_arms([run])["arms"]["global"]["mean_client_distance"]["mean"] == 0.5
+    figures = summarise_arms([run])["arms"]["global"]
+    assert figures["mean_client_distance"]["mean"] == 0.5
+    assert figures["final_client_distance"]["mean"] == 0.75
 
 
 def test_the_file_has_what_the_configuration_reports_and_the_same_bytes_twice(tmp_path, two_arms):
