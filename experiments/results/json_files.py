@@ -178,10 +178,16 @@ class Command(JsonTable):
 
 
 class SweepCell(JsonTable):
-    """The cell of a sweep: `of` names the swept configuration, `keys` has this cell's values by key."""
+    """The cell of a sweep.
+
+    `of` names the swept configuration, `keys` has this cell's values by key. `order` has the values of each
+    key in the order given to the command that last played runs of this cell; it was added later, and leaves
+    out keys with too many values (`swept_values.MOST_ORDER_LETTERS`).
+    """
 
     of: Text
     keys: Table[JsonValue]
+    order: Table[list[JsonValue]] = {}
 
 
 class Manifest(JsonTable):

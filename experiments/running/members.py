@@ -22,6 +22,7 @@ from experiments.running.sweep import (
     Axis,
     cell_name,
     cells,
+    given_order,
     merged_axes,
     refuse_too_many_cells,
     table_axes,
@@ -198,6 +199,7 @@ def _drafts(configuration: Configuration) -> list[_Draft]:
     if not configuration.axes:
         return [_Draft(configuration, configuration.table, str(configuration.path))]
     drafts: list[_Draft] = []
+    order = given_order(configuration.axes)
     for values in cells(configuration.axes):
         table, where = _cell_table(configuration, values)
         if not drafts:  # the name must be valid by itself, before the cells' names are made of it
@@ -205,7 +207,7 @@ def _drafts(configuration: Configuration) -> list[_Draft]:
         base = table["name"]
         table["name"] = cell_name(base, values)
         take_first_look(table, where, configuration.locate)
-        drafts.append(_Draft(configuration, table, where, SweepCell(of=base, keys=values)))
+        drafts.append(_Draft(configuration, table, where, SweepCell(of=base, keys=values, order=order)))
     return drafts
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from emulator.errors import ConfigurationError
 from emulator.storage.bounded import toml_document
 from experiments.reading import SWEEP, parse_value
 from experiments.results.many_runs.differing_keys import short_names
+from experiments.results.many_runs.swept_values import canonical, may_be_recorded, numbers_alike
 from experiments.results.recorded import MOST_NAME_BYTES
 
 MOST_CELLS = 10_000
@@ -118,6 +118,11 @@ def cells(axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
         yield dict(zip(keys, values, strict=True))
 
 
+def given_order(axes: Sequence[Axis]) -> dict[str, list[Any]]:
+    """By key, its values in the order given; keys whose values are too long to be recorded are left out."""
+    return {axis.key: list(axis.values) for axis in axes if may_be_recorded(axis.values)}
+
+
 def cell_name(base: str, values: Values) -> str:
     """The name of a cell of the configuration `base`, as `digits,threshold=0.1,participants=5`.
 
@@ -170,7 +175,7 @@ def _axis(key: str, values: Sequence[Any], source: str, where: str) -> Axis:
     seen = set()
     for value in values:
         try:
-            same = _canonical(value)
+            same = canonical(value)
         except (TypeError, ValueError) as error:
             raise ConfigurationError(
                 f"{where}: {value} cannot be swept; a value is a text, a finite number, true or false, or a "
@@ -225,21 +230,6 @@ def _flattened(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, 
             yield full, value
 
 
-def _canonical(value: Any) -> str:
-    """JSON that is the same for equal values, as of 1 and 1.0; TypeError or ValueError if JSON lacks it."""
-    return json.dumps(_numbers_alike(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _numbers_alike(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, list):
-        return [_numbers_alike(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _numbers_alike(item) for key, item in value.items()}
-    return value
-
-
 def _shown(value: Any) -> str:
     """A value as TOML has it, if that is short and fit for a name; otherwise shortened, with a digest."""
     if isinstance(value, str):
@@ -247,12 +237,12 @@ def _shown(value: Any) -> str:
     elif isinstance(value, bool):
         text, is_plain = str(value).lower(), True
     elif isinstance(value, int | float):
-        text, is_plain = str(_numbers_alike(value)), True
+        text, is_plain = str(numbers_alike(value)), True
     else:
-        text, is_plain = _canonical(value), False
+        text, is_plain = canonical(value), False
     if is_plain and text and _slug(text) == text and len(text) <= MOST_SHOWN:
         return text
-    digest = hashlib.sha256(_canonical(value).encode()).hexdigest()[:8]
+    digest = hashlib.sha256(canonical(value).encode()).hexdigest()[:8]
     return f"{_slug(text).strip('-')[:MOST_SHOWN]}-{digest}"
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -149,6 +149,7 @@ class MeasuredDirectory:
         swept: The keys of the sweep that it is a cell of, with their values; empty if it is of none.
         sweep: Name of that sweep; empty if it is of none.
         command: The command that began its runs, as a shell takes it; None if it was not recorded.
+        order: The values of swept keys in the order given, as far as it was recorded.
     """
 
     name: str
@@ -158,6 +159,7 @@ class MeasuredDirectory:
     swept: Mapping[str, Any]
     sweep: str
     command: str | None = None
+    order: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, directory: RunDirectory, name: str, reader: RunReader | None = None) -> MeasuredDirectory:
@@ -183,6 +185,7 @@ class MeasuredDirectory:
             swept={} if sweep is None else sweep.keys,
             sweep="" if sweep is None else sweep.of,
             command=shlex.join(manifest.commands[0].arguments) if manifest and manifest.commands else None,
+            order={} if sweep is None else sweep.order,
         )
 
     @property

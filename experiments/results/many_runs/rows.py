@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from experiments.results.accuracy_tables import TargetRow
@@ -96,12 +96,14 @@ class SectionMember:
         arms: The names of its arms in the configured order, the reference arm first.
         swept: The keys of the sweep that it is a cell of, with their values; empty if it is of none.
         command: The command that began its runs, as a shell takes it; None if it was not recorded.
+        order: The values of swept keys in the order given, as far as it was recorded.
     """
 
     name: str
     arms: list[str]
     swept: Mapping[str, Any]
     command: str | None
+    order: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

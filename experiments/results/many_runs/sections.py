@@ -41,6 +41,7 @@ from experiments.results.many_runs.significance import (
     paired_difference,
     unpaired_difference,
 )
+from experiments.results.many_runs.swept_values import canonical, given_ranks
 from experiments.results.published import COMPARED, beside_published
 from experiments.results.recorded import MOST_TARGETS, Target, recorded_targets
 
@@ -132,7 +133,7 @@ def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horiz
         ],
         notes=limits,
         members=[
-            SectionMember(directory.name, directory.arms, directory.swept, directory.command)
+            SectionMember(directory.name, directory.arms, directory.swept, directory.command, directory.order)
             for directory in directories
         ],
     )
@@ -392,18 +393,44 @@ def _horizon(directories: Sequence[MeasuredDirectory]) -> Horizon:
 
 
 def in_order(group: Sequence[MeasuredDirectory]) -> list[MeasuredDirectory]:
-    """The directories sorted by the values of the keys in which they differ: numbers, then others by text."""
-    paths = differing_keys([directory.experiment for directory in group])
+    """The directories sorted by the values of the keys in which they differ.
 
-    def position(directory: MeasuredDirectory) -> list[tuple[bool, float, str]]:
+    Values of swept keys are in the order given, as far as it was recorded (`given_ranks`). Others follow:
+    numbers, ascending, then values of other types by their text.
+    """
+    paths = differing_keys([directory.experiment for directory in group])
+    orders: dict[str, list[Sequence[Any]]] = {}
+    for directory in group:
+        for key, values in directory.order.items():
+            orders.setdefault(key, []).append(values)
+    ranks = {key: given_ranks(recorded) for key, recorded in orders.items()}
+
+    def position(directory: MeasuredDirectory) -> list[tuple[int, float, str]]:
+        given = [
+            (tuple(key.split(".")), ranks[key].get(canonical(value)))
+            for key, value in sorted(directory.swept.items(), key=lambda item: -len(item[0].split(".")))
+            if key in ranks
+        ]
         by_arm = key_values(directory.experiment, paths)
         return [
-            (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, str(value))
+            _place(value, _rank_of(("arm", arm, *path[1:]) if path[0] == "arm" else path, given))
             for arm in directory.arms
-            for value in by_arm[arm]
+            for path, value in zip(paths, by_arm[arm], strict=True)
         ]
 
     return sorted(group, key=position)
+
+
+def _rank_of(path: KeyPath, given: Sequence[tuple[KeyPath, int | None]]) -> int | None:
+    """The rank of the first `given` (swept key, rank) that the path is, or lies in; None if unknown."""
+    return next((rank for key, rank in given if path[: len(key)] == key), None)
+
+
+def _place(value: Any, rank: int | None) -> tuple[int, float, str]:
+    """The place of a value among others: those with a rank, then numbers, then others by text."""
+    if rank is not None:
+        return 0, rank, ""
+    return (1, float(value), "") if isinstance(value, int | float) else (2, 0.0, str(value))
 
 
 def _name(group: Sequence[MeasuredDirectory]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from experiments.naming import shorten
 from experiments.results.many_runs.differing_keys import short_names
 from experiments.results.many_runs.rows import SectionMember
+from experiments.results.many_runs.swept_values import canonical, given_ranks
 from experiments.results.report.what_was_run import written
 
 MOST_PANELS = 48
@@ -58,19 +59,26 @@ class SweepLayout:
 def sweep_layout(members: Sequence[SectionMember]) -> SweepLayout:
     """The layout of the cells `members`, at least one, of one sweep.
 
-    The x axis is the first swept key with several values, or the first one if no key has them. Numbers come
-    first, ascending; other values follow, sorted by their text. A cell without a key is treated as if the key
-    had the value None. Of two cells with the same values, the first has the place.
+    The x axis is the first swept key with several values, or the first one if no key has them. Values are in
+    the order given, as far as it was recorded (`given_ranks`); numbers follow, ascending, and then other
+    values, sorted by their text. A cell without a key is treated as if the key had the value None. Of two
+    cells with the same values, the first has the place.
     """
     keys = list(dict.fromkeys(key for member in members for key in member.swept))
-    values = {key: _ordered([member.swept.get(key) for member in members]) for key in keys}
+    values = {
+        key: _ordered(
+            [member.swept.get(key) for member in members],
+            given_ranks([member.order[key] for member in members if key in member.order]),
+        )
+        for key in keys
+    }
     names = dict(zip(keys, short_names([tuple(key.split(".")) for key in keys]), strict=True))
     varied = [key for key in keys if len(values[key]) > 1]
     axis = varied[0] if varied else keys[0]
     others = [key for key in varied if key != axis]
     cells: dict[tuple[int, ...], dict[int, str]] = {}
     for member in members:
-        position = {key: values[key].index(_canonical(member.swept.get(key))) for key in keys}
+        position = {key: values[key].index(canonical(member.swept.get(key))) for key in keys}
         panel = cells.setdefault(tuple(position[key] for key in others), {})
         panel.setdefault(position[axis], member.name)
     texts = {key: [_text(json.loads(value)) for value in values[key]] for key in keys}
@@ -99,21 +107,17 @@ def _columns(num_panels: int, period: int) -> int:
     return min(num_panels, aligned or USUAL_COLUMNS)
 
 
-def _ordered(values: Sequence[Any]) -> list[str]:
-    """The distinct values as canonical JSON: numbers, ascending, then others by their text."""
+def _ordered(values: Sequence[Any], ranks: Mapping[str, int]) -> list[str]:
+    """The distinct values as canonical JSON: by rank, then numbers, ascending, then others by their text."""
 
-    def position(canonical: str) -> tuple[bool, float, str]:
-        value = json.loads(canonical)
+    def position(text: str) -> tuple[int, float, str]:
+        if text in ranks:
+            return 0, ranks[text], ""
+        value = json.loads(text)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return (False, float(value), "") if is_number else (True, 0.0, _text(value))
+        return (1, float(value), "") if is_number else (2, 0.0, _text(value))
 
-    return sorted(dict.fromkeys(map(_canonical, values)), key=position)
-
-
-def _canonical(value: Any) -> str:
-    """JSON that is the same for equal values, as of 1 and 1.0."""
-    is_whole = isinstance(value, float) and value.is_integer()
-    return json.dumps(int(value) if is_whole else value, sort_keys=True)
+    return sorted(dict.fromkeys(map(canonical, values)), key=position)
 
 
 def _text(value: Any) -> str:

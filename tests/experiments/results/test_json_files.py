@@ -50,6 +50,10 @@ def test_a_manifest_of_an_earlier_version_lacks_what_came_later(tmp_path: Path) 
             '{"files": {"a.csv": {"size": 1, "sha256": "0", "x": 0}}}',
             "files.a.csv: unknown key 'x'; choices: size, sha256",
         ),
+        (
+            '{"sweep": {"of": "a", "keys": {}, "order": {"x": 1}}}',
+            "sweep.order.x = 1: input should be a valid list",
+        ),
         ('{"commands": []}', "commands: list should have at least 1 item"),
         ('{"commands": {"0": 1}}', "commands: input should be a valid list"),
         ('{"commands": ["driftscale"]}', "commands.0 = 'driftscale': must be a table"),

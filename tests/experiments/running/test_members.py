@@ -93,7 +93,9 @@ def test_cells_are_configurations_with_names_and_values_of_their_own(tmp_path: P
     ]
     assert [member.experiment.round.participants for member in members] == [2, 3, 2, 3]
     assert [member.cell for member in members][2] == SweepCell(
-        of="small", keys={THRESHOLD: "never", "round.participants": 2}
+        of="small",
+        keys={THRESHOLD: "never", "round.participants": 2},
+        order={THRESHOLD: [0.1, "never"], "round.participants": [2, 3]},
     )
     assert "sweep" not in members[0].experiment.resolved()
 
@@ -103,7 +105,11 @@ def test_a_table_of_the_file_is_swept_and_options_replace_its_keys(tmp_path: Pat
     path = write_small(tmp_path, sweep=table)
     assert [member.experiment.round.participants for member in load(path)] == [2, 3]
     [member] = load(path, "round.participants=4")
-    assert member.cell == SweepCell(of="small", keys={"round.participants": 4, "arm.fielding.memory": "held"})
+    assert member.cell == SweepCell(
+        of="small",
+        keys={"round.participants": 4, "arm.fielding.memory": "held"},
+        order={"round.participants": [4], "arm.fielding.memory": ["held"]},
+    )
     [alone] = load(path, overrides=("sweep={}",))
     assert (alone.cell, alone.experiment.name) == (None, "small")
     with pytest.raises(ConfigurationError, match=r"has a \[sweep\], so it describes several experiments"):

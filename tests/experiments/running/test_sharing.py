@@ -132,11 +132,13 @@ def test_a_cell_is_an_ordinary_run_directory_that_needs_no_other(tmp_path: Path)
 def test_the_manifest_of_a_cell_has_its_place_in_the_sweep_and_the_world_of_each_seed(tmp_path: Path) -> None:
     play_all(a_sweep(tmp_path, arms=["global", "fielding"]), tmp_path / "out")
     low, high = manifest(tmp_path / "out", LOW), manifest(tmp_path / "out", HIGH)
-    assert low.pop("sweep") == {"of": "small", "keys": {THRESHOLD: 0.1}}
-    assert high.pop("sweep") == {"of": "small", "keys": {THRESHOLD: 0.25}}
+    order = {THRESHOLD: [0.1, 0.25]}
+    assert low.pop("sweep") == {"of": "small", "keys": {THRESHOLD: 0.1}, "order": order}
+    assert high.pop("sweep") == {"of": "small", "keys": {THRESHOLD: 0.25}, "order": order}
     assert low == high
     play(load_experiment(tmp_path / "out" / HIGH / "experiment.toml"), tmp_path / "out" / HIGH)
-    assert manifest(tmp_path / "out", HIGH)["sweep"] == {"of": "small", "keys": {THRESHOLD: 0.25}}
+    recorded = {"of": "small", "keys": {THRESHOLD: 0.25}, "order": order}
+    assert manifest(tmp_path / "out", HIGH)["sweep"] == recorded
 
 
 def test_a_cell_that_adopts_all_its_runs_records_their_world(tmp_path: Path) -> None:
@@ -147,6 +149,25 @@ def test_a_cell_that_adopts_all_its_runs_records_their_world(tmp_path: Path) -> 
     assert finished == [LOW, HIGH]
     assert manifest(tmp_path / "out", HIGH)["sha256"] == manifest(tmp_path / "out", LOW)["sha256"]
     assert manifest(tmp_path / "out", HIGH)["sweep"]["keys"] == {THRESHOLD: 0.25}
+
+
+def test_a_finished_cell_of_an_earlier_version_gets_the_order_of_the_values_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    members, out = a_sweep(tmp_path, f"{THRESHOLD}=0.25,0.1", arms=["fielding"]), tmp_path / "out"
+    play_all(members, out)
+    earlier = {name: manifest(out, name) for name in (LOW, HIGH)}
+    before = {name: stamps(out / name) for name in (LOW, HIGH)}
+    for name, content in earlier.items():
+        assert content["sweep"].pop("order") == {THRESHOLD: [0.25, 0.1]}
+        (out / name / "manifest.json").write_text(json.dumps(content))
+        (out / name / "summary.json").touch()  # the results that show a cell to be finished
+    tale, _ = play_all(members, out)
+    assert tale.played == []
+    for name in (LOW, HIGH):
+        after = manifest(out, name)
+        assert after["sweep"].pop("order") == {THRESHOLD: [0.25, 0.1]}
+        assert (after, stamps(out / name)) == (earlier[name], before[name])
 
 
 # -- what is there already -----------------------------------------------------------------------------------

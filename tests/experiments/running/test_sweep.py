@@ -15,6 +15,7 @@ from experiments.running.sweep import (
     MOST_CELLS,
     cell_name,
     cells,
+    given_order,
     merged_axes,
     num_cells,
     parse_axis,
@@ -52,6 +53,14 @@ def refused(option: str) -> str:
 )
 def test_values_are_toml_or_text_between_commas(text: str, values: tuple[object, ...]) -> None:
     assert parse_axis(f"a.b={text}").values == values
+
+
+def test_the_order_of_very_many_values_is_not_recorded() -> None:
+    axes = [
+        parse_axis(f"{key}={','.join(map(str, range(1000, last)))}")
+        for key, last in (("a", 3000), ("b", 2000))
+    ]
+    assert given_order(axes) == {"b": list(range(1000, 2000))}
 
 
 def test_an_option_without_key_or_value_is_refused() -> None:

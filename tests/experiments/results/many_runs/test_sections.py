@@ -28,19 +28,20 @@ def a_measured(
     worlds: dict[int, dict[str, str]] | None = None,
     swept: dict[str, Any] | None = None,
     sweep: str = "sweep",
+    order: dict[str, list[Any]] | None = None,
     report: dict[str, Any] | None = None,
     **changes: Any,
 ) -> MeasuredDirectory:
     """A directory with these runs; the worlds of its seeds are `WORLD` but for `worlds`.
 
-    With a trace, its settings stand for its hash.
+    With a trace, its settings stand for its hash. `order` is that of the values of a sweep.
     """
     seeds = sorted({seed for by_seed in accuracies.values() for seed in by_seed})
     trace = changes.get("trace")
     directory = a_directory(path, list(accuracies), seeds, report={"window": 1, **(report or {})}, **changes)
     world = WORLD if trace is None else {**WORLD, "trace": repr(trace)}
     hashes = {str(seed): (worlds or {}).get(seed, world) for seed in seeds}
-    origin = {} if swept is None else {"sweep": {"of": sweep, "keys": swept}}
+    origin = {} if swept is None else {"sweep": {"of": sweep, "keys": swept, "order": order or {}}}
     directory.manifest_path.write_text(json.dumps({"sha256": hashes, **origin}))
     for arm, by_seed in accuracies.items():
         for seed, values in by_seed.items():
@@ -401,6 +402,67 @@ def test_directories_are_in_the_order_of_their_keys(tmp_path):
         for number in (10, 5, 100)
     ]
     assert [directory.name for directory in in_order(cells)] == ["5", "10", "100"]
+
+
+def cells_of(tmp_path: Path, orders: dict[str, list[str]]) -> list[MeasuredDirectory]:
+    """Cells of a sweep of `round.hear`, each with its value for a name and an order."""
+    return [
+        a_measured(
+            tmp_path / value,
+            {"global": {0: [0.5, 0.5]}},
+            round={"hear": value},
+            swept={"round.hear": value},
+            order={"round.hear": order} if order else None,
+        )
+        for value, order in orders.items()
+    ]
+
+
+def test_cells_are_in_the_order_in_which_their_values_were_given(tmp_path):
+    given = ["online", "check_in", "everyone"]
+    section = compare(in_order(cells_of(tmp_path, dict.fromkeys(sorted(given), given))))
+    assert section.directories == given
+    assert [row.keys for row in section.rows] == [[value] for value in given]
+    assert section.members[0].order == {"round.hear": given}
+
+
+def test_values_that_no_cell_has_on_record_come_last_and_sorted(tmp_path):
+    given, all_given = ["online", "check_in"], ["online", "nobody", "check_in"]
+    cells = cells_of(
+        tmp_path, {"all": [], "check_in": given, "any": [], "online": given, "nobody": all_given}
+    )
+    assert [cell.name for cell in in_order(cells)] == [*all_given, "all", "any"]
+
+
+def test_cells_without_an_order_on_record_are_sorted(tmp_path):
+    cells = cells_of(tmp_path, {value: [] for value in ("online", "check_in", "everyone")})
+    assert [cell.name for cell in in_order(cells)] == ["check_in", "everyone", "online"]
+
+
+def test_cells_of_whole_tables_and_their_settings_are_in_the_order_given(tmp_path):
+    # The second key lies in the first one; the arm global has a threshold of its own, which is not swept.
+    kinds, thresholds = ["static", "fielding"], [0.5, 0.1]
+    part = "arm.fielding.clusterer"
+    cells = [
+        a_measured(
+            tmp_path / f"{kind} {threshold}",
+            {"global": {0: [0.5]}, "fielding": {0: [0.5]}},
+            arm=[
+                {"name": "global", "clusterer": {"kind": "single", "threshold": 0.3}},
+                {"name": "fielding", "clusterer": {"kind": kind, "threshold": threshold}},
+            ],
+            swept={part: kind, f"{part}.threshold": threshold},
+            order={part: kinds, f"{part}.threshold": thresholds},
+        )
+        for threshold in sorted(thresholds)
+        for kind in sorted(kinds)
+    ]
+    assert [cell.name for cell in in_order(cells)] == [
+        "static 0.5",
+        "static 0.1",
+        "fielding 0.5",
+        "fielding 0.1",
+    ]
 
 
 def test_a_directory_whose_reference_arm_has_not_finished_is_left_out_of_a_folder(tmp_path):

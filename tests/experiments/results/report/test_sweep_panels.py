@@ -1,6 +1,7 @@
 """The layout of sweeps as small multiples."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 from experiments.results.many_runs.rows import SectionMember
@@ -32,6 +33,25 @@ def test_the_first_key_is_the_axis_and_a_panel_has_each_combination_of_the_other
 def test_numbers_are_ordered_by_value_and_other_values_by_text_after_them():
     layout = sweep_layout([a_cell(bound=value) for value in ("none", 10, 9.0, True, 0.5)])
     assert layout.values == ["0.5", "9", "10", "none", "yes"]
+
+
+def test_values_are_in_the_order_given_on_the_axis_and_among_the_panels():
+    order = {"round.share": [0.9, 0.1], "round.hear": ["online", "everyone"]}
+    cells = [
+        replace(a_cell(share=share, hear=hear), order=order)
+        for hear, share in itertools.product(["everyone", "online"], [0.1, 0.9])
+    ]
+    earlier = [a_cell(share=share, hear="check_in") for share in (0.1, 0.5)]
+    layout = sweep_layout([*earlier, *cells])
+    assert layout.values == ["0.9", "0.1", "0.5"]
+    assert [panel.title for panel in layout.panels] == ["hear online", "hear everyone", "hear check_in"]
+    assert dict(layout.panels[0].members) == {0: "0.9 online", 1: "0.1 online"}
+
+
+def test_a_number_that_is_swept_later_has_its_place_among_ascending_ones():
+    cells = [replace(a_cell(share=share), order={"round.share": [0.1, 0.5]}) for share in (0.1, 0.5)]
+    later = replace(a_cell(share=0.2), order={"round.share": [0.2]})
+    assert sweep_layout([*cells, later]).values == ["0.1", "0.2", "0.5"]
 
 
 def test_a_number_is_the_same_value_with_and_without_a_point():
