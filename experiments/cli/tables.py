@@ -130,8 +130,8 @@ def print_section(section: Section) -> None:
     console = wide_console()
     for note in (runs_horizon(section), *runs_warnings(section)):
         _note(console, note)
-    _print_figures(console, section.name, runs_table(section))
-    for note in runs_notes(section):
+    _print_figures(console, section.name, runs_table(section, in_terminal=True))
+    for note in runs_notes(section, in_terminal=True):
         _note(console, note)
 
 

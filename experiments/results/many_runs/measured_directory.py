@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,9 @@ class PlayedRun:
         offline_clients_heard: As in `FinishedRun`.
         agreement: Adjusted Rand index between its clusters and the true concepts.
         apart: Curves of its honest and of its byzantine clients.
+        reclustered_s: Virtual times at which the rounds with a global re-clustering closed, ascending.
+        client_distances: (n_measured, 2) virtual time at which each round with a measurement of it closed,
+            ascending, and the mean client distance.
     """
 
     arm: str
@@ -57,6 +61,8 @@ class PlayedRun:
     offline_clients_heard: bool = False
     agreement: Agreement = NO_AGREEMENT
     apart: ApartCurves = NOT_APART
+    reclustered_s: tuple[float, ...] = ()
+    client_distances: Floats = field(default_factory=partial(np.zeros, (0, 2)))
 
     @classmethod
     def of(cls, run: FinishedRun, window: int, event_rounds: Collection[int] = ()) -> PlayedRun:
@@ -65,6 +71,11 @@ class PlayedRun:
         Its accuracy is smoothed over `window` evaluations; mass events are in the rounds `event_rounds`.
         """
         records = run.records
+        distances = [
+            (record.closed_s, record.mean_client_distance)
+            for record in records
+            if record.mean_client_distance is not None
+        ]
         sent = [record.download_bytes + record.upload_bytes + record.control_bytes for record in records]
         return cls(
             run.arm,
@@ -78,6 +89,8 @@ class PlayedRun:
             run.offline_clients_heard,
             agreement_with_concepts(run),
             apart_curves(run),
+            tuple(record.closed_s for record in records if record.reclustered),
+            np.array(distances, dtype=np.float64).reshape(-1, 2),
         )
 
     @property
@@ -99,6 +112,16 @@ class PlayedRun:
         """Bytes sent in the rounds that closed by `time_s`."""
         count = int(np.searchsorted(self.closed_s, time_s, side="right"))
         return float(self.total_bytes[count - 1]) if count else 0.0
+
+    def reclusterings_by(self, time_s: float) -> int:
+        """Global re-clusterings in the rounds that closed by `time_s`."""
+        return bisect_right(self.reclustered_s, time_s)
+
+    def client_distance_by(self, time_s: float) -> float | None:
+        """Mean client distance, averaged over the measured rounds that closed by `time_s`; None without."""
+        closed_s, distances = self.client_distances.T
+        measured = distances[closed_s <= time_s]
+        return float(measured.mean()) if len(measured) else None
 
     def steps_by(self, time_s: float) -> int:
         """Data steps reached in the rounds that closed by `time_s`."""

@@ -38,6 +38,8 @@ class Row:
         byzantine_accuracy: The same of the byzantine clients.
         honest_gain_pp: Difference of `honest_accuracy` from that of the reference arm of the same directory,
             in percentage points and without a test; None for that arm itself.
+        global_reclusterings: Global re-clusterings up to the horizon.
+        mean_client_distance: Mean client distance, averaged over the rounds up to the horizon that have it.
         total_bytes: Bytes sent up to the horizon, both ways, for training and control.
         drift: For each figure of `published.COMPARED`, ours beside the published value; None where it was
             not measured.
@@ -59,6 +61,8 @@ class Row:
     honest_accuracy: Estimate
     byzantine_accuracy: Estimate
     honest_gain_pp: Gain | None
+    global_reclusterings: Estimate
+    mean_client_distance: Estimate
     total_bytes: Estimate
     drift: Mapping[str, Mapping[str, Any] | None]
     offline_clients_heard: bool
@@ -81,6 +85,8 @@ class Row:
             "honest_accuracy": self.honest_accuracy.as_json(),
             "byzantine_accuracy": self.byzantine_accuracy.as_json(),
             "honest_gain_pp": None if self.honest_gain_pp is None else self.honest_gain_pp.as_json(),
+            "global_reclusterings": self.global_reclusterings.as_json(),
+            "mean_client_distance": self.mean_client_distance.as_json(),
             "total_bytes": self.total_bytes.as_json(),
             **self.drift,
             "offline_clients_heard": self.offline_clients_heard,

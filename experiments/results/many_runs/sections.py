@@ -216,6 +216,12 @@ class _Entry:
             honest_accuracy=share_estimate(honest),
             byzantine_accuracy=share_estimate(byzantine),
             honest_gain_pp=honest_gain,
+            global_reclusterings=amount_estimate(
+                [float(run.reclusterings_by(self.horizon.horizon_s)) for run in self.runs]
+            ),
+            mean_client_distance=amount_estimate(
+                [run.client_distance_by(self.horizon.horizon_s) for run in self.runs]
+            ),
             total_bytes=amount_estimate([run.bytes_by(self.horizon.horizon_s) for run in self.runs]),
             drift=self.drift,
             offline_clients_heard=any(run.offline_clients_heard for run in self.runs),

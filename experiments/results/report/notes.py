@@ -67,6 +67,15 @@ HONEST_APART = (
 )
 
 
+GLOBAL_RECLUSTERINGS = (
+    "Global re-clusterings are those up to the horizon: rounds in which all clients were clustered anew."
+)
+CLIENT_DISTANCE = (
+    "Client distance is the mean distance of a client's data from those of the other members of its cluster "
+    "(round.client_distance), averaged over clients and over evaluations up to the horizon."
+)
+
+
 def as_warning(text: str) -> str:
     return f"Warning: {text}."
 

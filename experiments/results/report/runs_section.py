@@ -11,6 +11,7 @@ from experiments.results.accuracy_tables import TargetRow
 from experiments.results.formats import (
     Cell,
     bytes_scale,
+    count_scale,
     factor_scale,
     index_scale,
     percent_scale,
@@ -29,8 +30,10 @@ from experiments.results.report.columns import REFERENCE_CELL, Column, Tally, Te
 from experiments.results.report.notes import (
     ADJUSTED_RAND_INDEX,
     BOUNDS,
+    CLIENT_DISTANCE,
     DOTS,
     FEW_SEEDS,
+    GLOBAL_RECLUSTERINGS,
     HONEST_APART,
     MEAN_ACCURACY,
     MOVES,
@@ -50,8 +53,19 @@ MEASURED = (
     Column("adjusted_rand_index", "adjusted Rand index", index_scale),
     Column("honest_accuracy", "honest clients", percent_scale),
     Column("byzantine_accuracy", "byzantine clients", percent_scale),
+    Column("global_reclusterings", "global re-clusterings", count_scale),
+    Column("mean_client_distance", "client distance", index_scale, in_terminal=False),
 )
-"""The columns of figures that are left out if they are not known in any row."""
+"""The columns of figures that are left out if they are not known in any row, or nothing was re-clustered."""
+
+MEASURED_NOTES = {
+    "adjusted_rand_index": ADJUSTED_RAND_INDEX,
+    "honest_accuracy": HONEST_APART,
+    "byzantine_accuracy": HONEST_APART,
+    "global_reclusterings": GLOBAL_RECLUSTERINGS,
+    "mean_client_distance": CLIENT_DISTANCE,
+}
+"""The note on each of these columns."""
 
 DRIFT_HEADINGS = {
     "accuracy_omitting_drift": "accuracy (%) omitting drift cells",
@@ -68,13 +82,14 @@ NamedCells = tuple[str, Sequence[Cell]]
 """A column: its heading, and a cell for each row."""
 
 
-def runs_table(section: Section) -> TextTable:
+def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
     """The section as text: the differing keys of each row, its accuracies, times to each target and bytes.
 
     Left out are columns that would say nothing: the run directory if the keys tell all rows apart, the
-    difference if there is a single directory, offline clients if none are heard, and figures that are not
-    known in any row: agreement with concepts, honest and byzantine clients, accuracies with and without drift
-    cells.
+    difference if there is a single directory, offline clients if none are heard, global re-clusterings if
+    there are none, and figures that are not known in any row: agreement with concepts, honest and byzantine
+    clients, client distance, accuracies with and without drift cells. With `in_terminal`, so are columns that
+    only the page shows.
     """
     rows = section.rows
     keys = _keys(section)
@@ -85,7 +100,7 @@ def runs_table(section: Section) -> TextTable:
         *_difference(section),
         *_identical(rows),
         *_heard(rows),
-        *((column.heading, column.cells(rows)) for column in _measured(rows)),
+        *((column.heading, column.cells(rows)) for column in _measured(rows, in_terminal=in_terminal)),
         *(column for index, target in enumerate(section.targets) for column in _times(rows, index, target)),
         ("bytes sent", Column("total_bytes", "", bytes_scale).cells(rows)),
         *(column for figure in COMPARED for column in _drift(rows, figure)),
@@ -97,8 +112,8 @@ def runs_table(section: Section) -> TextTable:
     )
 
 
-def runs_notes(section: Section) -> list[str]:
-    """Notes that explain the section's table."""
+def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:
+    """Notes that explain the section's table, which has all columns, or those of the terminal."""
     rows = section.rows
     gains, differences = (
         [item for item in column if item is not None]
@@ -121,11 +136,7 @@ def runs_notes(section: Section) -> list[str]:
         notes.append("A run that several run directories share stands in one row.")
     if heard := section_heard_note(section):
         notes.append(heard)
-    measured = {column.key for column in _measured(rows)}
-    if "adjusted_rand_index" in measured:
-        notes.append(ADJUSTED_RAND_INDEX)
-    if measured & {"honest_accuracy", "byzantine_accuracy"}:
-        notes.append(HONEST_APART)
+    notes += dict.fromkeys(MEASURED_NOTES[column.key] for column in _measured(rows, in_terminal=in_terminal))
     if section.targets:
         moves = MOVES if REFERENCE in section.targets else ""
         notes.append(
@@ -266,9 +277,19 @@ def _heard(rows: Sequence[Row]) -> list[NamedCells]:
     return [("offline clients", cells)]
 
 
-def _measured(rows: Sequence[Row]) -> list[Column]:
-    """The columns of `MEASURED` that are known in some row."""
-    return [column for column in MEASURED if any(is_measured(getattr(row, column.key)) for row in rows)]
+def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[Column]:
+    """The columns of `MEASURED` that say something of some row, and are shown there."""
+    return [
+        column
+        for column in MEASURED
+        if (column.in_terminal or not in_terminal) and any(_is_worth_showing(column, row) for row in rows)
+    ]
+
+
+def _is_worth_showing(column: Column, row: Row) -> bool:
+    if column.key == "global_reclusterings":
+        return any(row.global_reclusterings.per_seed)
+    return is_measured(getattr(row, column.key))
 
 
 def _times(rows: Sequence[Row], index: int, target: Target) -> list[NamedCells]:

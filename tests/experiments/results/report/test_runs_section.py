@@ -5,9 +5,10 @@ import pytest
 
 from experiments.results.many_runs.measured_directory import MeasuredDirectory
 from experiments.results.many_runs.sections import compare, sections
+from experiments.results.report.notes import CLIENT_DISTANCE, GLOBAL_RECLUSTERINGS
 from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
 from tests.experiments.results.many_runs.test_sections import ONE, OTHER, WORLD, a_measured, constant
-from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
+from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_record, a_run, store
 
 
 @pytest.fixture
@@ -37,6 +38,7 @@ def test_columns_are_the_differing_keys_then_figures(section):
         "gain",
         "difference",
         "identical to",
+        "client distance",
         "55 %: held from",
         "55 %: speed-up",
         "55 %: held",
@@ -90,9 +92,11 @@ def test_several_tests_are_corrected_and_counted(tmp_path):
 def test_a_section_of_one_directory_has_no_difference(tmp_path):
     (section,) = sections([a_measured(tmp_path / "a", {"global": ONE, "fielding": constant(0.9, 0.8, 0.7)})])
     table = runs_table(section)
-    assert table.headings == ["mean accuracy", "gain", "bytes sent"]
+    assert table.headings == ["mean accuracy", "gain", "client distance", "bytes sent"]
     assert table.num_keys == 0
-    assert len(runs_notes(section)) == 1
+    assert runs_notes(section)[1:] == [CLIENT_DISTANCE]
+    assert runs_table(section, in_terminal=True).headings == ["mean accuracy", "gain", "bytes sent"]
+    assert len(runs_notes(section, in_terminal=True)) == 1
 
 
 def test_rows_in_which_offline_clients_are_heard_are_marked_by_their_logs(tmp_path):
@@ -132,6 +136,69 @@ def test_agreement_with_concepts_and_honest_clients_have_columns_where_they_are_
     notes = " ".join(runs_notes(section))
     assert "The adjusted Rand index compares clusters with the true concepts" in notes
     assert "the scored clients that are honest, or byzantine" in notes
+
+
+def a_clustering_run(arm, seed, distances, reclustered=()):
+    """A run of a round of ten seconds for each client distance (None: not measured)."""
+    records = [
+        a_record(number, mean_client_distance=value, reclustered=number in reclustered)
+        for number, value in enumerate(distances)
+    ]
+    return replace(a_run(arm, seed, []), records=records)
+
+
+def test_reclusterings_and_client_distance_up_to_the_horizon_stand_in_every_row_of_shared_runs(tmp_path):
+    # The horizon is at 30 s: a fourth round does not count. No cell has the arm global for itself.
+    cells = []
+    for threshold, reclustered in ((0.1, (1, 2, 3)), (0.5, (2,))):
+        clusterer = {"kind": "fielding", "threshold": threshold}
+        arms = [
+            {"name": "global", "clusterer": {"kind": "single"}},
+            {"name": "fielding", "clusterer": clusterer},
+        ]
+        directory = a_directory(
+            tmp_path / f"{threshold}",
+            ["global", "fielding"],
+            [0, 1],
+            arm=arms,
+            report={"window": 1, "horizon_s": 30.0},
+        )
+        for seed in (0, 1):
+            store(directory, a_clustering_run("global", seed, [1.0, None, 2.0, 9.0]))
+            rounds = reclustered if seed == 0 else reclustered[:1]
+            store(directory, a_clustering_run("fielding", seed, [0.5, 0.25 + seed, None, 9.0], rounds))
+        cells.append(MeasuredDirectory.read(directory, f"{threshold}"))
+    section = compare(cells)
+    assert [(row.arm, row.directories) for row in section.rows] == [
+        ("global", ["0.1", "0.5"]),
+        ("fielding", ["0.1"]),
+        ("fielding", ["0.5"]),
+    ]
+    table = runs_table(section)
+    assert [cell.lines for cell in column(table, "global re-clusterings")] == [
+        ["0.0", "· 0.0 · 0.0"],
+        ["1.5", "· 2.0 · 1.0"],
+        ["1.0", "· 1.0 · 1.0"],
+    ]
+    # 0.5 and 0.25 in seed 0, 0.5 and 1.25 in seed 1.
+    assert [cell.figure for cell in column(table, "client distance")] == ["1.50", "0.62", "0.62"]
+    rows = [row.as_json(section.paths) for row in section.rows]
+    assert [row["global_reclusterings"]["per_seed"] for row in rows] == [[0.0, 0.0], [2.0, 1.0], [1.0, 1.0]]
+    assert [row["mean_client_distance"]["per_seed"] for row in rows] == [[1.5, 1.5], *[[0.375, 0.875]] * 2]
+    assert {GLOBAL_RECLUSTERINGS, CLIENT_DISTANCE} < set(runs_notes(section))
+    assert "global re-clusterings" in runs_table(section, in_terminal=True).headings
+
+
+def test_reclusterings_and_client_distance_are_left_out_where_there_are_none_by_the_horizon(tmp_path):
+    directory = a_directory(
+        tmp_path / "a", ["global", "fielding"], [0], report={"window": 1, "horizon_s": 20.0}
+    )
+    for arm in ("global", "fielding"):
+        store(directory, a_clustering_run(arm, 0, [None, None, 0.5], [2]))
+    (section,) = sections([MeasuredDirectory.read(directory, "a")])
+    assert runs_table(section).headings == ["row", "mean accuracy", "gain", "identical to", "bytes sent"]
+    assert section.rows[0].global_reclusterings.per_seed == [0.0]
+    assert section.rows[0].mean_client_distance.per_seed == [None]
 
 
 def test_directories_that_no_key_tells_apart_are_named(tmp_path):
