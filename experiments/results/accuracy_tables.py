@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.results.adjusted_rand import agreement_with_concepts
+from experiments.results.clusters.adjusted_rand import agreement_with_concepts
 from experiments.results.horizon import Horizon
 from experiments.results.intervals import Estimate, Gain, gain_estimate, mean_estimate, share_estimate
 from experiments.results.medians import UNKNOWN, MedianEstimate, exactly, median_estimate, ratio

@@ -55,9 +55,13 @@ from experiments.results.accuracy_tables import (
     comparisons,
     target_table,
 )
-from experiments.results.cluster_changes import ClusterChangeRow, are_worth_a_table, cluster_change_rows
+from experiments.results.clusters.cluster_changes import (
+    ClusterChangeRow,
+    are_worth_a_table,
+    cluster_change_rows,
+)
+from experiments.results.clusters.honest_clients import HonestRow, are_measured, honest_rows
 from experiments.results.drift_figures import drift_figures
-from experiments.results.honest_clients import HonestRow, are_measured, honest_rows
 from experiments.results.horizon import Horizon, common_horizon, event_rounds
 from experiments.results.intervals import Estimate, amount_estimate
 from experiments.results.json_files import Finished

@@ -17,10 +17,10 @@ from emulator.arrays import Floats, Ints
 from emulator.storage.own_files import open_file
 from experiments.naming import naming
 from experiments.results.accuracy_tables import MeasuredRun
-from experiments.results.adjusted_rand import NO_AGREEMENT, Agreement, agreement_with_concepts
+from experiments.results.clusters.adjusted_rand import NO_AGREEMENT, Agreement, agreement_with_concepts
+from experiments.results.clusters.honest_clients import NOT_APART, ApartCurves, apart_curves
 from experiments.results.deciding import run_identities
 from experiments.results.drift_accuracy import drift_accuracies
-from experiments.results.honest_clients import NOT_APART, ApartCurves, apart_curves
 from experiments.results.horizon import event_rounds
 from experiments.results.json_files import Timing
 from experiments.results.many_runs.differing_keys import Path as KeyPath

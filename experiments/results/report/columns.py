@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.results.accuracy_tables import AccuracyRow, TargetRow, TargetTable
-from experiments.results.cluster_changes import ClusterChangeRow
+from experiments.results.clusters.cluster_changes import ClusterChangeRow
+from experiments.results.clusters.honest_clients import HonestRow
 from experiments.results.formats import (
     Cell,
     PickScale,
@@ -25,7 +26,6 @@ from experiments.results.formats import (
     signed_time_scale,
     time_scale,
 )
-from experiments.results.honest_clients import HonestRow
 from experiments.results.intervals import Estimate
 from experiments.results.medians import MedianEstimate
 from experiments.results.summary import CostRow

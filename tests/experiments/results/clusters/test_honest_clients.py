@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from emulator.errors import InputError
-from experiments.results.honest_clients import apart_curves
+from experiments.results.clusters.honest_clients import apart_curves
 from experiments.results.run_directory import FinishedRun
 from experiments.results.summary import summarise
 from tests.experiments.synthetic_runs import TIMING, a_record

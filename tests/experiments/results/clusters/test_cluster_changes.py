@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from experiments.results.cluster_changes import (
+from experiments.results.clusters.cluster_changes import (
     accuracy_losses_pp,
     changed_cluster,
     models_replaced,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emulator.arrays import Floats, Ints
-from experiments.results.clusters_in_force import clusters_in_force
+from experiments.results.clusters.clusters_in_force import clusters_in_force
 from experiments.results.run_directory import FinishedRun
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from experiments.results.adjusted_rand import adjusted_rand_index, agreement_with_concepts
+from experiments.results.clusters.adjusted_rand import adjusted_rand_index, agreement_with_concepts
 from experiments.results.report.columns import ACCURACY, text_table
 from experiments.results.run_directory import FinishedRun
 from experiments.results.summary import summarise

@@ -1,6 +1,6 @@
 import numpy as np
 
-from experiments.results.clusters_in_force import clusters_in_force
+from experiments.results.clusters.clusters_in_force import clusters_in_force
 from tests.experiments.synthetic_runs import a_record
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from emulator.storage.runlog import RoundRecord
 from experiments.results.accuracy_tables import Comparison
-from experiments.results.clusters_in_force import clusters_in_force
+from experiments.results.clusters.clusters_in_force import clusters_in_force
 from experiments.results.horizon import Horizon
 from experiments.results.intervals import (
     Estimate,
