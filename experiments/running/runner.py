@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Protocol
 
+from coordinator.late_imports import import_late_modules
 from emulator.emulation import Observer
 from emulator.errors import CheckpointError, EmulatorError, ForeignFileError, ResumableError, RunError
 from emulator.storage.runlog import RoundRecord
@@ -265,6 +266,8 @@ def _run_to_end(
 ) -> None:
     """Run one (arm, seed) to DONE; see `run_one`."""
     arm = plan.experiment.find_arm(run.arm)
+    if arm.clusterer.kind != "single":
+        import_late_modules()
     local = build_executor(plan.experiment, arm, world)
     executor = local if ranks is None else ReplicatedExecutor(local, ranks)
     reference = build_reference(plan.experiment, arm, world)
