@@ -41,7 +41,7 @@ class DifferenceCurve:
 
     Attributes:
         times_s: (n,) virtual times at which the difference changes, and the horizon, ascending and thinned.
-        mean_pp: (n,) the mean difference from each of these times to the next, in percentage points.
+        mean_pp: (n,) the mean difference at each of these times, in percentage points.
         half_pp: (n,) half the 95 % t interval at each time by itself; None with under three shared seeds.
     """
 
@@ -85,7 +85,8 @@ def has_menu(arms: Sequence[Arm]) -> bool:
 def difference_caption(arms: Sequence[Arm], window: int, *, may_choose: bool = True) -> str:
     """The caption of `difference_figure` over curves that are smoothed over `window` evaluations."""
     chosen = "; the list below the plot chooses another base" if may_choose and has_menu(arms) else ""
-    has_band = max(len(arm.runs) for arm in arms) >= FEWEST_SEEDS
+    # Two arms share at most the seeds that each of them shares with the reference arm.
+    has_band = max(len(arm.runs) for arm in arms[1:]) >= FEWEST_SEEDS
     band = (
         "bands are 95 % intervals at each instant by itself (Student's t, paired by seed)"
         if has_band

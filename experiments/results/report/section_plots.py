@@ -184,7 +184,8 @@ def _sweep_plots(section: Section, plot_id: str) -> SectionPlots:
 def _gain_caption(section: Section, arms: Sequence[Arm], layout: SweepLayout) -> str:
     chosen = "; the list below the plot chooses another base" if has_menu(arms) else ""
     panels = f" A panel has one combination of {', '.join(layout.others)}." if layout.others else ""
-    has_bars = any(len(row.seed_ids) >= FEWEST_SEEDS for row in section.rows)
+    # Two arms share at most the seeds that each of them shares with the reference arm.
+    has_bars = any(row.gain_pp is not None and len(row.seed_ids) >= FEWEST_SEEDS for row in section.rows)
     bars = (
         "bars 95 % intervals of each by itself (Student's t)"
         if has_bars

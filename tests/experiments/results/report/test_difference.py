@@ -118,6 +118,14 @@ def test_of_two_arms_and_of_many_the_reference_is_the_only_base(count):
     assert "another base" not in difference_caption(arms, 1)
 
 
+def test_the_caption_has_bands_only_if_two_arms_share_three_seeds():
+    by_seed = {seed: [0.5, 0.5] for seed in range(5)}
+    few, _ = compared({"global": by_seed, "fielding": {0: [0.5, 0.5], 1: [0.5, 0.5]}})
+    assert "with under 3 seeds there are no bands" in difference_caption(few, 1)
+    enough, _ = compared({"global": by_seed, "fielding": {0: [0.5, 0.5], 1: [0.5, 0.5], 4: [0.5, 0.5]}})
+    assert "bands are 95 % intervals" in difference_caption(enough, 1)
+
+
 def test_events_up_to_the_horizon_are_marked_and_zero_is_in_the_figure():
     figure = difference_figure(*compared(ACCURACIES, horizon_s=25.0), [(10.0, 12.0), (26.0, 30.0)])
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(10, 12)]

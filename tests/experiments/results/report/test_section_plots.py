@@ -125,6 +125,21 @@ def test_two_seeds_have_points_and_no_bars():
     assert "under 3 seeds there are no bars" in plot.caption
 
 
+def test_the_caption_has_bars_only_if_an_arm_shares_three_seeds_with_the_reference_arm():
+    accuracies = {"global": constant(0.5, 0.5, 0.5), "fielding": constant(0.6, 0.6)}
+    cells = [
+        a_directory(
+            str(value),
+            accuracies,
+            swept={"round.participants": value},
+            round={"participants": value},
+        )
+        for value in (5, 10)
+    ]
+    (plot,) = section_plots(sections(cells)[0], "s").plots
+    assert "under 3 seeds there are no bars" in plot.caption
+
+
 def test_more_panels_than_fit_are_a_sentence():
     (section,) = sections(a_sweep(hears=[str(number) for number in range(49)]))
     drawn = section_plots(section, "s")
