@@ -24,8 +24,8 @@ class HonestRow:
     """The mean accuracy of an arm's honest and byzantine clients, over virtual time as in `AccuracyRow`.
 
     `honest_gain_pp` is the gain of the honest clients over those of the reference arm, in percentage points,
-    and None for the reference arm itself. A mean is None if there are no byzantine clients, or if the
-    accuracies of clients are not logged.
+    and None for the reference arm itself. A mean is None if no such client was ever scored, if the
+    configuration has no byzantine clients, or if the accuracies of clients are not logged.
     """
 
     arm: str
@@ -38,7 +38,7 @@ class HonestRow:
 class ApartCurves:
     """The accuracy curves of the honest and of the byzantine clients of a run.
 
-    None if none of them was ever scored, if there are no byzantine clients, or without logged accuracies.
+    None if none of them was ever scored, if the header names no byzantine kind, or without logged accuracies.
     """
 
     honest: AccuracyCurve | None = None

@@ -43,9 +43,14 @@ def faults_section(
     )
     if not injected and not happened:
         return None
-    if injected and any(run.header.get("byzantine") for run in runs) and not _logs_clients(runs):
+    if any(_has_byzantine(run) for run in runs) and not _logs_clients(runs):
         injected.append(HOW_TO_TELL_APART)
     return injected or ["No faults were injected: what was dropped was not finite by itself."]
+
+
+def _has_byzantine(run: FinishedRun) -> bool:
+    """Whether some client of the run is byzantine."""
+    return any(len(clients) > 0 for clients in run.header.get("byzantine", {}).values())
 
 
 def _logs_clients(runs: Sequence[FinishedRun]) -> bool:
@@ -56,7 +61,7 @@ def _logs_clients(runs: Sequence[FinishedRun]) -> bool:
 def _injected(faults: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[str]:
     sentences = []
     num_clients = runs[0].header.get("num_clients") if runs else None
-    for table in faults.get("byzantine", ()):
+    for table in (table for table in faults.get("byzantine", ()) if table["share"] > 0):
         clients = "the clients" if num_clients is None else f"the {num_clients:,} clients"
         behaviour = BEHAVIOURS[table["kind"]].format(scale=table.get("scale", 1.0))
         sentences.append(f"{_percent(table['share'])} of {clients} {behaviour}.")

@@ -50,6 +50,13 @@ def test_byzantine_clients_without_logged_accuracies_name_the_key_that_logs_them
     assert faults_section(faults, [run], costs_with()) == ["50 % of the clients send -1 times their update."]
 
 
+def test_a_share_of_0_is_no_fault():
+    faults = {"byzantine": [{"kind": "sign_flip", "share": 0.0, "scale": 1.0}]}
+    run = a_run("global", 0, [0.5])
+    run.header["byzantine"] = {"sign_flip": []}
+    assert faults_section(faults, [run], costs_with()) is None
+
+
 def test_updates_dropped_without_an_injected_fault_are_attributed_to_the_training():
     [sentence] = faults_section({}, [], costs_with(rejected=[1]))
     assert sentence.startswith("No faults were injected")
