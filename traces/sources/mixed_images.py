@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -86,7 +86,7 @@ class MixedImagesSettings(StreamSettings):
 class DigitsSettings(MixedImagesSettings):
     """How many digits an image shows, and the settings of all image sources with a drift."""
 
-    digits_per_image: Literal[1, 2] = Field(
+    digits_per_image: Annotated[int, Number(ge=1, le=2)] = Field(
         1,
         description="2: each image is two digits side by side, 8x16 pixels, and its label is a number from 0 "
         "to 99",
@@ -143,11 +143,12 @@ class MixedImages(TraceSource):
 def _refuse_unknown_labels(labels: Sequence[int], images: ImageSet) -> None:
     """ConfigurationError for the first of `labels` that no image has."""
     known = np.unique(images.labels).tolist()
+    is_range = len(known) > 2 and known == list(range(known[0], known[-1] + 1))
+    choices = f"{known[0]} to {known[-1]}" if is_range else ", ".join(map(str, known))
     for label in labels:
         if label not in known:
             raise ConfigurationError(
-                f"trace.labels = {list(labels)}: no image has label {label}; choices: "
-                f"{', '.join(map(str, known))}"
+                f"trace.labels = {list(labels)}: no image has label {label}; choices: {choices}"
             )
 
 
