@@ -207,7 +207,7 @@ def _entry(entries: Sequence[Any], name: str, path: Sequence[str], where: str) -
     """The number `name` of one of the `entries` of the list at `path`."""
     if ENTRY.fullmatch(name) and int(name) < len(entries):
         return int(name)
-    rule = f"from 0 to {len(entries) - 1}" if entries else "but there is none to set"
+    rule = f"from 0 to {len(entries) - 1}" if entries else "and the list is empty"
     raise ConfigurationError(
         f"{where}: {'.'.join(path)} is a list of {len(entries)}, so {name!r} must be the number of an entry, "
         f"{rule}"

@@ -57,7 +57,7 @@ class Agreement:
     index: Floats
 
     def mean(self, horizon_s: float) -> float | None:
-        """The mean over the evaluations by the horizon; None if there is none."""
+        """The mean over the evaluations by the horizon; None without any."""
         seen = self.index[self.times_s <= horizon_s]
         return float(seen.mean()) if len(seen) else None
 
