@@ -29,7 +29,7 @@ class Arrivals:
     arrival: npt.NDArray[np.int32]  # data step; what a client owns from the start arrives at or before 0
     label: npt.NDArray[np.int16]
     image: npt.NDArray[np.int32]
-    noise_start: npt.NDArray[np.int32]  # where the sample's noise begins in the table of noise
+    noise_start: npt.NDArray[np.signedinteger]  # where the sample's noise begins in the table of noise
 
     def take(self, rows: Ints) -> Arrivals:
         """The rows with these numbers, array of shape (n,)."""

@@ -28,6 +28,10 @@ class ImageSet:
     test: Ints
     label_names: tuple[str, ...] = ()
 
+    def __len__(self) -> int:
+        """The number of images."""
+        return len(self.pixels)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one image."""

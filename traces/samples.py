@@ -4,11 +4,45 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import prod
+from typing import Protocol
 
 import numpy as np
 
 from emulator.arrays import Floats32, Ints
-from traces.images import ImageSet
+
+
+class SamplePool(Protocol):
+    """The images or feature vectors that the rows of a trace refer to, by number."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        ...
+
+    @property
+    def num_labels(self) -> int:
+        """The number of classes."""
+        ...
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The names of the first classes; empty if they have none."""
+        ...
+
+    def __len__(self) -> int:
+        """The number of samples."""
+        ...
+
+    def features(self, images: Ints, /) -> Floats32:
+        """Compute the features of some samples.
+
+        Args:
+            images: numbers of samples, of shape (n,).
+
+        Returns:
+            A new array, float32 of shape (n, *shape).
+        """
+        ...
 
 
 class NoisyImages:
@@ -17,7 +51,7 @@ class NoisyImages:
     `normal` is one shared table of standard normal numbers.
     """
 
-    def __init__(self, images: ImageSet, noise: float, normal: Floats32) -> None:
+    def __init__(self, images: SamplePool, noise: float, normal: Floats32) -> None:
         self.images = images
         self.noise = noise
         self.normal = normal

@@ -9,6 +9,7 @@ SOURCES: Registry[type[TraceSource]] = Registry(
     {
         "concepts": "traces.sources.concepts:Concepts",
         "digits": "traces.sources.mixed_images:Digits",
+        "file": "traces.sources.file:File",
         "idx": "traces.sources.mixed_images:IdxFolder",
         "label_replay": "traces.sources.label_replay:LabelReplay",
     },

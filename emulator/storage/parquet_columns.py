@@ -1,0 +1,223 @@
+"""A Parquet file of which one column at a time is read, straight into an array of the type that is wanted.
+
+For files of many rows: besides the result, only a piece of a column is in memory. Smaller tables, and CSV,
+are read whole by `emulator.storage.tables`, whose bounds hold here too.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from emulator.arrays import Ints
+from emulator.errors import DataFileError
+from emulator.storage.bounded import is_file
+from emulator.storage.tables import MOST_COLUMNS, MOST_REASON
+
+MOST_ROWS = 2**31
+"""Most rows of a file: row numbers fit into 32 bits."""
+
+MOST_TEXTS = 2**24
+"""Most distinct texts of a column, all of which are kept in memory."""
+
+_ROWS = 2**18
+"""Rows that are read at once."""
+
+UNITS_PER_S = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+class Codes(NamedTuple):
+    """A column of texts: `codes` (rows,) int32 index into the distinct `texts`, which ascend."""
+
+    codes: np.ndarray
+    texts: tuple[str, ...]
+
+
+class ParquetColumns:
+    """The columns of a Parquet file; `names` and `num_rows` (>= 1) are known without reading one."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the schema of `path`.
+
+        Raises:
+            DataFileError: the file is missing, damaged or empty, has nested columns, two columns of one name,
+                or too many columns or rows.
+        """
+        self.path = path
+        if not is_file(path):
+            raise DataFileError(path, "no such file")
+        with _OneLine(path):
+            # NOTE: the metadata of a column in a row group is not read: if it is damaged, Arrow ends the
+            # process.
+            self._file = pq.ParquetFile(path)
+            self._schema = self._file.schema_arrow
+        metadata = self._file.metadata
+        self.num_rows = int(metadata.num_rows)
+        self.names: list[str] = list(self._schema.names)
+        if len(set(self.names)) < len(self.names):
+            raise DataFileError(path, f"a column name occurs twice: {', '.join(self.names)}")
+        if metadata.num_columns > MOST_COLUMNS or self.num_rows > MOST_ROWS:
+            raise DataFileError(
+                path,
+                f"has {metadata.num_columns} columns and {self.num_rows} rows; at most {MOST_COLUMNS} and "
+                f"{MOST_ROWS} are read",
+            )
+        if self.num_rows == 0:
+            raise DataFileError(path, "has no rows")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def kind(self, name: str) -> pa.DataType:
+        """The Arrow type of a column; of a dictionary, that of its values.
+
+        Raises DataFileError if there is no such column.
+        """
+        if name not in self.names:
+            raise DataFileError(self.path, f"column {name!r} is missing; it has {', '.join(self.names)}")
+        kind: pa.DataType = self._schema.field(name).type
+        return cast(pa.DataType, kind.value_type) if isinstance(kind, pa.DictionaryType) else kind
+
+    def is_text(self, name: str) -> bool:
+        """Whether a column holds texts; DataFileError if there is no such column."""
+        kind = self.kind(name)
+        return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+    def is_time(self, name: str) -> bool:
+        """Whether a column holds dates or timestamps; DataFileError if there is no such column."""
+        return pa.types.is_timestamp(self.kind(name)) or pa.types.is_date(self.kind(name))
+
+    def integers(self, name: str, least: int, most: int) -> np.ndarray:
+        """Read a column of whole numbers.
+
+        Args:
+            name: the column.
+            least: the smallest value allowed.
+            most: the largest value allowed.
+
+        Returns:
+            (rows,) the values, in the smallest signed type that holds `least` and `most`.
+
+        Raises:
+            DataFileError: a value is missing, not a whole number or out of range, or there is no such column.
+        """
+        if not pa.types.is_integer(self.kind(name)):
+            raise DataFileError(
+                self.path, f"column {name!r} is {self.kind(name)}; it must hold whole numbers"
+            )
+        values = np.empty(
+            self.num_rows, np.promote_types(np.min_scalar_type(-1 - most), np.min_scalar_type(least))
+        )
+        for first, piece in self._pieces(name):
+            self._refuse_missing(name, piece, first)
+            numbers = np.asarray(piece)
+            bad = (numbers < least) | (numbers > most)
+            if bad.any():
+                row = int(np.flatnonzero(bad)[0])
+                raise DataFileError(
+                    self.path, f"{name} = {numbers[row]}: must be from {least} to {most}", row=first + row + 1
+                )
+            values[first : first + len(numbers)] = numbers
+        return values
+
+    def times(self, name: str) -> Ints:
+        """Read a column of dates or timestamps.
+
+        Returns:
+            (rows,) microseconds since 1970-01-01; those of a time zone in UTC, those without one as they are.
+
+        Raises:
+            DataFileError: a value is missing, or the column has another type.
+        """
+        kind = self.kind(name)
+        if not self.is_time(name):
+            raise DataFileError(
+                self.path,
+                f"column {name!r} is {kind}; a time is a date or a timestamp (pandas.to_datetime makes one "
+                f"of a text such as 2015-01-31T12:00:00Z)",
+            )
+        values = np.empty(self.num_rows, np.int64)
+        for first, piece in self._pieces(name):
+            self._refuse_missing(name, piece, first)
+            instants = pc.cast(piece, pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
+            values[first : first + len(piece)] = np.asarray(pc.cast(instants, pa.int64()))
+        return values
+
+    def texts(self, name: str) -> Codes:
+        """Read a column of texts.
+
+        Raises:
+            DataFileError: a text is missing or blank, the column has another type, or more than `MOST_TEXTS`
+                distinct texts.
+        """
+        if not self.is_text(name):
+            raise DataFileError(self.path, f"column {name!r} is {self.kind(name)}; it must hold texts")
+        known: dict[str, int] = {}
+        codes = np.empty(self.num_rows, np.int32)
+        for first, piece in self._pieces(name, as_dictionary=True):
+            self._refuse_missing(name, piece, first)
+            encoded = cast(Any, piece)
+            used = np.asarray(encoded.indices)
+            texts: list[str] = [str(text) for text in encoded.dictionary.to_pylist()]
+            for index in np.unique(used).tolist():
+                if not texts[index].strip():
+                    row = first + int(np.flatnonzero(used == index)[0]) + 1
+                    raise DataFileError(self.path, f"{name} is missing", row=row)
+            here = np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int32)
+            if len(known) > MOST_TEXTS:
+                raise DataFileError(self.path, f"column {name!r} has more than {MOST_TEXTS} distinct texts")
+            codes[first : first + len(piece)] = here[used]
+        occurs = np.bincount(codes, minlength=len(known)) > 0
+        texts = sorted(text for text, code in known.items() if occurs[code])
+        rank = np.full(len(known), -1, np.int32)
+        rank[[known[text] for text in texts]] = np.arange(len(texts), dtype=np.int32)
+        return Codes(rank[codes], tuple(texts))
+
+    def _pieces(self, name: str, as_dictionary: bool = False) -> Iterator[tuple[int, pa.Array[Any]]]:
+        """The column in pieces, each with the number of its first row; DataFileError if it is damaged."""
+        with _OneLine(self.path):
+            reader = self._file
+            if as_dictionary:
+                reader = pq.ParquetFile(self.path, metadata=self._file.metadata, read_dictionary=[name])
+            first = 0
+            for batch in reader.iter_batches(batch_size=_ROWS, columns=[name], use_threads=False):
+                [piece] = batch.columns
+                piece.validate(full=True)
+                if first + len(piece) > self.num_rows:
+                    break
+                if as_dictionary and not isinstance(piece, pa.DictionaryArray):
+                    piece = piece.dictionary_encode()
+                yield first, piece
+                first += len(piece)
+            if first != self.num_rows:
+                raise DataFileError(
+                    self.path,
+                    f"damaged: it has {self.num_rows} rows, and column {name!r} a different number",
+                )
+
+    def _refuse_missing(self, name: str, piece: pa.Array[Any], first: int) -> None:
+        if piece.null_count:
+            row = first + int(np.flatnonzero(np.asarray(piece.is_null()))[0]) + 1
+            raise DataFileError(self.path, f"{name} is missing", row=row)
+
+
+class _OneLine:
+    """Context that turns what a library raises about a damaged file into a DataFileError of one line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, pa.ArrowException | OSError | EOFError | zlib.error | ValueError):
+            reason = " ".join(str(error).split())[:MOST_REASON]
+            raise DataFileError(self.path, f"cannot be read as parquet ({reason})") from error

@@ -1,0 +1,1 @@
+"""Building trace folders from the published files of data sets."""

@@ -1,0 +1,145 @@
+"""The folder in which a trace is built, `<out>.building`, until it is complete and gets the name `<out>`.
+
+A build can be killed at any instant and begun again: the workspace records what is being built, and how far
+it has come. Nothing half-built has the name of a trace folder, and no two builds share a workspace.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from emulator.errors import InputError, ResumableError
+from emulator.storage.bounded import read_json
+from emulator.storage.checkpoints import sync_folder, write_durably
+from traces.files.facts import ARRIVALS, FEATURES, FileFacts, TraceFacts, file_facts, write_facts
+
+SUFFIX = ".building"
+PLAN, PROGRESS = "plan.json", "progress.json"
+
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class Workspace:
+    """The workspace of one build; made by `workspace`.
+
+    Attributes:
+        path: The folder to write `arrivals.parquet` and `features.npy` in, and any other files, which are
+            deleted at the end.
+        progress: What the last `record` of an earlier attempt stored; empty at first.
+    """
+
+    def __init__(self, path: Path, out: Path, progress: Mapping[str, Any]) -> None:
+        self.path = path
+        self.progress = progress
+        self._out = out
+
+    def record(self, progress: Mapping[str, Any]) -> None:
+        """Store how far the build has come, for another attempt; JSON values only.
+
+        What it states to be done must be on the disk (fsync) before.
+        """
+        write_durably(self.path / PROGRESS, _json(progress))
+        self.progress = progress
+
+    def finish(self, facts: TraceFacts, known: Mapping[str, FileFacts] | None = None) -> None:
+        """Complete the trace folder: digests and `trace.toml`, then the name `<out>`.
+
+        Args:
+            facts: the facts of the trace, whose `files` are filled in here.
+            known: facts of files that were hashed as they were written, by name; the others are read again.
+        """
+        given = known or {}
+        digests = {name: given.get(name) or file_facts(self.path / name) for name in (ARRIVALS, FEATURES)}
+        for entry in self.path.iterdir():
+            if entry.name not in (ARRIVALS, FEATURES, PLAN):
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        for name in (ARRIVALS, FEATURES):
+            with (self.path / name).open("rb") as file:
+                os.fsync(file.fileno())
+        write_facts(self.path, facts.model_copy(update={"files": digests}))
+        (self.path / PLAN).unlink()
+        sync_folder(self.path)
+        self.path.rename(self._out)
+        sync_folder(self._out.parent)
+
+
+@contextmanager
+def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Iterator[Workspace]:
+    """Context in which the trace folder `out` is built; a build that was interrupted is resumed.
+
+    An error or an interruption in it leaves the workspace, which the same build takes up again.
+
+    Args:
+        out: the trace folder, which must not exist.
+        plan: all that determines the result, as JSON values: the kind, the options, a digest of the listing.
+        fresh: delete what an earlier build left, instead of resuming it.
+
+    Raises:
+        InputError: `out` exists, another build of it is at work or was begun with another plan, or its folder
+            cannot be written in.
+        ResumableError: the disk is full; the same command resumes the build.
+    """
+    path = out.with_name(out.name + SUFFIX)
+    if out.exists() or out.is_symlink():
+        raise InputError(f"--out {out}: exists already; delete it, or take another name")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(out.with_name(f".{out.name}.lock"), timeout=0)
+        lock.acquire()
+    except Timeout as error:
+        raise InputError(
+            f"--out {out}: another process is building it; wait for it, or take another name"
+        ) from error
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot be written ({error.strerror})") from error
+    try:
+        if fresh and path.exists():
+            shutil.rmtree(path)
+        yield Workspace(path, out, _begun(path, out, plan))
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise ResumableError(
+            f"{error.filename or path}: {error.strerror}; make room, and give the same command again"
+        ) from error
+    finally:
+        with suppress(OSError):
+            Path(lock.lock_file).unlink()
+        lock.release()
+
+
+def _begun(path: Path, out: Path, plan: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Create the workspace, or check that it was begun with the same plan; returns the progress so far."""
+    text = _json(plan)
+    if not (path / PLAN).exists():
+        if path.exists():
+            shutil.rmtree(path)
+        path.mkdir()
+        write_durably(path / PLAN, text)
+        return {}
+    try:
+        begun, progress = read_json(path / PLAN), {}
+        if (path / PROGRESS).exists():
+            progress = read_json(path / PROGRESS)
+    except ValueError as error:
+        raise InputError(f"{path}: damaged ({error}); delete it, or give --fresh") from error
+    if _json(begun) != text:
+        differing = sorted(key for key in {*begun, *plan} if begun.get(key) != plan.get(key))
+        raise InputError(
+            f"{path}: an unfinished build of {out.name} was begun with another {', '.join(differing)}; give "
+            f"--fresh to begin it again, or take another --out"
+        )
+    return progress
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True, indent=1, allow_nan=False)

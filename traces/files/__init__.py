@@ -1,0 +1,27 @@
+"""Trace folders: a trace as three files that anybody can write.
+
+`arrivals.parquet` says which sample reaches which client, and when; `features.npy` holds the samples, and is
+mapped; `trace.toml` says what they are. docs/traces.md has the format.
+"""
+
+from traces.files.arrivals import ArrivalRows, read_arrivals, write_arrivals
+from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, read_facts, write_facts
+from traces.files.features import FeatureFile, open_features
+from traces.files.folder import TraceFolder, open_folder
+
+__all__ = [
+    "ARRIVALS",
+    "FACTS",
+    "FEATURES",
+    "ArrivalRows",
+    "FeatureFile",
+    "FileFacts",
+    "TraceFacts",
+    "TraceFolder",
+    "open_features",
+    "open_folder",
+    "read_arrivals",
+    "read_facts",
+    "write_arrivals",
+    "write_facts",
+]

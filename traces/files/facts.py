@@ -1,0 +1,125 @@
+"""`trace.toml`: what the samples of a trace folder are, and the digests of the two other files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli_w
+from pydantic import Field, ValidationError, field_validator
+
+from emulator.errors import DataFileError
+from emulator.numbers import LARGEST, Count, Number
+from emulator.plugins import Settings
+from emulator.storage.bounded import has_controls, read_toml
+
+FACTS, ARRIVALS, FEATURES = "trace.toml", "arrivals.parquet", "features.npy"
+
+MOST_FACTS_BYTES = 2**24
+"""Largest `trace.toml`: the names of a hundred thousand classes."""
+
+_PIECE = 2**20
+
+Size = Annotated[int, Number(ge=0, lt=2**63)]
+Finite = Annotated[float, Number(ge=-LARGEST, le=LARGEST)]
+Positive = Annotated[float, Number(gt=0, le=LARGEST)]
+
+
+class FileFacts(Settings):
+    """The size and the digest of a file."""
+
+    num_bytes: Size = Field(alias="bytes")
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class TraceFacts(Settings):
+    """The content of `trace.toml`; only `version` is required.
+
+    A feature is (value * scale - mean) / deviation, with one mean and one deviation per channel: the first
+    dimension of a sample of one or three dimensions; samples of two have one channel.
+    """
+
+    version: Literal[1]
+    shape: tuple[Count, ...] | None = None
+    """The shape of a sample; if given, it must be that of `features.npy`."""
+    scale: Positive | None = None
+    """Factor of the values; if left out, 1/255 for bytes and 1 for floats."""
+    mean: tuple[Finite, ...] | None = None
+    deviation: tuple[Positive, ...] | None = None
+    classes: tuple[str, ...] | None = None
+    """Class i is named `classes[i]`; if left out, the labels of the arrivals name them."""
+    origin: str = ""
+    licence: str = ""
+    files: Mapping[str, FileFacts] = Field(default_factory=dict)
+    """Sizes and digests; a folder without them is hashed whenever it is read."""
+
+    @field_validator("files")
+    @classmethod
+    def _files_are_known(cls, files: Mapping[str, FileFacts]) -> Mapping[str, FileFacts]:
+        for name in files:
+            if name not in (ARRIVALS, FEATURES):
+                raise ValueError(f"{name!r}: must be {ARRIVALS} or {FEATURES}")
+        return files
+
+    @field_validator("classes")
+    @classmethod
+    def _classes_differ(cls, classes: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        names = classes or ()
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"has {twice!r} twice; every class has a name of its own")
+        for name in names:
+            if not name.strip() or has_controls(name):
+                raise ValueError(f"{name!r} is no name of a class")
+        return classes
+
+
+def read_facts(folder: Path) -> TraceFacts:
+    """Read the `trace.toml` of a trace folder.
+
+    Raises:
+        DataFileError: it is missing, is not TOML, or breaks a rule; the message names the key.
+    """
+    path = folder / FACTS
+    if not folder.is_dir():
+        raise DataFileError(folder, "no such folder")
+    if not path.exists():
+        raise DataFileError(
+            folder, f"not a trace folder: it has no {FACTS}; it needs {FACTS}, {ARRIVALS} and {FEATURES}"
+        )
+    try:
+        return TraceFacts.model_validate(read_toml(path, MOST_FACTS_BYTES))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        rule = first["msg"].removeprefix("Value error, ")
+        raise DataFileError(path, f"{key}: {rule}" if key else rule) from error
+    except (OSError, ValueError) as error:
+        raise DataFileError(path, f"cannot be read as TOML ({error})") from error
+
+
+def write_facts(folder: Path, facts: TraceFacts) -> None:
+    """Write the `trace.toml` of a trace folder, and flush it to the disk."""
+    table: dict[str, Any] = facts.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if not table["files"]:
+        del table["files"]
+    with (folder / FACTS).open("wb") as file:
+        tomli_w.dump(table, file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def file_facts(path: Path) -> FileFacts:
+    """Read the size and compute the digest of a file; DataFileError if it cannot be read."""
+    state, size = hashlib.sha256(), 0
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                state.update(piece)
+                size += len(piece)
+    except OSError as error:
+        raise DataFileError(path, f"cannot be read ({error.strerror})") from error
+    return FileFacts(bytes=size, sha256=state.hexdigest())

@@ -1,0 +1,56 @@
+"""Holding out test samples where a data set does not say which they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from emulator.arrays import Bools
+
+TEST_SHARE = 0.2
+
+
+def held_out(
+    client: np.ndarray, label: np.ndarray, at: np.ndarray, share: float, generator: np.random.Generator
+) -> Bools:
+    """Choose test samples: a share of each client's samples of each label, spread evenly over time.
+
+    Systematic sampling: the samples of a client and a label are put in the order of their times, and every
+    (1 / share)-th is held out, from a random start on. So every stretch of time has about its share, and a
+    label with few samples is held out for some clients and not for others. A client keeps at least one
+    sample for training: its earliest one, if all would be held out.
+
+    Args:
+        client: (n,) clients, >= 0.
+        label: (n,) labels, >= 0.
+        at: (n,) when each sample arrives.
+        share: the share to hold out, in [0, 1].
+        generator: the source of the random starts.
+
+    Returns:
+        (n,) whether each sample is for tests.
+
+    Of ten samples of one client and label, every fifth one is held out:
+
+    >>> one = np.zeros(10, dtype=int)
+    >>> np.flatnonzero(held_out(one, one, np.arange(10), 0.2, np.random.default_rng(0)))
+    array([1, 6])
+    """
+    if len(client) == 0:
+        return np.zeros(0, dtype=np.bool_)
+    group = client.astype(np.int64) * (int(label.max()) + 1) + label
+    order = np.lexsort((at, group))
+    in_order = group[order]
+    begins = np.concatenate(([True], in_order[1:] != in_order[:-1]))
+    starts = np.flatnonzero(begins)
+    number = np.cumsum(begins) - 1  # of the group of each sample
+    place = np.arange(len(order)) - starts[number]
+    start = generator.random(len(starts))[number]
+    test = np.zeros(len(client), dtype=np.bool_)
+    test[order] = np.floor(start + (place + 1) * share) > np.floor(start + place * share)
+    trains = np.bincount(client[~test], minlength=int(client.max()) + 1) > 0
+    without = np.flatnonzero(~trains[client])
+    if len(without):
+        by_time = without[np.lexsort((at[without], client[without]))]
+        _, first = np.unique(client[by_time], return_index=True)
+        test[by_time[first]] = False
+    return test
