@@ -26,8 +26,10 @@ class Arrivals:
 
     client: npt.NDArray[np.int32]
     split: npt.NDArray[np.int8]  # index into SPLITS
-    arrival: npt.NDArray[np.int32]  # data step; what a client owns from the start arrives at or before 0
-    label: npt.NDArray[np.int16]
+    arrival: npt.NDArray[
+        np.signedinteger
+    ]  # data step; what a client owns from the start arrives at or before 0
+    label: npt.NDArray[np.integer]
     image: npt.NDArray[np.int32]
     noise_start: npt.NDArray[np.signedinteger]  # where the sample's noise begins in the table of noise
 

@@ -178,7 +178,9 @@ class ParquetColumns:
         texts = sorted(text for text, code in known.items() if occurs[code])
         rank = np.full(len(known), -1, np.int32)
         rank[[known[text] for text in texts]] = np.arange(len(texts), dtype=np.int32)
-        return Codes(rank[codes], tuple(texts))
+        for first in range(0, len(codes), _ROWS):  # in pieces: not a second array of that length
+            codes[first : first + _ROWS] = rank[codes[first : first + _ROWS]]
+        return Codes(codes, tuple(texts))
 
     def _pieces(self, name: str, as_dictionary: bool = False) -> Iterator[tuple[int, pa.Array[Any]]]:
         """The column in pieces, each with the number of its first row; DataFileError if it is damaged."""
@@ -196,6 +198,8 @@ class ParquetColumns:
                     piece = piece.dictionary_encode()
                 yield first, piece
                 first += len(piece)
+            # NOTE: else Arrow keeps some ten megabytes of what it has freed.
+            pa.default_memory_pool().release_unused()
             if first != self.num_rows:
                 raise DataFileError(
                     self.path,

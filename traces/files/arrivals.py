@@ -165,11 +165,11 @@ def _labels(table: ParquetColumns, classes: tuple[str, ...] | None) -> tuple[np.
         if unknown is not None:
             row = int(np.flatnonzero(codes == unknown)[0]) + 1
             raise DataFileError(table.path, f"label {texts[unknown]!r}: {_choices(names)}", row)
-        label = np.array([place[text] for text in texts], dtype=np.int16)[codes]
+        label = np.array([place[text] for text in texts], dtype=np.min_scalar_type(len(names)))[codes]
     else:
         label = table.integers("label", 0, (MOST_CLASSES if classes is None else len(classes)) - 1)
-        label = label.astype(np.int16, copy=False)
         names = classes if classes is not None else tuple(map(str, range(int(label.max()) + 1)))
+        label = label.astype(np.min_scalar_type(len(names)))
     if len(names) > MOST_CLASSES:
         raise DataFileError(table.path, f"has {len(names)} classes; at most {MOST_CLASSES} are supported")
     return label, names

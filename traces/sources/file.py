@@ -14,7 +14,7 @@ from emulator.errors import ConfigurationError, DataFileError
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import Settings
 from traces.arrivals import SPLITS, Arrivals
-from traces.calendar import CALENDAR, StepWidth, microseconds, windows_of
+from traces.calendar import CALENDAR, MOST_WINDOWS, StepWidth, microseconds, windows_of
 from traces.draw import MAX_SAMPLES_IN_MEMORY
 from traces.files import ARRIVALS, ArrivalRows, TraceFolder, open_folder
 from traces.held_out import TEST_SHARE, held_out
@@ -84,6 +84,11 @@ class File(TraceSource):
         if not used.any():
             raise DataFileError(path, "no row is left between since and until that is ever held")
         clients, client = _renumbered(rows.client, used)
+        span = max(0, int(step[used].max())) - min(0, int(step[used].min()))
+        if span >= MOST_WINDOWS:
+            raise DataFileError(
+                path, f"its rows span {span} data steps; at most {MOST_WINDOWS} are supported"
+            )
         # Rows that arrive after the run are left out; their clients are not.
         used &= step <= -(-context.rounds // settings.rounds_per_step) - 1
         if not used.any():
@@ -106,7 +111,7 @@ class File(TraceSource):
             content=self._content(folder, context),
         )
 
-    def _steps(self, folder: TraceFolder) -> Ints:
+    def _steps(self, folder: TraceFolder) -> np.ndarray:
         """(rows,) the data step at which each row arrives; far below 0 if it is left out.
 
         Raises ConfigurationError if a setting does not fit the column of times, DataFileError if there are
@@ -130,8 +135,8 @@ class File(TraceSource):
                     f"has {last + 1} windows, but clients start out with retain_rounds / rounds_per_step = "
                     f"{owned} of them; lower trace.retain_rounds or trace.step_width",
                 )
-            window -= owned - 1
-        return np.where(kept, window, -settings.retain_steps)
+            window = window - (owned - 1)
+        return _narrowed(window if kept.all() else np.where(kept, window, -settings.retain_steps))
 
     def _windows(self, rows: ArrivalRows, origin: int) -> Ints:
         """(rows,) the window of each row: of time or order counted from `origin`, of steps from step 0."""
@@ -149,7 +154,8 @@ class File(TraceSource):
                 f"number; {', '.join(CALENDAR)} and fractions of a day are for a column time"
             )
         start = origin if rows.when == "order" else 0
-        return (rows.at.astype(np.int64) - start) // int(width or 1)
+        shifted: Ints = rows.at.astype(np.int64) - start if start else rows.at
+        return shifted if width is None or width == 1 else shifted // int(width)
 
     def _bound(self, rows: ArrivalRows, key: str) -> int | None:
         """`since` or `until` in the unit of `rows.at`; ConfigurationError if it is of another kind."""
@@ -196,10 +202,10 @@ class File(TraceSource):
         return Arrivals(
             client=mine.astype(np.int32, copy=False),
             split=split,
-            arrival=step[chosen].astype(np.int32),
+            arrival=step[chosen],
             label=label,
             image=rows.sample[chosen].astype(np.int32, copy=False),
-            noise_start=np.zeros(len(label), dtype=np.int8),  # which nothing reads, as there is no noise
+            noise_start=np.broadcast_to(np.int8(0), len(label)),  # which nothing reads, as there is no noise
         )
 
     def _content(self, folder: TraceFolder, context: TraceContext) -> str:
@@ -209,6 +215,12 @@ class File(TraceSource):
         seed = context.streams.seed if folder.rows.split is None else None
         text = repr((sorted(folder.digests.items()), settings, facts, seed))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _narrowed(step: np.ndarray) -> np.ndarray:
+    """`step` in the smallest signed type that holds all its values."""
+    least, most = np.min_scalar_type(min(-1, int(step.min()))), np.min_scalar_type(-1 - int(step.max()))
+    return step.astype(np.promote_types(least, most), copy=False)
 
 
 def _renumbered(client: np.ndarray, used: Bools) -> tuple[int, np.ndarray]:

@@ -30,15 +30,29 @@ class Columns:
     Large ones are laid out together in an unlinked file in `scratch` (None: the system's folder for temporary
     files), which disappears when no process maps it any more, even if processes are killed. Its blocks are
     reserved beforehand: a full disk raises RunError here, and never causes a bus error while a run reads.
+
+    `given` are the contents of some columns. In memory they are used as they are, without a copy; of the
+    others, the content is not defined.
     """
 
-    def __init__(self, layout: Mapping[str, tuple[np.dtype, int]], scratch: Path | None) -> None:
+    def __init__(
+        self,
+        layout: Mapping[str, tuple[np.dtype, int]],
+        scratch: Path | None,
+        given: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
         self._mapping: mmap.mmap | None = None
+        contents = given or {}
         if _num_bytes(layout) >= MAPPED_FROM_BYTES:
             self._mapping = _mapped(_num_bytes(layout), scratch)
             self._arrays = _laid_out(self._mapping, layout)
+            for name, content in contents.items():
+                self._arrays[name][:] = content
         else:
-            self._arrays = {name: np.empty(length, dtype) for name, (dtype, length) in layout.items()}
+            self._arrays = {
+                name: contents[name].view() if name in contents else np.empty(length, dtype)
+                for name, (dtype, length) in layout.items()
+            }
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._arrays[name]

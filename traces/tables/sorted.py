@@ -35,25 +35,25 @@ class SortedTable(Table):
         self._passes = int(sizes.max(initial=0)).bit_length()
         num_trained = int(sizes[::2].sum())
         names = ("label", "image", "noise_start", "arrival")
-        by_arrival = ("client", "label")  # of training samples, in order of arrival
         layout = {name: (getattr(arrivals, name).dtype, rows) for name in names}
-        layout |= {f"trained {name}": (getattr(arrivals, name).dtype, num_trained) for name in by_arrival}
-        columns = Columns(layout, scratch)
-        for name in names:
-            columns[name][:] = getattr(arrivals, name)[order]
+        for name in ("client", "label"):  # of training samples, in order of arrival
+            layout[f"trained {name}"] = (getattr(arrivals, name).dtype, num_trained)
+        in_order = {name: getattr(arrivals, name) for name in names} if isinstance(order, slice) else {}
+        columns = Columns(layout, scratch, in_order)
+        if not isinstance(order, slice):
+            for name in names:
+                columns[name][:] = getattr(arrivals, name)[order]
         first_step = int(arrivals.arrival.min(initial=0))
         super().__init__(columns, num_clients, first_step, int(arrivals.arrival.max(initial=last_step)))
-        trained = np.flatnonzero(arrivals.split[order] == 0)
-        if not isinstance(order, slice):
-            trained = order[trained]
-        num_steps = self.last_step - first_step + 1
-        # NOTE: numpy sorts short integers in a single pass, several times faster.
-        step = (arrivals.arrival[trained] - first_step).astype(np.min_scalar_type(num_steps))
-        trained = trained[np.argsort(step, kind="stable")]
-        for name in by_arrival:
-            columns[f"trained {name}"][:] = getattr(arrivals, name)[trained]
-        per_step = np.bincount(step, minlength=num_steps)
-        self._steps_at = np.concatenate(([0], np.cumsum(per_step)))  # of training samples in order of arrival
+        step_at = np.zeros(self.last_step - first_step + 2, dtype=np.int64)
+        for _, _, step in _trained(arrivals, order):
+            step_at[1:] += np.bincount(step - first_step, minlength=len(step_at) - 1)
+        self._steps_at = np.cumsum(step_at)  # of training samples in order of arrival
+        free = self._steps_at.copy()
+        for client, label, step in _trained(arrivals, order):
+            place, free = _places(step - first_step, free)
+            columns["trained client"][place] = client
+            columns["trained label"][place] = label
 
     def ranges(self, ids: Ints, split: int, since: int | Ints, until: int) -> tuple[Ints, Ints]:
         slot = ids * len(SPLITS) + split
@@ -130,3 +130,31 @@ def _sizes(arrivals: Arrivals, num_clients: int) -> Ints:
         slot = arrivals.client[chunk].astype(np.int64) * len(SPLITS) + arrivals.split[chunk]
         sizes += np.bincount(slot, minlength=len(sizes))
     return sizes
+
+
+def _trained(arrivals: Arrivals, order: Ints | slice) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """The clients, labels and steps of the training samples, in the order of the table, in chunks."""
+    for first in range(0, len(arrivals.client), CHUNK_ROWS):
+        chunk: Ints | slice = slice(first, first + CHUNK_ROWS)
+        if not isinstance(order, slice):
+            chunk = order[chunk]
+        is_train = arrivals.split[chunk] == SPLITS.index("train")
+        yield (
+            arrivals.client[chunk][is_train],
+            arrivals.label[chunk][is_train],
+            arrivals.arrival[chunk][is_train].astype(np.int64),
+        )
+
+
+def _places(step: Ints, free: Ints) -> tuple[Ints, Ints]:
+    """A chunk of a counting sort: the place (n,) of each sample, and the first free place of each step.
+
+    `step` (n,) are the steps of the samples, from 0; `free` (steps + 1,) the first free places before.
+    """
+    # NOTE: numpy sorts short integers in a single pass, several times faster.
+    order = np.argsort(step.astype(np.min_scalar_type(len(free))), kind="stable")
+    counts = np.bincount(step, minlength=len(free))
+    number = np.arange(len(step)) - np.repeat(np.cumsum(counts) - counts, counts)  # within the step
+    place = np.empty(len(step), dtype=np.int64)
+    place[order] = free[step[order]] + number
+    return place, free + counts
