@@ -47,6 +47,7 @@ REQUIRED: dict[tuple[str, str], dict[str, Any]] = {
     ("detectors", "distance"): {"eps": 0.1},
     ("pacings", "fixed"): {"duration_s": 5.0},
     ("sources", "concepts"): {"concepts": "sine", "pattern": "Y"},
+    ("sources", "file"): {"folder": "own"},
     ("sources", "idx"): {"folder": "mnist"},
     ("sources", "label_replay"): {
         "table": "labels.csv",

@@ -41,6 +41,7 @@ from tests.experiments.small import (
     write_idx_folder,
     write_label_trace,
 )
+from tests.traces.tiny import daily_rows, write_trace_folder
 
 LONGEST_S = 0.5
 """CPU seconds after which a run that is still at work counts as ending well, and is stopped."""
@@ -133,6 +134,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "changes": [{"what": "own_swap", "on": "held", "clients": {"share": 0.5}, "every": 2}],
     },
     "concepts": {"pattern": ["000", "010", "011"], "rounds_per_step": 2, "samples_per_step": 20},
+    "file": {"step_width": 1, "test_share": 0.25, "rounds_per_step": 2, "retain_rounds": 2},
     "label_replay": {"group": "place", "label": "kind", "rounds_per_step": 2, "retain_rounds": 4},
     "label_subsets": {"subsets": [[0, 1], [1, 2]]},
     "label_swaps": {"swaps": [[1, 2]]},
@@ -282,6 +284,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files")
     write_idx_folder(folder / "mnist", train=300, test=60)
     write_label_trace(folder / "labels.csv")
+    write_trace_folder(folder / "own", daily_rows(clients=12, days=4))
     (folder / "windows.csv").write_text(WINDOWS)
     (folder / "devices.csv").write_text(DEVICES)
     for name in ("a.csv", "b.csv"):

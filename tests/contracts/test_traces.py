@@ -14,7 +14,7 @@ from emulator.seeding import RandomStreams
 from experiments import contracts
 from tests.experiments.small import REPLAY, write_idx_folder, write_label_trace
 from tests.fakes import NOTHING
-from tests.traces.tiny import Row, some_images, trace_of
+from tests.traces.tiny import Row, daily_rows, some_images, trace_of, write_trace_folder
 from traces.concepts import CONCEPT_SETS, ConceptSamples, ConceptSet
 from traces.concepts.points import Sine
 from traces.images import ImageSet
@@ -45,6 +45,7 @@ SMALL_SOURCES = [
     ("idx", {"clients": 6, **STREAM, "folder": "images", "drift": BUCKETS, "shared": "rare_half"}),
     ("digits", {"clients": 6, **STREAM, "static": True, "drift": BUCKETS | {"at_start": 2}}),
     ("digits", {"clients": 6, **STREAM, "noise": 0.5, "static": True, "shared": "two", "changes": [SWAP]}),
+    ("file", {"folder": "own", "rounds_per_step": 2, "retain_rounds": 2, "test_share": 0.25}),
     ("label_replay", REPLAYED),
 ]
 SMALL_CONCEPTS = [
@@ -65,6 +66,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files")
     write_idx_folder(folder / "images", train=90, test=30)
     write_label_trace(folder / "labels.csv")
+    write_trace_folder(folder / "own", daily_rows(clients=6, days=3))
     for name in ("a.csv", "b.csv"):
         (folder / name).write_text("x,y\n" + "0.5,0\n0.25,1\n" * 5)
     return folder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,40 @@ from traces.images import ImageSet
 from traces.sources import TraceContext
 from traces.tables.sorted import SortedTable
 from traces.trace import Trace
+
+
+def write_trace_folder(
+    folder: Path,
+    columns: Mapping[str, Sequence[object] | np.ndarray],
+    features: np.ndarray | None = None,
+    facts: str = "version = 1\n",
+) -> Path:
+    """A trace folder as anybody may write one: these columns, features (by default a byte per sample)."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(
+        pa.table({name: pa.array(values) for name, values in columns.items()}), folder / "arrivals.parquet"
+    )
+    if features is None:
+        number = int(np.max(np.asarray(columns["sample"]))) + 1
+        features = np.arange(number * 4, dtype=np.uint8).reshape(number, 2, 2)
+    np.save(folder / "features.npy", features)
+    (folder / "trace.toml").write_text(facts)
+    return folder
+
+
+def daily_rows(clients: int, days: int, per_day: int = 8, labels: int = 2) -> dict[str, np.ndarray]:
+    """Columns of a trace folder: so many new samples of each client, of its labels in turn, on each day."""
+    day, client, number = np.indices((days, clients, per_day)).reshape(3, -1)
+    return {
+        "client": client,
+        "label": (client + number) % labels,
+        "sample": np.arange(len(client)),
+        "time": np.datetime64("2015-01-01") + day,
+    }
+
 
 Row = tuple[int, int, int, int]
 """(client, split, arrival, label)."""

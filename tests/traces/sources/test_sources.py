@@ -35,9 +35,9 @@ def idx(folder: Path, **settings: Any) -> Trace:
 
 
 def test_sources_go_by_name_and_an_unknown_one_lists_them() -> None:
-    assert SOURCES.names() == ["concepts", "digits", "idx", "label_replay"]
+    assert SOURCES.names() == ["concepts", "digits", "file", "idx", "label_replay"]
     with pytest.raises(
-        UnknownNameError, match="unknown trace source 'digit'; choices: concepts, digits, idx,"
+        UnknownNameError, match="unknown trace source 'digit'; choices: concepts, digits, file,"
     ):
         SOURCES.find("digit")
 
@@ -295,6 +295,7 @@ def test_every_sources_settings_survive_their_dump() -> None:
     needed = {
         "concepts": {"concepts": {"kind": "sea", "noise": 0.2}, "pattern": ["01", "12"], "data_seed": "run"},
         "digits": {"drift": BUCKETS, "static": True, "shared": "two", "changes": [SWAP]},
+        "file": {"folder": "mine", "since": "2021-07-01", "step_width": "month"},
         "idx": {"folder": "mnist", "drift": {"kind": "label_mix", "events": [{"round": 5, "share": 0.5}]}},
         "label_replay": {
             "table": "t",
