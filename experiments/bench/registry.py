@@ -88,6 +88,9 @@ WORKLOADS: Mapping[str, Workload] = {
     "streaming": Workload(
         "10,000 clients whose data arrives and expires, and training on it", "streaming", "measure_streaming"
     ),
+    "trace-folder": Workload(
+        "opening a trace folder of 5,000,000 samples, and reading it", "trace_folder", "measure_trace_folder"
+    ),
     "digits": Workload(
         "one arm and seed of digits-online, from configuration to report", "digits", "measure_digits"
     ),

@@ -5,7 +5,16 @@ mapped; `trace.toml` says what they are. docs/traces.md has the format.
 """
 
 from traces.files.arrivals import ArrivalRows, read_arrivals, write_arrivals
-from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, read_facts, write_facts
+from traces.files.facts import (
+    ARRIVALS,
+    FACTS,
+    FEATURES,
+    FileFacts,
+    TraceFacts,
+    file_facts,
+    read_facts,
+    write_facts,
+)
 from traces.files.features import FeatureFile, open_features
 from traces.files.folder import TraceFolder, open_folder
 
@@ -18,6 +27,7 @@ __all__ = [
     "FileFacts",
     "TraceFacts",
     "TraceFolder",
+    "file_facts",
     "open_features",
     "open_folder",
     "read_arrivals",
