@@ -68,6 +68,7 @@ def _registries() -> dict[str, Registry[Any]]:
     from traces.availability import AVAILABILITIES
     from traces.concepts import CONCEPT_SETS
     from traces.drift import DRIFTS
+    from traces.partitions import PARTITIONS
     from traces.sources import SOURCES
 
     return {
@@ -84,6 +85,7 @@ def _registries() -> dict[str, Registry[Any]]:
         "model": MODELS,
         "source": SOURCES,
         "drift": DRIFTS,
+        "partition": PARTITIONS,
         "concepts": CONCEPT_SETS,
         "availability": AVAILABILITIES,
     }

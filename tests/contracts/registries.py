@@ -19,6 +19,7 @@ from executor.rules import RULES
 from traces.availability import AVAILABILITIES
 from traces.concepts import CONCEPT_SETS
 from traces.drift import DRIFTS
+from traces.partitions import PARTITIONS
 from traces.sources import SOURCES
 
 REGISTRIES: dict[str, Registry[Any]] = {
@@ -31,6 +32,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "memories": MEMORIES,
     "models": MODELS,
     "pacings": PACINGS,
+    "partitions": PARTITIONS,
     "representations": REPRESENTATIONS,
     "rules": RULES,
     "schedules": SCHEDULES,
@@ -46,6 +48,8 @@ REQUIRED: dict[tuple[str, str], dict[str, Any]] = {
     ("concept sets", "tables"): {"files": ["a.csv", "b.csv"]},
     ("detectors", "distance"): {"eps": 0.1},
     ("pacings", "fixed"): {"duration_s": 5.0},
+    ("partitions", "column"): {"column": "camera"},
+    ("partitions", "dirichlet"): {"per": "class"},
     ("sources", "concepts"): {"concepts": "sine", "pattern": "Y"},
     ("sources", "file"): {"folder": "own"},
     ("sources", "idx"): {"folder": "mnist"},
@@ -57,4 +61,7 @@ REQUIRED: dict[tuple[str, str], dict[str, Any]] = {
         "label": "variant",
     },
 }
-"""The required settings of parts that have some; all others are made of their defaults."""
+"""The required settings of parts that have some; all others are made of their defaults.
+
+Those of `dirichlet` are not required: only with them every number has an effect.
+"""

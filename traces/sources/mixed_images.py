@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from emulator.deprecated import keep_old_names
 from emulator.errors import ConfigurationError
@@ -20,11 +20,16 @@ from traces.draw import StreamSettings
 from traces.drift import DRIFTS, Population, PopulationContext
 from traces.idx import read_idx_folder
 from traces.images import ImageSet, stratified_split, two_digit_numbers, with_labels
+from traces.partitions import PARTITIONS, Partition
+from traces.partitions.population import PartitionedImages
 from traces.shared_sets import SharedSet, with_shared_set
 from traces.sources.base import TraceContext, TraceSource
 from traces.trace import Trace
 
 DIGITS_TEST_SHARE = 0.3
+
+EXCLUDED_BY_PARTITION = ("drift", "retain_rounds", "samples_per_step", "test_samples_per_step")
+"""Keys that say what arrives and expires, which nothing does in a partition."""
 
 Label = Annotated[int, Number(ge=0, le=255)]
 """A label of published images, which is one byte."""
@@ -42,6 +47,11 @@ class MixedImagesSettings(StreamSettings):
     drift: Annotated[Chosen[Population], ChoiceOf(DRIFTS)] = Field(
         "label_mix", validate_default=True, description="how label shares move; see `driftscale parts drift`"
     )
+    partition: Annotated[Chosen[Partition], ChoiceOf(PARTITIONS)] | None = Field(
+        None,
+        description="divides the images among the clients, who keep them to the end, instead of drawing "
+        "them by a drift; see `driftscale parts partition`",
+    )
     static: bool = Field(
         False, description="whether clients keep what they hold at the start: nothing arrives or expires"
     )
@@ -55,6 +65,36 @@ class MixedImagesSettings(StreamSettings):
         description="changes of labels; so far only, and for static data only, [{ what = 'own_swap', "
         "on = 'held', clients = { share = 0.5, redraw = true }, every = 20 }]",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _partition_stands_alone(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or values.get("partition") is None:
+            return values
+        given = [key for key in EXCLUDED_BY_PARTITION if values.get(key) is not None]
+        if given:
+            raise ValueError(
+                f"partition cannot be combined with {', '.join(given)}: every image belongs to one client "
+                f"from the start to the end; leave out one or the other (--set 'trace={{...}}' replaces all "
+                f"keys of the trace)"
+            )
+        if values.get("static") is False:
+            raise ValueError(
+                "partition cannot be combined with static = false: clients keep their images to the end; "
+                "leave static out"
+            )
+        if values.get("shared", "none") != "none":
+            raise ValueError(
+                f"partition cannot be combined with shared = {values['shared']!r}: every image belongs to "
+                f"one client; leave out one or the other"
+            )
+        return {**values, "static": True}
+
+    @model_serializer(mode="wrap")
+    def _without_what_a_partition_excludes(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        excluded = EXCLUDED_BY_PARTITION if self.partition is not None else ()
+        return {key: value for key, value in written.items() if key not in excluded}
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -120,7 +160,10 @@ class MixedImages(TraceSource):
         if settings.labels is not None:
             _refuse_unknown_labels(settings.labels, images)
             images = with_labels(images, settings.labels)
-        table = settings.drift.build().draw(images, population)
+        if settings.partition is None:
+            table = settings.drift.build().draw(images, population)
+        else:
+            table = PartitionedImages(settings.partition.build()).draw(images, population)
         if settings.shared != "none":
             table = with_shared_set(table, settings.shared, images, population)
         concepts = None
