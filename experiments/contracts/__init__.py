@@ -31,7 +31,12 @@ from experiments.contracts.parts import (
     check_selector,
 )
 from experiments.contracts.representations import check_representation
-from experiments.contracts.surroundings import check_availability, check_device_profile, check_drift
+from experiments.contracts.surroundings import (
+    check_availability,
+    check_device_profile,
+    check_drift,
+    check_partition,
+)
 from experiments.contracts.traces import check_concepts, check_trace_source
 
 if TYPE_CHECKING:
@@ -60,6 +65,7 @@ __all__ = [
     "check_numbers",
     "check_pacing",
     "check_part",
+    "check_partition",
     "check_plan",
     "check_ranges",
     "check_representation",

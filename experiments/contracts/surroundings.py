@@ -1,4 +1,4 @@
-"""Contracts of availability, drift and device profiles."""
+"""Contracts of availability, drift, partitions and device profiles."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from emulator.arrays import Floats
 from emulator.ports import Availability
 from emulator.seeding import RandomStreams
 from experiments.contracts.generators import and_no_global_generator
-from experiments.contracts.sameness import same
+from experiments.contracts.sameness import left_alone, same
 from traces.draw import StreamSettings
 from traces.drift import Drift, Population, PopulationContext
 from traces.images import ImageSet
+from traces.partitions import Partition, Samples
 from traces.trace import Trace
 
 
@@ -113,6 +114,39 @@ def _check_shares(make: Callable[[], Drift]) -> None:
     assert (first >= 0).all()
     assert np.allclose(first.sum(axis=2), 1.0, rtol=0, atol=1e-9)
     assert same(first, shares()), "equal generators must give equal shares"
+
+
+@and_no_global_generator
+def check_partition(
+    make: Callable[[], Partition], samples: Samples | None = None, num_clients: int = 20
+) -> None:
+    """Check a partition on 600 samples of 10 labels and 20 clients, or on others.
+
+    * Each sample goes to one client, an int64 from 0 to the number of clients - 1, and each client has some.
+    * It does not write to the samples.
+    * Equal generators give equal partitions, also from a partition that has divided before.
+
+    Args:
+        make: Makes a fresh partition.
+        samples: The samples to divide; None: 600, without columns.
+        num_clients: The number of clients.
+
+    Raises:
+        AssertionError: The partition breaks a rule.
+        ConfigurationError: The samples do not fit the partition, or a client has no samples.
+    """
+    if samples is None:
+        samples = Samples(np.random.default_rng(1).permutation(np.repeat(np.arange(10), 60)))
+    first, used = make(), make()
+    with left_alone(samples):
+        clients = first.assign(samples, num_clients, np.random.default_rng(2))
+        used.assign(samples, num_clients, np.random.default_rng(3))
+    assert clients.shape == (len(samples),), f"clients have shape {clients.shape}, not ({len(samples)},)"
+    assert clients.dtype == np.int64, f"clients are {clients.dtype}, not int64"
+    assert clients.min() >= 0, f"client {clients.min()}: must be at least 0"
+    assert clients.max() < num_clients, f"client {clients.max()}: must be below {num_clients}"
+    again = used.divide(samples, num_clients, np.random.default_rng(2))  # which refuses clients without any
+    assert same(again, clients), "equal generators must give equal partitions"
 
 
 @and_no_global_generator

@@ -27,6 +27,7 @@ from experiments import contracts
 from tests.fakes import NOTHING, FakeAvailability
 from traces.drift.buckets import Buckets, BucketsSettings
 from traces.drift.label_mix import LabelMix, LabelMixSettings
+from traces.partitions.sizes import Iid
 
 
 def test_a_part_without_a_docstring_is_refused():
@@ -301,6 +302,7 @@ def drawing(part, method):
         (contracts.check_detector, Changed, "detect", NOTHING),
         (contracts.check_drift, LabelMix, "shares", LabelMixSettings()),
         (contracts.check_memory, Held, "rows", HeldSettings()),
+        (contracts.check_partition, Iid, "assign", NOTHING),
         (contracts.check_robust_aggregator, Median, "aggregate", NOTHING),
         (contracts.check_schedule, Rates, "observe", lambda base: {"learning_rate": base["learning_rate"]}),
         (contracts.check_selector, Random, "select", NOTHING),
@@ -481,6 +483,54 @@ def test_populations_whose_samples_come_after_the_run_are_refused():
 
     with pytest.raises(AssertionError, match="samples arrive after the last data step"):
         contracts.check_drift(lambda: Late(BucketsSettings()))
+
+
+def wrong_partitions():
+    def narrow(clients, samples):
+        return clients.astype(np.int32)
+
+    def few(clients, samples):
+        return clients[:-1]
+
+    def strangers(clients, samples):
+        return clients + 1
+
+    def beneath(clients, samples):
+        return clients - 1
+
+    def painting(clients, samples):
+        samples.labels[0] += 1
+        return clients
+
+    return [
+        (narrow, "clients are int32, not int64"),
+        (few, "clients have shape"),
+        (strangers, "client 20: must be below 20"),
+        (beneath, "client -1: must be at least 0"),
+        (painting, "writes to its arguments"),
+    ]
+
+
+@pytest.mark.parametrize(("turn", "complaint"), wrong_partitions())
+def test_partitions_that_break_a_rule_are_refused(turn, complaint):
+    class TurnedIid(Iid):
+        def assign(self, samples, num_clients, generator):
+            return turn(super().assign(samples, num_clients, generator), samples)
+
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_partition(lambda: TurnedIid(NOTHING))
+
+
+def test_partitions_that_depend_on_earlier_ones_are_refused():
+    class Moody(Iid):
+        turns = 0
+
+        def assign(self, samples, num_clients, generator):
+            self.turns += 1
+            return (super().assign(samples, num_clients, generator) + self.turns) % num_clients
+
+    with pytest.raises(AssertionError, match="equal generators must give equal partitions"):
+        contracts.check_partition(lambda: Moody(NOTHING))
 
 
 def test_the_cohort_a_pacing_is_made_for_is_handed_to_it():

@@ -109,6 +109,7 @@ RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "memories": lambda part: with_parts({"memory": part}),
     "models": lambda part: merged(STILL, {"training": {"model": part}}),
     "pacings": lambda part: with_parts({"pacing": part}),
+    "partitions": lambda part: {**STILL, "trace": {"source": "digits", "clients": 20, "partition": part}},
     "representations": lambda part: with_parts({"representation": part, "clusterer": "fielding"}),
     "rules": lambda part: with_parts(
         {"solver": [part] if part["kind"] in ("adam", "sgd") else [part, "sgd"]}
@@ -149,7 +150,12 @@ def example_of(kind: str, name: str) -> dict[str, Any]:
     return {**REQUIRED.get((kind, name), {}), **EXAMPLES.get(name, {})}
 
 
-PARTS = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.names()]
+PARTS = [
+    (kind, name)
+    for kind, registry in REGISTRIES.items()
+    for name in registry.names()
+    if (kind, name) != ("partitions", "column")  # has no numbers, and digits have no columns
+]
 
 
 def extremes() -> Iterator[Any]:

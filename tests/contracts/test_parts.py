@@ -15,6 +15,7 @@ from emulator.errors import UnknownNameError
 from emulator.plugins import Registry
 from experiments import contracts
 from tests.contracts.registries import REGISTRIES, REQUIRED
+from traces.partitions import Samples
 
 # Settings with which a part behaves differently than with its defaults.
 VARIANTS = {
@@ -42,6 +43,12 @@ VARIANTS = {
         ("claimed", {"window": 1}),
         ("held", {"window": 2, "weighting": "exponential"}),
         ("held", {"window": 1, "bootstrap": True}),
+    ],
+    "partitions": [
+        ("dirichlet", {"alpha": 0.01}),
+        ("lognormal", {"sigma": 3.0, "min_samples": 4}),
+        ("quarters", {"sizes": (1500, 2250, 2750, 3500)}),
+        ("shards", {"shards_per_client": 1}),
     ],
     "representations": [
         ("gradient", {"sketch": 4}),
@@ -161,6 +168,14 @@ def test_schedules(make):
 @parts("drifts")
 def test_drifts(make):
     contracts.check_drift(make)
+
+
+@parts("partitions")
+def test_partitions(make):
+    numbers = np.random.default_rng(1).permutation(600)
+    contracts.check_partition(make, Samples(numbers % 10, {"camera": numbers // 30}))
+    # Labels that nobody has, in an order that must not matter.
+    contracts.check_partition(make, Samples(numbers[::-1] % 10 * 3, {"camera": numbers // 30}))
 
 
 @parts("availabilities")

@@ -46,6 +46,11 @@ SMALL_SOURCES = [
     ("digits", {"clients": 6, **STREAM, "static": True, "drift": BUCKETS | {"at_start": 2}}),
     ("digits", {"clients": 6, **STREAM, "noise": 0.5, "static": True, "shared": "two", "changes": [SWAP]}),
     ("file", {"folder": "own", "rounds_per_step": 2, "retain_rounds": 2, "test_share": 0.25}),
+    (
+        "digits",
+        {"clients": 6, "noise": 0.5, "partition": "dirichlet", "rounds_per_step": 2, "changes": [SWAP]},
+    ),
+    ("idx", {"clients": 6, "folder": "images", "partition": "quarters"}),
     ("label_replay", REPLAYED),
 ]
 SMALL_CONCEPTS = [

@@ -55,13 +55,14 @@ class Dirichlet(Partition):
     """Dirichlet label mixes, drawn per client (equal sizes) or per class (unequal sizes).
 
     `per = "client"` follows Hsu et al. 2019 (arXiv:1909.06335): a client's mix is drawn from Dir(alpha p),
-    where p are the class shares of all data, and its samples are drawn by that mix without replacement; once
-    a class is exhausted, mixes are renormalised over the classes that are left. Sizes differ by at most one.
-    We differ in that clients do not draw one after the other, but all at the same time, in a few turns:
-    requests beyond what a class has are granted in a random order of the clients, the same for all classes,
-    and the others are drawn again in the next turn. As in the paper, the last clients take what is left.
+    where p are the class shares of all data, and it has as many samples of each class as its mix says,
+    rounded at random, no sample twice; once a class is exhausted, mixes are renormalised over the classes
+    that are left. Sizes differ by at most one. We differ in that clients do not draw one after the other, but
+    all at the same time, in a few turns: requests beyond what a class has are granted in a random order of
+    the clients, the same for all classes, and the others are drawn again in the next turn. As when they draw
+    one after the other, the last clients take what is left.
 
-    `per = "class"` follows NIID-Bench (Li et al. 2022, section IV-A, after Yurochkin et al. 2019): the shares
+    `per = "class"` follows NIID-Bench (Li et al. 2022, after Yurochkin et al. 2019): the shares
     of the clients in each class are drawn from Dir(alpha), independently. All shares are drawn again until
     every client has `min_samples`, as in their code, but at most 100 times. We differ in that a client with
     more than its equal part of the data may still get more; their code gives it nothing of further classes.
@@ -108,7 +109,7 @@ class Dirichlet(Partition):
         while wanted.any():
             clients, classes = np.flatnonzero(wanted), np.flatnonzero(left)
             cells = np.ix_(clients, classes)
-            requests = generator.multinomial(wanted[clients], _normalised(mixes[cells])).T
+            requests = _whole_requests(wanted[clients], _normalised(mixes[cells]), generator).T
             until = np.minimum(np.cumsum(requests, axis=1), left[classes, None])
             granted = np.diff(until, axis=1, prepend=0)  # (classes, clients) to the first that ask for them
             counts[np.ix_(classes, clients)] += granted
@@ -137,6 +138,18 @@ class Dirichlet(Partition):
             f"of {num_clients} clients had {best} of {sizes.sum()} samples at most; lower min_samples or "
             f"clients, raise alpha, or set per = 'client'"
         )
+
+
+def _whole_requests(wanted: Ints, mixes: Floats, generator: np.random.Generator) -> Ints:
+    """(clients, classes) whole numbers next to `wanted` (clients,) times `mixes`, and equal in expectation.
+
+    Rows sum to `wanted`. It is systematic rounding: cumulative sums of a row are rounded at one random point.
+    """
+    borders = np.cumsum(mixes, axis=1) * wanted[:, None]
+    borders[:, -1] = wanted
+    whole = np.floor(borders + generator.random((len(wanted), 1))).astype(np.int64)
+    requests: Ints = np.diff(whole, axis=1, prepend=0)
+    return requests
 
 
 def _log_gamma(shape: Floats, generator: np.random.Generator) -> Floats:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from sklearn.datasets import load_digits
 
 from emulator.errors import ConfigurationError, UnknownNameError
+from experiments.contracts.sameness import same
 from tests.traces.tiny import context, write_idx_folder
 from traces.sources import SOURCES
 from traces.trace import Trace, TraceStream
@@ -289,6 +290,117 @@ def test_swaps_of_clients_with_one_label_are_refused() -> None:
         ConfigurationError, match="swaps two labels that a client holds, and client 0 holds one"
     ):
         digits(static=True, changes=[SWAP], drift=drift)
+
+
+OWNED: dict[str, Any] = {"clients": 20, "rounds_per_step": 5}
+
+
+def divided(rounds: int = 20, seed: int = 0, **settings: Any) -> Trace:
+    """Digits with a partition."""
+    source = SOURCES.find("digits")
+    read = source.Settings.model_validate({**OWNED, "partition": "iid", **settings})
+    return source(read).build(context(rounds, seed, nowhere))  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "partition",
+    [
+        {"kind": "dirichlet", "alpha": 0.1},
+        {"kind": "dirichlet", "per": "class", "min_samples": 3},
+        "iid",
+        "lognormal",
+        "quarters",
+        "shards",
+    ],
+)
+def test_clients_of_a_partition_own_distinct_images_from_the_start_to_the_end(partition: Any) -> None:
+    trace = divided(partition=partition)
+    table, stream = trace.columns(), TraceStream(trace)
+    assert sorted(table.image.tolist()) == list(range(1797))
+    everyone = np.arange(20)
+    for round_ in range(20):
+        assert stream.advance_to_round(round_).tolist() == (everyone.tolist() if round_ == 0 else [])
+        sizes = [stream.held(everyone, split).counts() for split in ("train", "test")]  # type: ignore[arg-type]
+        assert [counts.sum() for counts in sizes] == [1258, 539]
+        assert min(counts.min() for counts in sizes) > 0
+    # 539 test images follow 1,258 training images.
+    assert abs(sizes[1] - sizes[0] * 539 / 1258).max() < 4
+
+
+def test_a_partition_combines_with_noise_labels_swaps_and_two_digits() -> None:
+    trace = divided(
+        partition="iid", noise=0.5, labels=[0, 10, 20], digits_per_image=2, clients=5, changes=[SWAP]
+    )
+    assert (trace.num_clients, trace.num_labels, trace.sample_shape) == (5, 3, (8, 16))
+    assert trace.concepts is not None
+    assert trace.concepts.max() > 0
+    assert len(np.unique(trace.columns().image)) == 3 * (60 + 30)
+
+
+def test_a_partition_a_seed_and_a_setting_name_one_trace() -> None:
+    traces = [
+        divided(),
+        divided(seed=1),
+        divided(partition="shards"),
+        divided(partition="dirichlet"),
+        divided(partition={"kind": "dirichlet", "alpha": 5}),
+    ]
+    assert len({trace.digest() for trace in traces}) == len(traces)
+    assert same(divided(rounds=40).columns(), divided().columns())
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"drift": "none"}, r"partition cannot be combined with drift: every image belongs to one client"),
+        (
+            {"drift": {"kind": "label_mix"}, "samples_per_step": 20, "retain_rounds": 50},
+            r"with drift, retain_rounds, samples_per_step: .*--set 'trace=\{\.\.\.\}' replaces all keys",
+        ),
+        ({"test_samples_per_step": 5}, "cannot be combined with test_samples_per_step"),
+        ({"static": False}, "cannot be combined with static = false"),
+        ({"shared": "two"}, "cannot be combined with shared = 'two'"),
+        (
+            {"partition": "idd"},
+            "unknown partition 'idd'; choices: column, dirichlet, iid, lognormal",
+        ),
+        ({"partition": {"kind": "shards", "shards": 2}}, "unknown key 'shards'; choices: shards_per_client"),
+    ],
+)
+def test_keys_that_a_partition_excludes_are_refused_by_name(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError, match=says) as caught:
+        divided(**settings)
+    [error] = caught.value.errors()
+    assert "\n" not in error["msg"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"clients": 540}, r"client \d+ has no test image of its labels \(\d+ of 540 .*lower trace\.clients"),
+        ({"clients": 2000}, "2000 clients cannot each have one of 1258 samples; lower clients"),
+        ({"clients": 10**9}, "1000000000 clients cannot each have one of 1258 samples"),
+        ({"clients": 19, "partition": "quarters"}, "clients = 19: must be 20, as quarters cuts each of 10"),
+        ({"partition": {"kind": "column", "column": "camera"}}, "the data have no columns, only images and"),
+    ],
+)
+def test_a_partition_that_the_images_do_not_suffice_for_is_refused(
+    settings: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        divided(**settings)
+
+
+def test_the_dump_of_a_partition_leaves_out_what_it_excludes() -> None:
+    settings = SOURCES.find("digits").Settings
+    whole = settings.model_validate({"static": True})
+    excluded = {"drift", "retain_rounds", "samples_per_step", "test_samples_per_step"}
+    for given in ({}, {"static": True}, {"shared": "none"}):
+        read = settings.model_validate({**OWNED, **given, "partition": "iid"})
+        written = read.model_dump(mode="json")
+        assert set(whole.model_dump()) - set(written) == excluded
+        assert written["static"] is True
+        assert settings.model_validate(written) == read
 
 
 def test_every_sources_settings_survive_their_dump() -> None:
