@@ -105,11 +105,11 @@ def write_folder(folder: Path, sizes: FolderSizes) -> None:
     order = np.lexsort((step, split, client))
     names = pa.array([f"client {number:06d}" for number in range(sizes.clients)])
     columns: dict[str, Any] = {
-        "client": pa.DictionaryArray.from_arrays(pa.array(client[order]), names),
+        "client": pa.DictionaryArray.from_arrays(cast(Any, pa.array(client[order])), names),
         "label": generator.integers(0, LABELS, rows, dtype=np.int16),
         "sample": np.arange(rows, dtype=np.int32),
         "step": step[order],
-        "split": pa.DictionaryArray.from_arrays(pa.array(split[order]), pa.array(list(SPLITS))),
+        "split": pa.DictionaryArray.from_arrays(cast(Any, pa.array(split[order])), pa.array(list(SPLITS))),
     }
     write_arrivals(folder / ARRIVALS, columns)
     with (folder / FEATURES).open("wb") as file:
