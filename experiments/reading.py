@@ -15,7 +15,7 @@ from emulator.errors import ConfigurationError, DataFileError
 from emulator.plugins import FIRST_LOOK
 from emulator.storage.bounded import is_file, read_toml, toml_document
 from experiments.config import Experiment, parse_experiment
-from experiments.locating import Locate, OutsideError, locator
+from experiments.locating import DataFolders, Locate, OutsideError, locator
 from experiments.naming import naming
 from experiments.results.recorded import EXPERIMENT_FILE, up_to_date
 from traces.sources import SOURCES
@@ -28,7 +28,7 @@ ENTRY = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 def load_experiment(
-    path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] | None = None, data: Path | None = None
+    path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] | None = None, data: DataFolders = None
 ) -> Experiment:
     """The configuration in the file `path`, with `overrides` applied.
 
@@ -39,11 +39,11 @@ def load_experiment(
         path: A TOML file.
         overrides: Values that override keys of the file, such as "round.rounds=100", applied in this order.
         seeds: Seeds that replace those of the file and of `overrides`; None: keep them.
-        data: The folder of --data; None without it.
+        data: The folders of --data.
 
     Raises:
         ConfigurationError: The file is not TOML, or the configuration breaks a rule; names file and key.
-        DataFileError: There is no such file, or no such `data` folder.
+        DataFileError: There is no such file, or no such folder of `data`.
         InputError: The catalogue has no device profile of that name.
     """
     table = read_table(path, overrides, seeds)

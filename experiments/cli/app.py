@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from experiments.cli import cluster as cluster_commands
 from experiments.cli import profiles
 from experiments.cli.output import OutputFormat
-from experiments.cli.paths import path_for
+from experiments.cli.paths import DATA_VARIABLE, data_or_variable, path_for
 
 app = typer.Typer(
     name="driftscale",
@@ -64,11 +65,12 @@ Sweep = Annotated[
 AllowMany = Annotated[bool, typer.Option("--yes", help="Allow a sweep of more than 10,000 cells.")]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="Seeds: 0..9, or 0,3,7.")]
 Data = Annotated[
-    Path | None,
+    list[Path] | None,
     typer.Option(
         "--data",
-        envvar="DRIFTSCALE_DATA",
-        help="Folder to look for the configuration's data files in.",
+        callback=data_or_variable,
+        help="Folder to look for the configuration's data files in (repeatable; default: the folders in "
+        f"{DATA_VARIABLE}, separated by '{os.pathsep}').",
         metavar="PATH",
         parser=path_for("--data"),
     ),
@@ -144,7 +146,7 @@ def run(
             allow_many=allow_many,
             seeds=_parse_seeds(seeds),
             arms=chosen,
-            data=data,
+            data=data or [],
             out=out,
             fresh=fresh,
             scale=scale,

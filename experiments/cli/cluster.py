@@ -82,11 +82,11 @@ def worker(
     ],
     keys: Keys = None,
     data: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             "--data",
             help="Folder on this machine that holds the data of configurations, if it differs from the "
-            "command's.",
+            "command's (repeatable).",
             metavar="PATH",
             parser=path_for("--data"),
         ),
@@ -116,7 +116,7 @@ def worker(
     """
     from experiments.cluster.serve import WorkerCommand, serve_workers
 
-    serve_workers(WorkerCommand(address, keys, data, insecure, jobs, local_directory, host), _note)
+    serve_workers(WorkerCommand(address, keys, data or [], insecure, jobs, local_directory, host), _note)
 
 
 def _note(text: str) -> None:

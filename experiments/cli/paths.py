@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from emulator.errors import InputError
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR)
+
+DATA_VARIABLE = "DRIFTSCALE_DATA"
+"""Environment variable with the folders of --data where the option is not given, separated as in PATH."""
 
 
 def path_for(what: str) -> Callable[[str], Path]:
@@ -30,3 +34,17 @@ def path_for(what: str) -> Callable[[str], Path]:
         return path
 
     return parse
+
+
+def data_or_variable(given: Sequence[Path] | None) -> list[Path]:
+    """The folders of --data: those `given`, or else those in the environment variable.
+
+    A callback of the option. Typer would split the variable at spaces, which are common in paths.
+
+    Raises:
+        InputError: A path in the variable is empty or cannot be examined.
+    """
+    if given:
+        return list(given)
+    listed = os.environ.get(DATA_VARIABLE)
+    return [path_for(DATA_VARIABLE)(text) for text in listed.split(os.pathsep)] if listed else []

@@ -29,7 +29,7 @@ class RunCommand:
     allow_many: bool
     seeds: Sequence[int] | None
     arms: Sequence[str] | None
-    data: Path | None
+    data: Sequence[Path]
     out: Path | None
     fresh: bool
     scale: Scale

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from emulator.errors import ConfigurationError
 from experiments.jobs.admission import jobs_at_once
+from experiments.locating import DataFolders
 from experiments.running.machine import available_bytes, cores
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _parse_jobs(text: str) -> int | None:
 
 
 @contextmanager
-def scaled_out(scale: Scale, plans: Sequence[Plan], data: Path | None) -> Iterator[tuple[Crew | None, int]]:
+def scaled_out(scale: Scale, plans: Sequence[Plan], data: DataFolders) -> Iterator[tuple[Crew | None, int]]:
     """Context with (workers, number): the workers for the runs of `plans`, and how many they play at once.
 
     The workers are None if this process plays the runs, one after another.
@@ -68,7 +69,7 @@ def scaled_out(scale: Scale, plans: Sequence[Plan], data: Path | None) -> Iterat
     Args:
         scale: Where to play them.
         plans: The runs; finished ones are not counted.
-        data: The folder of --data.
+        data: The folders of --data.
 
     Raises:
         InputError: The cluster cannot be joined.

@@ -14,7 +14,6 @@ from concurrent.futures import Future as Waiting
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
@@ -26,6 +25,7 @@ from experiments.cluster import members
 from experiments.cluster.installation import source_digest
 from experiments.jobs.crew import Ended, Facts, Met, Told
 from experiments.jobs.workplace import Job, described
+from experiments.locating import DataFolders
 from experiments.results.json_files import Identity
 from experiments.running.locking import lock_content
 from experiments.running.plan import Plan
@@ -64,12 +64,12 @@ class DaskCrew:
     Args:
         client: A connected client.
         plans: The plans, whose run directories this process has locked.
-        data: The folder that --data names; None without one.
+        data: The folders that --data names.
         same_data: Whether workers read the same data files as the command, so that they need no check.
     """
 
     def __init__(
-        self, client: distributed.Client, plans: Sequence[Plan], data: Path | None, *, same_data: bool
+        self, client: distributed.Client, plans: Sequence[Plan], data: DataFolders, *, same_data: bool
     ) -> None:
         assert client.loop is not None, "it is connected"
         assert client.scheduler is not None, "it is connected"

@@ -7,6 +7,7 @@ at a time, but may still be at work on a run of an earlier one; the module's sta
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,7 +51,7 @@ def meet(
     """
     if dask_worker is not None and dask_worker.nanny is not None:
         child_signals.ignore()
-    own_data = os.environ.get(OWN_DATA)
+    own_data: list[str] = json.loads(os.environ.get(OWN_DATA, "[]"))
     facts: dict[str, Any] = {
         "machine": host_name(),
         "available_bytes": float(available_bytes()),
@@ -63,7 +64,7 @@ def meet(
         facts["refusal"] = _refusal(digest, plans, locks)
         if facts["refusal"] is None and not facts["is_busy"]:
             _workplaces.clear()
-            _workplaces[token] = Workplace(plans, locks, Path(own_data) if own_data else None)
+            _workplaces[token] = Workplace(plans, locks, [Path(folder) for folder in own_data])
     except EmulatorError as error:  # for example, a part that is not installed here
         facts["refusal"] = f"cannot play these runs: {error}"
     return facts

@@ -54,7 +54,7 @@ class WorkerCommand:
 
     scheduler: str
     keys: Path | None
-    data: Path | None
+    data: Sequence[Path]
     is_insecure: bool
     jobs: int
     local_directory: Path | None
@@ -121,6 +121,7 @@ def serve_workers(command: WorkerCommand, say: Say) -> None:
     with scratch_folder(command.local_directory), event_loop() as loop:
         loop.run_sync(greet, address, security, JOIN_S, "worker")
         nannies: list[QuickNanny] = []
+        own_data = json.dumps([str(folder.absolute()) for folder in command.data])
 
         async def start() -> None:
             nannies.extend(
@@ -129,7 +130,7 @@ def serve_workers(command: WorkerCommand, say: Say) -> None:
                     host=host,
                     protocol=protocol,
                     security=security,
-                    env={OWN_DATA: str(command.data.absolute())} if command.data is not None else None,
+                    env={OWN_DATA: own_data} if command.data else None,
                 )
                 for _ in range(command.jobs)
             )

@@ -8,7 +8,7 @@ CONNECT_S = 10.0
 """Wall seconds within which a scheduler has to respond."""
 
 OWN_DATA = "DRIFTSCALE_WORKER_DATA"
-"""Environment variable that names a worker's own data folder; unset if it uses the command's."""
+"""Environment variable with a worker's own data folders as a JSON list; unset if it uses the command's."""
 
 SETTINGS: dict[str, object] = {
     # A run is one task. If its worker process dies, dask must not retry: the command decides, since only it

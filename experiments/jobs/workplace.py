@@ -16,7 +16,7 @@ from emulator.errors import ConfigurationError
 from executor.failures import packed_error
 from experiments.build import World
 from experiments.config import parse_experiment
-from experiments.locating import locator
+from experiments.locating import DataFolders, folders_of, locator
 from experiments.results.json_files import Identity
 from experiments.results.run_directory import RunDirectory
 from experiments.running.locking import RunAtWorkError, lock_content
@@ -35,25 +35,25 @@ JobResult = dict[str, Any]
 """How a job ended, see `Workplace.do`."""
 
 
-def described(plan: Plan, data: Path | None) -> dict[str, Any]:
+def described(plan: Plan, data: DataFolders) -> dict[str, Any]:
     """A plan as plain values, which `Workplace` reads on any machine that has its run directory.
 
-    `data` is the folder that --data names.
+    `data` are the folders that --data names.
     """
     return {
         "experiment": plan.experiment.resolved(),
         "directory": str(plan.directory.path.absolute()),
         "arms": list(plan.arms),
         "file": plan.file,
-        "data": None if data is None else str(data.absolute()),
+        "data": [str(folder.absolute()) for folder in folders_of(data)],
         "here": str(Path.cwd()),
     }
 
 
-def _plan_of(description: Mapping[str, Any], own_data: Path | None) -> Plan:
-    """Inverse of `described`. `own_data`: this machine's data folder, if it is not the command's."""
+def _plan_of(description: Mapping[str, Any], own_data: DataFolders) -> Plan:
+    """Inverse of `described`. `own_data`: this machine's data folders, if they are not the command's."""
     file, here = str(description["file"]), Path(description["here"])
-    data = own_data or (None if description["data"] is None else Path(description["data"]))
+    data = folders_of(own_data) or [Path(folder) for folder in description["data"]]
     return Plan(
         experiment=parse_experiment(description["experiment"], file or "the command's configuration"),
         directory=RunDirectory(Path(description["directory"])),
@@ -93,14 +93,14 @@ class Workplace:
     Args:
         plans: The plans as `described` returns them, by experiment.
         locks: By experiment, the content of its run directory's lock file while the command holds it.
-        own_data: Folder of the data on this machine, if it is not the command's.
+        own_data: Folders of the data on this machine, if they are not the command's.
     """
 
     def __init__(
         self,
         plans: Mapping[str, Mapping[str, Any]],
         locks: Mapping[str, bytes],
-        own_data: Path | None = None,
+        own_data: DataFolders = None,
     ) -> None:
         for description in plans.values():  # refuse at once what this machine lacks, such as a part
             _plan_of(description, own_data)

@@ -13,7 +13,7 @@ from typing import Any
 
 from emulator.errors import ConfigurationError, InputError, UnknownNameError
 from experiments.config import Experiment, parse_experiment
-from experiments.locating import Locate, locator
+from experiments.locating import DataFolders, Locate, locator
 from experiments.naming import shorten
 from experiments.reading import SWEEP, key_value, read_table, set_key, take_first_look
 from experiments.results.deciding import run_identities
@@ -77,7 +77,7 @@ def read_configuration(
     path: Path,
     overrides: Sequence[str] = (),
     seeds: Sequence[int] | None = None,
-    data: Path | None = None,
+    data: DataFolders = None,
     sweep: Sequence[str] = (),
 ) -> Configuration:
     """Read the configuration in the file `path`.
@@ -86,7 +86,7 @@ def read_configuration(
         path: A TOML file, which may have a table `[sweep]`.
         overrides: The --set options.
         seeds: Seeds that replace those of the file; None: keep them.
-        data: The folder of --data; None without it.
+        data: The folders of --data.
         sweep: The --sweep options.
 
     Returns:
@@ -94,7 +94,7 @@ def read_configuration(
 
     Raises:
         ConfigurationError: It breaks a rule.
-        DataFileError: There is no such file, or no such `data` folder.
+        DataFileError: There is no such file, or no such folder of `data`.
         InputError: The catalogue has no device profile of that name.
     """
     table = read_table(path, overrides, seeds)
@@ -117,7 +117,7 @@ def load_folder(
     overrides: Sequence[str] = (),
     seeds: Sequence[int] | None = None,
     arms: Sequence[str] | None = None,
-    data: Path | None = None,
+    data: DataFolders = None,
     sweep: Sequence[str] = (),
     *,
     allow_many: bool = False,

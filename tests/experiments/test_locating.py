@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from emulator.errors import DataFileError
-from experiments.locating import locator
+from experiments.locating import OutsideError, locator
 from experiments.reading import load_experiment
 from tests.experiments.small import WINDOWS
 
@@ -36,3 +36,33 @@ def test_a_path_is_looked_for_here_then_under_data_then_beside_the_configuration
 def test_a_data_folder_that_does_not_exist_is_refused(config: Path) -> None:
     with pytest.raises(DataFileError, match="nowhere: no such folder; --data"):
         load_experiment(config, data=Path("nowhere"))
+
+
+def test_data_folders_are_searched_in_their_order_and_are_all_readable(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    (second / "t.csv").write_text(WINDOWS)
+    locate = locator([first, second], None)
+    assert locate("t.csv") == second / "t.csv"
+    (first / "t.csv").write_text(WINDOWS)
+    assert locate("t.csv") == first / "t.csv"
+    with pytest.raises(DataFileError, match="nowhere: no such folder; --data"):
+        locator([first, tmp_path / "nowhere"], None)
+
+
+def test_a_folder_that_is_a_link_into_another_data_folder_is_read(tmp_path: Path) -> None:
+    here, data, store = (tmp_path / name for name in ("here", "data", "the store"))
+    for folder in (here, data, store / "mnist"):
+        folder.mkdir(parents=True)
+    (store / "mnist" / "t.csv").write_text(WINDOWS)
+    (data / "mnist").symlink_to(store / "mnist")
+    with pytest.raises(OutsideError) as refused:
+        locator(data, None, here)("mnist")
+    way_out = f"--data '{store / 'mnist'}'"
+    assert str(refused.value) == (
+        f"mnist: leads to {store / 'mnist'}; a configuration may only read files in {here}, {data}; "
+        f"to allow it, add {way_out} (--data may be given several times)"
+    )
+    for allowed in (store / "mnist", store):
+        assert locator([data, allowed], None, here)("mnist/t.csv") == data / "mnist" / "t.csv"

@@ -1,5 +1,6 @@
 """`driftscale cluster` as users and batch systems start and end it."""
 
+import json
 import os
 import signal
 import socket
@@ -64,10 +65,13 @@ def test_a_worker_that_is_told_to_end_has_its_run_stored_first(cluster, tmp_path
     file, state_file = tmp_path / "scheduler.json", tmp_path / "state"
     scheduler, line = cluster("scheduler", "--keys", tmp_path / "keys", "--scheduler-file", file)
     assert line.startswith("scheduler at tls://")
-    worker, line = cluster("worker", file, "--keys", tmp_path / "keys", "--data", tmp_path)
+    folders = ["--keys", tmp_path / "keys", "--data", tmp_path, "--data", tmp_path / "keys"]
+    worker, line = cluster("worker", file, *folders)
     assert line.startswith("1 worker for the scheduler at tls://")
     with joined_cluster(str(file), tmp_path / "keys") as client:
-        assert set(client.run(os.getenv, OWN_DATA).values()) == {str(tmp_path)}
+        assert set(client.run(os.getenv, OWN_DATA).values()) == {
+            json.dumps([str(tmp_path), str(tmp_path / "keys")])
+        }
         run = client.submit(keep_until_stopped, str(state_file), pure=False)
         while not state_file.exists():
             time.sleep(0.05)

@@ -22,7 +22,7 @@ from emulator.errors import (
 from executor.failures import PeerFaultError, unpacked_error
 from experiments.jobs import workplace
 from experiments.jobs.workplace import EVENT_EVERY_S, Job, Workplace, _Reporter, described
-from experiments.locating import locator
+from experiments.locating import DataFolders, locator
 from experiments.reading import load_experiment
 from experiments.running.locking import lock_content, locked, seed_locked
 from experiments.running.manifest import Drawn, write_manifest
@@ -37,7 +37,7 @@ Body = dict[str, Any]
 class Desk:
     """A plan whose run directory is locked, a workplace for it, and the reports that this has sent."""
 
-    def __init__(self, plan: Plan, data: Path | None = None, own_data: Path | None = None) -> None:
+    def __init__(self, plan: Plan, data: DataFolders = None, own_data: DataFolders = None) -> None:
         self.plan = plan
         self.name = plan.experiment.name
         content = {self.name: lock_content(plan.directory)}
@@ -337,6 +337,18 @@ def test_a_worker_reads_the_data_where_its_machine_has_them(tmp_path: Path, held
     desk = Desk(plan, data, elsewhere)
     assert desk.draw("global")["drawn"] == drawn_there
     desk.workplace.check_files({desk.name: Drawn(**drawn_there).files})
+
+
+def test_data_in_several_folders_are_read_from_the_workers_own_or_from_the_commands(
+    tmp_path: Path, held: ExitStack
+) -> None:
+    plan = a_replay(tmp_path, held)
+    folders = [tmp_path / "data", tmp_path / "other"]
+    drawn = Desk(plan, folders[0]).draw("global")["drawn"]
+    folders[1].mkdir()
+    shutil.move(folders[0] / "images", folders[1])
+    assert Desk(plan, folders).draw("global")["drawn"] == drawn
+    assert Desk(plan, tmp_path / "gone", own_data=folders).draw("global")["drawn"] == drawn
 
 
 def test_data_that_are_not_the_commands_are_refused(tmp_path: Path, held: ExitStack) -> None:
