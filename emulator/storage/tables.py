@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
 
@@ -40,6 +40,9 @@ MOST_FIXED_BYTES = 16
 
 MOST_REASON = 500
 """Most characters quoted from a library's error message, which may contain a whole line of the file."""
+
+BLANK = r"^\s*$"
+"""Pattern of a text of nothing but white space."""
 
 _ROWS = 2**18
 """Rows of a Parquet column read at once."""
@@ -122,10 +125,16 @@ class TableFile:
         return self._python(name)
 
     def texts(self, name: str, *, may_be_empty: bool = False) -> list[str]:
-        """(rows,) the column as text; DataFileError if one is missing or, unless `may_be_empty`, blank."""
+        """(rows,) the column as text; DataFileError if one is missing or blank.
+
+        With `may_be_empty` these are empty texts instead.
+        """
         self.require(name)
-        self._refuse_missing(name, may_be_empty=may_be_empty)
-        return [str(value) for value in self._python(name)]
+        if not may_be_empty:
+            self._refuse_missing(name)
+            return [str(value) for value in self._python(name)]
+        missing = self._missing(name).tolist()
+        return ["" if none else str(value) for none, value in zip(missing, self._python(name), strict=True)]
 
     def _python(self, name: str, first: int = 0, rows: int | None = None) -> list[Any]:
         """`rows` values of the column from row `first`, as Python values; all by default.
@@ -141,19 +150,27 @@ class TableFile:
             ) from error
         return values
 
-    def _refuse_missing(self, name: str, *, may_be_empty: bool = False) -> None:
-        """Raise DataFileError for null, NaN and, unless `may_be_empty`, blank text.
-
-        An empty cell of a CSV may be read as any of these.
-        """
-        column = self.table.column(name)
-        missing = np.asarray(column.is_null(nan_is_null=True))
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if pa.types.is_string(kind) and not may_be_empty:
-            trimmed = pc.utf8_trim_whitespace(pc.cast(column, pa.string()))
-            missing = missing | np.asarray(pc.equal(trimmed, pa.scalar("")).fill_null(False))
+    def _refuse_missing(self, name: str) -> None:
+        """Raise DataFileError for null, NaN and blank text."""
+        missing = self._missing(name)
         if missing.any():
             raise DataFileError(self.path, f"{name} is missing", row=int(np.flatnonzero(missing)[0]) + 1)
+
+    def _missing(self, name: str) -> Bools:
+        """(rows,) whether the value is null, NaN or blank text: an empty cell of a CSV may be read as any.
+
+        Texts have several types in a Parquet file, as their writer chose.
+        """
+        column = self.table.column(name)
+        missing: Bools = np.asarray(column.is_null(nan_is_null=True))
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        plain: Any = pc.cast(column, kind)
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            blank = pc.equal(pc.utf8_trim_whitespace(plain), cast(Any, pa.scalar("", kind)))
+            missing = missing | np.asarray(blank.fill_null(False))
+        elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            missing = missing | np.asarray(pc.match_substring_regex(plain, BLANK).fill_null(False))
+        return missing
 
     def _refuse(self, name: str, bad: np.ndarray, rule: str, values: Floats) -> None:
         if bad.any():

@@ -115,6 +115,21 @@ def test_a_missing_id_or_text_is_named_with_its_row(tmp_path: Path) -> None:
         assert refusal(lambda call=call: call("device")) == "table.parquet, row 2: device is missing"
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
+@pytest.mark.parametrize("blank", ["", " \t", None])
+def test_a_blank_text_is_missing_whatever_type_its_writer_chose(
+    tmp_path: Path, kind: Any, blank: str | None
+) -> None:
+    """Some writers, such as pandas, have large strings, others bytes."""
+    texts = [text.encode() if text is not None and "binary" in str(kind) else text for text in ("a", blank)]
+    for column in (pa.array(texts, kind), pa.array(texts, kind).dictionary_encode()):
+        pq.write_table(pa.table({"device": column}), tmp_path / "table.parquet")
+        table = read_table(tmp_path / "table.parquet")
+        for call in (table.ids, table.texts):
+            assert refusal(lambda call=call: call("device")) == "table.parquet, row 2: device is missing"
+        assert table.texts("device", may_be_empty=True)[1] == ""
+
+
 @pytest.mark.parametrize(
     ("cells", "name"), [([[1], [1, 2]], "device.list.element"), ([{"id": 1}], "device.id")]
 )

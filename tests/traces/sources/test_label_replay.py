@@ -91,6 +91,29 @@ def test_rows_with_an_empty_label_are_left_out_on_request(folder: Path) -> None:
         counts_of(folder, with_empty, exclude=["a"])
 
 
+@pytest.mark.parametrize("blank", ["", " ", None])
+def test_every_kind_of_empty_label_is_left_out_on_request(folder: Path, blank: str | None) -> None:
+    assert counts_of(folder, [*BASE, ("north", 1, blank, 100)], exclude=[""]) == counts_of(folder, BASE)
+
+
+def test_an_empty_label_among_numbers_in_a_csv_is_refused_or_left_out(folder: Path) -> None:
+    (folder / "labels.csv").write_text("group,time,label,count\ng,1,7,2\ng,2,,5\ng,3,8,1\n")
+    read = read_table(folder / "labels.csv")
+    with pytest.raises(DataFileError, match=r"labels.csv, row 2: label is missing"):
+        read_label_counts(read, settings_of())
+    left = read_label_counts(read, settings_of(exclude=[""]))
+    assert left.counts.tolist() == [[[2, 0], [0, 1]]]
+    assert left.names == ("7", "8")
+
+
+def test_an_empty_label_of_a_large_string_is_not_one_more_label(folder: Path) -> None:
+    columns = dict(zip(COLUMNS, zip(*BASE, ("north", 1, "", 100), strict=True), strict=True))
+    labels = pa.array(columns.pop("label"), pa.large_string())
+    pq.write_table(pa.table({**columns, "label": labels}), folder / "labels.parquet")
+    with pytest.raises(DataFileError, match="row 7: label is missing"):
+        read_label_counts(read_table(folder / "labels.parquet"), settings_of())
+
+
 def test_a_label_that_is_no_number_is_missing(folder: Path) -> None:
     rows: list[Row] = [("g", 1, 0.0, 1), ("g", 2, float("nan"), 1)]
     with pytest.raises(DataFileError, match="row 2: label is missing"):
