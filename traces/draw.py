@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from emulator.arrays import Floats
+from emulator.arrays import Floats, Ints
 from emulator.deprecated import keep_old_names, renamed_arguments
 from emulator.errors import ConfigurationError, InputError
 from emulator.numbers import Count, Number
@@ -127,7 +127,7 @@ def draw_table(
     num_starts = num_noise_starts(images)
     sizes = (settings.samples_per_step, settings.test_samples_per_step)
     table = EvenTable(images, num_clients, num_windows, sizes, 1 - settings.retain_steps, scratch)
-    pools = [_Pool(images, split) for split in SPLITS]
+    pools = [ImagePool(images, split) for split in SPLITS]
     for window, share in zip(range(num_windows), shares, strict=True):
         for split, pool in enumerate(pools):
             # One stream per window, so that a shorter run is the beginning of a longer one.
@@ -188,11 +188,12 @@ def refuse_oversize_in_memory(num_samples: int, advice: str) -> None:
     if num_samples > MAX_SAMPLES_IN_MEMORY:
         raise ConfigurationError(
             f"trace: {num_samples} samples are more than the {MAX_SAMPLES_IN_MEMORY} of a trace with "
-            f"drift.kind = 'buckets', shared or changes; lower {advice}"
+            f"drift.kind = 'buckets', shared, changes, samples = 'observed' or absent = 'leave'; "
+            f"lower {advice}"
         )
 
 
-class _Pool:
+class ImagePool:
     """The images of one split, by label, to draw from."""
 
     def __init__(self, images: ImageSet, split: Split) -> None:
@@ -214,15 +215,23 @@ class _Pool:
             labels = np.tile(np.arange(num_labels, dtype=block.label.dtype), len(counts))
             block.label[chunk.start * size : chunk.stop * size] = np.repeat(labels, counts.ravel())
             drawn += counts.sum(axis=0)
-        missing = np.flatnonzero((self._available[:num_labels] == 0) & (drawn > 0))
+        self.refuse_missing(drawn)
+        for chunk in _chunks(len(block.label), CHUNK_ROWS):
+            block.image[chunk] = self.images_of(block.label[chunk], generator)
+
+    def refuse_missing(self, drawn: Ints) -> None:
+        """InputError if the split has no image of a label of which `drawn` (num_labels,) has samples."""
+        missing = np.flatnonzero((self._available[: len(drawn)] == 0) & (drawn > 0))
         if len(missing):
             raise InputError(
                 f"trace: label {missing[0]} is drawn, but the {self._split} images have none of it"
             )
-        for chunk in _chunks(len(block.label), CHUNK_ROWS):
-            label = block.label[chunk]
-            number = (generator.random(len(label)) * self._available[label]).astype(np.int64)
-            block.image[chunk] = self._images[self._start[label] + number]
+
+    def images_of(self, label: np.ndarray, generator: np.random.Generator) -> Ints:
+        """(n,) an image of each of `label` (n,), drawn uniformly and with replacement among those it has."""
+        number = (generator.random(len(label)) * self._available[label]).astype(np.int64)
+        drawn: Ints = self._images[self._start[label] + number]
+        return drawn
 
 
 def _chunks(length: int, size: int) -> Iterator[slice]:

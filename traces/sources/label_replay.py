@@ -10,24 +10,45 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from datetime import date
-from typing import NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from emulator.arrays import Floats, Ints
 from emulator.deprecated import keep_old_names
-from emulator.errors import DataFileError
-from emulator.numbers import Count, PositiveFactor
+from emulator.errors import ConfigurationError, DataFileError
+from emulator.numbers import Count, Number, PositiveFactor
 from emulator.storage.tables import TableFile, read_table
-from traces.draw import StreamSettings, draw_trace, num_windows, refuse_oversize
+from traces.dealt import dealt_table
+from traces.draw import (
+    StreamSettings,
+    draw_table,
+    num_windows,
+    refuse_oversize,
+    refuse_oversize_in_memory,
+)
 from traces.idx import read_idx_folder
+from traces.images import ImageSet
 from traces.sources.base import TraceContext, TraceSource
+from traces.tables.base import Table
+from traces.tables.sorted import SortedTable
 from traces.trace import Trace
 
 _MICROSECONDS_PER_DAY = 86_400 * 1_000_000
+
+TEST_SHARE = 0.2
+"""Share of the observations that are test samples, unless `test_share` is given."""
+
+OF_EQUAL_SIZES = ("samples_per_step", "test_samples_per_step")
+"""Settings that have no meaning with samples = 'observed'."""
+
+MONTHS = {"month": 1, "quarter": 3, "year": 12}
+"""The months of each window of the calendar."""
+
+ADVICE = "trace.most_common or round.rounds, or narrow since and until"
 
 MAX_CELLS = 2**24
 """Most cells (groups x windows x labels) of the table of counts, a hundred times those of a virus's variants
@@ -50,20 +71,70 @@ class LabelReplaySettings(StreamSettings):
     since: date | None = Field(None, description="earlier rows are left out")
     until: date | None = Field(None, description="rows from that day on are left out")
     window_days: PositiveFactor | None = Field(
-        None, description="width of a window; without it, every distinct time is one"
+        None, description="width of a window; without it and `window`, every distinct time is one"
+    )
+    window: Literal["month", "quarter", "year"] | None = Field(
+        None, description="windows are those of the calendar (in UTC), instead of a number of days"
     )
     min_windows: Count = Field(1, description="groups observed in fewer windows are left out")
-    clients_per_group: Count = Field(10, description="clients that draw from one group's histograms")
+    clients_per_group: Count = Field(
+        10, description="clients that draw from one group's histograms, or share its observations"
+    )
+    samples: Literal["equal", "observed"] = Field(
+        "equal",
+        description="equal: every client receives samples_per_step and test_samples_per_step, drawn from its "
+        "group's shares; observed: a sample for each observation of its group, dealt to the group's clients",
+    )
+    test_share: Annotated[float, Number(gt=0, lt=1)] | None = Field(
+        None,
+        description="with samples = 'observed': share of each client's samples of a label that are test "
+        f"samples, {TEST_SHARE} by default",
+    )
+    absent: Literal["replay", "leave"] = Field(
+        "replay",
+        description="what a group does in a window without observations: replay the nearest earlier one (at "
+        "the start the nearest later one), or leave: its clients receive nothing",
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """All settings, without those that observed sizes replace: these would be refused when read back."""
+        unused = OF_EQUAL_SIZES if self.samples == "observed" else ()
+        return {key: value for key, value in dump(self).items() if key not in unused}
+
+    def refuse_contradictions(self) -> None:
+        """ConfigurationError for two settings that exclude each other."""
+        if self.window is not None and self.window_days is not None:
+            raise ConfigurationError(
+                f"trace.window = {self.window!r} and trace.window_days = {self.window_days:g}: both give the "
+                f"width of a window; leave one of them out"
+            )
+        if self.samples == "equal" and self.test_share is not None:
+            raise ConfigurationError(
+                f"trace.test_share = {self.test_share:g} and trace.samples = 'equal': test_share is for "
+                f"samples = 'observed'; with 'equal', set test_samples_per_step"
+            )
+        for key in OF_EQUAL_SIZES:
+            if self.samples == "observed" and key in self.model_fields_set:
+                raise ConfigurationError(
+                    f"trace.{key} = {getattr(self, key)} and trace.samples = 'observed': clients receive as "
+                    f"many samples as were observed; leave {key} out, or set samples = 'equal'"
+                )
 
 
 class LabelReplay(TraceSource):
     """The label histograms of a real trace, drawn onto the images of an idx folder.
 
-    Client i belongs to group i // clients_per_group and draws its samples from that group's histogram of each
-    window. The k-th most frequent label becomes class k of the images. A window without observations replays
-    the nearest earlier one (at the start, the nearest later one): a virus that was not sequenced was not
-    absent. After the last window no data arrive, and a run may last as long as its clients still hold data:
-    one step for each window.
+    Client i belongs to group i // clients_per_group. With samples = "equal" it draws its samples from that
+    group's histogram of each window; with "observed" every observation of the group is a sample of one of its
+    clients (`traces.dealt`). The k-th most frequent label becomes class k of the images.
+
+    With absent = "replay" a window without observations replays the nearest earlier one (at the start, the
+    nearest later one): a virus that was not sequenced was not absent. With "leave" the group's clients
+    receive nothing in it, so they leave once their last samples are older than `retain_rounds`; the samples
+    of all other windows are those of "replay". After the last window no data arrive, and a run may last as
+    long as its clients still hold data: one step for each window. A window that nobody observed is a step
+    too.
 
     The second of three windows has no observations, and replays the first:
 
@@ -76,6 +147,7 @@ class LabelReplay(TraceSource):
 
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings
+        settings.refuse_contradictions()
         table = read_table(context.locate(settings.table))
         images = read_idx_folder(context.locate(settings.images))
         counts, names = read_label_counts(table, settings)
@@ -100,17 +172,80 @@ class LabelReplay(TraceSource):
                 f"clients would be without data",
             )
         replayed = min(num_windows(settings, context.rounds), windows)
-        refuse_oversize(settings, len(counts) * settings.clients_per_group, replayed)
+        images = replace(images, label_names=names)
+        return Trace(
+            images,
+            self.table(images, counts, replayed, context),
+            retain_steps=settings.retain_steps,
+            rounds_per_step=settings.rounds_per_step,
+            noise=settings.noise,
+            generator=context.streams.generator("noise"),
+        )
+
+    def table(self, images: ImageSet, counts: Floats, windows: int, context: TraceContext) -> Table:
+        """The rows of the first `windows` windows.
+
+        Args:
+            images: the images; class k is the k-th label of `counts`.
+            counts: the observations of all windows, of shape (groups, windows, labels).
+            windows: the number of windows that are replayed.
+            context: the random streams, and the folder for large files.
+
+        Returns:
+            The rows. With absent = "leave" a client may have none at step 0, or none at all.
+
+        Raises:
+            ConfigurationError: there are too many samples.
+            InputError: a label that is drawn has no images, or the images are too large.
+            RunError: there is no room for the file of a large table.
+        """
+        make = self._dealt if self.settings.samples == "observed" else self._drawn
+        return make(images, counts, windows, context)
+
+    def _drawn(self, images: ImageSet, counts: Floats, windows: int, context: TraceContext) -> Table:
+        """The samples of the first `windows`, equally many for each client, drawn from the shares of labels.
+
+        `counts` (groups, all windows, labels) are the observations.
+        """
+        settings, per_group = self.settings, self.settings.clients_per_group
+        groups = len(counts)
+        refuse_oversize(settings, groups * per_group, windows)
+        if settings.absent == "leave":
+            per_window = settings.samples_per_step + settings.test_samples_per_step
+            refuse_oversize_in_memory(groups * per_group * windows * per_window, ADVICE)
         # Filled before it is cut, so that a shorter run replays the beginning of a longer one.
-        counts = filled(counts)[:, :replayed]
-        shares = counts / counts.sum(axis=2, keepdims=True)
-        per_group = settings.clients_per_group
-        return draw_trace(
-            replace(images, label_names=names),
-            (np.repeat(shares[:, window], per_group, axis=0) for window in range(replayed)),
-            num_clients=len(counts) * per_group,
-            num_windows=replayed,
+        replayed = filled(counts)[:, :windows]
+        shares = replayed / replayed.sum(axis=2, keepdims=True)
+        table = draw_table(
+            images,
+            (np.repeat(shares[:, window], per_group, axis=0) for window in range(windows)),
+            num_clients=groups * per_group,
+            num_windows=windows,
             settings=settings,
+            streams=context.streams,
+            scratch=context.scratch,
+        )
+        if settings.absent == "replay":
+            return table
+        is_observed = counts.sum(axis=2) > 0  # (groups, all windows)
+        rows = table.arrivals()
+        kept = np.flatnonzero(is_observed[rows.client // per_group, rows.arrival - table.first_step])
+        return SortedTable(rows.take(kept), table.num_clients, context.scratch, last_step=table.last_step)
+
+    def _dealt(self, images: ImageSet, counts: Floats, windows: int, context: TraceContext) -> Table:
+        """A sample of every observation in the first `windows`.
+
+        `counts` (groups, all windows, labels) are the observations, in whole numbers.
+        """
+        settings = self.settings
+        dealt = (filled(counts) if settings.absent == "replay" else counts)[:, :windows]
+        refuse_oversize_in_memory(int(dealt.sum()), ADVICE)
+        return dealt_table(
+            images,
+            dealt.astype(np.int64),
+            clients_per_group=settings.clients_per_group,
+            test_share=TEST_SHARE if settings.test_share is None else settings.test_share,
+            retain_steps=settings.retain_steps,
             streams=context.streams,
             scratch=context.scratch,
         )
@@ -137,6 +272,8 @@ def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelC
     weight = np.ones(len(table))
     if settings.count is not None:
         weight = table.numbers(settings.count, at_least=0)
+        if settings.samples == "observed":
+            _refuse_fractions(table, settings.count, weight)
         with np.errstate(over="ignore"):
             total = float(weight.sum())
         if not math.isfinite(total):
@@ -155,7 +292,7 @@ def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelC
     ranked = rank[label] >= 0
 
     group = table.ids(settings.group)[used][ranked]
-    window = _windows(table, days[used], settings.window_days)
+    window = _windows(table, days[used], settings)
     shape = (int(group.max(initial=-1)) + 1, int(window.max(initial=-1)) + 1, len(order))
     if math.prod(shape) > MAX_CELLS:
         raise DataFileError(
@@ -224,12 +361,36 @@ def _used_rows(table: TableFile, settings: LabelReplaySettings, labels: np.ndarr
     return np.flatnonzero(used)
 
 
-def _windows(table: TableFile, days: Floats, width: float | None) -> Ints:
-    """(rows,) the number of the window that each time falls into.
+def _refuse_fractions(table: TableFile, name: str, weight: Floats) -> None:
+    """DataFileError for the first of the counts `weight` (rows,) that is no whole number."""
+    rows = np.flatnonzero(weight != np.floor(weight))
+    if len(rows):
+        raise DataFileError(
+            table.path,
+            f"{name} = {weight[rows[0]]:g} must be a whole number with samples = 'observed'",
+            row=int(rows[0]) + 1,
+        )
 
-    Without a `width`, each distinct time is a window. With it, windows are intervals of that many days,
-    counted from the first time, and more than MAX_CELLS of them raise DataFileError.
+
+def _windows(table: TableFile, days: Floats, settings: LabelReplaySettings) -> Ints:
+    """(rows,) the number of the window that each time, in days, falls into.
+
+    Windows are those of the calendar with `window`, and intervals of `window_days` with that, both counted
+    from that of the first time. Without either, each distinct time is a window. Raises DataFileError for more
+    than MAX_CELLS intervals, and for calendar windows of times that are numbers.
     """
+    if settings.window is not None:
+        kind = table.table.column(settings.time).type
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            raise DataFileError(
+                table.path,
+                f"column {settings.time!r} is {kind}; window = {settings.window!r} needs dates or timestamps",
+            )
+        whole = np.floor(days).astype(np.int64).astype("datetime64[D]")
+        period = whole.astype("datetime64[M]").astype(np.int64) // MONTHS[settings.window]
+        number: Ints = period - period.min()
+        return number
+    width = settings.window_days
     if width is None:
         return np.unique(days, return_inverse=True)[1].astype(np.int64)
     if float(days.max()) - float(days.min()) >= MAX_CELLS * width:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from emulator.arrays import Floats
-from emulator.errors import DataFileError, InputError
+from emulator.errors import ConfigurationError, DataFileError, InputError
 from emulator.storage.tables import read_table
 from tests.traces.tiny import context, write_idx_folder
+from traces.idx import read_idx_folder
 from traces.sources.label_replay import LabelReplay, LabelReplaySettings, filled, read_label_counts
+from traces.tables.base import Table
 from traces.trace import Trace
 
 COLUMNS = ("group", "time", "label", "count")
@@ -320,6 +323,181 @@ def test_a_shorter_run_replays_the_beginning_of_a_longer_one(folder: Path) -> No
     assert set(table.label[np.isin(table.client, [0, 1])].tolist()) == {2}
     full = build(folder, rows, rounds=4).columns()
     assert set(full.label[np.isin(full.client, [0, 1]) & (full.arrival == 3)].tolist()) == {1}
+
+
+# -- observed sizes, and clients that leave -----------------------------------------------------------------
+
+
+# "north" is not observed at time 2, and "south" not at time 3.
+GAPS: list[Row] = [
+    ("north", 1, "a", 15),
+    ("north", 1, "b", 5),
+    ("north", 3, "b", 20),
+    ("south", 1, "c", 10),
+    ("south", 2, "b", 5),
+    ("south", 2, "a", 5),
+]
+
+
+def table_of(folder: Path, rows: list[Row], rounds: int = 3, **settings: Any) -> Table:
+    """The table of the trace, whose clients may hold nothing at the start."""
+    source = LabelReplay(settings_of(**settings))
+    counts, names = read_label_counts(read_table(table(folder, rows)), source.settings)
+    images = replace(read_idx_folder(folder / "images"), label_names=names)
+    made = source.table(images, counts, rounds, context(rounds))
+    assert isinstance(made, Table)
+    return made
+
+
+def received(rows: Table, num_labels: int = 3) -> list[Any]:
+    """The samples of both splits, by client, data step and label."""
+    columns = rows.arrivals()
+    shape = (rows.num_clients, rows.last_step - rows.first_step + 1, num_labels)
+    counts = np.zeros(shape, dtype=np.int64)
+    np.add.at(counts, (columns.client, columns.arrival - rows.first_step, columns.label), 1)
+    listed: list[Any] = counts.tolist()
+    return listed
+
+
+def test_observed_sizes_are_those_of_the_table(folder: Path) -> None:
+    settings = {"samples": "observed", "clients_per_group": 1}
+    # classes: b, a, c
+    leaving = received(table_of(folder, GAPS, absent="leave", **settings))
+    assert leaving == [[[5, 15, 0], [0, 0, 0], [20, 0, 0]], [[0, 0, 10], [5, 5, 0], [0, 0, 0]]]
+    replaying = received(table_of(folder, GAPS, **settings))
+    assert replaying == [[[5, 15, 0], [5, 15, 0], [20, 0, 0]], [[0, 0, 10], [5, 5, 0], [5, 5, 0]]]
+
+
+def test_a_fifth_of_the_observations_are_test_samples_unless_said_otherwise(folder: Path) -> None:
+    rows: list[Row] = [("g", time, "a", 100) for time in (1, 2, 3)]
+    for share, expected in ((None, 20), (0.5, 50)):
+        given = {} if share is None else {"test_share": share}
+        columns = table_of(folder, rows, samples="observed", clients_per_group=1, **given).arrivals()
+        assert np.bincount(columns.arrival[columns.split == 1]).tolist() == [expected] * 3
+
+
+def test_a_group_that_leaves_receives_nothing_and_the_others_what_they_would_have_received(
+    folder: Path,
+) -> None:
+    settings = {"samples_per_step": 6, "test_samples_per_step": 4}
+    leaving = table_of(folder, GAPS, absent="leave", **settings).arrivals()
+    full = table_of(folder, GAPS, **settings).arrivals()
+    gone = np.isin(full.client, [0, 1]) & (full.arrival == 1) | np.isin(full.client, [2, 3]) & (
+        full.arrival == 2
+    )
+    for name, column in vars(leaving).items():
+        assert column.tolist() == getattr(full, name)[~gone].tolist(), name
+    assert np.bincount(leaving.client).tolist() == [20] * 4
+
+
+def test_a_client_that_is_first_observed_after_the_run_exists_and_receives_nothing(folder: Path) -> None:
+    rows = [*GAPS, ("east", 4, "c", 5)]
+    for samples in ("equal", "observed"):
+        made = table_of(folder, rows, rounds=3, samples=samples, absent="leave")
+        assert made.num_clients == 6
+        assert made.last_step == 2
+        assert np.unique(made.arrivals().client).tolist() == [2, 3, 4, 5]
+
+
+def test_a_trace_of_observed_sizes_holds_what_was_observed(folder: Path) -> None:
+    trace = build(folder, BASE, samples="observed", clients_per_group=1, retain_rounds=2)
+    held = [
+        sum(trace.held(np.arange(2), split, step).counts() for split in ("train", "test")) for step in (0, 1)
+    ]
+    assert [counts.tolist() for counts in held] == [[40, 20], [20, 10]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (
+            {"window": "month", "window_days": 7},
+            "trace.window = 'month' and trace.window_days = 7: both give the width of a window; leave one of "
+            "them out",
+        ),
+        (
+            {"test_share": 0.3},
+            "trace.test_share = 0.3 and trace.samples = 'equal': test_share is for samples = 'observed'; "
+            "with 'equal', set test_samples_per_step",
+        ),
+        (
+            {"samples": "observed", "samples_per_step": 20},
+            "trace.samples_per_step = 20 and trace.samples = 'observed': clients receive as many samples as "
+            "were observed; leave samples_per_step out, or set samples = 'equal'",
+        ),
+        (
+            {"samples": "observed", "test_samples_per_step": 5},
+            "trace.test_samples_per_step = 5 and trace.samples = 'observed': clients receive as many samples "
+            "as were observed; leave test_samples_per_step out, or set samples = 'equal'",
+        ),
+    ],
+)
+def test_settings_that_exclude_each_other_are_refused_by_both_names(
+    folder: Path, settings: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        build(folder, BASE, **settings)
+    assert str(caught.value) == problem
+
+
+def test_settings_of_observed_sizes_are_read_back_as_they_were_written(folder: Path) -> None:
+    table(folder, BASE)
+    settings = settings_of(samples="observed", clients_per_group=1)
+    written = settings.model_dump(mode="json")
+    assert not {"samples_per_step", "test_samples_per_step"} & set(written)
+    source = LabelReplay(LabelReplaySettings.model_validate(written))
+    source.build(context(2, locate=lambda path: folder / path))  # refuses none of them
+    assert settings_of().model_dump()["samples_per_step"] == 20
+
+
+def test_a_count_that_is_not_whole_cannot_be_observed(folder: Path) -> None:
+    rows: list[Row] = [*BASE, ("north", 1, "a", 2.5)]
+    rows = [(*row[:3], float(row[3])) for row in rows]
+    assert refusal(folder, rows, samples="observed") == (
+        "labels.parquet, row 7: count = 2.5 must be a whole number with samples = 'observed'"
+    )
+    build(folder, rows)
+
+
+def test_more_observations_than_fit_into_memory_are_refused_before_they_are_made(folder: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"trace: 1000000060 samples are more than the 134217728"):
+        build(folder, [*BASE, ("north", 2, "a", 10**9)], samples="observed")
+
+
+# -- windows of the calendar --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        ("month", [[1], [2], [0], [4], *[[0]] * 9, [8]]),
+        ("quarter", [[1], [6], [0], [0], [0], [8]]),
+        ("year", [[7], [8]]),
+    ],
+)
+def test_windows_of_the_calendar_begin_with_it_and_keep_unobserved_ones(
+    folder: Path, window: str, expected: list[Any]
+) -> None:
+    days = [date(2020, 3, 31), date(2020, 4, 1), date(2020, 6, 30), date(2021, 4, 30)]
+    rows: list[Row] = [("g", day, "a", 2**index) for index, day in enumerate(days)]
+    assert counts_of(folder, rows, window=window)[0] == expected
+    times = [(group, datetime(day.year, day.month, day.day, 23, 59), *rest) for group, day, *rest in rows]
+    assert counts_of(folder, times, window=window)[0] == expected
+
+
+def test_times_before_1970_fall_into_their_month(folder: Path) -> None:
+    rows: list[Row] = [
+        ("g", datetime(1969, 12, 31, 12), "a", 1),
+        ("g", datetime(1970, 1, 1), "a", 2),
+        ("g", datetime(1969, 12, 1), "a", 4),
+    ]
+    assert counts_of(folder, rows, window="month") == [[[5], [2]]]
+
+
+def test_a_window_of_the_calendar_needs_dates(folder: Path) -> None:
+    assert refusal(folder, BASE, window="year") == (
+        "labels.parquet: column 'time' is int64; window = 'year' needs dates or timestamps"
+    )
 
 
 def test_variants_of_the_virus_by_country_replay_onto_digits(published: Path) -> None:
