@@ -9,6 +9,7 @@ from pathlib import Path
 
 from emulator.plugins import Configured
 from emulator.seeding import RandomStreams
+from traces.inspection.observations import Observations
 from traces.trace import Trace
 
 
@@ -41,3 +42,19 @@ class TraceSource(Configured, ABC):
             InputError: a label that is drawn has no images, or the images are too large.
             RunError: there is no room for the file of a large trace.
         """
+
+    def observations(self, context: TraceContext) -> Observations | None:
+        """Count the observations that the trace is drawn from; for sources of real observations.
+
+        Args:
+            context: as for `build`.
+
+        Returns:
+            The counts of labels, all of them, also those without images; None if the source has no
+            observations besides its samples.
+
+        Raises:
+            ConfigurationError: the settings contradict each other.
+            DataFileError: a file of the settings cannot be used.
+        """
+        return None

@@ -32,6 +32,7 @@ from traces.draw import (
 )
 from traces.idx import read_idx_folder
 from traces.images import ImageSet
+from traces.inspection.observations import Observations, counted
 from traces.sources.base import TraceContext, TraceSource
 from traces.tables.base import Table
 from traces.tables.sorted import SortedTable
@@ -150,7 +151,7 @@ class LabelReplay(TraceSource):
         settings.refuse_contradictions()
         table = read_table(context.locate(settings.table))
         images = read_idx_folder(context.locate(settings.images))
-        counts, names = read_label_counts(table, settings)
+        counts, names, _ = read_label_counts(table, settings)
         if counts.shape[2] > images.num_labels:
             raise DataFileError(
                 table.path,
@@ -180,6 +181,22 @@ class LabelReplay(TraceSource):
             rounds_per_step=settings.rounds_per_step,
             noise=settings.noise,
             generator=context.streams.generator("noise"),
+        )
+
+    def observations(self, context: TraceContext) -> Observations:
+        """The observations of all groups, in all windows of the table; a group stands for its clients."""
+        self.settings.refuse_contradictions()
+        read = read_label_counts(read_table(context.locate(self.settings.table)), self.settings)
+        group, window, label = np.nonzero(read.counts)
+        return counted(
+            group,
+            window,
+            label,
+            read.counts[group, window, label],
+            shape=read.counts.shape,
+            first_step=1 - self.settings.retain_steps,
+            client_names=read.groups,
+            label_names=read.names,
         )
 
     def table(self, images: ImageSet, counts: Floats, windows: int, context: TraceContext) -> Table:
@@ -252,14 +269,15 @@ class LabelReplay(TraceSource):
 
 
 class LabelCounts(NamedTuple):
-    """The number of observations of each label, and the labels.
+    """The number of observations of each label, the labels and the groups.
 
     `counts` (groups, windows, labels): groups and windows ascend, and labels are in order from the most
-    frequent one down; `names` are the labels in that order.
+    frequent one down; `names` are the labels in that order, `groups` the groups in theirs.
     """
 
     counts: Floats
     names: tuple[str, ...]
+    groups: tuple[str, ...]
 
 
 def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelCounts:
@@ -291,7 +309,8 @@ def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelC
     rank[order] = np.arange(len(order))
     ranked = rank[label] >= 0
 
-    group = table.ids(settings.group)[used][ranked]
+    groups, group_of = np.unique(np.array(table.values(settings.group)), return_inverse=True)
+    group = group_of[used][ranked]
     window = _windows(table, days[used], settings)
     shape = (int(group.max(initial=-1)) + 1, int(window.max(initial=-1)) + 1, len(order))
     if math.prod(shape) > MAX_CELLS:
@@ -303,14 +322,16 @@ def read_label_counts(table: TableFile, settings: LabelReplaySettings) -> LabelC
     counts = np.zeros(shape)
     np.add.at(counts, (group, window[ranked], rank[label][ranked]), weight[used][ranked])
     observed = (counts.sum(axis=2) > 0).sum(axis=1)
-    selected: Floats = counts[observed >= settings.min_windows]
+    is_selected = observed >= settings.min_windows
+    selected: Floats = counts[is_selected]
     if len(selected) == 0:
         raise DataFileError(
             table.path,
             f"no {settings.group} was observed in min_windows = {settings.min_windows} windows or more; "
             f"the most is {observed.max(initial=0)}: its clients would be without data",
         )
-    return LabelCounts(selected, tuple(names[order].tolist()))
+    chosen = groups[: len(counts)][is_selected]
+    return LabelCounts(selected, tuple(names[order].tolist()), tuple(map(str, chosen.tolist())))
 
 
 def filled(counts: Floats) -> Floats:

@@ -109,6 +109,24 @@ def test_an_empty_label_among_numbers_in_a_csv_is_refused_or_left_out(folder: Pa
     assert left.names == ("7", "8")
 
 
+def test_a_label_called_na_is_a_label(folder: Path) -> None:
+    """One of Portal's species is: Neotoma albigula."""
+    (folder / "labels.csv").write_text("group,time,label,count\ng,1,NA,2\ng,2,DM,1\n")
+    assert read_label_counts(read_table(folder / "labels.csv"), settings_of()).names == ("NA", "DM")
+
+
+def test_observations_are_the_counts_with_the_names_of_groups_and_labels(folder: Path) -> None:
+    table(folder, [*BASE, ("east", 1, "a", 1)])
+    source = LabelReplay(settings_of(retain_rounds=2, min_windows=2, images="no such folder"))
+    rows = source.observations(context(locate=lambda path: folder / path))
+    assert rows.client_names == ("north", "south")
+    assert rows.label_names == ("b", "a", "c")
+    assert rows.first_step == -1
+    dense = np.zeros((rows.num_clients, rows.num_windows, rows.num_labels))
+    dense[rows.client, rows.window, rows.label] = rows.count
+    assert dense.tolist() == [[[5, 15, 0], [20, 0, 0]], [[0, 0, 10], [5, 5, 0]]]
+
+
 def test_an_empty_label_of_a_large_string_is_not_one_more_label(folder: Path) -> None:
     columns = dict(zip(COLUMNS, zip(*BASE, ("north", 1, "", 100), strict=True), strict=True))
     labels = pa.array(columns.pop("label"), pa.large_string())
@@ -342,7 +360,7 @@ GAPS: list[Row] = [
 def table_of(folder: Path, rows: list[Row], rounds: int = 3, **settings: Any) -> Table:
     """The table of the trace, whose clients may hold nothing at the start."""
     source = LabelReplay(settings_of(**settings))
-    counts, names = read_label_counts(read_table(table(folder, rows)), source.settings)
+    counts, names, _ = read_label_counts(read_table(table(folder, rows)), source.settings)
     images = replace(read_idx_folder(folder / "images"), label_names=names)
     made = source.table(images, counts, rounds, context(rounds))
     assert isinstance(made, Table)
