@@ -46,14 +46,36 @@ def load_experiment(
         DataFileError: There is no such file, or no such folder of `data`.
         InputError: The catalogue has no device profile of that name.
     """
+    table, locate = _read_single(path, overrides, seeds, data)
+    take_first_look(table, str(path), locate)
+    return parse_experiment(table, str(path))
+
+
+def load_without_torch(
+    path: Path, overrides: Sequence[str] = (), data: DataFolders = None
+) -> tuple[Experiment, Locate]:
+    """The configuration in the file `path`, without the settings of rules and models; and its `Locate`.
+
+    Its world can be drawn, and no arm can be built. For the arguments and the errors see `load_experiment`.
+    """
+    table, locate = _read_single(path, overrides, None, data)
+    return take_first_look(table, str(path), locate), locate
+
+
+def _read_single(
+    path: Path, overrides: Sequence[str], seeds: Sequence[int] | None, data: DataFolders
+) -> tuple[dict[str, Any], Locate]:
+    """The content of a configuration that describes one experiment, and how to find its files.
+
+    Raises ConfigurationError if it has a sweep.
+    """
     table = read_table(path, overrides, seeds)
     if SWEEP in table:
         raise ConfigurationError(
             f"{path}: has a [{SWEEP}], so it describes several experiments; take one without, or "
             f"--set '{SWEEP}={{}}'"
         )
-    take_first_look(table, str(path), locator(data, path))
-    return parse_experiment(table, str(path))
+    return table, locator(data, path)
 
 
 def read_table(
@@ -85,7 +107,7 @@ def read_table(
     return table
 
 
-def take_first_look(table: dict[str, Any], where: str, locate: Locate) -> None:
+def take_first_look(table: dict[str, Any], where: str, locate: Locate) -> Experiment:
     """Check `table` without torch, and name the source `idx` if its trace source is a folder.
 
     Args:
@@ -93,15 +115,19 @@ def take_first_look(table: dict[str, Any], where: str, locate: Locate) -> None:
         where: Names the configuration in errors, such as its file.
         locate: Maps a path in the configuration to a file.
 
+    Returns:
+        The configuration, without the settings of rules and models.
+
     Raises:
         ConfigurationError: The table breaks a rule, other than those in the settings of rules and models.
         InputError: The catalogue has no device profile of that name.
         OutsideError: The trace source is a folder outside those that a configuration may read.
     """
     _name_folder_source(table, locate)
-    profile = parse_experiment(table, where, FIRST_LOOK).devices.profile
+    experiment = parse_experiment(table, where, FIRST_LOOK)
     with naming(where):
-        refuse_unknown_profile(profile, where="devices.profile")
+        refuse_unknown_profile(experiment.devices.profile, where="devices.profile")
+    return experiment
 
 
 def _name_folder_source(table: dict[str, Any], locate: Locate) -> None:

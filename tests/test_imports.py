@@ -38,7 +38,14 @@ def run(code: str, *first_on_path: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["profiles", "list"], ["run", "--help"], ["parts", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["profiles", "list"],
+        ["run", "--help"],
+        ["parts", "--help"],
+        ["traces", "inspect", "--help"],
+    ],
 )
 def test_a_command_that_does_not_train_imports_no_heavy_library(arguments: list[str]) -> None:
     done = run(
@@ -97,6 +104,20 @@ def test_a_mistake_in_a_configuration_is_reported_before_the_engine_is_imported(
     assert dict(zip(commands, endings, strict=True)) == {command: [2, []] for command in commands}
     for problem, line in zip(commands.values(), done.stderr.splitlines(), strict=True):
         assert problem in line
+
+
+def test_a_trace_is_inspected_without_torch(tmp_path: Path) -> None:
+    config = write_small(tmp_path)
+    done = run(
+        "import sys\n"
+        "from experiments.cli import main\n"
+        f"sys.argv = ['driftscale', 'traces', 'inspect', {str(config)!r}]\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        f"    print('loaded', [name for name in {HEAVY!r} if name in sys.modules])\n"
+    )
+    assert done.stdout.splitlines()[-1] == "loaded []", done.stderr
 
 
 def test_a_configuration_is_read_without_the_analysis_libraries() -> None:

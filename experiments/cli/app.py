@@ -1,8 +1,7 @@
-"""The commands of `driftscale`, except those of `profiles` and `cluster`."""
+"""The commands of `driftscale`, except those of `profiles`, `traces` and `cluster`."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,8 @@ import typer
 from experiments.cli import cluster as cluster_commands
 from experiments.cli import profiles
 from experiments.cli.output import OutputFormat
-from experiments.cli.paths import DATA_VARIABLE, data_or_variable, path_for
+from experiments.cli.paths import Data, path_for
+from experiments.cli.traces import commands as trace_commands
 
 app = typer.Typer(
     name="driftscale",
@@ -24,6 +24,7 @@ app = typer.Typer(
     "141 standard output was closed before all output was printed.",
 )
 app.add_typer(profiles.app, name="profiles")
+app.add_typer(trace_commands.app, name="traces")
 app.add_typer(cluster_commands.app, name="cluster")
 
 
@@ -64,17 +65,6 @@ Sweep = Annotated[
 ]
 AllowMany = Annotated[bool, typer.Option("--yes", help="Allow a sweep of more than 10,000 cells.")]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="Seeds: 0..9, or 0,3,7.")]
-Data = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--data",
-        callback=data_or_variable,
-        help="Folder to look for the configuration's data files in (repeatable; default: the folders in "
-        f"{DATA_VARIABLE}, separated by '{os.pathsep}').",
-        metavar="PATH",
-        parser=path_for("--data"),
-    ),
-]
 Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
 
 

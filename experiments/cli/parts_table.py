@@ -32,21 +32,21 @@ def print_parts(kind: str | None, output: OutputFormat) -> None:
     if output is OutputFormat.JSON:
         print_json(
             [
-                {"kind": name, "name": part_name, "about": _first_line(part), "parameters": _settings(part)}
+                {"kind": name, "name": part_name, "about": first_line(part), "parameters": _settings(part)}
                 for name, part_name, part in parts
             ]
         )
         return
     if kind is None:
         rows = [
-            {"kind": name, "name": part_name, "what it is": _first_line(part)}
+            {"kind": name, "name": part_name, "what it is": first_line(part)}
             for name, part_name, part in parts
         ]
         print_table(rows)
         print("driftscale parts KIND shows the settings.")
         return
     for _, part_name, part in parts:
-        print(f"{part_name}: {_first_line(part)}")
+        print(f"{part_name}: {first_line(part)}")
         settings = [{"setting": key, **facts} for key, facts in _settings(part).items()]
         if settings:
             print_table(settings)
@@ -91,7 +91,8 @@ def _registries() -> dict[str, Registry[Any]]:
     }
 
 
-def _first_line(part: Any) -> str:
+def first_line(part: Any) -> str:
+    """The first paragraph of a part's docstring, on one line."""
     return " ".join((part.__doc__ or "").strip().split("\n\n")[0].split())
 
 

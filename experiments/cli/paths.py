@@ -1,4 +1,4 @@
-"""Parsing of paths that are given on the command line."""
+"""Parsing of paths that are given on the command line, and the option --data."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import errno
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from emulator.errors import InputError
 
@@ -48,3 +51,16 @@ def data_or_variable(given: Sequence[Path] | None) -> list[Path]:
         return list(given)
     listed = os.environ.get(DATA_VARIABLE)
     return [path_for(DATA_VARIABLE)(text) for text in listed.split(os.pathsep)] if listed else []
+
+
+Data = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data",
+        callback=data_or_variable,
+        help="Folder to look for the configuration's data files in (repeatable; default: the folders in "
+        f"{DATA_VARIABLE}, separated by '{os.pathsep}').",
+        metavar="PATH",
+        parser=path_for("--data"),
+    ),
+]

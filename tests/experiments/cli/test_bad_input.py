@@ -546,6 +546,7 @@ PATH_ARGUMENTS = [
     (["check", "PATH"], "CONFIG"),
     (["report", "PATH"], "DIR"),
     (["profiles", "check", "PATH"], "PATH"),
+    (["traces", "inspect", "PATH"], "CONFIG"),
     (["profiles", "import-fedscale", "PATH", "--out", "x.parquet"], "FILE"),
     (["profiles", "import-fedscale", "x", "--out", "PATH"], "--out"),
     (["bench", "--plot", "PATH"], "--plot"),

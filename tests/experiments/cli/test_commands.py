@@ -440,7 +440,15 @@ def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) ->
     [
         (
             (),
-            ("run ", "report ", "check ", "parts ", "profiles ", "Exit codes: 0 done, 2 bad input, 3 a run"),
+            (
+                "run ",
+                "report ",
+                "check ",
+                "parts ",
+                "profiles ",
+                "traces ",
+                "Exit codes: 0 done, 2 bad input, 3 a run",
+            ),
         ),
         (("run",), ("--set", "round.rounds=100", "--seeds", "0..9", "--arms", "--data", "DRIFTSCALE_DATA")),
         (("run",), ("--out", "runs/<name>", "runs/<folder>", "--fresh", "--format", "kept")),
@@ -449,6 +457,8 @@ def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) ->
         (("check",), ("CONFIG", "--set", "--sweep", "--yes", "--data", "train nothing")),
         (("parts",), ("--format", "clusterer")),
         (("profiles",), ("list", "show", "check", "import-fedscale")),
+        (("traces",), ("list", "inspect")),
+        (("traces", "inspect"), ("CONFIG", "--set", "--data", "--seed", "--min-samples", "trains nothing")),
         (("cluster",), ("scheduler", "worker", "keys")),
         (("cluster", "worker"), ("ADDRESS", "--keys", "--insecure-cluster", "stored first")),
         (("profiles", "show"), (".csv, .parquet or .toml",)),

@@ -1,0 +1,1 @@
+"""`driftscale traces`: the commands, and what they print."""
