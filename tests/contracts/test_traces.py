@@ -25,6 +25,8 @@ from traces.trace import Trace
 STREAM = {"rounds_per_step": 2, "retain_rounds": 4, "samples_per_step": 6, "test_samples_per_step": 4}
 PATTERN = {"pattern": ["000", "010", "011"], "rounds_per_step": 2, "samples_per_step": 5}
 REPLAYED = {key: value for key, value in REPLAY.items() if key != "source"}
+OBSERVED = {key: value for key, value in REPLAYED.items() if "samples_per_step" not in key}
+OBSERVED["samples"] = "observed"
 BUCKETS = {"kind": "buckets", "labels_per_client": 3, "buckets": 2}
 SWAP = {"what": "own_swap", "on": "held", "clients": {"share": 0.5}, "every": 2}
 SMALL_SOURCES = [
@@ -52,6 +54,9 @@ SMALL_SOURCES = [
     ),
     ("idx", {"clients": 6, "folder": "images", "partition": "quarters"}),
     ("label_replay", REPLAYED),
+    ("label_replay", {**REPLAYED, "absent": "leave"}),
+    ("label_replay", {**OBSERVED, "clients_per_group": 1}),
+    ("label_replay", {**OBSERVED, "absent": "leave", "test_share": 0.5}),
 ]
 SMALL_CONCEPTS = [
     ("circle", {}),
