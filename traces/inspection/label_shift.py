@@ -7,6 +7,7 @@ distance of two vectors of shares is the sum of absolute differences, from 0 to 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from emulator.arrays import Bools, Floats, Ints
 from traces.inspection.observations import Observations
+from traces.tables.base import CHUNK_ROWS
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ def label_shift(observations: Observations, min_samples: int) -> LabelShift:
     """
     cells = _observed_cells(observations, min_samples)
     windows, window_of = np.unique(cells.window, return_inverse=True)
-    consecutive = _consecutive(cells, observations.num_labels)
+    distances = [_consecutive(some, observations.num_labels) for some in _by_clients(cells)]
+    consecutive = np.concatenate(distances) if distances else np.zeros(0)
     between, means = _to_the_mean(cells, window_of, len(windows), observations.num_labels)
     return LabelShift(
         min_samples=min_samples,
@@ -88,7 +91,7 @@ def label_shift(observations: Observations, min_samples: int) -> LabelShift:
         consecutive_mean=float(consecutive.mean()) if len(consecutive) else None,
         consecutive_p90=float(np.quantile(consecutive, 0.9)) if len(consecutive) else None,
         between_clients=float(between.mean()) if len(between) else None,
-        first_to_last=float(np.abs(means[0] - means[1]).sum()) if len(windows) > 1 else None,
+        first_to_last=float(np.abs(means[-1] - means[0]).sum()) if len(windows) > 1 else None,
     )
 
 
@@ -118,6 +121,28 @@ def _observed_cells(observations: Observations, min_samples: int) -> _Cells:
     )
 
 
+def _by_clients(cells: _Cells) -> Iterator[_Cells]:
+    """The cells in parts of some `CHUNK_ROWS` rows, each with all cells of its clients.
+
+    NOTE: so that the memory to sort rows in is that of a part.
+    """
+    client = cells.client[cells.cell_of]
+    begins = np.flatnonzero(np.concatenate(([True], client[1:] != client[:-1]))[: len(client)])
+    first = 0
+    while first < len(client):
+        later = np.searchsorted(begins, first + CHUNK_ROWS)
+        last = int(begins[later]) if later < len(begins) else len(client)
+        begin, end = int(cells.cell_of[first]), int(cells.cell_of[last - 1]) + 1
+        yield _Cells(
+            cells.client[begin:end],
+            cells.window[begin:end],
+            cells.cell_of[first:last] - begin,
+            cells.label[first:last],
+            cells.share[first:last],
+        )
+        first = last
+
+
 def _consecutive(cells: _Cells, num_labels: int) -> Floats:
     """(pairs,) the L1 distance of each cell and the next one of the same client."""
     is_pair = cells.client[1:] == cells.client[:-1]  # of each cell but the last, and the one after it
@@ -133,26 +158,19 @@ def _consecutive(cells: _Cells, num_labels: int) -> Floats:
     return distance[follows].astype(np.float64)
 
 
-def _to_the_mean(
-    cells: _Cells, window_of: Ints, num_windows: int, num_labels: int
-) -> tuple[Floats, tuple[Floats, Floats]]:
-    """(windows,) the mean distance of the clients of a window to their mean; and the first and the last mean.
+def _to_the_mean(cells: _Cells, window_of: Ints, num_windows: int, num_labels: int) -> tuple[Floats, Floats]:
+    """(windows,) the mean distance of a window's clients to their mean, and (windows, labels) these means.
 
     `window_of` (cells,) numbers the `num_windows` windows with an observed cell.
     """
     clients = np.bincount(window_of, minlength=num_windows)
-    window = window_of[cells.cell_of]
-    keys, entry = np.unique(window * num_labels + cells.label, return_inverse=True)
-    mean = np.bincount(entry, weights=cells.share, minlength=len(keys)) / clients[keys // num_labels]
+    entry = window_of[cells.cell_of] * num_labels + cells.label
+    total = np.bincount(entry, weights=cells.share, minlength=num_windows * num_labels)
+    means = total.reshape(num_windows, num_labels) / clients[:, None]
+    mean = means.ravel()[entry]
     # A client is as far from the mean in a label that it lacks as the mean's share of that label. All shares
     # of the mean add up to 1, and those of its own labels are subtracted.
-    of_own = np.abs(cells.share - mean[entry]) - mean[entry]
+    of_own = np.abs(cells.share - mean) - mean
     distance = 1 + np.bincount(cells.cell_of, weights=of_own, minlength=len(cells.client))
-    total = np.bincount(window_of, weights=np.maximum(distance, 0.0), minlength=num_windows)
-    ends = []
-    for number in (0, num_windows - 1):
-        dense = np.zeros(num_labels)
-        of_window = keys // num_labels == number
-        dense[keys[of_window] % num_labels] = mean[of_window]
-        ends.append(dense)
-    return total / clients, (ends[0], ends[1])
+    of_windows = np.bincount(window_of, weights=np.maximum(distance, 0.0), minlength=num_windows)
+    return of_windows / clients, means

@@ -11,6 +11,7 @@ import pytest
 
 from emulator.arrays import Floats
 from tests.traces.tiny import context
+from traces.inspection import label_shift as module
 from traces.inspection.label_shift import LabelShift, label_shift, observed_windows
 from traces.inspection.observations import Observations, counted
 from traces.sources.label_replay import LabelReplay, LabelReplaySettings
@@ -94,8 +95,12 @@ def plainly(counts: Floats, min_samples: int) -> LabelShift:
     )
 
 
+@pytest.mark.parametrize("chunk_rows", [1, 40, 2**18])
 @pytest.mark.parametrize("seed", range(5))
-def test_sparse_rows_give_what_a_dense_array_gives(seed: int) -> None:
+def test_sparse_rows_give_what_a_dense_array_gives(
+    seed: int, chunk_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CHUNK_ROWS", chunk_rows)
     generator = np.random.default_rng(seed)
     counts = generator.poisson(generator.gamma(0.3, 2.0, size=(7, 9, 5))).astype(np.float64)
     expected, computed = plainly(counts, 3), label_shift(observations_of(counts), 3)
