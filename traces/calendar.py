@@ -22,6 +22,16 @@ MICROSECONDS_PER_DAY = 86_400 * 10**6
 MOST_WINDOWS = 2**24
 
 
+def periods(days: Ints, unit: CalendarWidth) -> Ints:
+    """(n,) the number of the month, quarter or year that each of `days` (n,), since 1970-01-01, falls into.
+
+    >>> periods(np.array([-1, 0, 31, 365]), "quarter")
+    array([-1,  0,  0,  4])
+    """
+    months: Ints = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    return months // MONTHS[unit]
+
+
 def windows_of(at: Ints, width: float | CalendarWidth, origin: int, key: str) -> Ints:
     """The window that each time falls into, counted from the one of `origin`.
 
@@ -43,10 +53,8 @@ def windows_of(at: Ints, width: float | CalendarWidth, origin: int, key: str) ->
     """
     window: Ints
     if isinstance(width, str):
-        months = (
-            np.concatenate([[origin], at]).astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
-        )
-        window = months[1:] // MONTHS[width] - months[0] // MONTHS[width]
+        first = periods(np.array([origin // MICROSECONDS_PER_DAY]), width)
+        window = periods(at // MICROSECONDS_PER_DAY, width) - first
     else:
         window = (at - origin) // max(1, round(width * MICROSECONDS_PER_DAY))
     if int(window.max(initial=0)) - int(window.min(initial=0)) >= MOST_WINDOWS:

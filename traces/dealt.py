@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from emulator.arrays import Bools, Floats, Ints
+from emulator.arrays import Ints
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS, Arrivals, arrivals_of, concatenated, num_noise_starts
 from traces.draw import ImagePool
+from traces.held_out import is_test
 from traces.images import ImageSet
 from traces.tables.sorted import SortedTable
 
@@ -84,21 +85,6 @@ def dealt_table(
                 )
             )
     return SortedTable(concatenated(parts), num_clients, scratch, last_step=windows - retain_steps)
-
-
-def is_test(number: Ints, start: Floats, share: float) -> Bools:
-    """(n,) whether observations are test samples: systematic sampling of `share` of them.
-
-    The observation of that `number` (n,), counted from 0 in order of time, is one if the interval from
-    number * share + start to (number + 1) * share + start, without its lower end, has a whole number. So of
-    any n observations in a row n * share are test samples, rounded up or down. If `start` (n,) is uniform in
-    [0, 1), each is one with probability `share`.
-
-    >>> is_test(np.arange(8), np.full(8, 0.5), 0.25).tolist()
-    [False, True, False, False, False, True, False, False]
-    """
-    tested: Bools = np.floor((number + 1) * share + start) > np.floor(number * share + start)
-    return tested
 
 
 def _dealt(counts: Ints, hands: int, generator: np.random.Generator) -> tuple[Ints, Ints]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from emulator.arrays import Bools
+from emulator.arrays import Bools, Floats, Ints
 
 TEST_SHARE = 0.2
+"""Share of the samples that are for tests, unless a setting says otherwise."""
 
 
 def held_out(
@@ -14,7 +15,7 @@ def held_out(
 ) -> Bools:
     """Choose test samples: a share of each client's samples of each label, spread evenly over time.
 
-    Systematic sampling: the samples of a client and a label are put in the order of their times, and every
+    Systematic sampling (`is_test`): the samples of a client and a label are put in the order of their times, and every
     (1 / share)-th is held out, from a random start on. So every stretch of time has about its share, and a
     label with few samples is held out for some clients and not for others. A client keeps at least one
     sample for training: its earliest one, if all would be held out.
@@ -46,7 +47,7 @@ def held_out(
     place = np.arange(len(order)) - starts[number]
     start = generator.random(len(starts))[number]
     test = np.zeros(len(client), dtype=np.bool_)
-    test[order] = np.floor(start + (place + 1) * share) > np.floor(start + place * share)
+    test[order] = is_test(place, start, share)
     trains = np.bincount(client[~test], minlength=int(client.max()) + 1) > 0
     without = np.flatnonzero(~trains[client])
     if len(without):
@@ -54,3 +55,18 @@ def held_out(
         _, first = np.unique(client[by_time], return_index=True)
         test[by_time[first]] = False
     return test
+
+
+def is_test(number: Ints, start: Floats, share: float) -> Bools:
+    """(n,) whether observations are test samples: systematic sampling of `share` of them.
+
+    The observation of that `number` (n,), counted from 0 in order of time, is one if the interval from
+    number * share + start to (number + 1) * share + start, without its lower end, has a whole number. So of
+    any n observations in a row n * share are test samples, rounded up or down. If `start` (n,) is uniform in
+    [0, 1), each is one with probability `share`.
+
+    >>> is_test(np.arange(8), np.full(8, 0.5), 0.25).tolist()
+    [False, True, False, False, False, True, False, False]
+    """
+    tested: Bools = np.floor((number + 1) * share + start) > np.floor(number * share + start)
+    return tested

@@ -10,7 +10,8 @@ from emulator.errors import InputError
 from emulator.seeding import RandomStreams
 from tests.traces.tiny import some_images
 from traces.arrivals import Arrivals
-from traces.dealt import dealt_table, is_test
+from traces.dealt import dealt_table
+from traces.held_out import is_test
 from traces.images import ImageSet
 
 # Two groups, three windows, two labels; the second group is not observed in window 1.

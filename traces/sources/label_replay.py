@@ -22,6 +22,7 @@ from emulator.deprecated import keep_old_names
 from emulator.errors import ConfigurationError, DataFileError
 from emulator.numbers import Count, Number, PositiveFactor
 from emulator.storage.tables import TableFile, read_table
+from traces.calendar import MICROSECONDS_PER_DAY, CalendarWidth, periods
 from traces.dealt import dealt_table
 from traces.draw import (
     StreamSettings,
@@ -30,6 +31,7 @@ from traces.draw import (
     refuse_oversize,
     refuse_oversize_in_memory,
 )
+from traces.held_out import TEST_SHARE
 from traces.idx import read_idx_folder
 from traces.images import ImageSet
 from traces.inspection.observations import Observations, counted
@@ -38,16 +40,8 @@ from traces.tables.base import Table
 from traces.tables.sorted import SortedTable
 from traces.trace import Trace
 
-_MICROSECONDS_PER_DAY = 86_400 * 1_000_000
-
-TEST_SHARE = 0.2
-"""Share of the observations that are test samples, unless `test_share` is given."""
-
 OF_EQUAL_SIZES = ("samples_per_step", "test_samples_per_step")
 """Settings that have no meaning with samples = 'observed'."""
-
-MONTHS = {"month": 1, "quarter": 3, "year": 12}
-"""The months of each window of the calendar."""
 
 ADVICE = "trace.most_common or round.rounds, or narrow since and until"
 
@@ -74,7 +68,7 @@ class LabelReplaySettings(StreamSettings):
     window_days: PositiveFactor | None = Field(
         None, description="width of a window; without it and `window`, every distinct time is one"
     )
-    window: Literal["month", "quarter", "year"] | None = Field(
+    window: CalendarWidth | None = Field(
         None, description="windows are those of the calendar (in UTC), instead of a number of days"
     )
     min_windows: Count = Field(1, description="groups observed in fewer windows are left out")
@@ -356,7 +350,7 @@ def _days(table: TableFile, name: str) -> Floats:
         raise DataFileError(table.path, f"{name} is missing", row=row)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         microseconds = pc.cast(pc.cast(column, pa.timestamp("us"), safe=False), pa.int64())
-        return np.asarray(microseconds.to_numpy()) / _MICROSECONDS_PER_DAY
+        return np.asarray(microseconds.to_numpy()) / MICROSECONDS_PER_DAY
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return table.numbers(name)
     raise DataFileError(table.path, f"column {name!r} is {kind}; a time is a date, a timestamp or a number")
@@ -407,8 +401,7 @@ def _windows(table: TableFile, days: Floats, settings: LabelReplaySettings) -> I
                 table.path,
                 f"column {settings.time!r} is {kind}; window = {settings.window!r} needs dates or timestamps",
             )
-        whole = np.floor(days).astype(np.int64).astype("datetime64[D]")
-        period = whole.astype("datetime64[M]").astype(np.int64) // MONTHS[settings.window]
+        period = periods(np.floor(days).astype(np.int64), settings.window)
         number: Ints = period - period.min()
         return number
     width = settings.window_days
