@@ -15,10 +15,10 @@ def held_out(
 ) -> Bools:
     """Choose test samples: a share of each client's samples of each label, spread evenly over time.
 
-    Systematic sampling (`is_test`): the samples of a client and a label are put in the order of their times, and every
-    (1 / share)-th is held out, from a random start on. So every stretch of time has about its share, and a
-    label with few samples is held out for some clients and not for others. A client keeps at least one
-    sample for training: its earliest one, if all would be held out.
+    Systematic sampling (`is_test`): the samples of a client and a label are put in the order of their times,
+    and every (1 / share)-th is held out, from a random start on. So every stretch of time has about its
+    share, and a label with few samples is held out for some clients and not for others. A client keeps at
+    least one sample for training: its earliest one, if all would be held out.
 
     Args:
         client: (n,) clients, >= 0.
