@@ -365,6 +365,13 @@ class InferencePlan:
         """The plan of the given clients only, in their order."""
         return InferencePlan(self.models[clients], self.weights[clients], self.combine)
 
+    def among(self, holding: Bools) -> InferencePlan:
+        """The plan in which models serve only the clients that hold data, `holding` (N,)."""
+        if holding.all():
+            return self
+        rows = holding[:, None]
+        return InferencePlan(np.where(rows, self.models, -1), np.where(rows, self.weights, 0.0), self.combine)
+
     def first(self) -> Ints:
         """(N,) each client's model of largest weight, the leftmost of equals; -1 for one without a model."""
         rows = np.arange(len(self.models))

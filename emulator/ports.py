@@ -137,6 +137,14 @@ class SampleStream(Protocol):
         """
         ...
 
+    @property
+    def holding(self) -> Bools:
+        """(N,) whether each client holds training samples now: only such clients take part.
+
+        The array is not changed afterwards. Before the first `advance_to_round` it is False.
+        """
+        ...
+
     def held(self, ids: Ints, split: Split) -> SampleRanges:
         """The samples of one split that each client holds at the current data step.
 

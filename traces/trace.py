@@ -41,6 +41,9 @@ class Trace:
     the step's own concept, and the last row repeats the one before.
 
     With `replaces`, a client's arrivals of a split replace all that it held of it, and samples do not expire.
+
+    Clients may come and go: a client takes part while it holds training samples, and may hold its first ones
+    after step 0, lose its last ones, and receive others later.
     """
 
     def __init__(
@@ -75,7 +78,7 @@ class Trace:
             content: a digest of all rows and features, if it is known; None: `digest` reads them.
 
         Raises:
-            InputError: a client has no training or no test samples at step 0.
+            InputError: no client has a training sample at step 0, or none has a test sample.
             ValueError: arrivals replace what is held, but samples would expire as well.
         """
         steps = table.last_step - table.first_step + 1
@@ -95,7 +98,7 @@ class Trace:
         normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
         self.samples = NoisyImages(images, noise, normal)
         self._streams = RandomStreams(int(generator.integers(2**63)))
-        self._refuse_clients_without_data()
+        self._refuse_a_start_without_data()
 
     def __len__(self) -> int:
         """The number of samples."""
@@ -181,6 +184,21 @@ class Trace:
             oldest = np.maximum(oldest, first_step)
         newest = min(step, last_step) if last_step >= 0 else self.table.first_step - 1
         return self._arrivals(ids, "train", oldest, newest)
+
+    def holding(self, ids: Ints, split: Split, step: int) -> Bools:
+        """Find the clients that hold samples.
+
+        Args:
+            ids: client ids of shape (n,).
+            split: "train" or "test".
+            step: the data step.
+
+        Returns:
+            Whether each client holds a sample of the split, of shape (n,).
+        """
+        if self.table.is_even:  # any client stands for all
+            return np.repeat(self.held(ids[:1], split, step).counts() > 0, len(ids))
+        return self.held(ids, split, step).counts() > 0
 
     def reference_rows(self, per_label: int) -> Ints:
         """Draw training samples that clients hold at step 0, with the labels that these then have.
@@ -297,14 +315,13 @@ class Trace:
         """The rows of each client that arrived in [oldest, newest]: one range each."""
         return SampleRanges.one_each(*self.table.ranges(ids, SPLITS.index(split), oldest, newest + 1))
 
-    def _refuse_clients_without_data(self) -> None:
+    def _refuse_a_start_without_data(self) -> None:
         everyone = np.arange(self.num_clients)
         for split in SPLITS:
-            empty = np.flatnonzero(self.held(everyone, split, 0).counts() == 0)
-            if len(empty):
+            if self.num_clients > 0 and not self.holding(everyone, split, 0).any():
                 raise InputError(
-                    f"trace: client {empty[0]} has no {split} samples at the start "
-                    f"({len(empty)} of {self.num_clients} clients have none); every client needs at least one"
+                    f"trace: none of its {self.num_clients} clients has a {split} sample at the start, data "
+                    f"step 0; at least one must"
                 )
 
 
@@ -326,6 +343,7 @@ class TraceStream:
         # The smallest integer type that holds any count: a million clients' ten labels take ten megabytes.
         dtype = np.min_scalar_type(trace.table.most_held(trace.retain_steps))
         self._counts = np.zeros((trace.num_clients, trace.num_labels), dtype=dtype)
+        self._holding: Bools = np.zeros(trace.num_clients, dtype=bool)
 
     @property
     def num_clients(self) -> int:
@@ -371,8 +389,14 @@ class TraceStream:
             self._follow(old, step - retain, None, changed)
         self._follow(max(old, step - retain), step, np.add, changed)
         self._step = step
+        self._holding = self._hold_counted()
         self.trace.table.drop_pages()
         return np.flatnonzero(changed)
+
+    @property
+    def holding(self) -> Bools:
+        """(N,) whether each client holds training samples now; before the first round nobody does."""
+        return self._holding
 
     def held(self, ids: Ints, split: Split) -> SampleRanges:
         """Find the samples that clients hold now.
@@ -427,6 +451,18 @@ class TraceStream:
         counts = self._counts[ids]
         histograms: Floats = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         return histograms
+
+    def _hold_counted(self) -> Bools:
+        """(N,) whether each client holds training samples, by the label counts; read-only."""
+        is_even = self.trace.table.is_even
+        counts = self._counts[:1] if is_even else self._counts
+        holding: Bools = np.asarray(counts.any(axis=1))
+        if is_even:  # any client stands for all
+            holding = np.repeat(holding, self.num_clients)
+        if np.array_equal(holding, self._holding):
+            return self._holding
+        holding.setflags(write=False)
+        return holding
 
     def _concepts_of(self, batch: int) -> Ints | None:
         """(N,) the true concepts of the `batch`-th arrivals; None if not known.

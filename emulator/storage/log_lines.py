@@ -158,6 +158,8 @@ def _refuse_other_size(line: Mapping[str, Any], header: Mapping[str, Any], array
     clients = header.get("num_clients")
     if clients is None and steps is not None:
         clients = len(header["concepts"][0])
+    if clients is not None and not 0 < line.get("holding", clients) <= clients:
+        raise ValueError(f"holding = {line['holding']} must be from 1 to {clients}, the clients of the run")
     for name, values in arrays.items():
         expected = scored_clients(header, clients) if name == "client_accuracy" else clients
         if values is not None and expected is not None and len(values) != expected:

@@ -51,8 +51,8 @@ from emulator.storage.state_tree import Tree
 class RoundRecord:
     """One round. Times are absolute virtual seconds; byte counts are totals since the start of the run.
 
-    `members` is the label of each client's cluster (stable across re-clusterings; -1 = none), given in the
-    first record and whenever it changed, else None. `accuracy` and everything measured with it are None if
+    `members` is the label of each client's cluster (stable across re-clusterings; -1 = none, as of a client
+    that holds no training samples), given in the first record and whenever it changed, else None. `accuracy` and everything measured with it are None if
     the round was not evaluated; `drift_cells`, `accuracy_omitting_drift` and `serving` also if the trace does
     not know its concepts. Arrays read from a log may have a narrower dtype than declared.
     """
@@ -99,6 +99,7 @@ class RoundRecord:
     # Of a global clustering, also the first: the mean silhouette of each k tried, None if undefined.
     silhouettes: dict[int, float | None] | None = None
     nonfinite_reports: int = 0  # of `reported`, the clients whose report was not finite, and so not used
+    holding: int | None = None  # clients that hold training samples, and so take part; None: all of them
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""
@@ -170,6 +171,7 @@ KINDS: dict[str, Kind] = {
     "trigger": or_none(either(object_of("Trigger", TRIGGER), object_of("PairwiseTrigger", PAIRWISE_TRIGGER))),
     "silhouettes": or_none(by_number(or_none(NUMBER))),
     "nonfinite_reports": WHOLE,
+    "holding": WHOLE,
 }
 """The kinds of all other fields, by their names in a line; a test compares both tables with the class."""
 
@@ -232,6 +234,8 @@ class RunLog:
             line["trigger"] = vars(record.trigger)
         if record.nonfinite_reports == 0:
             del line["nonfinite_reports"]  # as in most runs
+        if record.holding is None:
+            del line["holding"]  # as in most rounds
         if record.members is not None:
             self._members = record.members
         self._write(_line(line))

@@ -14,13 +14,17 @@ from traces.trace import Trace, TraceStream
 
 @st.composite
 def small_traces(draw: st.DrawFn) -> tuple[Trace, list[Row]]:
-    """Up to four clients, each with a sample of both splits at the start, and up to 25 more at any step."""
+    """Up to four clients, some with a sample of both splits at the start, and up to 25 more at any step.
+
+    Client 0 is one of these; others may begin to hold data later, or never.
+    """
     retain = draw(st.integers(1, 4))
     num_clients = draw(st.integers(1, 4))
     starts = st.integers(1 - retain, 0)
     rows = [
         (client, split, draw(starts), draw(st.integers(0, 2)))
         for client in range(num_clients)
+        if client == 0 or draw(st.booleans())
         for split in range(2)
     ]
     anywhere = st.tuples(
@@ -87,6 +91,7 @@ def test_label_counts_kept_by_arrivals_and_expiries_equal_recounting_however_far
             expected = [labels.count(label) / max(len(labels), 1) for label in range(3)]
             assert histograms[client].tolist() == expected
             assert stream.held(everyone, "train").counts()[client] == len(labels)
+            assert stream.holding[client] == (len(labels) > 0)
 
 
 def test_the_first_call_names_everybody_and_later_ones_only_whose_data_changed() -> None:
@@ -198,15 +203,44 @@ def test_two_streams_over_one_trace_do_not_disturb_each_other() -> None:
 @pytest.mark.parametrize(
     ("rows", "problem"),
     [
-        ([(0, 0, 0, 0), (0, 1, 0, 0), (1, 0, 0, 0)], "client 1 has no test samples at the start"),
-        ([(0, 1, 0, 0), (1, 0, 0, 0), (1, 1, 0, 0)], r"client 0 has no train samples .* \(1 of 2"),
-        ([(0, 0, 1, 0), (0, 1, 0, 0)], "client 0 has no train samples"),  # it arrives too late
-        ([(0, 0, -2, 0), (0, 1, 0, 0)], "client 0 has no train samples"),  # it has expired
+        (
+            [(0, 0, 0, 0), (1, 0, 0, 0)],
+            r"^trace: none of its 2 clients has a test sample at the start, data st",
+        ),
+        ([(0, 1, 0, 0), (1, 1, 0, 0)], "none of its 2 clients has a train sample at the start"),
+        ([(0, 0, 1, 0), (0, 1, 0, 0)], "none of its 1 clients has a train sample"),  # it arrives too late
+        ([(0, 0, -2, 0), (0, 1, 0, 0)], "none of its 1 clients has a train sample"),  # it has expired
     ],
 )
-def test_a_client_without_data_at_the_start_is_refused(rows: list[Row], problem: str) -> None:
+def test_a_trace_that_nobody_has_data_of_at_the_start_is_refused(rows: list[Row], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         trace_of(rows)
+
+
+def test_a_client_holds_data_from_its_first_samples_until_its_last_ones_expire() -> None:
+    # Client 1 joins at step 1, and leaves at step 3, two steps later; client 2 has no test samples.
+    rows = [(0, split, step, 0) for split in (0, 1) for step in range(5)]
+    rows += [(1, 0, 1, 0), (1, 1, 1, 0), (2, 0, 0, 0), (2, 0, 3, 1)]
+    trace = trace_of(rows, retain_steps=2)
+    stream = TraceStream(trace)
+    assert stream.holding.tolist() == [False] * 3
+    held = []
+    for round_ in range(5):
+        stream.advance_to_round(round_)
+        held.append(stream.holding.tolist())
+        assert held[-1] == trace.holding(np.arange(3), "train", round_).tolist()
+    assert [row[1] for row in held] == [False, True, True, False, False]
+    assert [row[2] for row in held] == [True, True, False, True, True]
+    assert all(row[0] for row in held)
+
+
+def test_who_holds_data_is_one_read_only_array_while_it_stays_the_same() -> None:
+    stream = TraceStream(trace_of([(0, split, step, 0) for split in (0, 1) for step in range(3)]))
+    stream.advance_to_round(0)
+    first = stream.holding
+    stream.advance_to_round(2)
+    assert stream.holding is first
+    assert not first.flags.writeable
 
 
 def many_rows(noise: float, shape: tuple[int, ...] = (2, 2)) -> Trace:

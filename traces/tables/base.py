@@ -62,6 +62,11 @@ class Table(ABC):
         """All columns, in the order of the table, in memory."""
         return Arrivals(**{name: self.column(name, 0, self.num_clients) for name in DTYPES})
 
+    @property
+    def is_even(self) -> bool:
+        """Whether all clients receive equally many samples of a split at each step."""
+        return False
+
     @abstractmethod
     def ranges(self, ids: Ints, split: int, since: int | Ints, until: int) -> tuple[Ints, Ints]:
         """(n,) first and (n,) last: rows [first, last) of each client arrived in steps [since, until).

@@ -64,6 +64,10 @@ class EvenTable(Table):
         span = self._span(split, window)
         return Block(*(self._columns[name][span] for name in Block._fields))
 
+    @property
+    def is_even(self) -> bool:
+        return True
+
     def ranges(self, ids: Ints, split: int, since: int | Ints, until: int) -> tuple[Ints, Ints]:
         size, start = self._sizes[split], ids * self.per_client + self._splits_at[split]
         last = min(max(until - self.first_step, 0), self._num_steps)

@@ -38,6 +38,10 @@ class FlippedLabels(Table):
             raise ValueError("labels are stored as they were before they were flipped; take them row by row")
         return self.table.stored(name)
 
+    @property
+    def is_even(self) -> bool:
+        return self.table.is_even
+
     def ranges(self, ids: Ints, split: int, since: int | Ints, until: int) -> tuple[Ints, Ints]:
         return self.table.ranges(ids, split, since, until)
 
