@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from emulator.arrays import Floats, Floats32, Ints
+from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.deprecated import renamed_fields
 
 
@@ -36,6 +36,9 @@ class Assignment:
     models, and by default a client is in the lane of its first model; a clusterer may also put all clients
     in one lane, such as an ensemble, whose clients train every model. Throughout the project an array named
     `lanes` holds the lane of each client or visit, -1 = in no lane.
+
+    Only the rows of clients that hold data count (`View.holding`): in force is the assignment `among` these,
+    in which the others are members of no model and in no lane.
     """
 
     mixing: Floats  # (M_new, M_old + E), rows sum to 1
@@ -113,6 +116,20 @@ class Assignment:
             lanes=lanes,
         )
 
+    def among(self, holding: Bools) -> Assignment:
+        """The assignment in which only some clients are members of models, and in lanes.
+
+        Args:
+            holding: (N,) whether each client holds data; the others get -1.
+
+        Returns:
+            The same assignment, with other members and lanes.
+        """
+        if holding.all():
+            return self
+        lanes = None if self.lanes is None else np.where(holding, self.lanes, -1)
+        return replace(self, members=np.where(holding[:, None], self.members, -1), lanes=lanes)
+
     @property
     def changes_models(self) -> bool:
         """Whether the assignment changes models, instead of only moving clients between them."""
@@ -129,11 +146,12 @@ class Assignment:
         A new model is the unweighted mean, over its members, of the model that each member had: the old
         models weighted by the number of members that come from each (Fielding, algorithm 2). Old clusters are
         matched one to one with new ones, so that the total number of shared members is largest; a matched new
-        model inherits the identity of the old one.
+        model inherits the identity of the old one. Clients without an old or a new model have no part in
+        this; a new model none of whose members had one is the mean over all clients that had.
 
         Args:
-            old: (N,) row of the model that each client belonged to, in [0, num_old).
-            new: (N,) row of the model that it belongs to now; each of [0, num_new) must occur.
+            old: (N,) row of the model that each client belonged to, in [0, num_old); -1 = none.
+            new: (N,) row of the model that it belongs to now, -1 = none; each of [0, num_new) must occur.
             num_old: M_old.
             num_new: M_new.
             fitted: the evidence for the clustering, for the log.
@@ -142,10 +160,12 @@ class Assignment:
             An assignment with `reclustered` set.
         """
         overlap = _shared(old, new, num_old, num_new)
+        successor = _matched(overlap)
+        overlap[~overlap.any(axis=1)] = overlap.sum(axis=0) if overlap.any() else 1.0
         return cls(
             mixing=overlap / overlap.sum(axis=1, keepdims=True),
             extra=np.zeros((0, 0), dtype=np.float32),
-            successor=_matched(overlap),
+            successor=successor,
             members=new[:, None],
             reclustered=True,
             fitted=fitted,
@@ -155,11 +175,12 @@ class Assignment:
     def averaged(cls, old: Ints, new: Ints, num_models: int) -> Assignment:
         """The same clusters with other members, each model the mean of those that its members had.
 
-        The mean is unweighted over members (Fielding, algorithm 4). A model without members stays as it is.
+        The mean is unweighted over members (Fielding, algorithm 4), without those that had no model. A model
+        without such members stays as it is.
 
         Args:
-            old: (N,) row of the model that each client belonged to, in [0, num_models).
-            new: (N,) row of the model that it belongs to now.
+            old: (N,) row of the model that each client belonged to, in [0, num_models); -1 = none.
+            new: (N,) row of the model that it belongs to now; -1 = none.
             num_models: the number of models, before and after.
 
         Returns:
@@ -177,7 +198,10 @@ class Assignment:
 
 
 def _shared(old: Ints, new: Ints, num_old: int, num_new: int) -> Floats:
-    """(num_new, num_old) the number of clients that each new and each old cluster share."""
+    """(num_new, num_old) the number of clients that each new and each old cluster share; -1 is no cluster."""
+    both = (old >= 0) & (new >= 0)
+    if not both.all():
+        old, new = old[both], new[both]
     pairs = np.bincount(new * num_old + old, minlength=num_new * num_old)
     return pairs.reshape(num_new, num_old).astype(np.float64)
 

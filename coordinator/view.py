@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
@@ -113,10 +113,14 @@ class View:
     # succeeds another; ids are never reused. Tasks and updates name models by id, all else by row.
     model_ids: Ints
     layout: Mapping[str, Segment]  # where each tensor of a model lies
-    reports: Floats  # (N, D) last reported representation, NaN = never reported
+    # (N, D) last reported representation, NaN = never reported since the client began to hold data
+    reports: Floats
+    # (N,) whether a client holds training samples. One that does not is a member of no model, has no report,
+    # and is in none of the ids below: whatever a part decides about it is ignored.
+    holding: Bools
     distance: DistanceName  # in which such reports are clustered, unless a part's settings name another one
     drift: Mapping[str, Bools]  # detector name -> (N,) clients it found drifted; empty except in `on_data`
-    changed: Ints  # ids of clients that have checked new data; empty except in `on_data`
+    changed: Ints  # ids of clients that have checked new data; empty except in `on_data` and `on_joined`
     participants: Ints  # ids selected this round; empty except in the calls named above
     updates: Updates | None  # the updates received this round; None except in `aggregate` and `on_updates`
     truth: Callable[[], Ints | None]  # the implementation of `concepts`
@@ -128,6 +132,11 @@ class View:
     score: ScoreRequest  # requests clients to score models
     log_trigger: Callable[[AnyTrigger], None]  # logs why a global re-clustering did, or did not, happen
     rebased: bool = False  # in `on_data`: these reports were measured at other models than the earlier ones
+    # Ids of the clients that hold data, and did not before the last data step: they come for the first time,
+    # or back; and ids of those for which it is the other way around. Empty except in `on_data` and, of the
+    # former, `on_joined`; at the first call of `on_data`, too.
+    joined: Ints = field(default_factory=lambda: NO_IDS)
+    left: Ints = field(default_factory=lambda: NO_IDS)
 
     @property
     def concepts(self) -> Ints | None:

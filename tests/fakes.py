@@ -157,7 +157,7 @@ class FakeExecutor:
         serves = plan.first()
         self.evaluated.append((models.copy(), serves.copy()))
         distance = np.abs(self.targets[:, 0] - models[serves, 0])
-        empty = samples.counts() == 0
+        empty = (samples.counts() == 0) | (serves < 0)
         return Evaluation(np.where(empty, np.nan, 1 - distance), np.where(empty, np.nan, distance))
 
 
@@ -168,6 +168,7 @@ class FakeStream:
     its histogram does, and where `touched` (steps, N) is true. `train` and `test` are the numbers of samples
     of each client: one range of the table, the same at every step, all of which arrived at the current step.
     `concepts` (steps + 1, N), if given, are the true concepts; the last row is of test samples only.
+    `holding` (steps, N) is who takes part, everybody by default, and must fit the histograms and numbers.
     """
 
     def __init__(
@@ -178,6 +179,7 @@ class FakeStream:
         test: Sequence[int] | None = None,
         touched: npt.ArrayLike | None = None,
         concepts: npt.ArrayLike | None = None,
+        holding: npt.ArrayLike | None = None,
     ) -> None:
         self.histograms = np.array(histograms, dtype=np.float64)
         self.num_steps, self.num_clients, self.num_labels = self.histograms.shape
@@ -187,6 +189,8 @@ class FakeStream:
         self._touched = np.vstack([np.ones((1, self.num_clients), dtype=bool), differs])
         if touched is not None:
             self._touched |= np.array(touched, dtype=bool)
+        everybody = np.ones((self.num_steps, self.num_clients), dtype=bool)
+        self._holding: Bools = everybody if holding is None else np.array(holding, dtype=bool)
         self._concepts = None if concepts is None else np.array(concepts, dtype=np.int64)
         sizes = {"train": train or [1] * self.num_clients, "test": test or [1] * self.num_clients}
         self._last = {split: np.cumsum(np.array(column)) for split, column in sizes.items()}
@@ -197,6 +201,10 @@ class FakeStream:
         changed = self._touched[self.step + 1 : step + 1].any(axis=0)
         self.step = step
         return np.flatnonzero(changed)
+
+    @property
+    def holding(self) -> Bools:
+        return self._holding[max(self.step, 0)]
 
     def held(self, ids: Ints, split: Split) -> SampleRanges:
         last = self._last[split][ids]
@@ -423,10 +431,14 @@ def a_view(
     arrived: Callable[[Ints, int, int], SampleRanges] | None = None,
     triggers: list[Trigger] | None = None,
     distance: DistanceName = "l1",
+    absent: Sequence[int] = (),
+    joined: Sequence[int] = (),
+    left: Sequence[int] = (),
+    rebased: bool = False,
 ) -> View:
     """A view with a client for each row of `reports`, or with `num_clients` clients.
 
-    `drifted` are the clients that a detector has flagged. Client requests fail unless `score` handles them.
+    All but `absent` hold data. `drifted` are the clients that a detector has flagged. Client requests fail unless `score` handles them.
     Each client's samples have arrived at `step`, unless `arrived` is given.
     """
     reports = np.array(reports if reports is not None else np.zeros((num_clients or 1, 1)), dtype=np.float64)
@@ -444,6 +456,7 @@ def a_view(
         model_ids=np.array(model_ids, dtype=np.int64),
         layout=layout or {},
         reports=reports,
+        holding=~np.isin(np.arange(len(reports)), list(absent)),
         distance=distance,
         drift={"changed": flags},
         changed=np.array(changed, dtype=np.int64),
@@ -456,6 +469,9 @@ def a_view(
         claimed=lambda: np.array(claimed, dtype=np.int64),
         score=score or _refuse_request,
         log_trigger=(triggers if triggers is not None else []).append,
+        rebased=rebased,
+        joined=np.array(joined, dtype=np.int64),
+        left=np.array(left, dtype=np.int64),
     )
 
 

@@ -2,7 +2,8 @@
 
 Jothimurugesan et al., "Federated Learning under Distributed Concept Drift". "Loss" is the classification
 error, as in the published code, so delta is a share of samples. A client that is offline when its data arrive
-chooses when it is back online, and keeps its model until then.
+chooses when it is back online, and keeps its model until then. A client that joins chooses like any client
+with new data, and cannot drift; offline, it begins in the largest cluster.
 """
 
 from __future__ import annotations
@@ -106,12 +107,19 @@ class AccuracyDrift(Clusterer):
             self._accuracy_before = np.full(view.num_clients, np.nan)
             self._last_used = np.array([view.step], dtype=np.int64)
             return Assignment.fresh(np.zeros(view.num_clients, dtype=np.int64), 1, view.initial(0))
-        if len(view.changed) == 0:
+        if len(view.left) > 0:
+            self._forget(view.left)
+        # Without members no model would be in use, and all would end.
+        if len(view.changed) == 0 or (view.members < 0).all():
             return None
         draft = Draft(view.members[:, 0], self._last_used)
         self._recluster(view, draft)
         self._last_used = draft.last_used(view.step)
         return draft.assignment(view.initial)
+
+    def _forget(self, left: Ints) -> None:
+        """Forget the clients (n,) that hold no data any more."""
+        self._accuracy_before[left] = np.nan
 
     @abstractmethod
     def _recluster(self, view: View, draft: Draft) -> None:

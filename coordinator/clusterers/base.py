@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from coordinator.assignment import Assignment
 from coordinator.view import Part, View
 from emulator.messages import InferencePlan
@@ -16,6 +18,15 @@ class Clusterer(Part):
     The federation calls `on_data` each time a round is opened, `on_participants` at dispatch, and
     `on_updates` unless the round brought no usable update. Each returns an `Assignment`, or None to keep the
     current one.
+
+    Clients may come and go: one takes part while it holds training samples (`View.holding`), and all that is
+    computed over clients is over these. In the views the others are members of no model (-1) and their
+    reports are NaN; their rows of an assignment or a plan are ignored. A client that joins is in
+    `view.joined`, and so far a member of no model either. If the arm takes reports, it has registered with
+    one, and every detector flags it as drifted; if the clusterer watches data, it is in `view.changed`, also
+    if it is offline. A clusterer may place it in `on_data` like any client with new data; a client that has
+    no model afterwards is placed by `on_joined`. A client that returns is one that joins: nothing of the time
+    before it left may decide about it.
     """
 
     def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:
@@ -64,12 +75,45 @@ class Clusterer(Part):
         Args:
             view: the state of the run; `view.changed` has the clients online with new data, `view.drifted`
                 those of them that a detector flagged. At the first call all clients count as online. If
-                clients report, `round.hear` says which others are among them.
+                clients report, `round.hear` says which others are among them. At later calls `view.joined`
+                and `view.left` have the clients that began and ceased to hold data.
 
         Returns:
             The new assignment, or None to keep the current one. The first call must return an assignment.
         """
         return None
+
+    def on_joined(self, view: View) -> Assignment | None:
+        """Place the clients that joined, and to which `on_data` has given no model.
+
+        By default they belong to the models of the largest cluster, the lowest of equals: those of its lowest
+        client, in whose lane they are. If nobody belongs to a model, they belong to the first ones, as many
+        as a client had.
+
+        Args:
+            view: as in `on_data`, with the assignment that it returned in force; `view.joined` has the
+                clients to place.
+
+        Returns:
+            The new assignment, or None to leave them without a model: they are then neither selected nor
+            scored until another assignment gives them one.
+        """
+        assignment = view.assignment
+        assert assignment is not None, "the first call is of on_data"
+        members, lanes = assignment.members.copy(), assignment.lanes
+        placed = np.flatnonzero(members[:, 0] >= 0)
+        if len(placed) > 0:
+            largest = np.bincount(members[placed, 0]).argmax()
+            example = placed[members[placed, 0] == largest][0]
+            models, lane = members[example], assignment.lane_of_client[example]
+        else:
+            first = np.arange(members.shape[1])
+            models, lane = np.where(first < len(view.model_ids), first, -1), np.int64(0)
+        members[view.joined] = models
+        if lanes is not None:
+            lanes = lanes.copy()
+            lanes[view.joined] = lane
+        return Assignment.moved(members, len(view.model_ids), lanes=lanes)
 
     def on_participants(self, view: View) -> Assignment | None:
         """Decide after `view.participants` were selected. The lanes and quotas of this round do not change.

@@ -48,7 +48,8 @@ class Cfl(Clusterer):
     """Clusters are split where updates disagree, and never merged.
 
     Only clients that sent an update can be told apart. The other members stay with the larger half, which
-    keeps its parent's row. State: the norm of the longest mean update of any cluster so far.
+    keeps its parent's row. Nothing is known of the updates of a client that joins: it begins in the largest
+    cluster. State: the norm of the longest mean update of any cluster so far.
 
     Three clients with updates 1, 1 and -1: the mean update, 1/3, is short while the single ones are long, so
     the third client is split off:

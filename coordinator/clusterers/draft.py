@@ -17,7 +17,7 @@ from emulator.arrays import Bools, Floats, Floats32, Ints
 class Draft:
     """The next models and their members, for N clients with one model each and M models in the bank.
 
-    `members` (N,) is the row that each client will belong to, and may be written to.
+    `members` (N,) is the row that each client will belong to, -1 = none, and may be written to.
 
     >>> draft = Draft(np.array([0, 0, 1]), last_used=np.array([0, 0]))
     >>> draft.members[0] = draft.add()
@@ -34,7 +34,7 @@ class Draft:
         """Start from the models of the bank.
 
         Args:
-            members: the present model of each client, of shape (N,).
+            members: the present model of each client, of shape (N,); -1 = none.
             last_used: the data step in which each model of the bank last had members, of shape (M,).
         """
         self.members = members.copy()
@@ -54,7 +54,7 @@ class Draft:
     @property
     def used(self) -> Bools:
         """(rows,) whether each row has members."""
-        return np.bincount(self.members, minlength=len(self._kept)) > 0
+        return np.bincount(self.members[self.members >= 0], minlength=len(self._kept)) > 0
 
     @property
     def unused(self) -> Ints:
@@ -139,8 +139,8 @@ class Draft:
         number[rows] = np.arange(len(rows))
         mixing = self._sources[rows]
         extra = initial(0)[None, :] if mixing[:, -1].any() else np.zeros((0, 0), dtype=np.float32)
-        members = number[self.members]
-        assert (members >= 0).all(), "a client was left in a model that was dropped"
+        members = np.where(self.members >= 0, number[self.members], -1)
+        assert (members[self.members >= 0] >= 0).all(), "a client was left in a model that was dropped"
         assignment = Assignment(
             mixing=mixing if len(extra) else mixing[:, :-1],
             extra=extra,

@@ -90,6 +90,12 @@ class FedDrift(AccuracyDrift):
             self._merge(view, draft, best, claimed)
         drop_idle(draft, claimed)
 
+    def _forget(self, left: Ints) -> None:
+        super()._forget(left)
+        gone = set(left.tolist())
+        self._isolated = {client: before for client, before in self._isolated.items() if client not in gone}
+        self._given_up = np.setdiff1d(self._given_up, left)
+
     def _apart(self) -> Ints:
         """The clients whose models are neither offered nor merged, ascending."""
         return np.union1d(self._given_up, _ids(self._isolated))
@@ -117,7 +123,8 @@ class FedDrift(AccuracyDrift):
         back = np.isin(self._given_up, best.clients)
         ended = draft.members[self._given_up[back]]
         draft.members[best.clients] = best.rows
-        draft.drop(ended)
+        # A client that joined while it was offline may be in such a model, too.
+        draft.drop(np.intersect1d(ended, draft.unused))
         self._given_up = self._given_up[~back]
 
     def _isolate(self, view: View, draft: Draft, best: Best) -> None:

@@ -15,7 +15,13 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
-from coordinator.clusterers.partition import Partition, PartitionSettings, centers_of, nearest, partition
+from coordinator.clusterers.partition import (
+    Partition,
+    PartitionSettings,
+    centers_of,
+    nearest,
+    partition_among,
+)
 from coordinator.distances import comparable
 from coordinator.triggers import TRIGGERS, Moved, ReclusteringTrigger
 from coordinator.triggers.centre_shift import CentreShiftSettings
@@ -68,6 +74,11 @@ class FieldingSettings(PartitionSettings):
 class Fielding(Clusterer):
     """Drifted clients move to the nearest centre; all clients are re-clustered when a trigger fires.
 
+    A client that joins counts as drifted: it moves to the nearest centre, and adds to the shift that the
+    trigger sees. As it had no model before, it has no part in a mean of the models that members had. A client
+    that leaves takes its report with it: at once the centre of its cluster is the mean of the others, which
+    is no shift from the previous centre; a cluster that all have left keeps its centre and its model.
+
     State: the present centres (k, D), those of the last global clustering, and that of the trigger.
 
     Client 0 drifts from the first label to the second and moves to that cluster, whose centre stays where it
@@ -79,6 +90,9 @@ class Fielding(Clusterer):
     ...     reports=np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
     ...     distance="l1",
     ...     drifted=np.array([0]),
+    ...     holding=np.ones(3, dtype=bool),
+    ...     joined=[],
+    ...     left=[],
     ...     rebased=False,
     ...     rng=lambda purpose: np.random.default_rng(0),
     ...     initial=lambda number: np.zeros(1, dtype=np.float32),
@@ -126,20 +140,25 @@ class Fielding(Clusterer):
             return Assignment.fresh(
                 clustering.members, len(clustering.centers), view.initial(0), fitted=clustering.fitted
             )
-        drifted = view.drifted
-        if len(drifted) == 0:
+        drifted = view.drifted if len(view.joined) == 0 else np.union1d(view.drifted, view.joined)
+        if len(drifted) == 0 and len(view.left) == 0:
             return None
         distance = self.settings.distance or view.distance
         reports = comparable(view.reports, distance)
         before = view.assignment.lane_of_client
+        if len(view.left) > 0:
+            self._centers = centers_of(reports, before, self._centers, distance)
+        if len(drifted) == 0:
+            return None
         if view.rebased:
             # The reports of other models say nothing about where these clusters are now.
             self._centers = self._last_global = centers_of(reports, before, self._centers, distance)
         moved = before.copy()
         moved[drifted] = nearest(reports[drifted], self._centers, distance)
         centers = centers_of(reports, moved, self._centers, distance)
+        held = slice(None) if view.holding.all() else view.holding
         trigger = self._trigger.evaluate(
-            Moved(reports, moved, centers, self._centers, self._last_global, distance)
+            Moved(reports[held], moved[held], centers, self._centers, self._last_global, distance)
         )
         view.log_trigger(trigger)
         # Algorithm 2 averages the models of the clusters that clients have moved to, algorithm 4 those that
@@ -162,8 +181,8 @@ class Fielding(Clusterer):
         return Assignment.moved(moved, len(centers))
 
     def _partition(self, view: View) -> Partition:
-        distance = self.settings.distance or view.distance
-        clustering = partition(view.reports, self.settings, view.rng("clustering"), distance)
+        generator, distance = view.rng("clustering"), self.settings.distance or view.distance
+        clustering = partition_among(view.reports, view.holding, self.settings, generator, distance)
         self._centers = self._last_global = clustering.centers
         return clustering
 

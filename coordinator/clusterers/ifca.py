@@ -42,7 +42,7 @@ class Ifca(Clusterer):
     """Each client that chooses moves to the model that does best on its newest arrivals.
 
     Ties go to the lowest row. A client that does not choose, is offline, or has no samples to score stays
-    where it was.
+    where it was; one that joins begins in the largest cluster.
 
     Client 1 gets 8 of its 10 samples right with model 1, and only 3 with model 0:
 

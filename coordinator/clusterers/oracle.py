@@ -30,6 +30,7 @@ class Oracle(Clusterer):
     >>> view = SimpleNamespace(
     ...     assignment=None,
     ...     concepts=np.array([4, 2, 4]),
+    ...     holding=np.ones(3, dtype=bool),
     ...     initial=lambda number: np.zeros(1, dtype=np.float32),
     ... )
     >>> Oracle(NoSettings()).on_data(view).members.ravel().tolist()  # models of concepts 2 and 4
@@ -54,11 +55,11 @@ class Oracle(Clusterer):
     def on_data(self, view: View) -> Assignment | None:
         concepts = view.concepts
         assert concepts is not None, "refused by check"
-        new = np.setdiff1d(concepts, self._concepts)
+        new = np.setdiff1d(concepts[view.holding], self._concepts)
         known = len(self._concepts)
         self._concepts = np.append(self._concepts, new)
-        # (N,) the row of each client's concept.
-        members = (concepts[:, None] == self._concepts).argmax(axis=1)
+        # (N,) the row of each client's concept; the concept of a client that holds no data counts for nothing.
+        members = np.where(view.holding, (concepts[:, None] == self._concepts).argmax(axis=1), -1)
         if view.assignment is None:
             return Assignment.fresh(members, len(new), view.initial(0))
         if np.array_equal(members, view.members[:, 0]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from coordinator.clusterers.kcenter import farthest_first
 from coordinator.clusterers.kmeans import kmeans
 from coordinator.clusterers.silhouette import silhouettes, silhouettes_of_pairs
 from coordinator.distances import DISTANCES, DistanceName, comparable
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Bools, Floats, Ints
 from emulator.deprecated import keep_old_names, renamed_arguments
 from emulator.numbers import MOST, Count, Number, TwoOrMore
 from emulator.plugins import Settings
@@ -85,7 +85,7 @@ class PartitionSettings(Settings):
 class Partition:
     """A partition of N clients into k clusters, none of them empty.
 
-    `members` (N,) is the cluster of each client, 0 .. k - 1; `centers` (k, D) are the mean reports of the
+    `members` (N,) is the cluster of each client, 0 .. k - 1, or -1 for one that holds no data; `centers` (k, D) are the mean reports of the
     clusters.
     """
 
@@ -154,6 +154,29 @@ def _centers(
     return centers_by_k[int(np.flatnonzero(scores >= np.nanmax(scores) - TIE)[0])], by_k
 
 
+def partition_among(
+    reports: Floats,
+    holding: Bools,
+    settings: PartitionSettings,
+    generator: np.random.Generator,
+    distance: DistanceName,
+) -> Partition:
+    """The `partition` of the clients `holding` data (N,); the others are members of no cluster, -1.
+
+    >>> reports, holding = np.array([[1.0, 0.0], [np.nan, np.nan], [0.0, 1.0]]), np.array([True, False, True])
+    >>> partition_among(
+    ...     reports, holding, PartitionSettings(), np.random.default_rng(0), "l1"
+    ... ).members.tolist()
+    [0, -1, 1]
+    """
+    if holding.all():
+        return partition(reports, settings, generator, distance)
+    clustering = partition(reports[holding], settings, generator, distance)
+    members = np.full(len(holding), -1)
+    members[holding] = clustering.members
+    return replace(clustering, members=members)
+
+
 def _centers_by_k(
     reports: Floats,
     counts: range,
@@ -204,7 +227,12 @@ def nearest(reports: Floats, centers: Floats, distance: DistanceName) -> Ints:
 
 
 def centers_of(reports: Floats, members: Ints, empty: Floats, distance: DistanceName) -> Floats:
-    """(k, D) the centres of clusters: the `means` of their members, for "cosine" of and as unit rows."""
+    """(k, D) the centres of clusters: the `means` of their members, for "cosine" of and as unit rows.
+
+    A client of no cluster, -1, has no part in them.
+    """
+    if (members < 0).any():
+        reports, members = reports[members >= 0], members[members >= 0]
     return comparable(means(comparable(reports, distance), members, empty), distance)
 
 

@@ -11,7 +11,7 @@ from emulator.plugins import NoSettings
 
 
 class Single(Clusterer):
-    """One global model for all clients; clients report nothing.
+    """One global model for all clients, also those that join later; clients report nothing.
 
     >>> from types import SimpleNamespace
     >>> view = SimpleNamespace(assignment=None, num_clients=3, initial=lambda number: np.zeros(2, np.float32))

@@ -7,8 +7,10 @@ from pydantic import Field
 
 from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
-from coordinator.clusterers.partition import PartitionSettings, partition
+from coordinator.clusterers.partition import PartitionSettings, nearest, partition_among
+from coordinator.distances import comparable
 from coordinator.view import View
+from emulator.arrays import Floats
 from emulator.numbers import CountOrZero
 
 
@@ -29,11 +31,16 @@ class Static(Clusterer):
     With `at_round` and gradients at the global model, the model is that of this round: clients report no such
     gradients between their registration and this round.
 
+    A client that joins later reports as it registers, and joins the nearest of the centres that its one
+    clustering left; the largest cluster, if reports are measured at models that have changed since. State:
+    whether it has clustered, and these centres.
+
     >>> from types import SimpleNamespace
     >>> view = SimpleNamespace(
     ...     round=0,
     ...     reports=np.array([[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]]),
     ...     distance="l1",
+    ...     holding=np.ones(3, dtype=bool),
     ...     rng=lambda purpose: np.random.default_rng(0),
     ...     initial=lambda number: np.zeros(1, dtype=np.float32),
     ... )
@@ -46,11 +53,12 @@ class Static(Clusterer):
 
     Settings = StaticSettings
     settings: StaticSettings
-    state_fields = ("_clustered",)
+    state_fields = ("_clustered", "_centers")
 
     def __init__(self, settings: StaticSettings) -> None:
         super().__init__(settings)
         self._clustered = False
+        self._centers: Floats | None = None
 
     @property
     def needs_reports(self) -> bool:
@@ -73,9 +81,21 @@ class Static(Clusterer):
         if at_round > 0 and (view.round < at_round or len(view.changed) == 0):
             return None
         self._clustered = True
-        distance = self.settings.distance or view.distance
-        clustering = partition(view.reports, self.settings, view.rng("clustering"), distance)
+        generator, distance = view.rng("clustering"), self.settings.distance or view.distance
+        clustering = partition_among(view.reports, view.holding, self.settings, generator, distance)
+        self._centers = clustering.centers
         members, num_clusters, fitted = clustering.members, len(clustering.centers), clustering.fitted
         if at_round == 0:
             return Assignment.fresh(members, num_clusters, view.initial(0), fitted=fitted)
-        return Assignment.reclustered_from(np.zeros_like(members), members, 1, num_clusters, fitted)
+        together = np.where(view.holding, 0, -1)
+        return Assignment.reclustered_from(together, members, 1, num_clusters, fitted)
+
+    def on_joined(self, view: View) -> Assignment | None:
+        if self._centers is None or view.rebased:
+            return super().on_joined(view)
+        distance = self.settings.distance or view.distance
+        members = view.members[:, 0].copy()
+        members[view.joined] = nearest(
+            comparable(view.reports[view.joined], distance), self._centers, distance
+        )
+        return Assignment.moved(members, len(view.model_ids))

@@ -41,7 +41,7 @@ from coordinator.federation.stored_parts import StoredParts
 from coordinator.federation.tasks import task_settings, visit_work
 from coordinator.federation.views import Views
 from coordinator.view import Part, Samples, ScoreResponse, View
-from emulator.arrays import NO_IDS, Ints
+from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
@@ -201,26 +201,38 @@ class Federation:
         # Step 1: clients that checked in since the last opening report the data that they held then; after
         # that, the trace advances to the round's data step.
         checked_in = self._hearing.check_ins(round_, now_s)
-        step = self._stream.step
+        step, registering = self._stream.step, self._membership.assignment is None
+        held_before = self._stream.holding
         changed = self._stream.advance_to_round(round_)
+        holding, hearing = self._stream.holding, self._hearing
         if self._stream.step != step:
-            self._membership.data_changed()
+            self._membership.data_changed(holding)
         self._solver_state.data_changed(changed)
-        self._hearing.reports.data_changed(changed)
+        joined, left = (NO_IDS, NO_IDS) if registering else _turnover(held_before, holding)
+        self._progress.members_changed |= len(joined) + len(left) > 0
+        hearing.data_changed(changed, holding, left)
         # Step 2: clients with new data check it, and report a drift: those online, or all if `round.hear` is
-        # "everyone". All clients register before the first round.
-        registering = self._membership.assignment is None
-        hearing = self._hearing
-        heard = hearing.register(round_) if registering else hearing.new_data(round_, now_s)
-        heard = checked_in.and_then(heard)
+        # "everyone". All clients that hold data register before the first round, later those that joined.
+        if registering:
+            heard = checked_in.and_then(hearing.register_first(round_))
+        else:
+            registered = hearing.register(round_, joined)
+            heard = checked_in.among(holding).and_then(registered)
+            heard = heard.and_then(hearing.new_data(round_, now_s, holding, joined))
         self._progress.heard(heard)
         # Step 3: the clusterer decides which models exist and who belongs to which.
         clusterer, representation = self.parts.clusterer, self.parts.representation
         with self._meter("cluster_s"):
             rebased = heard.reported > 0 and representation.at_present_models
             news = {"drift": heard.drift, "changed": heard.changed, "rebased": rebased}
-            assigned = clusterer.on_data(self._view(clusterer, round_, **news))
-        self._apply(assigned)
+            assigned = clusterer.on_data(self._view(clusterer, round_, **news, joined=joined, left=left))
+        self._apply(assigned, joined)
+        unplaced = joined[(self._membership.in_force.members[joined] < 0).all(axis=1)]
+        if len(unplaced) > 0:
+            with self._meter("cluster_s"):
+                news = {"drift": heard.drift, "changed": heard.changed, "rebased": rebased}
+                assigned = clusterer.on_joined(self._view(clusterer, round_, **news, joined=unplaced))
+            self._apply(assigned, joined)
         # Step 4: the memory claims the arrivals for the models that their clients belong to now.
         self._claim(round_)
         # The registration precedes the emulation: it costs bytes, and no virtual time.
@@ -398,6 +410,7 @@ class Federation:
             members=self._membership.labels() if self._progress.members_changed else None,
             measured=self._measure(round_),
             ledger=self.ledger,
+            holding=self._stream.holding,
         )
         self._progress = RoundProgress()
         self._requests.close_round()
@@ -408,13 +421,15 @@ class Federation:
         settings = self.settings
         if round_ + 1 < settings.rounds and (round_ + 1) % settings.evaluate_every != 0:
             return NOT_MEASURED
-        if not self._stream.held(self.scored_clients, "test").counts().any():
+        tested = self._stream.held(self.scored_clients, "test").counts() > 0
+        if not (tested & self._stream.holding[self.scored_clients]).any():
             raise RunError(
                 f"round {round_}: no scored client holds test samples any more at data step "
                 f"{self._stream.step}; a trace must last as long as round.rounds = {settings.rounds}"
             )
         with self._meter("cluster_s"):
             plan = self.parts.clusterer.serve(self._view(self.parts.clusterer, round_))
+            plan = plan.among(self._stream.holding)
         measured = measure(
             self._executor,
             self.bank,
@@ -430,10 +445,14 @@ class Federation:
 
     # -- shared --------------------------------------------------------------------------------------------
 
-    def _apply(self, assignment: Assignment | None) -> None:
-        """Put `assignment` in force; None changes nothing, and is a RunError at the first call."""
+    def _apply(self, assignment: Assignment | None, joined: Ints = NO_IDS) -> None:
+        """Put `assignment` in force; None changes nothing, and is a RunError at the first call.
+
+        Clients that have `joined` at this opening do not count as moved.
+        """
         if assignment is not None:
-            self._progress.assigned(assignment, self._membership.apply(assignment))
+            moved = self._membership.apply(assignment, self._stream.holding, joined)
+            self._progress.assigned(assignment, moved)
         elif self._membership.assignment is None:
             raise RunError("the clusterer returned no assignment from its first call")
 
@@ -482,3 +501,10 @@ class Federation:
             return self._requests.score(round_, clients, models, resolve, metrics, limit)
 
         return self._views.view(part, round_, assignment, score, self._progress.log_trigger, **news)
+
+
+def _turnover(before: Bools, holding: Bools) -> tuple[Ints, Ints]:
+    """Ids, ascending, of the clients that hold data now (N,), but did not `before` (N,), and the converse."""
+    if holding is before:
+        return NO_IDS, NO_IDS
+    return np.flatnonzero(holding & ~before), np.flatnonzero(before & ~holding)

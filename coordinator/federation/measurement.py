@@ -29,7 +29,7 @@ class Measurement:
     """The measured fields of a round's record, with the names of `emulator.storage.runlog.RoundRecord`.
 
     The accuracy and the loss are means over the scored clients that hold test samples and are served by a
-    model, distances are means over all scored clients. The loss may be NaN or infinite, where a model is not
+    model, distances are means over all scored clients that are served. The loss may be NaN or infinite, where a model is not
     finite. None: not measured.
     """
 
@@ -92,19 +92,20 @@ def measure(
 ) -> Measurement:
     """Evaluate `clients` on their test samples, of which at least one client must hold some.
 
-    The models of `plan` serve them, and distances are between their `vectors`. A client is a drift cell if
-    its test samples are of another concept than its newest training samples, which no method can know
-    (FedDrift, section 5: "omitting drifts" averages over the other cells). `log_clients`: include the
-    accuracy of each of `clients`.
+    The models of `plan` serve them; it must leave out the clients that hold no training samples. Distances
+    are between the `vectors` of the others. A client is a drift cell if its test samples are of another
+    concept than its newest training samples, which no method can know (FedDrift, section 5: "omitting drifts"
+    averages over the other cells). `log_clients`: include the accuracy of each of `clients`.
     """
     samples = stream.held(clients, "test")
     plan_of_clients = plan.take(clients)
     with meter("evaluate_s"):
         evaluation = executor.evaluate(bank.parameters, plan_of_clients, samples)
-        measured = vectors.of(clients)
-    serving = plan_of_clients.first()
+        serving = plan_of_clients.first()
+        served = serving >= 0
+        measured = vectors.of(clients if served.all() else clients[served])
     distance = measured_distance(vectors.representation)
-    scored = (samples.counts() > 0) & (serving >= 0)
+    scored = (samples.counts() > 0) & served
     now, tested = stream.concepts, stream.test_concepts
     known = now is not None and tested is not None
     drifts = now[clients] != tested[clients] if now is not None and tested is not None else False
@@ -114,8 +115,8 @@ def measure(
         accuracy=float(evaluation.accuracy[scored].mean()),
         accuracy_std=float(evaluation.accuracy[scored].std()),
         loss=float(evaluation.loss[scored].mean()),
-        mean_client_distance=mean_client_distance(measured, serving, distance),
-        unclustered_distance=mean_client_distance(measured, np.zeros_like(serving), distance),
+        mean_client_distance=mean_client_distance(measured, serving[served], distance),
+        unclustered_distance=mean_client_distance(measured, np.zeros(len(measured), np.int64), distance),
         scored_clients=int(scored.sum()),
         drift_cells=int(drift.sum()) if known else None,
         accuracy_omitting_drift=(

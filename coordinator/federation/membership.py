@@ -11,7 +11,7 @@ from coordinator.federation.bank import ModelBank
 from coordinator.federation.lanes import Lanes
 from coordinator.federation.solver_state import SolverState
 from coordinator.memories import Memory
-from emulator.arrays import Bools, Ints
+from emulator.arrays import NO_IDS, Bools, Ints
 
 
 class Membership:
@@ -38,19 +38,32 @@ class Membership:
         labels: Ints = np.append(self._bank.labels, -1)[self.in_force.members[:, 0]]
         return labels
 
-    def apply(self, assignment: Assignment) -> int | None:
-        """Put `assignment` in force; returns how many clients changed cluster, or None for the first."""
+    def apply(self, assignment: Assignment, holding: Bools, joined: Ints = NO_IDS) -> int | None:
+        """Put `assignment` in force, among the clients `holding` data (N,).
+
+        Returns how many clients changed cluster, without those that have just `joined`; None for the first.
+        """
+        assignment = assignment.among(holding)
         before = None if self.assignment is None else self.labels()
         if before is None or assignment.changes_models:
             self._bank.apply(assignment)
             self._memory.models_changed(assignment)
             self._solver_state.models_changed(self._bank.ids)
         self.assignment, self._lanes = assignment, None
-        return None if before is None else int((before != self.labels()).sum())
+        if before is None:
+            return None
+        changed = before != self.labels()
+        changed[joined] = False
+        return int(changed.sum())
 
-    def data_changed(self) -> None:
-        """Take note of a new data step, at which other clients may have something to train."""
+    def data_changed(self, holding: Bools) -> None:
+        """Take note of a new data step, at which other clients may have something to train.
+
+        Those that are not `holding` data (N,) belong to no model any more.
+        """
         self._lanes = None
+        if self.assignment is not None:
+            self.assignment = self.assignment.among(holding)
 
     def lanes(self, trains: Callable[[Ints], Bools]) -> Lanes:
         """The lanes of the assignment, without clients that have nothing to train.

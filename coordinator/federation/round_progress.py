@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from coordinator.assignment import Assignment, Fit
 from coordinator.federation.hearing.hearing import Heard
 from coordinator.federation.measurement import Measurement
-from emulator.arrays import Ints
+from emulator.arrays import Bools, Ints
 from emulator.ledger import Ledger
 from emulator.messages import AnyTrigger
 from emulator.storage.runlog import RoundRecord
@@ -69,11 +71,14 @@ class RoundProgress:
         members: Ints | None,
         measured: Measurement,
         ledger: Ledger,
+        holding: Bools,
     ) -> RoundRecord:
         """The record of the finished round.
 
-        `members` (N,) are the cluster labels of all clients, or None if they did not change.
+        `members` (N,) are the cluster labels of all clients, or None if they did not change. `holding` (N,):
+        whether each client holds data.
         """
+        num_holding = int(np.count_nonzero(holding))
         return RoundRecord(
             round=round_,
             step=step,
@@ -99,4 +104,5 @@ class RoundProgress:
             crashed=self.crashed,
             trigger=self.trigger,
             silhouettes=None if self.fitted is None else dict(self.fitted.silhouettes),
+            holding=None if num_holding == len(holding) else num_holding,
         )

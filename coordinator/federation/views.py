@@ -73,6 +73,8 @@ class Views:
         participants: Ints = NO_IDS,
         updates: Updates | None = None,
         rebased: bool = False,
+        joined: Ints = NO_IDS,
+        left: Ints = NO_IDS,
     ) -> View:
         """The view of `part` now; the keyword arguments are the facts that only some calls see."""
         return View(
@@ -86,6 +88,7 @@ class Views:
             model_ids=self._bank.ids,
             layout=self._layout,
             reports=self._reports.latest,
+            holding=self._stream.holding,
             distance=self._distance,
             drift=drift or {},
             changed=changed,
@@ -99,6 +102,8 @@ class Views:
             score=score,
             log_trigger=log_trigger,
             rebased=rebased,
+            joined=joined,
+            left=left,
         )
 
     def _truth_for(self, part: Part) -> Ints | None:

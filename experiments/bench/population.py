@@ -79,6 +79,7 @@ class StillStream:
     def __init__(self, clients: int) -> None:
         self.num_clients = clients
         self.step = -1
+        self.holding = np.ones(clients, dtype=bool)
 
     def advance_to_round(self, round_: int) -> Ints:
         first_call, self.step = self.step < 0, 0

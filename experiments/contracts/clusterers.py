@@ -239,6 +239,9 @@ class _Watched(Clusterer):
         )
         return assignment
 
+    def on_joined(self, view: View) -> Assignment | None:
+        return self._moment(self.clusterer.on_joined, view)
+
     def on_participants(self, view: View) -> Assignment | None:
         return self._moment(self.clusterer.on_participants, view)
 
@@ -267,5 +270,5 @@ class _Watched(Clusterer):
             "serve must not send requests to clients: measuring is not charged"
         )
         assert len(self.watch.logged) == logged, "serve must not log triggers"
-        check_plan(plan, view.num_clients, len(view.model_ids))
+        check_plan(plan.among(view.holding), view.num_clients, len(view.model_ids))
         return plan

@@ -70,6 +70,10 @@ class LabelStream:
         ]
         return np.flatnonzero(np.hstack(moved).any(axis=1))
 
+    @property
+    def holding(self) -> Bools:
+        return self.held(np.arange(self.num_clients), "train").counts() > 0
+
     def held(self, ids: Ints, split: Split) -> SampleRanges:
         return self.arrived(ids, 1 - HELD_STEPS, self.step)
 

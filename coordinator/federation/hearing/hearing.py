@@ -34,9 +34,16 @@ class Heard:
     reported: int = 0
     nonfinite: int = 0
 
+    def among(self, holding: Bools) -> Heard:
+        """What was learned of the clients `holding` data (N,); the counts are of all that were heard."""
+        if holding[self.changed].all():
+            return self
+        drift = {name: flags & holding for name, flags in self.drift.items()}
+        return replace(self, changed=self.changed[holding[self.changed]], drift=drift)
+
     def and_then(self, later: Heard) -> Heard:
         """What was learned in both."""
-        if len(self.changed) == 0:
+        if len(self.changed) == 0 and self.checked == 0:
             return later
         drift = {name: flags | self.drift[name] for name, flags in later.drift.items()}
         return Heard(
@@ -77,6 +84,7 @@ class Hearing(Stateful):
         self._data = data
         self._requests = requests
         self._faults = faults
+        self._takes_reports = parts.needs_reports
         size = parts.representation.size(data) if parts.needs_reports else 0
         self.reports = Reports(num_clients, size)
         self._everyone = np.arange(num_clients)
@@ -100,21 +108,48 @@ class Hearing(Stateful):
         self.reports.taken(clients)
         return self._heard(round_, clients, clients, now_s - online_s)
 
-    def register(self, round_: int) -> Heard:
-        """Hear all clients, also those offline, before the first round.
+    def data_changed(self, changed: Ints, holding: Bools, left: Ints) -> None:
+        """Take note of a new data step: the data of clients `changed` (n,), and who is `holding` data (N,).
+
+        What clients that `left` (n,) have reported is forgotten, with their news.
+        """
+        self.reports.data_changed(changed if holding.all() else changed[holding[changed]])
+        if len(left) > 0:
+            self.reports.forget(left)
+            self._last_cohort = np.setdiff1d(self._last_cohort, left)
+            self._unheard = np.setdiff1d(self._unheard, left)
+
+    def register_first(self, round_: int) -> Heard:
+        """Hear all clients that hold data, also those offline, before the first round.
 
         Raises RunError if a report is not finite.
         """
-        if not self._asks:
-            return NOTHING_HEARD
-        clients = self.reports.all_with_news()
-        self.reports.taken(clients)
-        return self._heard(round_, clients, clients, np.zeros(len(clients)), registering=True)
+        clients = self.reports.all_with_news() if self._asks else NO_IDS
+        return self._registered(round_, clients, np.zeros(len(clients)))
 
-    def new_data(self, round_: int, now_s: float) -> Heard:
+    def register(self, round_: int, joined: Ints) -> Heard:
+        """Hear the clients `joined` (n,), ascending, which hold data now, and did not at the step before.
+
+        To join is an act of the client: whatever `round.hear` says, it registers at once, also offline, and
+        as those before the first round did: with a report if the arm took reports then. It is charged, and
+        nobody waits for it. Raises RunError if a report is not finite.
+        """
+        if len(joined) == 0 or not (self._asks or self._takes_reports):
+            return NOTHING_HEARD
+        return self._registered(round_, joined, np.full(len(joined), np.inf))
+
+    def _registered(self, round_: int, clients: Ints, head_start_s: Floats) -> Heard:
+        """Hear `clients` (n,), ascending, as they register, having begun `head_start_s` (n,) before."""
+        if len(clients) == 0:
+            return NOTHING_HEARD
+        self.reports.taken(clients)
+        return self._heard(round_, clients, clients, head_start_s, registering=True)
+
+    def new_data(self, round_: int, now_s: float, holding: Bools, joined: Ints) -> Heard:
         """Hear the clients with new data as a round is opened: those that `round.hear` says.
 
-        For clusterers that use reports from a later round on see `Clusterer.reports_from`.
+        They are among those `holding` data (N,); the ones that have `joined` are heard already. For
+        clusterers that use reports from a later round on see `Clusterer.reports_from`.
         """
         clusterer = self._parts.clusterer
         early = round_ < clusterer.reports_from and self._anew and not self._parts.others_need_reports
@@ -128,9 +163,10 @@ class Hearing(Stateful):
         else:
             news = self.reports.online_with_news(self._availability, now_s, followed)
         clients = news
-        if all_check or (self._anew and len(news) > 0):
+        if all_check or (self._anew and len(news) + len(joined) > 0):
             # Reports at present models are not comparable with earlier ones: all that can be heard report.
-            clients = self._everyone if followed is None else followed
+            clients = np.flatnonzero(holding) if followed is None else followed
+            clients = np.setdiff1d(clients, joined)
             if not everyone:
                 clients = clients[self._availability.online(clients, now_s)]
             clients = np.union1d(news, clients)
@@ -176,7 +212,7 @@ class Hearing(Stateful):
         Of these, the clients with `news` have new data. They began `head_start_s` (n,) before this moment.
         """
         representation, detectors = self._parts.representation, self._parts.detectors
-        if not self._parts.needs_reports:
+        if not (self._parts.needs_reports or (registering and self._takes_reports)):
             return Heard(news, {})
         if len(clients) == 0:
             return Heard(news, dict.fromkeys(detectors, np.zeros(len(self._everyone), dtype=bool)))

@@ -16,7 +16,7 @@ from emulator.storage.stateful import Stateful
 class Reports(Stateful):
     """The last reports, and which clients have news: data that have changed since they were last checked.
 
-    `latest` (N, D): each client's last reported representation, NaN = never reported.
+    `latest` (N, D): each client's last reported representation, NaN = never reported, or forgotten since.
 
     `among` (n,), ids ascending, restricts a query to the clients that are followed; None: all are. The others
     keep their news.
@@ -43,6 +43,12 @@ class Reports(Stateful):
     def data_changed(self, ids: Ints) -> None:
         """Mark the data of these clients as changed: they have news until they are checked."""
         self._due_s[ids] = -np.inf
+
+    def forget(self, ids: Ints) -> None:
+        """Forget the reports and the news of these clients, as if they had never been."""
+        self._due_s[ids] = np.inf
+        if self.latest.flags.writeable:
+            self.latest[ids] = np.nan
 
     def all_with_news(self, among: Ints | None = None) -> Ints:
         """Ids, ascending, of the clients that have news."""

@@ -145,6 +145,7 @@ class Story:
             model_ids=self.bank.ids,
             layout={},
             reports=np.zeros((self.num_clients, 0)),
+            holding=np.ones(self.num_clients, dtype=bool),
             distance="l1",
             drift={},
             changed=changed,
