@@ -107,7 +107,8 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
 
     Raises:
         ConfigurationError: The trace has fewer clients than `round.participants` or `round.min_online`, or
-            the trace does not fit `round.rounds`, `round.evaluate_every` or `report.published`.
+            the trace does not fit `round.rounds`, `round.evaluate_every` or `report.published`; at some data
+            step of the run nobody holds a training sample, or no scored client a test sample.
         DataFileError: A file is missing or damaged.
         UnknownNameError: The catalogue has no device profile of that name.
         RunError: There is no room for the file of a large trace.
@@ -115,7 +116,7 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
     streams = RandomStreams(seed)
     trace = experiment.trace.build().build(TraceContext(experiment.round.rounds, streams, locate, scratch))
     clients = trace.num_clients
-    refuse_unfit_rounds(experiment, trace)
+    refuse_unfit_rounds(experiment, trace, streams)
     profile = find_profile(experiment.devices.profile, locate)
     fleet = profile.draw(clients, streams.generator("devices"))
     availability = experiment.devices.availability.build().build(
@@ -322,7 +323,7 @@ def world_settings(experiment: Experiment) -> dict[str, Any]:
     return {"rounds": experiment.round.rounds, **{key: table[key] for key in ("trace", "devices", "faults")}}
 
 
-def refuse_unfit_rounds(experiment: Experiment, trace: Trace) -> None:
+def refuse_unfit_rounds(experiment: Experiment, trace: Trace, streams: RandomStreams) -> None:
     """ConfigurationError if the rounds or the published accuracies of `experiment` do not fit its trace."""
     for key in ("participants", "min_online"):
         required = getattr(experiment.round, key)
@@ -330,8 +331,39 @@ def refuse_unfit_rounds(experiment: Experiment, trace: Trace) -> None:
             raise ConfigurationError(
                 f"round.{key} = {required}: more than the {trace.num_clients} clients of the trace"
             )
+    refuse_steps_without_data(experiment, trace, streams)
     refuse_steps_without_evaluation(experiment, trace)
     refuse_published_without_concepts(experiment, trace)
+
+
+def refuse_steps_without_data(experiment: Experiment, trace: Trace, streams: RandomStreams) -> None:
+    """ConfigurationError if at a data step of the run nobody can train, or be evaluated where that is due.
+
+    A sample of clients that is scored is drawn from `streams`.
+    """
+    rounds, every = experiment.round.rounds, experiment.round.evaluate_every
+    everyone = np.arange(trace.num_clients)
+    scored = scored_clients(trace.num_clients, experiment.round.evaluate_clients, streams)
+    number = np.arange(rounds)
+    evaluated = np.unique(
+        number[((number + 1) % every == 0) | (number + 1 == rounds)] // trace.rounds_per_step
+    )
+    for step in range(-(-rounds // trace.rounds_per_step)):
+        if not trace.anybody_holds(everyone, ("train",), step):
+            lacking = "no client holds a training sample"
+        elif step in evaluated and not trace.anybody_holds(scored, ("train", "test"), step):
+            lacking = "no scored client holds both a training and a test sample"
+        else:
+            continue
+        first = step * trace.rounds_per_step
+        way_out = (
+            f"data step {step - 1} is the last before it at which one does, so set round.rounds = {first}"
+        )
+        if step == 0:
+            way_out = f"raise round.evaluate_clients = {len(scored)}"
+        raise ConfigurationError(
+            f"round.rounds = {rounds}: at data step {step}, which round {first} begins, {lacking}; {way_out}"
+        )
 
 
 def refuse_steps_without_evaluation(experiment: Experiment, trace: Trace) -> None:

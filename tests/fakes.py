@@ -438,8 +438,8 @@ def a_view(
 ) -> View:
     """A view with a client for each row of `reports`, or with `num_clients` clients.
 
-    All but `absent` hold data. `drifted` are the clients that a detector has flagged. Client requests fail unless `score` handles them.
-    Each client's samples have arrived at `step`, unless `arrived` is given.
+    All but `absent` hold data. `drifted` are the clients that a detector has flagged. Client requests fail
+    unless `score` handles them. Each client's samples have arrived at `step`, unless `arrived` is given.
     """
     reports = np.array(reports if reports is not None else np.zeros((num_clients or 1, 1)), dtype=np.float64)
     flags = np.zeros(len(reports), dtype=bool)

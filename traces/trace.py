@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 
 import numpy as np
@@ -24,6 +24,9 @@ from traces.tables.flipped_labels import FlippedLabels
 
 DIGESTED_PIXELS = 2**22
 """Pixels that are converted to features at once, for the digest."""
+
+CHECKED_FIRST = 256
+"""Clients that `Trace.anybody_holds` checks first; it then checks twice as many, and so on."""
 
 
 class Trace:
@@ -200,6 +203,25 @@ class Trace:
             return np.repeat(self.held(ids[:1], split, step).counts() > 0, len(ids))
         return self.held(ids, split, step).counts() > 0
 
+    def anybody_holds(self, ids: Ints, splits: Sequence[Split], step: int) -> bool:
+        """Find out whether some client holds samples of all given splits; as few are checked as possible.
+
+        Args:
+            ids: client ids of shape (n,).
+            splits: the splits, at least one.
+            step: the data step.
+
+        Returns:
+            Whether one of these clients holds at least one sample of each split.
+        """
+        first, size = 0, CHECKED_FIRST
+        while first < len(ids):
+            some = ids[first : first + size]
+            if np.logical_and.reduce([self.holding(some, split, step) for split in splits]).any():
+                return True
+            first, size = first + size, 2 * size
+        return False
+
     def reference_rows(self, per_label: int) -> Ints:
         """Draw training samples that clients hold at step 0, with the labels that these then have.
 
@@ -318,7 +340,7 @@ class Trace:
     def _refuse_a_start_without_data(self) -> None:
         everyone = np.arange(self.num_clients)
         for split in SPLITS:
-            if self.num_clients > 0 and not self.holding(everyone, split, 0).any():
+            if self.num_clients > 0 and not self.anybody_holds(everyone, (split,), 0):
                 raise InputError(
                     f"trace: none of its {self.num_clients} clients has a {split} sample at the start, data "
                     f"step 0; at least one must"

@@ -3,7 +3,7 @@
 Jothimurugesan et al., "Federated Learning under Distributed Concept Drift". "Loss" is the classification
 error, as in the published code, so delta is a share of samples. A client that is offline when its data arrive
 chooses when it is back online, and keeps its model until then. A client that joins chooses like any client
-with new data, and cannot drift; offline, it begins in the largest cluster.
+with new data, and cannot drift; until then it is in the largest cluster.
 """
 
 from __future__ import annotations
@@ -109,8 +109,7 @@ class AccuracyDrift(Clusterer):
             return Assignment.fresh(np.zeros(view.num_clients, dtype=np.int64), 1, view.initial(0))
         if len(view.left) > 0:
             self._forget(view.left)
-        # Without members no model would be in use, and all would end.
-        if len(view.changed) == 0 or (view.members < 0).all():
+        if len(view.changed) == 0:
             return None
         draft = Draft(view.members[:, 0], self._last_used)
         self._recluster(view, draft)

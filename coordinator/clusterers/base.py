@@ -22,11 +22,10 @@ class Clusterer(Part):
     Clients may come and go: one takes part while it holds training samples (`View.holding`), and all that is
     computed over clients is over these. In the views the others are members of no model (-1) and their
     reports are NaN; their rows of an assignment or a plan are ignored. A client that joins is in
-    `view.joined`, and so far a member of no model either. If the arm takes reports, it has registered with
-    one, and every detector flags it as drifted; if the clusterer watches data, it is in `view.changed`, also
-    if it is offline. A clusterer may place it in `on_data` like any client with new data; a client that has
-    no model afterwards is placed by `on_joined`. A client that returns is one that joins: nothing of the time
-    before it left may decide about it.
+    `view.joined`. If the arm takes reports, it has registered with one, and every detector flags it as
+    drifted; if the clusterer watches data, it is in `view.changed`, also if it is offline. First `on_joined`
+    gives it a model, then `on_data` may move it, like any client with new data. A client that returns is one
+    that joins: nothing of the time before it left may decide about it.
     """
 
     def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:
@@ -84,15 +83,14 @@ class Clusterer(Part):
         return None
 
     def on_joined(self, view: View) -> Assignment | None:
-        """Place the clients that joined, and to which `on_data` has given no model.
+        """Place the clients that joined, before `on_data` decides about all clients with new data.
 
         By default they belong to the models of the largest cluster, the lowest of equals: those of its lowest
         client, in whose lane they are. If nobody belongs to a model, they belong to the first ones, as many
         as a client had.
 
         Args:
-            view: as in `on_data`, with the assignment that it returned in force; `view.joined` has the
-                clients to place.
+            view: as in `on_data`; `view.joined` has the clients to place, whose members are -1.
 
         Returns:
             The new assignment, or None to leave them without a model: they are then neither selected nor

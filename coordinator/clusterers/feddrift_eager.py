@@ -32,6 +32,7 @@ class FedDriftEager(AccuracyDrift):
     ...     num_clients=2,
     ...     assignment=None,
     ...     changed=np.array([0, 1]),
+    ...     left=[],
     ...     claimed=lambda: np.array([20]),
     ...     initial=lambda number: np.zeros(1, dtype=np.float32),
     ... )

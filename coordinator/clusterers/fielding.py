@@ -140,16 +140,16 @@ class Fielding(Clusterer):
             return Assignment.fresh(
                 clustering.members, len(clustering.centers), view.initial(0), fitted=clustering.fitted
             )
-        drifted = view.drifted if len(view.joined) == 0 else np.union1d(view.drifted, view.joined)
-        if len(drifted) == 0 and len(view.left) == 0:
-            return None
-        distance = self.settings.distance or view.distance
-        reports = comparable(view.reports, distance)
-        before = view.assignment.lane_of_client
+        distance, drifted = self.settings.distance or view.distance, view.drifted
+        before = view.assignment.lane_of_client.copy()
+        if len(view.joined) > 0:
+            before[view.joined] = -1
+            drifted = np.union1d(drifted, view.joined)
         if len(view.left) > 0:
-            self._centers = centers_of(reports, before, self._centers, distance)
+            self._centers = centers_of(comparable(view.reports, distance), before, self._centers, distance)
         if len(drifted) == 0:
             return None
+        reports = comparable(view.reports, distance)
         if view.rebased:
             # The reports of other models say nothing about where these clusters are now.
             self._centers = self._last_global = centers_of(reports, before, self._centers, distance)

@@ -58,7 +58,7 @@ class Oracle(Clusterer):
         new = np.setdiff1d(concepts[view.holding], self._concepts)
         known = len(self._concepts)
         self._concepts = np.append(self._concepts, new)
-        # (N,) the row of each client's concept; the concept of a client that holds no data counts for nothing.
+        # (N,) the row of each client's concept; that of a client without data may have no row.
         members = np.where(view.holding, (concepts[:, None] == self._concepts).argmax(axis=1), -1)
         if view.assignment is None:
             return Assignment.fresh(members, len(new), view.initial(0))

@@ -85,8 +85,8 @@ class PartitionSettings(Settings):
 class Partition:
     """A partition of N clients into k clusters, none of them empty.
 
-    `members` (N,) is the cluster of each client, 0 .. k - 1, or -1 for one that holds no data; `centers` (k, D) are the mean reports of the
-    clusters.
+    `members` (N,) is the cluster of each client, 0 .. k - 1, or -1 for one that holds no data; `centers`
+    (k, D) are the mean reports of the clusters.
     """
 
     members: Ints

@@ -220,19 +220,22 @@ class Federation:
             heard = checked_in.among(holding).and_then(registered)
             heard = heard.and_then(hearing.new_data(round_, now_s, holding, joined))
         self._progress.heard(heard)
-        # Step 3: the clusterer decides which models exist and who belongs to which.
+        # Step 3: the clusterer places the clients that joined, and decides which models exist and who belongs
+        # to which.
         clusterer, representation = self.parts.clusterer, self.parts.representation
-        with self._meter("cluster_s"):
-            rebased = heard.reported > 0 and representation.at_present_models
-            news = {"drift": heard.drift, "changed": heard.changed, "rebased": rebased}
-            assigned = clusterer.on_data(self._view(clusterer, round_, **news, joined=joined, left=left))
-        self._apply(assigned, joined)
-        unplaced = joined[(self._membership.in_force.members[joined] < 0).all(axis=1)]
-        if len(unplaced) > 0:
+        news = {
+            "drift": heard.drift,
+            "changed": heard.changed,
+            "rebased": heard.reported > 0 and representation.at_present_models,
+            "joined": joined,
+        }
+        if len(joined) > 0:
             with self._meter("cluster_s"):
-                news = {"drift": heard.drift, "changed": heard.changed, "rebased": rebased}
-                assigned = clusterer.on_joined(self._view(clusterer, round_, **news, joined=unplaced))
+                assigned = clusterer.on_joined(self._view(clusterer, round_, **news))
             self._apply(assigned, joined)
+        with self._meter("cluster_s"):
+            assigned = clusterer.on_data(self._view(clusterer, round_, **news, left=left))
+        self._apply(assigned, joined)
         # Step 4: the memory claims the arrivals for the models that their clients belong to now.
         self._claim(round_)
         # The registration precedes the emulation: it costs bytes, and no virtual time.

@@ -29,8 +29,8 @@ class Measurement:
     """The measured fields of a round's record, with the names of `emulator.storage.runlog.RoundRecord`.
 
     The accuracy and the loss are means over the scored clients that hold test samples and are served by a
-    model, distances are means over all scored clients that are served. The loss may be NaN or infinite, where a model is not
-    finite. None: not measured.
+    model, distances are means over all scored clients that are served. The loss may be NaN or infinite, where
+    a model is not finite. None: not measured.
     """
 
     accuracy: float | None = None

@@ -15,7 +15,8 @@ from emulator.messages import AnyTrigger
 class Moved:
     """The clusters after drifted clients moved to their nearest centres: N clients, k clusters.
 
-    The clients are those that hold data, the ones that have just joined among the drifted. A cluster without members keeps its centre.
+    The clients are those that hold data, the ones that have just joined among the drifted. A cluster without
+    members keeps its centre.
     """
 
     reports: Floats  # (N, D) the last report of each client

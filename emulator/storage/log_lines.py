@@ -158,8 +158,11 @@ def _refuse_other_size(line: Mapping[str, Any], header: Mapping[str, Any], array
     clients = header.get("num_clients")
     if clients is None and steps is not None:
         clients = len(header["concepts"][0])
-    if clients is not None and not 0 < line.get("holding", clients) <= clients:
-        raise ValueError(f"holding = {line['holding']} must be from 1 to {clients}, the clients of the run")
+    holding = line.get("holding")
+    if holding is not None and (holding < 1 or (clients is not None and holding >= clients)):
+        raise ValueError(
+            f"holding = {holding} must be at least 1, and below the number of clients, {clients}"
+        )
     for name, values in arrays.items():
         expected = scored_clients(header, clients) if name == "client_accuracy" else clients
         if values is not None and expected is not None and len(values) != expected:

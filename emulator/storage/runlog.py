@@ -52,9 +52,10 @@ class RoundRecord:
     """One round. Times are absolute virtual seconds; byte counts are totals since the start of the run.
 
     `members` is the label of each client's cluster (stable across re-clusterings; -1 = none, as of a client
-    that holds no training samples), given in the first record and whenever it changed, else None. `accuracy` and everything measured with it are None if
-    the round was not evaluated; `drift_cells`, `accuracy_omitting_drift` and `serving` also if the trace does
-    not know its concepts. Arrays read from a log may have a narrower dtype than declared.
+    that holds no training samples), given in the first record and whenever it changed, else None. `accuracy`
+    and everything measured with it are None if the round was not evaluated; `drift_cells`,
+    `accuracy_omitting_drift` and `serving` also if the trace does not know its concepts. Arrays read from a
+    log may have a narrower dtype than declared.
     """
 
     round: int
@@ -99,7 +100,7 @@ class RoundRecord:
     # Of a global clustering, also the first: the mean silhouette of each k tried, None if undefined.
     silhouettes: dict[int, float | None] | None = None
     nonfinite_reports: int = 0  # of `reported`, the clients whose report was not finite, and so not used
-    holding: int | None = None  # clients that hold training samples, and so take part; None: all of them
+    holding: int | None = None  # clients that hold training samples, and so take part; None: all
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""
@@ -171,7 +172,7 @@ KINDS: dict[str, Kind] = {
     "trigger": or_none(either(object_of("Trigger", TRIGGER), object_of("PairwiseTrigger", PAIRWISE_TRIGGER))),
     "silhouettes": or_none(by_number(or_none(NUMBER))),
     "nonfinite_reports": WHOLE,
-    "holding": WHOLE,
+    "holding": or_none(WHOLE),
 }
 """The kinds of all other fields, by their names in a line; a test compares both tables with the class."""
 

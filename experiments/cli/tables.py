@@ -31,6 +31,7 @@ from experiments.results.report.notes import (
     accuracy_note,
     as_warning,
     cluster_change_note,
+    come_and_go_note,
     few_seeds_note,
     heard_note,
     honest_note,
@@ -69,8 +70,9 @@ def print_summary(summary: Summary) -> None:
     console, reference_arm = wide_console(), summary.reference_arm
     for note in (horizon_note(summary), *map(as_warning, summary.warnings())):
         _note(console, note)
-    if heard := heard_note(summary):
-        _note(console, heard)
+    for remark in (heard_note(summary), come_and_go_note(summary)):
+        if remark:
+            _note(console, remark)
     title = f"{summary.name}: accuracy over virtual time, against {reference_arm}"
     _print_figures(console, title, text_table(ACCURACY, summary.accuracy, in_terminal=True))
     _note(console, accuracy_note(summary))

@@ -258,7 +258,7 @@ class _Watched(Clusterer):
         with left_alone(view):
             assignment = moment(self.watch.over(view))
         if assignment is not None:
-            check_assignment(assignment, view.num_clients, num_old=len(view.model_ids))
+            check_assignment(_counted(assignment, view), view.num_clients, num_old=len(view.model_ids))
         self.outputs.append(assignment)
         return assignment
 
@@ -270,5 +270,16 @@ class _Watched(Clusterer):
             "serve must not send requests to clients: measuring is not charged"
         )
         assert len(self.watch.logged) == logged, "serve must not log triggers"
-        check_plan(plan.among(view.holding), view.num_clients, len(view.model_ids))
+        check_plan(
+            plan if len(plan.models) != view.num_clients else plan.among(view.holding),
+            view.num_clients,
+            len(view.model_ids),
+        )
         return plan
+
+
+def _counted(assignment: Assignment, view: View) -> Assignment:
+    """The part of the assignment that counts: the rows of clients that hold data."""
+    lanes = assignment.members if assignment.lanes is None else assignment.lanes
+    is_complete = assignment.members.ndim == 2 and len(assignment.members) == len(lanes) == view.num_clients
+    return assignment.among(view.holding) if is_complete else assignment

@@ -23,6 +23,7 @@ INTEGERS = (
     "silhouette_clients",
     "scored_clients",
     "drift_cells",
+    "holding",
 )
 FLOATS = (
     "opened_s",
@@ -67,7 +68,7 @@ def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
 
     Columns: arm, seed, the scalars of RoundRecord, `trigger_<field>` for the values that its trigger
     compared, its silhouettes by the number of clusters, `num_<list>` for the lengths of its lists, and
-    `num_abandoned`.
+    `num_abandoned`. `holding` is null in rounds in which all clients hold training samples.
     """
     rows: list[tuple[FinishedRun, RoundRecord]] = [(run, record) for run in runs for record in run.records]
     columns: dict[str, pa.Array[Any]] = {

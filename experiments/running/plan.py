@@ -232,7 +232,7 @@ class Checker:
         with naming(where):
             experiment.to_toml()  # refuse what cannot be recorded before drawing the world
             world = self._draw(experiment, locate, scratch)
-            refuse_unfit_rounds(experiment, world.trace)
+            refuse_unfit_rounds(experiment, world.trace, world.streams)
             unbuilt = [arm for arm in names if known.get(arm) not in self._built]
             if unbuilt:
                 refuse_unfit_arms(experiment, unbuilt, world)

@@ -70,14 +70,15 @@ def agreement_with_concepts(run: FinishedRun) -> Agreement:
     """The agreement at each evaluation, from the first data step at which not all concepts are the first one.
 
     Before that step every client has the same concept and nothing can be told apart. The concept of a client
-    is that of its newest training samples. Without evaluations where the header of the log has no concepts,
+    is that of its newest training samples; clients in no cluster, such as those that hold no data, do not
+    count. Without evaluations where the header of the log has no concepts,
     or its records no clusters.
     """
     concepts = np.array(run.header.get("concepts", np.zeros((1, 1))))[:-1]  # the last row is for tests only
     drifted = np.flatnonzero((concepts != concepts[:1, :1]).any(axis=1))
     first = drifted[0] if len(drifted) else math.inf
     found = [
-        (record.closed_s, adjusted_rand_index(members, concepts[record.step]))
+        (record.closed_s, adjusted_rand_index(members[members >= 0], concepts[record.step][members >= 0]))
         for record, members in zip(run.records, clusters_in_force(run.records), strict=True)
         if record.accuracy is not None and members is not None and record.step >= first
     ]

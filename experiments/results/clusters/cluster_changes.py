@@ -35,7 +35,7 @@ class ClusterChangeRow:
     """
 
     arm: str
-    changed_cluster: Estimate  # share of all clients, as in `changed_cluster` below
+    changed_cluster: Estimate  # share of clients, as in `changed_cluster` below
     accuracy_lost_pp: Estimate  # mean of `accuracy_losses_pp`
     accuracy_lost_difference_pp: Gain | None
     largest_loss_pp: Estimate  # largest of `accuracy_losses_pp`
@@ -83,20 +83,22 @@ def are_worth_a_table(
 def changed_cluster(records: Sequence[RoundRecord]) -> float | None:
     """The share of all clients whose cluster label is another one at the end of a data step than before it.
 
-    It is averaged over the data steps after the first; the last one may be cut off by the horizon. None if
-    there is no such step, or if the log has no clusters. Labels follow the largest overlap through
-    re-clusterings, so a cluster that is only rebuilt is no change. A client that leaves its cluster and
-    returns within one step has not changed either.
+    All are those in a cluster at both instants: a client that begins or ceases to hold data has not changed
+    cluster. The share is averaged over the data steps after the first; the last one may be cut off by the
+    horizon. None if there is no such step or client, or if the log has no clusters. Labels follow the largest
+    overlap through re-clusterings, so a cluster that is only rebuilt is no change. A client that leaves its
+    cluster and returns within one step has not changed either.
     """
     last = {
         record.step: of_round for record, of_round in zip(records, clusters_in_force(records), strict=True)
     }
     by_step = [last[step] for step in sorted(last)]
-    shares = [
-        float(np.mean(before != after))
-        for before, after in pairwise(by_step)
-        if before is not None and after is not None
-    ]
+    shares = []
+    for before, after in pairwise(by_step):
+        if before is not None and after is not None:
+            both = (before >= 0) & (after >= 0)
+            if both.any():
+                shares.append(float(np.mean(before[both] != after[both])))
     return _mean(shares)
 
 
@@ -117,8 +119,8 @@ def accuracy_losses_pp(records: Sequence[RoundRecord]) -> list[float]:
 def models_replaced(records: Sequence[RoundRecord]) -> float | None:
     """How often a client's model was replaced by an assignment, summed over clients and rounds.
 
-    A client that moves gets another model. A global re-clustering counts for all clients: it mixes models, so
-    that every client needs a new one. None if a log with a re-clustering has no clusters.
+    A client that moves gets another model. A global re-clustering counts for all clients in a cluster: it
+    mixes models, so that each of them needs a new one. None if a log with a re-clustering has no clusters.
     """
     total = 0
     for record, members in zip(records, clusters_in_force(records), strict=True):
@@ -126,7 +128,7 @@ def models_replaced(records: Sequence[RoundRecord]) -> float | None:
         if record.reclustered:
             if members is None:
                 return None
-            total += len(members)
+            total += int(np.count_nonzero(members >= 0))
     return float(total)
 
 

@@ -36,6 +36,9 @@ CLUSTER_COLOURS = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#332288"),
     *("#999933", "#882255", "#44AA99", "#AA4499", "#117733", "#DDCC77", "#661100", "#BBBBBB"),
 )
+NO_CLUSTER = "none"
+"""What the legend of clusters calls being in none, as a client is that holds no data."""
+NO_CLUSTER_COLOUR = "#FFFFFF"
 OUTCOME_COLOURS = {"completed": "#009E73", "abandoned": "#B8C4CC", "dropped out": "#D55E00"}
 INK = "#1f2933"
 GRID = "#e4e7eb"
@@ -250,7 +253,10 @@ def membership_figure(run: FinishedRun) -> go.Figure:
     # Rows are sorted by their label sequences, first round first: clients that stay together are adjacent.
     order = np.lexsort(labels.T[::-1])
     present, codes = np.unique(labels[order], return_inverse=True)
-    colours = [CLUSTER_COLOURS[label % len(CLUSTER_COLOURS)] for label in present.tolist()]
+    colours = [
+        CLUSTER_COLOURS[label % len(CLUSTER_COLOURS)] if label >= 0 else NO_CLUSTER_COLOUR
+        for label in present.tolist()
+    ]
     figure = blank_figure(480, x_title="round", y_title="clients, sorted by their sequence of clusters")
     figure.add_heatmap(
         z=codes.reshape(labels.shape).astype(np.uint8 if len(present) < 256 else np.int32),
@@ -547,7 +553,7 @@ def _cluster_legend(present: Ints) -> dict[str, Any]:
     return {
         "title": {"text": "cluster"},
         "tickvals": shown.tolist(),
-        "ticktext": [str(label) for label in present[shown].tolist()],
+        "ticktext": [str(label) if label >= 0 else NO_CLUSTER for label in present[shown].tolist()],
         "thickness": 18,
         "outlinewidth": 0,
         "len": 1,

@@ -60,6 +60,13 @@ CLUSTER_CHANGES = (
 )
 
 
+COME_AND_GO = (
+    "Clients come and go: between {} and {} of {} hold training samples at a time. Only these take part: "
+    "what is averaged over clients is averaged over them, and changes of clusters are those of clients that "
+    "hold samples before and after a data step."
+)
+
+
 HONEST_APART = (
     "Honest clients and byzantine clients: the mean accuracy over virtual time, as that of all clients, of "
     "the scored clients that are honest, or byzantine. All arms of a seed have the same byzantine clients, "
@@ -160,6 +167,20 @@ def heard_note(summary: Summary) -> str | None:
     """A note that marks the arms in which offline clients are heard; None if there are none."""
     arms = ", ".join(summary.offline_clients_heard)
     return f"Offline clients heard: {arms}. {OFFLINE_CLIENTS_HEARD}" if arms else None
+
+
+def come_and_go_note(summary: Summary) -> str | None:
+    """A note on how many clients hold data at a time; None if always all of them do."""
+    runs = [run for arm in summary.compared for run in arm.runs]
+    clients = max(
+        (len(run.records[0].members) for run in runs if run.records[0].members is not None), default=0
+    )
+    holding = [
+        clients if record.holding is None else record.holding for run in runs for record in run.records
+    ]
+    if min(holding, default=clients) >= clients:
+        return None
+    return COME_AND_GO.format(f"{min(holding):,}", f"{max(holding):,}", f"{clients:,}")
 
 
 def _comparisons(count: int) -> str:

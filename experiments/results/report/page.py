@@ -39,6 +39,7 @@ from experiments.results.report.notes import (
     accuracy_note,
     as_warning,
     cluster_change_note,
+    come_and_go_note,
     few_seeds_note,
     heard_note,
     honest_note,
@@ -107,6 +108,7 @@ def write_report(
         horizon_note=horizon_note(summary),
         warnings=[as_warning(text) for text in summary.warnings()],
         heard_note=heard_note(summary),
+        come_and_go_note=come_and_go_note(summary),
         facts=settings_of_run(directory),
         experiment_text=read_text(directory.experiment_path, MOST_EXPERIMENT_BYTES),
         colours=colours,
@@ -185,6 +187,8 @@ def _plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Pl
     scored_clients = (
         f"a fixed sample of {scored:,} of the {clients:,} clients" if is_sample else "the clients"
     )
+    if come_and_go_note(summary) is not None:
+        scored_clients += ", while they hold samples to train on and to be tested on,"
     return [
         Plot(
             "accuracy",
@@ -290,7 +294,13 @@ def _resting_on(arms: Sequence[Arm], clients: int) -> str:
     records = [record for arm in arms for run in arm.runs for record in run.records]
     fitted = [record.kmeans_clients for record in records if record.kmeans_clients is not None]
     scored = [record.silhouette_clients for record in records if record.silhouette_clients is not None]
-    if not fitted or min(fitted + scored) >= clients:
+    # Where clients come and go, a clustering is of those that hold data then.
+    draws = any(
+        count is not None and count < (record.holding or clients)
+        for record in records
+        for count in (record.kmeans_clients, record.silhouette_clients)
+    )
+    if not draws:
         return ""
     return (
         f" Centres are fitted to the reports of {min(fitted):,} clients, drawn at random, and their number "
@@ -308,10 +318,15 @@ def _membership_plots(arm: Arm) -> list[Plot]:
         if figures.is_thinned(run)
         else ""
     )
+    absent = (
+        f" {figures.NO_CLUSTER.capitalize()}: the client holds no training samples then."
+        if any(record.holding is not None for record in run.records)
+        else ""
+    )
     caption = (
         "Each row is a client, read from left to right: where its colour changes, it moved to another "
         "cluster. A cluster keeps its colour across re-clusterings (matched by largest overlap). Dashed "
-        f"lines under ▼ are global re-clusterings.{sampled}"
+        f"lines under ▼ are global re-clusterings.{absent}{sampled}"
     )
     title = f"Which cluster each client was in: {arm.name}, seed {run.seed}"
     return [Plot(f"clusters-{arm.position}", title, caption, figures.membership_figure(run))]
