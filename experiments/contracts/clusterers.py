@@ -13,7 +13,7 @@ from coordinator.view import View
 from emulator.arrays import Bools, Floats
 from emulator.messages import Combine, InferencePlan
 from experiments.contracts.generators import and_no_global_generator
-from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream
+from experiments.contracts.ports import HELD_STEPS, NUM_LABELS, NUM_PARAMETERS, LabelStream
 from experiments.contracts.resumed import resumed
 from experiments.contracts.rounds import Rounds
 from experiments.contracts.sameness import left_alone, same
@@ -27,7 +27,10 @@ SILENT_STEPS = (None, 1, 2)
 def check_clusterer(make: Callable[[], Clusterer]) -> None:
     """Check a clusterer in federations of several data steps, with and without clients that do not respond.
 
-    * The first call of `on_data` returns an assignment; every assignment passes `check_assignment`.
+    In some of them clients begin to hold data in a later step, cease to, and hold data again.
+
+    * The first call of `on_data` returns an assignment; every assignment passes `check_assignment`, in which
+      the rows of clients that hold no data do not count.
     * Two fresh clusterers behave the same on equal views, one of them stored and restored all the time.
     * It does not write to the views.
     * Its plans pass `check_plan`; `serve` sends no client requests, logs no trigger and changes nothing.
@@ -44,6 +47,12 @@ def check_clusterer(make: Callable[[], Clusterer]) -> None:
     for labels in _stories():
         for silent_step in SILENT_STEPS:
             _play(make, labels, silent_step)
+    for turnover in _turnovers():
+        labels = np.eye(NUM_LABELS)[
+            np.add.outer(np.arange(len(turnover)) // 2, np.arange(len(turnover[0]))) % 3
+        ]
+        for silent_step in SILENT_STEPS[:2]:
+            _play(make, labels, silent_step, turnover)
 
 
 def check_assignment(assignment: Assignment, num_clients: int, num_old: int) -> None:
@@ -152,7 +161,24 @@ def _stories() -> list[Floats]:
     ]
 
 
-def _play(make: Callable[[], Clusterer], labels: Floats, silent_step: int | None) -> None:
+def _turnovers() -> list[Bools]:
+    """Several scenarios of clients that come and go: in each, whether samples of N clients arrive, (S, N).
+
+    A client holds them for `HELD_STEPS` steps. One client stays, one joins, one leaves, one is away for two
+    steps, and one comes when another leaves; all leave as others join; all but one leave, and one returns.
+    """
+    mixed = np.ones((8, 5), dtype=bool)
+    mixed[:2, 1], mixed[1:, 2], mixed[1:5, 3], mixed[:3, 4] = False, False, False, False
+    replaced = np.zeros((6, 4), dtype=bool)
+    replaced[0, :2], replaced[HELD_STEPS:, 2:] = True, True
+    deserted = np.zeros((7, 3), dtype=bool)
+    deserted[0], deserted[:, 1], deserted[5:, 0] = True, True, True
+    return [mixed, replaced, deserted]
+
+
+def _play(
+    make: Callable[[], Clusterer], labels: Floats, silent_step: int | None, turnover: Bools | None = None
+) -> None:
     """Run two fresh clusterers side by side in equal federations and compare them.
 
     The second serves twice as often, and is stored and restored before every call.
@@ -161,7 +187,7 @@ def _play(make: Callable[[], Clusterer], labels: Floats, silent_step: int | None
     twins = []
     for clusterer, times in ((make(), 1), (resumed(make), 2)):
         watched = _Watched(clusterer, times)
-        stream = LabelStream(labels, ROUNDS_PER_STEP, silent_step)
+        stream = LabelStream(labels, ROUNDS_PER_STEP, silent_step, turnover)
         twins.append((watched, Rounds(stream, _online(stream, silent_step), clusterer=watched)))
     left, right = (watched for watched, _ in twins)
     for _ in range(rounds):

@@ -40,10 +40,18 @@ class LabelStream:
 
     The label of largest share is the concept of the samples that arrive. Clients start with samples of
     `HELD_STEPS` steps. Of several clients the last receives nothing in odd steps from 1 on, and no client
-    receives anything in `silent_step`; samples expire all the same.
+    receives anything in `silent_step`; samples expire all the same. With `turnover` (S, N) clients come and
+    go: what a client starts with and what arrives at a step is left out where it is False at that step (of
+    what clients start with: at step 0).
     """
 
-    def __init__(self, labels: Floats, rounds_per_step: int = 1, silent_step: int | None = None) -> None:
+    def __init__(
+        self,
+        labels: Floats,
+        rounds_per_step: int = 1,
+        silent_step: int | None = None,
+        turnover: Bools | None = None,
+    ) -> None:
         self.num_steps, self.num_clients, self.num_labels = labels.shape
         self.step = -1
         self._labels = labels
@@ -53,6 +61,8 @@ class LabelStream:
         if self.num_clients > 1:
             sizes[-1, (step[-1] > 0) & (step[-1] % 2 == 1)] = 0
         sizes[step == silent_step] = 0
+        if turnover is not None:
+            sizes[~turnover[np.maximum(step, 0), client]] = 0
         self._arrives = sizes > 0
         # The table is sorted by client and step; the first row of each, and the end: (N, steps + 1).
         ends = np.cumsum(sizes.ravel()).reshape(sizes.shape)
