@@ -52,7 +52,7 @@ from emulator.messages import (
     Updates,
 )
 from emulator.plugins import NoSettings
-from emulator.ports import Meter, Segment, Split, unmeasured
+from emulator.ports import Meter, SampleStream, Segment, Split, unmeasured
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 
@@ -317,7 +317,7 @@ class Population:
     """
 
     executor: FakeExecutor
-    stream: FakeStream | None = None
+    stream: SampleStream | None = None
     availability: FakeAvailability = field(default_factory=FakeAvailability)
     fleet: Fleet | None = None
     time_model: Literal["driftscale", "fedscale"] = "driftscale"

@@ -26,6 +26,8 @@ NUM_CLIENTS = 5
 def check_memory(make: Callable[[], Memory]) -> None:
     """Check a memory over data steps in which models are merged, dropped and added, and samples expire.
 
+    Once all clients hold data at every step, and once some come and go.
+
     * `rows` returns pairs of a participant and a model of the bank, sorted and distinct, each with samples
       that its client holds; `samples` returns the same samples for the pair.
     * `trains` is True for exactly those clients that have a pair.
@@ -40,12 +42,23 @@ def check_memory(make: Callable[[], Memory]) -> None:
         AssertionError: The memory breaks a rule, which the message names.
         RunError: The memory's state cannot be stored, or changes in an attribute that is not declared.
     """
+    _play(make, None)
+    turnover = np.ones((len(_history()), NUM_CLIENTS), dtype=bool)
+    turnover[:2, 0], turnover[1:, 1], turnover[1:4, 3] = False, False, False
+    _play(make, turnover)
+
+
+def _play(make: Callable[[], Memory], turnover: Bools | None) -> None:
+    """Run two fresh memories side by side, one of them stored and restored all the time, and compare them.
+
+    `turnover`: as in `LabelStream`.
+    """
     shares = np.full((len(_history()), NUM_CLIENTS, NUM_LABELS), 1 / NUM_LABELS)
     script = dict(enumerate(_history()))
     twins = []
     for memory in (make(), resumed(make)):
-        watched = _Watched(memory)
-        twins.append((watched, Rounds(LabelStream(shares), clusterer=Scripted(script), memory=watched)))
+        watched, stream = _Watched(memory), LabelStream(shares, turnover=turnover)
+        twins.append((watched, Rounds(stream, clusterer=Scripted(script), memory=watched)))
     for _ in script:
         outputs = []
         for watched, rounds in twins:
