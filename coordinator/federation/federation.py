@@ -142,6 +142,7 @@ class Federation:
         self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
         self._membership = Membership(self.bank, parts.memory, self._solver_state)
         self._progress = RoundProgress()
+        self._num_holding = 0  # clients that hold data at the present data step
         self._picked: Picked | None = None  # selected, until the selector's requests are served
         self._cohort: Cohort | None = None  # dispatched, until aggregated
         self._stored = StoredParts(
@@ -186,6 +187,7 @@ class Federation:
             self._membership.assignment = from_tree(Assignment, state["assignment"])
             # The state of a stream follows from its round.
             self._stream.advance_to_round(round_)
+            self._num_holding = int(np.count_nonzero(self._stream.holding))
         self._picked = None if state["picked"] is None else from_tree(Picked, state["picked"])
         self._cohort = None if state["cohort"] is None else from_tree(Cohort, state["cohort"])
         self._stored.restore(state["parts"])
@@ -206,11 +208,13 @@ class Federation:
         changed = self._stream.advance_to_round(round_)
         holding, hearing = self._stream.holding, self._hearing
         if self._stream.step != step:
+            self._num_holding = int(np.count_nonzero(holding))
             self._membership.data_changed(holding)
         self._solver_state.data_changed(changed)
         joined, left = (NO_IDS, NO_IDS) if registering else _turnover(held_before, holding)
         self._progress.members_changed |= len(joined) + len(left) > 0
-        hearing.data_changed(changed, holding, left)
+        if len(changed) > 0:
+            hearing.data_changed(changed, holding, left)
         # Step 2: clients with new data check it, and report a drift: those online, or all if `round.hear` is
         # "everyone". All clients that hold data register before the first round, later those that joined.
         if registering:
@@ -413,7 +417,8 @@ class Federation:
             members=self._membership.labels() if self._progress.members_changed else None,
             measured=self._measure(round_),
             ledger=self.ledger,
-            holding=self._stream.holding,
+            num_holding=self._num_holding,
+            num_clients=self._stream.num_clients,
         )
         self._progress = RoundProgress()
         self._requests.close_round()

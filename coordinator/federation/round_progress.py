@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from coordinator.assignment import Assignment, Fit
 from coordinator.federation.hearing.hearing import Heard
 from coordinator.federation.measurement import Measurement
-from emulator.arrays import Bools, Ints
+from emulator.arrays import Ints
 from emulator.ledger import Ledger
 from emulator.messages import AnyTrigger
 from emulator.storage.runlog import RoundRecord
@@ -71,14 +69,14 @@ class RoundProgress:
         members: Ints | None,
         measured: Measurement,
         ledger: Ledger,
-        holding: Bools,
+        num_holding: int,
+        num_clients: int,
     ) -> RoundRecord:
         """The record of the finished round.
 
-        `members` (N,) are the cluster labels of all clients, or None if they did not change. `holding` (N,):
-        whether each client holds data.
+        `members` (N,) are the cluster labels of all clients, or None if they did not change. Of `num_clients`
+        clients `num_holding` hold data.
         """
-        num_holding = int(np.count_nonzero(holding))
         return RoundRecord(
             round=round_,
             step=step,
@@ -104,5 +102,5 @@ class RoundProgress:
             crashed=self.crashed,
             trigger=self.trigger,
             silhouettes=None if self.fitted is None else dict(self.fitted.silhouettes),
-            holding=None if num_holding == len(holding) else num_holding,
+            holding=None if num_holding == num_clients else num_holding,
         )
