@@ -40,6 +40,31 @@ def test_a_warm_start_by_hand():
     assert assignment.successor.tolist() == [0, -1, 1]
 
 
+def test_clients_without_an_old_or_a_new_model_have_no_part_in_a_warm_start():
+    # Client 3 joins the first cluster, client 4 has left; the third cluster is of clients that join alone.
+    old, new = ints(0, 1, 1, -1, 1, -1), ints(0, 0, 1, 0, -1, 2)
+    assignment = Assignment.reclustered_from(old, new, 2, 3)
+    assert assignment.mixing.tolist() == [[0.5, 0.5], [0, 1], [1 / 3, 2 / 3]]
+    assert assignment.successor.tolist() == [0, 1]
+    nobody = Assignment.reclustered_from(ints(0, 1, -1), ints(-1, -1, 0), 2, 1)
+    assert nobody.mixing.tolist() == [[0.5, 0.5]]
+    assert nobody.successor.tolist() == [-1, -1]
+
+
+def test_clients_without_an_old_model_have_no_part_in_a_mean_of_models():
+    assert Assignment.averaged(ints(0, 1, -1), ints(0, 0, 0), 2).mixing.tolist() == [[0.5, 0.5], [0, 1]]
+    assert Assignment.averaged(ints(0, -1), ints(-1, 1), 2).mixing.tolist() == [[1, 0], [0, 1]]
+
+
+def test_among_those_that_hold_data_the_others_have_no_model_and_no_lane():
+    ensemble = Assignment.moved(np.array([[0, 1], [0, 1], [1, -1]]), 2, lanes=ints(0, 0, 0))
+    some = ensemble.among(np.array([True, False, True]))
+    assert some.members.tolist() == [[0, 1], [-1, -1], [1, -1]]
+    assert some.lane_of_client.tolist() == [0, -1, 0]
+    assert Assignment.moved(ints(0, 1), 2).among(np.array([False, True])).lane_of_client.tolist() == [-1, 1]
+    assert ensemble.among(np.ones(3, dtype=bool)) is ensemble
+
+
 def test_a_clients_lane_is_its_first_model():
     assignment = Assignment(
         mixing=np.eye(2),

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from coordinator.federation.measurement import scored_clients
 from emulator.errors import ConfigurationError, DataFileError, EmulatorError
 from emulator.latency import DriftscaleLatency
 from emulator.messages import Work
+from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 from executor.flops import forward_flops
 from experiments.build import (
@@ -17,6 +20,7 @@ from experiments.build import (
     build_executor,
     build_parts,
     build_world,
+    refuse_unfit_rounds,
     resolve_model_factor,
     run_header,
 )
@@ -25,6 +29,8 @@ from experiments.locating import locator
 from experiments.stopwatch import Stopwatch
 from tests.executor.fakes import wave
 from tests.experiments.small import DEVICES, drifting, small, write_idx_folder
+from tests.traces.tiny import Row, trace_of
+from traces.trace import Trace
 
 HOURS_S = 3600.0 * np.arange(0, 48, 5)
 
@@ -105,6 +111,55 @@ def test_a_round_cannot_need_more_clients_than_there_are(key: str) -> None:
     world(small(round={key: 12}))
     with pytest.raises(ConfigurationError, match=f"^round.{key} = 13: more than the 12 clients"):
         world(small(round={key: 13}))
+
+
+def built(
+    rows: list[Row], *, evaluate_every: int = 1, evaluate_clients: int | None = None, rounds: int = 8
+) -> Trace:
+    """The trace of `rows`, with two rounds per step, after the checks of a run of it."""
+    settings = {"rounds": rounds, "evaluate_every": evaluate_every, "evaluate_clients": evaluate_clients}
+    experiment = small(round={"participants": 1, **settings})
+    trace = trace_of(rows, retain_steps=1, rounds_per_step=2)
+    refuse_unfit_rounds(experiment, trace, RandomStreams(0))
+    return trace
+
+
+def rows_at(steps: Sequence[int], tested: Sequence[int], client: int = 0) -> list[Row]:
+    return [(client, split, step, 0) for split, of in ((0, steps), (1, tested)) for step in of]
+
+
+def test_a_step_at_which_nobody_can_train_is_refused_before_the_run() -> None:
+    built(rows_at(range(4), range(4)))
+    built(rows_at([0, 2], range(4)) + rows_at([1, 3], range(4), client=1))
+    with pytest.raises(ConfigurationError) as refused:
+        built(rows_at(range(3), range(4)))
+    assert str(refused.value) == (
+        "round.rounds = 8: at data step 3, which round 6 begins, no client holds a training sample; data "
+        "step 2 is the last before it at which one does, so set round.rounds = 6"
+    )
+    built(rows_at(range(3), range(4)), rounds=6)
+    # A gap is refused too, whatever comes after it.
+    with pytest.raises(
+        ConfigurationError, match="at data step 1, which round 2 begins, no client holds a tr"
+    ):
+        built(rows_at([0, 2, 3], range(4)))
+
+
+def test_a_step_at_which_nobody_can_be_tested_is_refused_if_it_is_evaluated() -> None:
+    lacking = "at data step 1, which round 2 begins, no scored client holds both a training and a test sample"
+    with pytest.raises(ConfigurationError, match=lacking):
+        built(rows_at(range(4), [0, 2, 3]))
+    with pytest.raises(ConfigurationError, match=lacking):  # client 1 has left
+        built(rows_at(range(4), [0, 2, 3]) + rows_at([0], range(4), client=1))
+    built(rows_at(range(4), [0, 2, 3]), evaluate_every=6)  # rounds 5 and 7 are in steps 2 and 3
+    # Of two clients that hold data throughout, one has no more test samples, and it alone is scored.
+    (scored,) = scored_clients(2, 1, RandomStreams(0)).tolist()
+    lasting = rows_at(range(4), range(4), client=1 - scored)
+    built(lasting + rows_at(range(4), [0], client=scored))
+    with pytest.raises(ConfigurationError, match=lacking + r"; data step 0 is .*so set round\.rounds = 2$"):
+        built(lasting + rows_at(range(4), [0], client=scored), evaluate_clients=1)
+    with pytest.raises(ConfigurationError, match=r"at data step 0, .*; raise round\.evaluate_clients = 1$"):
+        built(lasting + rows_at(range(4), [1], client=scored), evaluate_clients=1)
 
 
 # -- model_factor -------------------------------------------------------------------------------------------

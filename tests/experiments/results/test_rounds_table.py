@@ -33,6 +33,12 @@ def test_what_a_trigger_compared_has_columns_of_its_own(tmp_path):
     assert (row["silhouettes"], without["silhouettes"]) == ([(2, 0.5), (3, None)], None)
 
 
+def test_who_holds_data_is_null_where_all_clients_do(tmp_path):
+    path = tmp_path / "rounds.parquet"
+    write_rounds_table(path, [a_run("global", 0, [0.25]), a_run("global", 1, [0.25], holding=3)])
+    assert pq.read_table(path)["holding"].to_pylist() == [None, 3]
+
+
 def test_columns_keep_their_types_when_nothing_was_measured_or_run(tmp_path):
     path = tmp_path / "rounds.parquet"
     write_rounds_table(path, [a_run("global", 0, [None])])

@@ -64,6 +64,13 @@ def test_agreement_is_with_the_concepts_of_the_training_samples_of_the_step():
     assert agreement.mean(19.0) is None
 
 
+def test_clients_in_no_cluster_do_not_count():
+    concepts = [[0, 1, 1, 0], [0, 1, 1, 0], [9, 9, 9, 9]]
+    run = a_run(concepts, [[0, 1, 1, -1], [0, -1, 0, 0]])
+    # First all three agree; then the three are of two concepts in one cluster.
+    assert agreement_with_concepts(run).index.tolist() == [1.0, 0.0]
+
+
 def test_a_drift_of_all_clients_at_once_counts_too():
     assert agreement_with_concepts(a_run([[0, 0], [1, 1], [1, 1]], [[0, 0], None])).index.tolist() == [1.0]
 

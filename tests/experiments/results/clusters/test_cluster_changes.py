@@ -43,6 +43,17 @@ def test_a_client_that_returns_within_a_step_has_not_changed():
     assert changed_cluster(records) == 0.0
 
 
+def test_a_client_that_begins_or_ceases_to_hold_data_has_not_changed_and_does_not_count():
+    # Of the three clients in a cluster before and after, one has changed; then of two, none.
+    records = [a_round(0, [0, 0, 1, -1]), a_round(2, [0, 1, 1, 1]), a_round(4, [0, -1, -1, 1])]
+    assert changed_cluster(records) == (1 / 3 + 0) / 2
+    assert changed_cluster([a_round(0, [0, -1]), a_round(2, [-1, 0])]) is None
+
+
+def test_a_reclustering_replaces_no_model_of_a_client_that_holds_no_data():
+    assert models_replaced([a_round(0, [0, -1, 1], reclustered=True)]) == 2
+
+
 def test_one_data_step_and_a_log_without_clusters_have_no_share():
     assert changed_cluster([a_round(0, [0, 1]), a_round(1, [1, 1])]) is None
     assert changed_cluster([a_round(number) for number in range(6)]) is None

@@ -166,6 +166,12 @@ def test_distances_that_were_never_measured_draw_no_line():
     assert not figures.heterogeneity_figure(drawn_arms(a_summary([run]))).data
 
 
+def test_the_map_leaves_white_where_a_client_holds_no_data():
+    (heat,) = traces(figures.membership_figure(a_clustered_run([[-1, 3, 3], [3, 3, -1]])), "heatmap")
+    assert list(heat.colorbar.ticktext) == ["none", "3"]
+    assert heat.colorscale[0][1] == figures.NO_CLUSTER_COLOUR
+
+
 def test_the_map_sorts_clients_by_their_sequence_and_holds_memberships_until_they_change():
     figure = figures.membership_figure(a_clustered_run([[7, 3, 7], None, [3, 3, 7]]))
     (heat,) = traces(figure, "heatmap")

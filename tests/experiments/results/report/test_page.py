@@ -52,6 +52,24 @@ def test_a_page_marks_the_arms_in_which_offline_clients_are_heard(tmp_path):
     assert mark in body(written(directory))
 
 
+def test_a_page_says_that_clients_come_and_go_and_over_whom_it_averages(tmp_path):
+    directory = a_directory(tmp_path, ["global"], [0])
+    run = a_run("global", 0, [0.25, 0.5, 0.5], clusters=[0, 1])
+    store(directory, run)
+    page = body(written(directory))
+    assert "Clients come and go" not in page
+    assert "holds no training samples then" not in page
+    run.records[0] = replace(run.records[0], kmeans_clients=2, silhouette_clients=2, holding=2)
+    run.records[1] = replace(run.records[1], holding=3)
+    (directory.log_path("global", 0)).unlink()
+    store(directory, run)
+    page = body(written(directory))
+    assert "Clients come and go: between 2 and 4 of 4 hold training samples at a time." in page
+    assert "averaged over the clients, while they hold samples to train on and to be tested on, and" in page
+    assert "None: the client holds no training samples then." in page
+    assert "drawn at random" not in page  # the two that were clustered are all that held data then
+
+
 def test_a_log_without_memberships_has_no_map(tmp_path):
     directory = a_directory(tmp_path, ["global"], [0])
     store(directory, a_run("global", 0, [0.25, 0.5], clusters=[0, 1], members=None))
