@@ -47,11 +47,10 @@ def check_clusterer(make: Callable[[], Clusterer]) -> None:
     for labels in _stories():
         for silent_step in SILENT_STEPS:
             _play(make, labels, silent_step)
-    for turnover in _turnovers():
-        labels = np.eye(NUM_LABELS)[
-            np.add.outer(np.arange(len(turnover)) // 2, np.arange(len(turnover[0]))) % 3
-        ]
-        for silent_step in SILENT_STEPS[:2]:
+    for number, turnover in enumerate(_turnovers()):
+        steps, clients = map(np.arange, turnover.shape)
+        labels = np.eye(NUM_LABELS)[np.add.outer(steps // 2, clients) % 3]
+        for silent_step in SILENT_STEPS[: 2 if number == 0 else 1]:
             _play(make, labels, silent_step, turnover)
 
 
@@ -164,15 +163,15 @@ def _stories() -> list[Floats]:
 def _turnovers() -> list[Bools]:
     """Several scenarios of clients that come and go: in each, whether samples of N clients arrive, (S, N).
 
-    A client holds them for `HELD_STEPS` steps. One client stays, one joins, one leaves, one is away for two
-    steps, and one comes when another leaves; all leave as others join; all but one leave, and one returns.
+    A client holds them for `HELD_STEPS` steps. Two clients stay, one joins at step 2, one leaves at step 3,
+    one is away at that step; all leave as others join; all but one leave, and one of them returns.
     """
-    mixed = np.ones((8, 5), dtype=bool)
-    mixed[:2, 1], mixed[1:, 2], mixed[1:5, 3], mixed[:3, 4] = False, False, False, False
-    replaced = np.zeros((6, 4), dtype=bool)
+    mixed = np.ones((6, 5), dtype=bool)
+    mixed[:2, 1], mixed[1:, 2], mixed[1:4, 3] = False, False, False
+    replaced = np.zeros((5, 4), dtype=bool)
     replaced[0, :2], replaced[HELD_STEPS:, 2:] = True, True
-    deserted = np.zeros((7, 3), dtype=bool)
-    deserted[0], deserted[:, 1], deserted[5:, 0] = True, True, True
+    deserted = np.zeros((5, 3), dtype=bool)
+    deserted[0], deserted[:, 1], deserted[4:, 0] = True, True, True
     return [mixed, replaced, deserted]
 
 

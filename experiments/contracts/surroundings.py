@@ -13,6 +13,7 @@ from emulator.ports import Availability
 from emulator.seeding import RandomStreams
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.sameness import left_alone, same
+from traces.arrivals import SPLITS
 from traces.draw import StreamSettings
 from traces.drift import Drift, Population, PopulationContext
 from traces.images import ImageSet
@@ -71,7 +72,7 @@ def check_drift(make: Callable[[], Population]) -> None:
 
     Raises:
         AssertionError: The drift breaks a rule.
-        InputError: A client has no samples of a split at step 0.
+        InputError: No client has samples of a split at step 0.
     """
     if isinstance(make(), Drift):
         _check_shares(cast(Callable[[], Drift], make))
@@ -89,6 +90,8 @@ def check_drift(make: Callable[[], Population]) -> None:
         noise=0.0,
         generator=np.random.default_rng(0),
     )
+    for split in SPLITS:
+        assert trace.holding(np.arange(30), split, 0).all(), f"a client has no {split} sample at step 0"
     arrivals = trace.columns()
     assert arrivals.arrival.max() <= context.last_step, "samples arrive after the last data step"
     assert (labels[arrivals.image] == arrivals.label).all(), "a label is not its image's"

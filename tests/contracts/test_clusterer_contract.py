@@ -389,6 +389,37 @@ def test_clusterers_that_serve_against_a_rule_are_refused(plan, complaint):
         contracts.check_clusterer(lambda: Serving(plan))
 
 
+def test_clusterers_that_cannot_bear_clients_without_a_model_are_refused():
+    class Counting(Single):
+        def on_data(self, view):
+            if view.assignment is not None:
+                np.bincount(view.members[:, 0])
+            return super().on_data(view)
+
+    with pytest.raises(ValueError, match="negative"):
+        contracts.check_clusterer(lambda: Counting(NOTHING))
+
+
+def test_clusterers_that_place_a_joined_client_in_a_model_that_is_not_there_are_refused():
+    class Strange(Single):
+        def on_joined(self, view):
+            return Assignment.moved(np.where(view.members < 0, 1, 0), 1)
+
+    with pytest.raises(AssertionError, match="members must be rows of the new models"):
+        contracts.check_clusterer(lambda: Strange(NOTHING))
+
+
+def test_what_a_clusterer_says_of_clients_that_hold_no_data_does_not_count():
+    class Careless(Single):
+        def on_participants(self, view):
+            return Assignment.moved(np.where(view.holding, 0, 7), 1)
+
+        def serve(self, view):
+            return InferencePlan.alike(np.where(view.holding, 0, 7)[:, None])
+
+    contracts.check_clusterer(lambda: Careless(NOTHING))
+
+
 def test_clusterers_that_forget_when_they_are_stored_are_refused():
     class Forgetful(Single):
         """Moves all clients to another model in round 2; counts rounds in an undeclared attribute."""

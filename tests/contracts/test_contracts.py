@@ -28,6 +28,7 @@ from tests.fakes import NOTHING, FakeAvailability
 from traces.drift.buckets import Buckets, BucketsSettings
 from traces.drift.label_mix import LabelMix, LabelMixSettings
 from traces.partitions.sizes import Iid
+from traces.tables.sorted import SortedTable
 
 
 def test_a_part_without_a_docstring_is_refused():
@@ -474,6 +475,18 @@ def test_populations_whose_samples_have_other_labels_than_their_images_are_refus
 
     with pytest.raises(AssertionError, match="a label is not its image's"):
         contracts.check_drift(lambda: Mislabelled(BucketsSettings()))
+
+
+def test_populations_with_a_client_that_has_nothing_at_the_start_are_refused():
+    class Tardy(Buckets):
+        def draw(self, images, context):
+            arrivals = super().draw(images, context).arrivals()
+            late = (arrivals.client == 4) & (arrivals.split == 1)
+            arrivals.arrival[late] = 1
+            return SortedTable(arrivals, context.num_clients, context.scratch)
+
+    with pytest.raises(AssertionError, match="a client has no test sample at step 0"):
+        contracts.check_drift(lambda: Tardy(BucketsSettings()))
 
 
 def test_populations_whose_samples_come_after_the_run_are_refused():

@@ -312,6 +312,19 @@ def test_sources_that_break_a_rule_are_refused(make, complaint: str) -> None:
         contracts.check_trace_source(lambda: Ready(make), rounds=2, locate=lambda path: Path(__file__))
 
 
+def test_a_trace_whose_clients_come_and_go_is_a_trace() -> None:
+    # Client 0 stays, 1 joins at step 2, 2 has left by then, and 3 is away at steps 1 and 2.
+    held = {0: range(5), 1: range(2, 5), 2: range(2), 3: (0, 3, 4)}
+    rows = [
+        (client, split, step, client % 3)
+        for client, steps in held.items()
+        for split in (0, 1)
+        for step in steps
+    ]
+    trace = trace_of(rows, retain_steps=1)
+    contracts.check_trace_source(lambda: Ready(lambda context: trace), rounds=5)
+
+
 def test_a_trace_that_ends_before_its_run_is_refused() -> None:
     contracts.check_trace_source(lambda: Ready(lambda context: trace_of(ROWS)), rounds=3)
     with pytest.raises(AssertionError, match="in round 3 no client has a train sample"):

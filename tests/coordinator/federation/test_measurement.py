@@ -49,6 +49,16 @@ def test_means_are_over_clients_with_test_samples_and_distances_over_all() -> No
     assert measurement.unclustered_distance == (1 + 2 + 1) / 3
 
 
+def test_a_client_without_a_model_forms_no_cluster_and_is_in_no_mean() -> None:
+    histograms = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
+    measurement = measured([0.25, 0.75, 1.0, 1.0], ints(0, 0, -1, -1), histograms, log_clients=True)
+    assert (measurement.accuracy, measurement.scored_clients) == (0.5, 2)
+    assert measurement.mean_client_distance == 2.0
+    assert measurement.unclustered_distance == 2.0
+    assert measurement.client_accuracy is not None
+    assert np.isnan(measurement.client_accuracy).tolist() == [False, False, True, True]
+
+
 def test_a_sample_of_clients_stands_for_all() -> None:
     histograms = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
     concepts = [[0, 0, 0, 0], [1, 0, 0, 0]]

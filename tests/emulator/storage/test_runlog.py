@@ -82,6 +82,12 @@ def test_what_is_read_back_equals_what_was_appended(tmp_path: Path) -> None:
     assert read_log(written_to(tmp_path / "log.jsonl", *records)) == (HEADER, records)
 
 
+def test_how_many_clients_hold_data_is_written_where_it_is_not_all_of_them(tmp_path: Path) -> None:
+    path = written_to(tmp_path / "log.jsonl", RECORD, replace(RECORD, round=4, holding=2))
+    assert [b'"holding":2' in line for line in path.read_bytes().splitlines()[1:]] == [False, True]
+    assert [record.holding for record in read_log(path)[1]] == [None, 2]
+
+
 def test_a_log_without_rounds_is_its_header(tmp_path: Path) -> None:
     assert read_log(written_to(tmp_path / "log.jsonl")) == (HEADER, [])
 
@@ -284,6 +290,13 @@ def test_an_impossible_header_is_refused(tmp_path: Path, header: dict[str, objec
         (b'"reclustered":false', b'"reclustered":0', "reclustered must be of kind bool"),
         (b'"train_loss":0.1', b'"train_loss":"0.1"', "train_loss must be of kind float"),
         (b'"step":1', b'"step":2', "step = 2: there are 2 data steps"),
+        (
+            b'"trigger":null',
+            b'"holding":3,"trigger":null',
+            "holding = 3 must be at least 1, and below the num",
+        ),
+        (b'"trigger":null', b'"holding":0,"trigger":null', "holding = 0 must be at least 1"),
+        (b'"trigger":null', b'"holding":1.5,"trigger":null', r"holding must be of kind int \| None"),
         (b'"members":[0,2,0]', b'"members":[0,2]', "members has 2 entries, for 3 clients"),
         (b'"members":[0,2,0]', b'"members":[0,2,0,1]', "members is not an array .it has more than 3 entries"),
     ],

@@ -33,6 +33,21 @@ class OnlineFrom:
         raise AssertionError("reports must not use next_offline_s")
 
 
+def test_what_a_client_reported_is_forgotten_with_its_news_and_its_next_report_is_a_first_one() -> None:
+    reports, availability = Reports(3, 2), OnlineFrom([0.0, 9.0, 0.0], [50.0] * 3)
+    reports.forget(np.array([0]))  # nobody has reported yet
+    reports.hear(np.arange(3), np.array([A, A, A]), CHANGED)
+    reports.data_changed(np.array([0, 1]))
+    assert reports.online_with_news(availability, 5.0).tolist() == [0]
+    reports.forget(np.array([0, 1]))
+    assert reports.all_with_news().tolist() == []
+    assert reports.checked_in(20.0)[0].tolist() == []
+    assert np.isnan(reports.latest).all(axis=1).tolist() == [True, True, False]
+    heard, drift = reports.hear(np.array([1, 2]), np.array([A, A]), CHANGED)
+    assert heard.tolist() == [1]
+    assert drift["changed"].tolist() == [False, True, False]
+
+
 def test_clients_have_news_until_they_are_checked() -> None:
     reports = Reports(3, 2)
     reports.data_changed(np.array([0, 2]))
