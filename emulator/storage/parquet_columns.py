@@ -34,7 +34,7 @@ UNITS_PER_S = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class Codes(NamedTuple):
-    """A column of texts: `codes` (rows,) int32 index into the distinct `texts`, which ascend."""
+    """A column of texts: `codes` (rows,) are indices into the distinct `texts`, which ascend."""
 
     codes: np.ndarray
     texts: tuple[str, ...]
@@ -160,24 +160,27 @@ class ParquetColumns:
         if not self.is_text(name):
             raise DataFileError(self.path, f"column {name!r} is {self.kind(name)}; it must hold texts")
         known: dict[str, int] = {}
-        codes = np.empty(self.num_rows, np.int32)
+        codes = np.empty(self.num_rows, np.int8)  # or a longer type, once there are more texts
         for first, piece in self._pieces(name, as_dictionary=True):
             self._refuse_missing(name, piece, first)
             encoded = cast(Any, piece)
             used = np.asarray(encoded.indices)
-            texts: list[str] = [str(text) for text in encoded.dictionary.to_pylist()]
-            for index in np.unique(used).tolist():
-                if not texts[index].strip():
+            present = np.flatnonzero(np.bincount(used, minlength=len(encoded.dictionary)))
+            texts: list[str] = list(map(str, encoded.dictionary.take(pa.array(present.tolist())).to_pylist()))
+            for index, text in zip(present.tolist(), texts, strict=True):
+                if not text.strip():
                     row = first + int(np.flatnonzero(used == index)[0]) + 1
                     raise DataFileError(self.path, f"{name} is missing", row=row)
-            here = np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int32)
+            here = np.empty(len(encoded.dictionary), dtype=np.int32)
+            here[present] = [known.setdefault(text, len(known)) for text in texts]
             if len(known) > MOST_TEXTS:
                 raise DataFileError(self.path, f"column {name!r} has more than {MOST_TEXTS} distinct texts")
+            if len(known) > np.iinfo(codes.dtype).max:
+                codes = codes.astype(np.promote_types(codes.dtype, np.min_scalar_type(-1 - len(known))))
             codes[first : first + len(piece)] = here[used]
-        occurs = np.bincount(codes, minlength=len(known)) > 0
-        texts = sorted(text for text, code in known.items() if occurs[code])
-        rank = np.full(len(known), -1, np.int32)
-        rank[[known[text] for text in texts]] = np.arange(len(texts), dtype=np.int32)
+        texts = sorted(known)
+        rank = np.empty(len(known), codes.dtype)
+        rank[[known[text] for text in texts]] = np.arange(len(texts))
         for first in range(0, len(codes), _ROWS):  # in pieces: not a second array of that length
             codes[first : first + _ROWS] = rank[codes[first : first + _ROWS]]
         return Codes(codes, tuple(texts))
