@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.arrays import NO_IDS
-from emulator.messages import ArrayUpdates, SampleRanges, TrainTasks, Work
+from emulator.messages import ArrayUpdates, InferencePlan, SampleRanges, TrainTasks, Work
 
 Request = list[list[tuple[int, int]]]
 REQUESTS = st.lists(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4)), max_size=3), max_size=6)
@@ -92,3 +92,13 @@ def test_each_row_of_weights_makes_one_sum_of_the_updates() -> None:
     )
     assert len(updates) == 2
     assert updates.weighted_sum(np.array([[0.75, 0.25], [0.0, 1.0]])).tolist() == [[3.0, 2.0], [0.0, 8.0]]
+
+
+def test_among_those_that_hold_data_the_others_are_served_by_no_model() -> None:
+    plan = InferencePlan(np.array([[0, 1], [1, -1]]), np.array([[0.5, 0.5], [1.0, 0.0]]), "votes")
+    some = plan.among(np.array([False, True]))
+    assert some.models.tolist() == [[-1, -1], [1, -1]]
+    assert some.weights.tolist() == [[0, 0], [1, 0]]
+    assert some.combine == "votes"
+    assert some.first().tolist() == [-1, 1]
+    assert plan.among(np.array([True, True])) is plan
