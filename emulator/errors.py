@@ -72,6 +72,7 @@ class DataFileError(InputError):
         """
         location = f"{path}, row {row}" if row is not None else f"{path}"
         super().__init__(f"{location}: {problem}")
+        self.path, self.problem, self.row = path, problem, row
 
 
 class CheckpointError(InputError):

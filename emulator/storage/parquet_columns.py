@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from emulator.arrays import Ints
+from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
 from emulator.storage.tables import MOST_COLUMNS, MOST_REASON
@@ -30,7 +30,15 @@ MOST_TEXTS = 2**24
 _ROWS = 2**18
 """Rows that are read at once."""
 
-UNITS_PER_S = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+EARLIEST_US, LATEST_US = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""The microseconds from 1970 to the beginning of the year 1, and to the end of 9999."""
+
+NO_TIME = (
+    "a time is a date or a timestamp (pandas.to_datetime makes one of a text such as 2015-01-31T12:00:00Z)"
+)
+OUT_OF_RANGE = "is out of range: years 1 to 9999 are read"
+
+_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
 
 
 class Codes(NamedTuple):
@@ -69,6 +77,8 @@ class ParquetColumns:
                 f"has {metadata.num_columns} columns and {self.num_rows} rows; at most {MOST_COLUMNS} and "
                 f"{MOST_ROWS} are read",
             )
+        if self.num_rows < 0:
+            raise DataFileError(path, f"damaged: it states {self.num_rows} rows")
         if self.num_rows == 0:
             raise DataFileError(path, "has no rows")
 
@@ -134,20 +144,19 @@ class ParquetColumns:
             (rows,) microseconds since 1970-01-01; those of a time zone in UTC, those without one as they are.
 
         Raises:
-            DataFileError: a value is missing, or the column has another type.
+            DataFileError: a value is missing or outside the years 1 to 9999, or the column has another type.
         """
         kind = self.kind(name)
         if not self.is_time(name):
-            raise DataFileError(
-                self.path,
-                f"column {name!r} is {kind}; a time is a date or a timestamp (pandas.to_datetime makes one "
-                f"of a text such as 2015-01-31T12:00:00Z)",
-            )
+            raise DataFileError(self.path, f"column {name!r} is {kind}; {NO_TIME}")
         values = np.empty(self.num_rows, np.int64)
         for first, piece in self._pieces(name):
             self._refuse_missing(name, piece, first)
-            instants = pc.cast(piece, pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
-            values[first : first + len(piece)] = np.asarray(pc.cast(instants, pa.int64()))
+            instants, outside = microseconds_of(piece, kind)
+            if outside.any():
+                row = first + int(np.flatnonzero(outside)[0]) + 1
+                raise DataFileError(self.path, f"{name} {OUT_OF_RANGE}", row=row)
+            values[first : first + len(piece)] = instants
         return values
 
     def texts(self, name: str) -> Codes:
@@ -185,6 +194,18 @@ class ParquetColumns:
             codes[first : first + _ROWS] = rank[codes[first : first + _ROWS]]
         return Codes(codes, tuple(texts))
 
+    def pieces(self, name: str, as_dictionary: bool = False) -> Iterator[tuple[int, pa.Array[Any]]]:
+        """The column as it is, whatever its values, in pieces, each with the number of its first row.
+
+        Args:
+            name: the column.
+            as_dictionary: encode the pieces as dictionaries.
+
+        Raises:
+            DataFileError: the column is damaged.
+        """
+        return self._pieces(name, as_dictionary)
+
     def _pieces(self, name: str, as_dictionary: bool = False) -> Iterator[tuple[int, pa.Array[Any]]]:
         """The column in pieces, each with the number of its first row; DataFileError if it is damaged."""
         with _OneLine(self.path):
@@ -195,6 +216,8 @@ class ParquetColumns:
             for batch in reader.iter_batches(batch_size=_ROWS, columns=[name], use_threads=False):
                 [piece] = batch.columns
                 piece.validate(full=True)
+                if not as_dictionary and isinstance(piece, pa.DictionaryArray):
+                    piece = piece.dictionary_decode()
                 if first + len(piece) > self.num_rows:
                     break
                 if as_dictionary and not isinstance(piece, pa.DictionaryArray):
@@ -213,6 +236,23 @@ class ParquetColumns:
         if piece.null_count:
             row = first + int(np.flatnonzero(np.asarray(piece.is_null()))[0]) + 1
             raise DataFileError(self.path, f"{name} is missing", row=row)
+
+
+def microseconds_of(piece: pa.Array[Any], kind: pa.DataType) -> tuple[Ints, Bools]:
+    """The microseconds since 1970 of dates or timestamps of type `kind`, those of `ns` rounded down.
+
+    Returns:
+        (n,) the microseconds, 0 of a missing one; (n,) whether one is outside the years 1 to 9999.
+    """
+    units = np.asarray(pc.cast(piece, pa.int32() if pa.types.is_date32(kind) else pa.int64()).fill_null(0))
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return units // 1000, np.zeros(len(units), np.bool_)
+    if pa.types.is_date32(kind):
+        factor = 86_400 * 10**6
+    else:
+        factor = _MICROSECONDS["ms" if pa.types.is_date(kind) else cast(Any, kind).unit]
+    outside = (units < EARLIEST_US // factor) | (units >= LATEST_US // factor)
+    return np.where(outside, 0, units).astype(np.int64) * factor, outside
 
 
 class _OneLine:

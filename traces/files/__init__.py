@@ -16,7 +16,7 @@ from traces.files.facts import (
     write_facts,
 )
 from traces.files.features import FeatureFile, open_features
-from traces.files.folder import TraceFolder, open_folder
+from traces.files.folder import TraceFolder, data_facts, open_folder
 
 __all__ = [
     "ARRIVALS",
@@ -27,6 +27,7 @@ __all__ = [
     "FileFacts",
     "TraceFacts",
     "TraceFolder",
+    "data_facts",
     "file_facts",
     "open_features",
     "open_folder",

@@ -11,24 +11,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from emulator.arrays import Ints
+from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
-from emulator.storage.parquet_columns import ParquetColumns
+from emulator.storage.parquet_columns import NO_TIME, ParquetColumns
 from traces.arrivals import SPLITS
 
 When = Literal["step", "time", "order"]
 WHEN: tuple[When, ...] = ("step", "time", "order")
 
-KNOWN = ("client", "label", "sample", *WHEN, "split", "count", "concept")
+REQUIRED = ("client", "label", "sample")
+KNOWN = (*REQUIRED, *WHEN, "split", "count", "concept")
 
 MOST_CLASSES = 2**15
 """Most classes: labels are stored in 16 bits."""
 
-MOST_STEP = 2**31 - 1
-MOST_COUNT = 2**31 - 1
-MOST_CONCEPTS = 2**15
+BOUNDS: Mapping[str, tuple[int, int]] = {
+    "client": (-(2**63), 2**63 - 1),
+    "sample": (0, 2**31 - 1),
+    "step": (1 - 2**31, 2**31 - 1),
+    "order": (0, 2**31 - 1),
+    "count": (0, 2**31 - 1),
+    "concept": (0, 2**15),
+}
+"""The least and the largest value of columns of whole numbers; labels are below `MOST_CLASSES`."""
 
-_ROWS_PER_GROUP = 2**18
+CHUNK_ROWS = 2**18
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,10 @@ class ArrivalRows:
     def __len__(self) -> int:
         return len(self.client)
 
+    def name_of(self, client: int) -> str:
+        """The client with that index as a literal: a number, or a text in quotes."""
+        return repr(self.clients[client]) if isinstance(self.clients, tuple) else str(self.clients[client])
+
 
 def read_arrivals(path: Path, num_samples: int, classes: tuple[str, ...] | None) -> ArrivalRows:
     """Read the arrivals of a trace folder.
@@ -73,19 +84,21 @@ def read_arrivals(path: Path, num_samples: int, classes: tuple[str, ...] | None)
             are numbers are then 0 to their maximum, and texts are classes in their order.
 
     Raises:
-        DataFileError: a column is missing, unknown or of a wrong type, or a value breaks a rule; the message
-            has the row.
+        DataFileError: a column is missing, unknown or of a wrong type, a value breaks a rule, or a client has
+            test samples only; the message has the row.
     """
     table = ParquetColumns(path)
     for name in table.names:
         if name not in KNOWN:
-            raise DataFileError(path, f"unknown column {name!r}; known are {', '.join(KNOWN)}")
-    for name in ("client", "label", "sample"):
+            raise DataFileError(path, unknown_column(name))
+    for name in REQUIRED:
         table.kind(name)  # refuses a missing one
-    when = _when(table)
+    when = when_of(table)
+    for name in table.names:
+        check_type(table, name)
     client, clients = _clients(table)
     label, names = _labels(table, classes)
-    return ArrivalRows(
+    rows = ArrivalRows(
         client=client,
         clients=clients,
         label=label,
@@ -94,9 +107,14 @@ def read_arrivals(path: Path, num_samples: int, classes: tuple[str, ...] | None)
         when=when,
         at=_instants(table, when),
         split=_splits(table) if "split" in table else None,
-        count=table.integers("count", 0, MOST_COUNT) if "count" in table else None,
-        concept=table.integers("concept", 0, MOST_CONCEPTS) if "concept" in table else None,
+        count=table.integers("count", *BOUNDS["count"]) if "count" in table else None,
+        concept=table.integers("concept", *BOUNDS["concept"]) if "concept" in table else None,
     )
+    only = test_only(rows)
+    if len(only):
+        others = f"; so have {len(only) - 1} other clients" if len(only) > 1 else ""
+        raise DataFileError(path, f"{in_test_only(rows.name_of(only[0][0]))}{others}", row=only[0][1] + 1)
+    return rows
 
 
 def write_arrivals(path: Path, columns: Mapping[str, np.ndarray | pa.Array[Any]]) -> None:
@@ -106,7 +124,7 @@ def write_arrivals(path: Path, columns: Mapping[str, np.ndarray | pa.Array[Any]]
     (client, split, step or time or order) are read faster, as the table of a trace is sorted in that way.
     """
     table = pa.table({name: columns[name] for name in KNOWN if name in columns})
-    pq.write_table(table, path, row_group_size=_ROWS_PER_GROUP, compression="zstd")
+    pq.write_table(table, path, row_group_size=CHUNK_ROWS, compression="zstd")
 
 
 def ranks(values: np.ndarray) -> tuple[Ints, np.ndarray]:
@@ -128,7 +146,8 @@ def ranks(values: np.ndarray) -> tuple[Ints, np.ndarray]:
     return distinct.astype(np.int64), rank.astype(np.int32)
 
 
-def _when(table: ParquetColumns) -> When:
+def when_of(table: ParquetColumns) -> When:
+    """The column that says when a sample arrives; DataFileError unless there is exactly one."""
     given = [name for name in WHEN if name in table]
     if len(given) != 1:
         has = " and ".join(given) if given else "none of them"
@@ -139,24 +158,94 @@ def _when(table: ParquetColumns) -> When:
     return given[0]
 
 
+def check_type(table: ParquetColumns, name: str) -> None:
+    """Raise DataFileError if the column `name`, one of KNOWN, has a type that it must not have."""
+    rule = _rule_broken(table, name)
+    if rule is not None:
+        raise DataFileError(table.path, f"column {name!r} is {table.kind(name)}{rule}")
+
+
+def _rule_broken(table: ParquetColumns, name: str) -> str | None:
+    kind = table.kind(name)
+    is_integer, is_text = pa.types.is_integer(kind), table.is_text(name)
+    if name == "label" and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return ", a regression target; labels are classes: integers or texts"
+    if name == "label" and pa.types.is_nested(kind):
+        return ", a sequence; labels are classes: integers or texts"
+    if name == "time" and is_integer:
+        return (
+            "; a time is a date or a timestamp, a data step is the column 'step', and a rank within the "
+            "client 'order'"
+        )
+    is_right, rule = {
+        "client": (is_text or is_integer, "it must hold texts or whole numbers"),
+        "label": (is_text or is_integer, "it must hold texts or whole numbers"),
+        "time": (table.is_time(name), NO_TIME),
+        "step": (is_integer, "it must hold whole numbers (see 'time')"),
+        "order": (is_integer, "it must hold whole numbers (see 'time')"),
+        "split": (is_text, "it must hold texts"),
+    }.get(name, (is_integer, "it must hold whole numbers"))
+    return None if is_right else f"; {rule}"
+
+
+def unknown_column(name: str) -> str:
+    return f"unknown column {name!r}; known are {', '.join(KNOWN)}"
+
+
+def unknown_class(label: str, names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    return f"label {label!r}: no such class; trace.toml names {len(names)}: {shown}"
+
+
+def beyond_the_features(sample: int, num_samples: int) -> str:
+    return f"sample = {sample}: features.npy has rows 0 to {num_samples - 1}"
+
+
+def unknown_split(split: str) -> str:
+    return f"split {split!r}: must be {' or '.join(SPLITS)}"
+
+
+def in_test_only(client: str) -> str:
+    return f"client {client} has test samples and none for training"
+
+
+def clients_in(rows: ArrivalRows, split: int, used: Bools | None = None) -> Bools:
+    """(clients,) which clients have a row of `split`, of those `used` (rows,) if given, that arrives."""
+    assert rows.split is not None, "the split is known"
+    present = np.zeros(len(rows.clients), np.bool_)
+    for first in range(0, len(rows), CHUNK_ROWS):  # in pieces: no copy of whole columns
+        chunk = slice(first, first + CHUNK_ROWS)
+        chosen = rows.split[chunk] == split
+        if rows.count is not None:
+            chosen &= rows.count[chunk] > 0
+        if used is not None:
+            chosen &= used[chunk]
+        present[rows.client[chunk][chosen]] = True
+    return present
+
+
+def test_only(rows: ArrivalRows) -> list[tuple[int, int]]:
+    """The clients with test samples and none for training, each with the first of its rows, from 0."""
+    if rows.split is None:
+        return []
+    trains, tests = (clients_in(rows, number) for number in range(len(SPLITS)))
+    only = np.flatnonzero(tests & ~trains)
+    if len(only) == 0:
+        return []
+    arrives = np.ones(len(rows), np.bool_) if rows.count is None else rows.count > 0
+    found = np.flatnonzero(arrives & np.isin(rows.client, only))
+    clients, first = np.unique(rows.client[found], return_index=True)
+    return list(zip(clients.tolist(), found[first].tolist(), strict=True))
+
+
 def _clients(table: ParquetColumns) -> tuple[np.ndarray, tuple[str, ...] | Ints]:
     if table.is_text("client"):
         return table.texts("client")
-    distinct, rank = ranks(table.integers("client", -(2**63), 2**63 - 1))
+    distinct, rank = ranks(table.integers("client", *BOUNDS["client"]))
     return rank, distinct
 
 
 def _labels(table: ParquetColumns, classes: tuple[str, ...] | None) -> tuple[np.ndarray, tuple[str, ...]]:
-    kind = table.kind("label")
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        raise DataFileError(
-            table.path,
-            f"column 'label' is {kind}, a regression target; labels are classes: integers or texts",
-        )
-    if pa.types.is_nested(kind):
-        raise DataFileError(
-            table.path, f"column 'label' is {kind}, a sequence; labels are classes: integers or texts"
-        )
     if table.is_text("label"):
         codes, texts = table.texts("label")
         names = texts if classes is None else classes
@@ -164,7 +253,7 @@ def _labels(table: ParquetColumns, classes: tuple[str, ...] | None) -> tuple[np.
         unknown = next((number for number, text in enumerate(texts) if text not in place), None)
         if unknown is not None:
             row = int(np.flatnonzero(codes == unknown)[0]) + 1
-            raise DataFileError(table.path, f"label {texts[unknown]!r}: {_choices(names)}", row)
+            raise DataFileError(table.path, unknown_class(texts[unknown], names), row)
         label = np.array([place[text] for text in texts], dtype=np.min_scalar_type(len(names)))[codes]
     else:
         label = table.integers("label", 0, (MOST_CLASSES if classes is None else len(classes)) - 1)
@@ -176,30 +265,16 @@ def _labels(table: ParquetColumns, classes: tuple[str, ...] | None) -> tuple[np.
 
 
 def _samples(table: ParquetColumns, num_samples: int) -> np.ndarray:
-    sample = table.integers("sample", 0, 2**31 - 1)
+    sample = table.integers("sample", *BOUNDS["sample"])
     beyond = np.flatnonzero(sample >= num_samples)
     if len(beyond):
         row = int(beyond[0])
-        raise DataFileError(
-            table.path, f"sample = {sample[row]}: features.npy has rows 0 to {num_samples - 1}", row + 1
-        )
+        raise DataFileError(table.path, beyond_the_features(sample[row], num_samples), row + 1)
     return sample
 
 
 def _instants(table: ParquetColumns, when: When) -> np.ndarray:
-    if when == "time":
-        if pa.types.is_integer(table.kind("time")):
-            raise DataFileError(
-                table.path,
-                f"column 'time' is {table.kind('time')}; a time is a date or a timestamp, a data step is the "
-                f"column 'step', and a rank within the client 'order'",
-            )
-        return table.times("time")
-    if not pa.types.is_integer(table.kind(when)):
-        raise DataFileError(
-            table.path, f"column {when!r} is {table.kind(when)}; it must hold whole numbers (see 'time')"
-        )
-    return table.integers(when, 0 if when == "order" else -MOST_STEP, MOST_STEP)
+    return table.times("time") if when == "time" else table.integers(when, *BOUNDS[when])
 
 
 def _splits(table: ParquetColumns) -> np.ndarray:
@@ -207,12 +282,7 @@ def _splits(table: ParquetColumns) -> np.ndarray:
     unknown = next((number for number, text in enumerate(texts) if text not in SPLITS), None)
     if unknown is not None:
         row = int(np.flatnonzero(codes == unknown)[0]) + 1
-        raise DataFileError(table.path, f"split {texts[unknown]!r}: must be {' or '.join(SPLITS)}", row)
+        raise DataFileError(table.path, unknown_split(texts[unknown]), row)
     numbers = {str(split): number for number, split in enumerate(SPLITS)}
     split: np.ndarray = np.array([numbers[text] for text in texts], dtype=np.int8)[codes]
     return split
-
-
-def _choices(names: tuple[str, ...]) -> str:
-    shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-    return f"no such class; trace.toml names {len(names)}: {shown}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,6 +24,11 @@ MOST_FACTS_BYTES = 2**24
 """Largest `trace.toml`: the names of a hundred thousand classes."""
 
 _PIECE = 2**20
+
+_SETTLED_NS = 2 * 10**9
+"""Age of a file's last change from which a further one shows in its times, on every file system."""
+
+_hashed: dict[tuple[int, ...], FileFacts] = {}
 
 Size = Annotated[int, Number(ge=0, lt=2**63)]
 Finite = Annotated[float, Number(ge=-LARGEST, le=LARGEST)]
@@ -69,7 +76,7 @@ class TraceFacts(Settings):
     def _classes_differ(cls, classes: tuple[str, ...] | None) -> tuple[str, ...] | None:
         names = classes or ()
         if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
+            [(twice, _)] = Counter(names).most_common(1)
             raise ValueError(f"has {twice!r} twice; every class has a name of its own")
         for name in names:
             if not name.strip() or has_controls(name):
@@ -93,12 +100,16 @@ def read_facts(folder: Path) -> TraceFacts:
     try:
         return TraceFacts.model_validate(read_toml(path, MOST_FACTS_BYTES))
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        rule = first["msg"].removeprefix("Value error, ")
-        raise DataFileError(path, f"{key}: {rule}" if key else rule) from error
+        raise DataFileError(path, broken_rule(error.errors()[0])) from error
     except (OSError, ValueError) as error:
         raise DataFileError(path, f"cannot be read as TOML ({error})") from error
+
+
+def broken_rule(error: Mapping[str, Any]) -> str:
+    """One of pydantic's errors in one line, with the key if it is of one."""
+    key = ".".join(map(str, error["loc"]))
+    rule = str(error["msg"]).removeprefix("Value error, ")
+    return f"{key}: {rule}" if key else rule
 
 
 def write_facts(folder: Path, facts: TraceFacts) -> None:
@@ -113,7 +124,10 @@ def write_facts(folder: Path, facts: TraceFacts) -> None:
 
 
 def file_facts(path: Path) -> FileFacts:
-    """Read the size and compute the digest of a file; DataFileError if it cannot be read."""
+    """Read the size and compute the digest of a file; DataFileError if it cannot be read.
+
+    The whole file is read; `remembered_facts` reads it once.
+    """
     state, size = hashlib.sha256(), 0
     try:
         with path.open("rb") as file:
@@ -123,3 +137,22 @@ def file_facts(path: Path) -> FileFacts:
     except OSError as error:
         raise DataFileError(path, f"cannot be read ({error.strerror})") from error
     return FileFacts(bytes=size, sha256=state.hexdigest())
+
+
+def remembered_facts(path: Path) -> FileFacts:
+    """Like `file_facts`, but a file that has not changed since this process hashed it is not read again.
+
+    It counts as unchanged if it is the same file with the same size and times, and was not written to
+    shortly before it was hashed: a second change within one tick of the clock would leave its times alone.
+    """
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise DataFileError(path, f"cannot be read ({error.strerror})") from error
+    key = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+    if key in _hashed:
+        return _hashed[key]
+    facts = file_facts(path)
+    if time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > _SETTLED_NS:
+        _hashed[key] = facts
+    return facts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import tokenize
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +18,17 @@ from emulator.storage.bounded import is_file
 TYPES = (np.dtype(np.uint8), np.dtype("<f4"))
 
 MOST_HEADER_BYTES = 2**16
+
+_DAMAGED_HEADER = (
+    EOFError,
+    IndexError,
+    MemoryError,
+    RecursionError,
+    SyntaxError,
+    TypeError,
+    tokenize.TokenError,
+)
+"""What numpy lets pass of the errors of Python's parser, besides ValueError."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +91,9 @@ def open_features(path: Path) -> np.ndarray:
                 raise DataFileError(
                     path, f"holds {dtype}{order}; features are uint8 or float32 in row-major order"
                 )
-            if len(shape) < 2 or 0 in shape:
+            if len(shape) < 2 or min(shape) < 1:
                 raise DataFileError(
-                    path, f"has the shape {shape}; it must be (samples, *shape), with no length of 0"
+                    path, f"has the shape {shape}; it must be (samples, *shape), with lengths of at least 1"
                 )
             num_values = int(np.prod(shape, dtype=object))
             if size != start + num_values * dtype.itemsize:
@@ -91,7 +103,7 @@ def open_features(path: Path) -> np.ndarray:
                     f"{start + num_values * dtype.itemsize} bytes: truncated or damaged",
                 )
             mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, *_DAMAGED_HEADER) as error:
         raise DataFileError(path, f"cannot be read as .npy ({' '.join(str(error).split())[:300]})") from error
     return np.frombuffer(mapping, dtype, num_values, start).reshape(shape)
 

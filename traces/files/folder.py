@@ -8,12 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from emulator.errors import DataFileError
+from emulator.numbers import LARGEST
 from traces.files.arrivals import ArrivalRows, read_arrivals
-from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, file_facts, read_facts
+from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, read_facts, remembered_facts
 from traces.files.features import FeatureFile, channels, open_features, per_channel
 
 SCALES = {np.dtype(np.uint8): 1 / 255, np.dtype("<f4"): 1.0}
 """The scale of values of each type, if `trace.toml` does not say."""
+
+
+CHANNEL_KEYS = ("mean", "deviation")
 
 
 @dataclass(frozen=True)
@@ -36,46 +40,84 @@ def open_folder(path: Path) -> TraceFolder:
         DataFileError: a file is missing, damaged, or does not fit the others.
     """
     facts = read_facts(path)
-    digests = {name: _digest(path, name, facts.files.get(name)) for name in (ARRIVALS, FEATURES)}
+    digests = {name: known.sha256 for name, known in data_facts(path, facts).items()}
     values = open_features(path / FEATURES)
     shape = values.shape[1:]
-    if facts.shape is not None and facts.shape != shape:
-        raise DataFileError(path / FACTS, f"shape: states {facts.shape}, but {FEATURES} has {shape}")
-    factor, offset = _affine(path, facts, values.dtype, shape)
+    check_shape(path, facts, shape)
+    factor, offset = affine(path, facts, values.dtype, shape)
     rows = read_arrivals(path / ARRIVALS, len(values), facts.classes)
     features = FeatureFile(values, factor, offset, len(rows.classes), rows.classes)
     return TraceFolder(path, facts, features, rows, digests)
 
 
-def _affine(
-    path: Path, facts: TraceFacts, dtype: np.dtype, shape: tuple[int, ...]
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The factor and the offset of `FeatureFile`; DataFileError if there is not one number per channel."""
-    number = channels(shape)
-    for key in ("mean", "deviation"):
-        given = getattr(facts, key)
-        if given is not None and len(given) != number:
-            raise DataFileError(
-                path / FACTS,
-                f"{key}: has {len(given)} numbers, but samples of shape {shape} have {number} channel(s)",
-            )
-    scale = SCALES[dtype] if facts.scale is None else facts.scale
-    mean = np.zeros(number) if facts.mean is None else np.array(facts.mean)
-    deviation = np.ones(number) if facts.deviation is None else np.array(facts.deviation)
-    factor = per_channel(scale / deviation, shape) if scale != 1.0 or facts.deviation is not None else None
-    offset = per_channel(-mean / deviation, shape) if facts.mean is not None else None
-    return factor, offset
+def data_facts(path: Path, facts: TraceFacts) -> dict[str, FileFacts]:
+    """The size and the digest of the two data files of a trace folder, by name.
+
+    Digests that `trace.toml` has are taken from there; other files are hashed, once in this process.
+
+    Raises:
+        DataFileError: a file is missing, or does not have the size that `trace.toml` records.
+    """
+    return {name: facts_of(path, name, facts.files.get(name)) for name in (ARRIVALS, FEATURES)}
 
 
-def _digest(folder: Path, name: str, recorded: FileFacts | None) -> str:
+def facts_of(folder: Path, name: str, recorded: FileFacts | None) -> FileFacts:
+    """The size and the digest of the data file `name`; see `data_facts`."""
     path = folder / name
     if not path.is_file():
         raise DataFileError(folder, f"has no {name}; a trace folder has {FACTS}, {ARRIVALS} and {FEATURES}")
     if recorded is None:
-        return file_facts(path).sha256
+        return remembered_facts(path)
     size = path.stat().st_size
     if size != recorded.num_bytes:
         raise DataFileError(
             path, f"has {size} bytes, but {FACTS} records {recorded.num_bytes}: changed since it was built"
         )
-    return recorded.sha256
+    return recorded
+
+
+def check_shape(path: Path, facts: TraceFacts, shape: tuple[int, ...]) -> None:
+    """Raise DataFileError if `trace.toml` states another shape of samples than `shape`."""
+    if facts.shape is not None and facts.shape != shape:
+        raise DataFileError(path / FACTS, f"shape: states {facts.shape}, but {FEATURES} has {shape}")
+
+
+def check_channels(path: Path, facts: TraceFacts, key: str, shape: tuple[int, ...]) -> None:
+    """Raise DataFileError if the fact `key`, one of CHANNEL_KEYS, has not one number for each channel."""
+    given, number = getattr(facts, key), channels(shape)
+    if given is not None and len(given) != number:
+        raise DataFileError(
+            path / FACTS,
+            f"{key}: has {len(given)} numbers, but samples of shape {shape} have {number} channel(s)",
+        )
+
+
+def affine(
+    path: Path, facts: TraceFacts, dtype: np.dtype, shape: tuple[int, ...]
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The factor and the offset of `FeatureFile`.
+
+    Raises DataFileError if there is not one number per channel, or a quotient exceeds single precision.
+    """
+    for key in CHANNEL_KEYS:
+        check_channels(path, facts, key, shape)
+    number = channels(shape)
+    scale = SCALES[dtype] if facts.scale is None else facts.scale
+    mean = np.zeros(number) if facts.mean is None else np.array(facts.mean)
+    deviation = np.ones(number) if facts.deviation is None else np.array(facts.deviation)
+    factor = offset = None
+    if scale != 1.0 or facts.deviation is not None:
+        factor = per_channel(_finite(path, "scale / deviation", scale / deviation), shape)
+    if facts.mean is not None:
+        offset = per_channel(-_finite(path, "mean / deviation", mean / deviation), shape)
+    return factor, offset
+
+
+def _finite(path: Path, what: str, quotients: np.ndarray) -> np.ndarray:
+    large = np.flatnonzero(np.abs(quotients) > LARGEST)
+    if len(large):
+        raise DataFileError(
+            path / FACTS,
+            f"{what} = {quotients[large[0]]:g} of channel {large[0]}: must be at most {LARGEST:g}",
+        )
+    return quotients

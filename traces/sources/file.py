@@ -14,15 +14,19 @@ from emulator.errors import ConfigurationError, DataFileError
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import Settings
 from traces.arrivals import SPLITS, Arrivals
-from traces.calendar import CALENDAR, MOST_WINDOWS, StepWidth, microseconds, windows_of
+from traces.calendar import MOST_WINDOWS, StepWidth
 from traces.draw import MAX_SAMPLES_IN_MEMORY
 from traces.files import ARRIVALS, ArrivalRows, TraceFolder, open_folder
+from traces.files.arrivals import clients_in
+from traces.files.windows import windows_of_rows
 from traces.held_out import TEST_SHARE, held_out
 from traces.sources.base import TraceContext, TraceSource
 from traces.tables.sorted import SortedTable
 from traces.trace import Trace
 
 Bound = date | Annotated[int, Number(ge=-MOST, le=MOST)]
+
+TRAIN = SPLITS.index("train")
 
 MAX_CELLS = 2**27
 """Most entries (steps x clients) of the table of true concepts."""
@@ -82,23 +86,29 @@ class File(TraceSource):
         step = self._steps(folder)
         used = self._used(rows, step)
         if not used.any():
-            raise DataFileError(path, "no row is left between since and until that is ever held")
+            raise DataFileError(path, "no training sample that is left is ever held")
         clients, client = _renumbered(rows.client, used)
         span = max(0, int(step[used].max())) - min(0, int(step[used].min()))
         if span >= MOST_WINDOWS:
             raise DataFileError(
                 path, f"its rows span {span} data steps; at most {MOST_WINDOWS} are supported"
             )
-        # Rows that arrive after the run are left out; their clients are not.
-        used &= step <= -(-context.rounds // settings.rounds_per_step) - 1
-        if not used.any():
+        in_run = step <= -(-context.rounds // settings.rounds_per_step) - 1
+        if not (used & in_run).any():
             raise DataFileError(path, f"no row arrives before round.rounds = {context.rounds}")
-        chosen = self._repeated(folder, used)
-        arrivals = self._arrivals(folder, chosen, client, step, context)
+        chosen, split = self._split(folder, used, in_run, context)
+        arrivals = Arrivals(
+            client=client[chosen].astype(np.int32, copy=False),
+            split=split,
+            arrival=step[chosen],
+            label=rows.label[chosen],
+            image=rows.sample[chosen].astype(np.int32, copy=False),
+            noise_start=np.broadcast_to(np.int8(0), len(split)),  # which nothing reads, without noise
+        )
         table = SortedTable(arrivals, clients, context.scratch)
         concepts = None
         if rows.concept is not None:
-            concepts = _true_concepts(folder, rows.concept[chosen], arrivals, table)
+            concepts = _true_concepts(folder, chosen, arrivals, table)
         return Trace(
             folder.features,
             table,
@@ -117,62 +127,60 @@ class File(TraceSource):
         Raises ConfigurationError if a setting does not fit the column of times, DataFileError if there are
         not enough windows.
         """
-        settings, rows = self.settings, folder.rows
-        since, until = (self._bound(rows, key) for key in ("since", "until"))
-        kept = np.ones(len(rows), dtype=np.bool_)
-        if since is not None:
-            kept &= rows.at >= since
-        if until is not None:
-            kept &= rows.at < until
-        if not kept.any():
-            raise DataFileError(folder.path / ARRIVALS, "no row is left between trace.since and trace.until")
-        window = self._windows(rows, int(rows.at[kept].min()) if since is None else since)
+        settings, rows, path = self.settings, folder.rows, folder.path / ARRIVALS
+        kept, step = windows_of_rows(
+            rows,
+            path,
+            width=settings.step_width,
+            since=settings.since,
+            until=settings.until,
+            key=lambda name: f"trace.{name}",
+        )
         if rows.when != "step":
-            last, owned = int(window[kept].max()), settings.retain_steps
+            last, owned = int(step[kept].max()), settings.retain_steps
             if last + 1 < owned:
                 raise DataFileError(
-                    folder.path / ARRIVALS,
+                    path,
                     f"has {last + 1} windows, but clients start out with retain_rounds / rounds_per_step = "
                     f"{owned} of them; lower trace.retain_rounds or trace.step_width",
                 )
-            window = window - (owned - 1)
-        return _narrowed(window if kept.all() else np.where(kept, window, -settings.retain_steps))
-
-    def _windows(self, rows: ArrivalRows, origin: int) -> Ints:
-        """(rows,) the window of each row: of time or order counted from `origin`, of steps from step 0."""
-        width = self.settings.step_width
-        if rows.when == "time":
-            return windows_of(rows.at, 1.0 if width is None else width, origin, "trace.step_width")
-        if width is None and rows.when == "order":
-            raise ConfigurationError(
-                "trace.step_width: missing; the trace has a column order, so it must say how many samples of "
-                "a client arrive at a data step"
-            )
-        if isinstance(width, str) or (width is not None and width != int(width)):
-            raise ConfigurationError(
-                f"trace.step_width = {width!r}: the trace has a column {rows.when}, so it must be a whole "
-                f"number; {', '.join(CALENDAR)} and fractions of a day are for a column time"
-            )
-        start = origin if rows.when == "order" else 0
-        shifted: Ints = rows.at.astype(np.int64) - start if start else rows.at
-        return shifted if width is None or width == 1 else shifted // int(width)
-
-    def _bound(self, rows: ArrivalRows, key: str) -> int | None:
-        """`since` or `until` in the unit of `rows.at`; ConfigurationError if it is of another kind."""
-        value: date | int | None = getattr(self.settings, key)
-        if value is None:
-            return None
-        if isinstance(value, date) != (rows.when == "time"):
-            wanted = "a date, as in 2015-01-01" if rows.when == "time" else "a whole number"
-            raise ConfigurationError(
-                f"trace.{key} = {value}: the trace has a column {rows.when}, so it must be {wanted}"
-            )
-        return microseconds(value) if isinstance(value, date) else value
+            step = step - (owned - 1)
+        return _narrowed(step if kept.all() else np.where(kept, step, -settings.retain_steps))
 
     def _used(self, rows: ArrivalRows, step: Ints) -> Bools:
-        """(rows,) the rows that are held at some data step from 0 on, and counted at least once."""
+        """(rows,) the rows that are held at some data step from 0 on, and counted at least once.
+
+        A client whose rows of that kind are all for tests never takes part, and they are left out too.
+        """
         used: Bools = step > -self.settings.retain_steps
-        return used if rows.count is None else used & (rows.count > 0)
+        if rows.count is not None:
+            used &= rows.count > 0
+        if rows.split is not None:
+            trains = clients_in(rows, TRAIN, used)
+            if not trains.all():
+                used &= trains[rows.client]
+        return used
+
+    def _split(
+        self, folder: TraceFolder, used: Bools, in_run: Bools, context: TraceContext
+    ) -> tuple[Ints | slice, np.ndarray]:
+        """The rows `used` that arrive `in_run`, each as often as it is counted, and (n,) the split of each.
+
+        Which rows are held out for tests does not depend on the number of rounds.
+        """
+        rows = folder.rows
+        if rows.split is not None:
+            chosen = self._repeated(folder, used & in_run)
+            return chosen, rows.split[chosen]
+        everything = self._repeated(folder, used)
+        share = TEST_SHARE if self.settings.test_share is None else self.settings.test_share
+        columns = (rows.client[everything], rows.label[everything], rows.at[everything])
+        split = held_out(*columns, share, context.streams.generator("split")).astype(np.int8)
+        kept = in_run[everything]
+        if kept.all():
+            return everything, split
+        chosen = np.flatnonzero(kept) if isinstance(everything, slice) else everything[kept]
+        return chosen, split[kept]
 
     def _repeated(self, folder: TraceFolder, used: Bools) -> Ints | slice:
         """The rows `used` (rows,), each as often as it is counted; DataFileError if there are too many."""
@@ -185,28 +193,6 @@ class File(TraceSource):
         if count is not None:
             return np.repeat(np.flatnonzero(used), count[used])
         return slice(None) if used.all() else np.flatnonzero(used)
-
-    def _arrivals(
-        self, folder: TraceFolder, chosen: Ints | slice, client: np.ndarray, step: Ints, context: TraceContext
-    ) -> Arrivals:
-        """The rows `chosen` as the columns of a table; DataFileError if a client has test samples only."""
-        rows = folder.rows
-        label, mine = rows.label[chosen], client[chosen]
-        if rows.split is not None:
-            split = rows.split[chosen]
-            _refuse_test_only(folder, mine, split)
-        else:
-            share = TEST_SHARE if self.settings.test_share is None else self.settings.test_share
-            generator = context.streams.generator("split")
-            split = held_out(mine, label, rows.at[chosen], share, generator).astype(np.int8)
-        return Arrivals(
-            client=mine.astype(np.int32, copy=False),
-            split=split,
-            arrival=step[chosen],
-            label=label,
-            image=rows.sample[chosen].astype(np.int32, copy=False),
-            noise_start=np.broadcast_to(np.int8(0), len(label)),  # which nothing reads, as there is no noise
-        )
 
     def _content(self, folder: TraceFolder, context: TraceContext) -> str:
         """What determines the rows and the features of the trace, besides the number of rounds."""
@@ -231,47 +217,40 @@ def _renumbered(client: np.ndarray, used: Bools) -> tuple[int, np.ndarray]:
     return int(present.sum()), (np.cumsum(present) - 1).astype(np.int32)[client]
 
 
-def _refuse_test_only(folder: TraceFolder, client: np.ndarray, split: np.ndarray) -> None:
-    size = int(client.max()) + 1
-    has = [np.bincount(client[split == number], minlength=size) > 0 for number in range(len(SPLITS))]
-    only = np.flatnonzero(~has[0] & has[1])
-    if len(only):
-        raise DataFileError(
-            folder.path / ARRIVALS,
-            f"client {only[0]} (of {size}, in order) has test samples and none for training "
-            f"({len(only)} clients are so)",
-        )
-
-
-def _true_concepts(folder: TraceFolder, concept: np.ndarray, arrivals: Arrivals, table: SortedTable) -> Ints:
+def _true_concepts(folder: TraceFolder, chosen: Ints | slice, arrivals: Arrivals, table: SortedTable) -> Ints:
     """(steps + 1, clients) the concept of each client's newest training samples; the last row repeats.
 
-    Before its first arrival a client has the concept of that one. `concept` (n,) are those of the rows.
+    Before its first arrival a client has the concept of that one; one without arrivals in the run has 0.
+    `arrivals` are the rows `chosen` of the folder.
 
     Raises DataFileError if a client's training samples of one step have two concepts, or there are too many
     steps x clients.
     """
+    rows, path = folder.rows, folder.path / ARRIVALS
+    assert rows.concept is not None, "the concepts are known"
     clients, steps = table.num_clients, table.last_step + 1
     if steps * clients > MAX_CELLS:
-        raise DataFileError(
-            folder.path / ARRIVALS, f"concept: {steps} steps x {clients} clients exceed {MAX_CELLS} entries"
-        )
-    train = np.flatnonzero(arrivals.split == SPLITS.index("train"))
+        raise DataFileError(path, f"concept: {steps} steps x {clients} clients exceed {MAX_CELLS} entries")
+    train = np.flatnonzero(arrivals.split == TRAIN)
     order = train[np.lexsort((arrivals.arrival[train], arrivals.client[train]))]
-    client, step = arrivals.client[order].astype(np.int64), np.maximum(arrivals.arrival[order], 0)
-    sent, same_cell = arrivals.arrival[order], concept[order]
-    mixed = (client[1:] == client[:-1]) & (sent[1:] == sent[:-1]) & (same_cell[1:] != same_cell[:-1])
+    client, sent = arrivals.client[order].astype(np.int64), arrivals.arrival[order]
+    row = order if isinstance(chosen, slice) else chosen[order]
+    concept = rows.concept[row]
+    mixed = (client[1:] == client[:-1]) & (sent[1:] == sent[:-1]) & (concept[1:] != concept[:-1])
     if mixed.any():
-        row = int(np.flatnonzero(mixed)[0])
+        first = int(np.flatnonzero(mixed)[0])
+        second = int(row[first + 1])
         raise DataFileError(
-            folder.path / ARRIVALS,
-            f"concept: client {client[row]} (of {clients}, in order) has concepts {same_cell[row]} and "
-            f"{same_cell[row + 1]} at data step {sent[row]}; training samples of one step have one concept",
+            path,
+            f"concept: client {rows.name_of(rows.client[second])} has concepts {concept[first]} and "
+            f"{concept[first + 1]} at data step {sent[first]}; training samples of one step have one concept",
+            row=second + 1,
         )
     newest = np.full((steps + 1, clients), -1, dtype=np.int64)
-    newest[step, client] = same_cell  # of rows owned from the start, the latest one is assigned last
+    # Of rows owned from the start, the latest one is assigned last.
+    newest[np.maximum(sent, 0), client] = concept
     known = np.where(newest >= 0, np.arange(steps + 1)[:, None], -1)
     source = np.maximum.accumulate(known, axis=0)
     source = np.where(source >= 0, source, (newest >= 0).argmax(axis=0)[None, :])
-    filled: Ints = np.take_along_axis(newest, source, axis=0)
+    filled: Ints = np.maximum(np.take_along_axis(newest, source, axis=0), 0)
     return filled
