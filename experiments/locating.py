@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 
@@ -15,6 +16,10 @@ DataFolders = Path | Sequence[Path] | None
 
 MOST_SHOWN = 200
 """Most characters of an invalid path in an error message."""
+
+
+MOST_ENTRIES = 100_000
+"""Most files and folders in a folder that a configuration names."""
 
 
 class OutsideError(DataFileError):
@@ -37,8 +42,8 @@ def locator(data: DataFolders, config: Path | None, here: Path = Path()) -> Loca
 
     It looks for a path in `here`, under each folder of `data`, and beside the configuration, in this order,
     and takes the first existing one that lies in one of these folders after links are followed. The links
-    directly in a folder that it finds must lead into one of them too. So a link in one folder of `data` may
-    lead to another one, or into it.
+    in a folder that it finds, however deep, must lead into one of them too; hidden folders in it are not
+    entered. So a link in one folder of `data` may lead to another one, or into it.
 
     Args:
         data: The folders of --data, in the order in which they are searched.
@@ -87,13 +92,52 @@ def locator(data: DataFolders, config: Path | None, here: Path = Path()) -> Loca
     return locate
 
 
+def entries_below(folder: Path) -> Iterator[Path]:
+    """The files and links in `folder` and in all folders below it, but for those in hidden folders.
+
+    Entries of a folder are in order of their names, and come before those of the folders in it. Links to
+    folders are entered after they are yielded, but no folder twice, so that circles of links end.
+
+    Raises:
+        DataFileError: A folder cannot be read, or there are more than `MOST_ENTRIES`.
+    """
+    number, pending, entered = 0, [folder], set()
+    while pending:
+        here = pending.pop(0)
+        try:
+            state = here.stat()
+            if (state.st_dev, state.st_ino) in entered:
+                continue
+            entered.add((state.st_dev, state.st_ino))
+            entries = sorted(here.iterdir())
+        except OSError as error:
+            raise DataFileError(here, f"cannot be read ({error.strerror})") from error
+        inner = []
+        for entry in entries:
+            number += 1
+            if number > MOST_ENTRIES:
+                raise DataFileError(
+                    folder,
+                    f"has more than {MOST_ENTRIES:,} files and folders; a run reads a smaller folder, such "
+                    f"as a trace that driftscale traces build makes of them",
+                )
+            is_folder = entry.is_dir()
+            if is_folder and not entry.name.startswith("."):
+                inner.append(entry)
+            if not is_folder or entry.is_symlink():
+                yield entry
+        pending = inner + pending
+
+
 def _first_outside(path: Path, roots: Sequence[Path]) -> Path | None:
-    """The first target outside all `roots`: of `path` or, in a folder, of the links directly in it.
+    """The first target outside all `roots`: of `path` or, in a folder, of the links in it, however deep.
 
     None if all targets lie inside.
     """
-    links = [item for item in path.iterdir() if item.is_symlink()] if path.is_dir() else []
-    for item in (path, *links):
+    below = entries_below(path) if path.is_dir() else iter(())
+    for item in chain([path], below):  # a link is looked at before the folder that it leads to is entered
+        if item != path and not item.is_symlink():
+            continue
         resolved = item.resolve()
         if not any(resolved.is_relative_to(root) for root in roots):
             return resolved

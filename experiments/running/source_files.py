@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
 from emulator.errors import DataFileError
-from experiments.locating import Locate
+from experiments.locating import Locate, entries_below
 from experiments.results.json_files import Identity
+from traces.files import ARRIVALS, FACTS, FEATURES, data_facts, file_facts, read_facts
 from traces.idx import idx_files
 
-BLOCK_BYTES = 2**20
+TRACE_FILES = (FACTS, ARRIVALS, FEATURES)
 
 
 class SourceFiles:
     """A `Locate` that records size and sha256 of each file it locates, before the file is read.
+
+    Of a folder they are those of all files in it that a source reads. The data files of a trace folder are
+    not hashed if its `trace.toml`, which is, has their digests: their sizes are compared, and
+    `driftscale traces check` hashes them.
 
     `known` are the files of earlier worlds of the same runs. A call raises DataFileError if one of them has
     changed since or is missing, or if a file cannot be read. Files are named by their path in the
@@ -29,16 +33,17 @@ class SourceFiles:
 
     def __call__(self, path: str) -> Path:
         location = self._locate(path)
-        if location.is_file():
-            files = {path: location}
-        else:
-            files = {f"{path}/{file.name}": file for file in _source_files(location)}
+        files = {
+            f"{path}/{file.relative_to(location).as_posix()}" if file != location else path: file
+            for file in ([location] if location.is_file() else _source_files(location))
+        }
+        of_trace = _trace_identities(location)
         gone = sorted(name for name in self._known if name.startswith(f"{path}/") and name not in files)
         if gone:
             file = location / gone[0].removeprefix(f"{path}/")
             raise DataFileError(file, "is gone; the runs in this directory were begun with it")
         for name, file in files.items():
-            identity = _identity(file)
+            identity = of_trace.get(file) or _identity(file)
             known = self._known.setdefault(name, identity)
             if identity != known:
                 raise DataFileError(
@@ -52,23 +57,36 @@ class SourceFiles:
 
 
 def _source_files(folder: Path) -> list[Path]:
-    """The files of `folder` that are read: the four of an idx data set, else all files but hidden ones."""
+    """The files of `folder` that are read: those of a trace or an idx data set, else all but hidden ones."""
+    if _is_trace(folder):
+        return [folder / name for name in TRACE_FILES]
     try:
         return idx_files(folder)
     except DataFileError:  # another format, of a plug-in's source
-        return sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+        return [file for file in entries_below(folder) if file.is_file() and not file.name.startswith(".")]
+
+
+def _is_trace(location: Path) -> bool:
+    """Whether `location` is a folder with the three files of a trace, of whatever content."""
+    return all((location / name).is_file() for name in TRACE_FILES)
+
+
+def _trace_identities(location: Path) -> dict[Path, Identity]:
+    """The identities of the data files of a trace folder; empty for other files and folders.
+
+    Raises DataFileError if it is one that `traces.files.open_folder` would refuse for its sizes or facts.
+    """
+    if not _is_trace(location):
+        return {}
+    return {
+        location / name: Identity(size=facts.num_bytes, sha256=facts.sha256)
+        for name, facts in data_facts(location, read_facts(location)).items()
+    }
 
 
 def _identity(file: Path) -> Identity:
-    state, size = hashlib.sha256(), 0
-    try:
-        with file.open("rb") as content:
-            while block := content.read(BLOCK_BYTES):
-                state.update(block)
-                size += len(block)
-    except OSError as error:
-        raise DataFileError(file, f"cannot be read ({error.strerror})") from error
-    return Identity(size=size, sha256=state.hexdigest())
+    facts = file_facts(file)
+    return Identity(size=facts.num_bytes, sha256=facts.sha256)
 
 
 def _in_words(identity: Identity) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from emulator.errors import DataFileError
+from experiments import locating
 from experiments.locating import OutsideError, locator
 from experiments.reading import load_experiment
 from tests.experiments.small import WINDOWS
@@ -66,3 +67,28 @@ def test_a_folder_that_is_a_link_into_another_data_folder_is_read(tmp_path: Path
     )
     for allowed in (store / "mnist", store):
         assert locator([data, allowed], None, here)("mnist/t.csv") == data / "mnist" / "t.csv"
+
+
+def test_a_link_out_of_the_folders_is_refused_however_deep_it_is(tmp_path: Path) -> None:
+    data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    (data / "set" / "inner").mkdir(parents=True)
+    (elsewhere / "secrets").mkdir(parents=True)
+    (data / "set" / "inner" / "link").symlink_to(elsewhere)
+    with pytest.raises(OutsideError, match=f"leads to {elsewhere}; a configuration may only read files in"):
+        locator(data, None, data)("set")
+    assert locator([data, elsewhere], None, data)("set") == data / "set"
+    # Through an allowed link, one that leads out again is found.
+    (elsewhere / "secrets" / "out").symlink_to(tmp_path)
+    with pytest.raises(OutsideError, match=f"leads to {tmp_path}; "):
+        locator([data, elsewhere], None, data)("set")
+
+
+def test_a_folder_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locating, "MOST_ENTRIES", 3)
+    (tmp_path / "set" / "inner").mkdir(parents=True)
+    for name in ("set/a", "set/inner/b"):
+        (tmp_path / name).touch()
+    assert locator(tmp_path, None)("set") == Path("set")
+    (tmp_path / "set" / "inner" / "c").touch()
+    with pytest.raises(DataFileError, match="set: has more than 3 files and folders; a run reads a smaller"):
+        locator(tmp_path, None)("set")
