@@ -1,0 +1,164 @@
+"""Checks of a whole trace folder: its files, `trace.toml` and `features.npy`, and then its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from emulator.errors import DataFileError
+from emulator.storage.bounded import read_toml
+from emulator.storage.parquet_columns import ParquetColumns
+from traces.files import arrivals as rules
+from traces.files.checking.columns import check_column
+from traces.files.checking.findings import MOST_LISTED, Finding, Findings
+from traces.files.checking.rows import check_together
+from traces.files.facts import (
+    ARRIVALS,
+    FACTS,
+    FEATURES,
+    MOST_FACTS_BYTES,
+    TraceFacts,
+    broken_rule,
+    file_facts,
+    read_facts,
+)
+from traces.files.features import open_features
+from traces.files.folder import CHANNEL_KEYS, affine, check_channels, check_shape, facts_of, open_folder
+
+_SAMPLES_BYTES = 2**24
+"""Bytes of features that are examined at once."""
+
+
+def check_folder(path: Path) -> Findings:
+    """Find every violation in a trace folder, also in one that cannot be opened.
+
+    Both data files are read and hashed. What cannot be examined for another violation, such as samples beyond
+    a damaged `features.npy`, is examined once that one is mended.
+    """
+    findings = Findings()
+    facts = _check_facts(path, findings)
+    if facts is None and not (path / FACTS).exists():
+        return findings
+    present = {name for name in (ARRIVALS, FEATURES) if _check_file(path, name, facts, findings)}
+    num_samples = _check_features(path, facts, findings) if FEATURES in present else None
+    if ARRIVALS in present:
+        _check_arrivals(path, facts, num_samples, findings)
+    if not findings.violations:
+        try:  # that nothing is said to be right which the reader refuses
+            open_folder(path)
+        except DataFileError as error:
+            findings.add(error)
+    return findings
+
+
+def _check_facts(folder: Path, findings: Findings) -> TraceFacts | None:
+    """The facts, without those that break a rule; None if there are none to go by."""
+    try:
+        return read_facts(folder)
+    except DataFileError as error:
+        if not isinstance(error.__cause__, ValidationError):
+            findings.add(error)
+            return None
+    table = read_toml(folder / FACTS, MOST_FACTS_BYTES)
+    known = {info.alias or name for name, info in TraceFacts.model_fields.items()}
+    alone: dict[str, Any] = {key: {"version": 1, key: value} for key, value in table.items()}
+    if "version" not in table:
+        alone["version"] = {}
+    good: dict[str, Any] = {"version": 1}
+    for key, document in alone.items():  # each by itself: a broken rule of one hides those of others
+        try:
+            TraceFacts.model_validate(document)
+        except ValidationError as error:
+            for problem in dict.fromkeys(map(broken_rule, error.errors())):
+                findings.violations.append(Finding(folder / FACTS, problem))
+        else:
+            good |= {key: table[key]} if key in known else {}
+    return TraceFacts.model_validate(good)
+
+
+def _check_file(folder: Path, name: str, facts: TraceFacts | None, findings: Findings) -> bool:
+    """Whether a data file is there; its size and digest are compared with those that are recorded."""
+    path, recorded = folder / name, None if facts is None else facts.files.get(name)
+    try:
+        if recorded is not None:
+            facts_of(folder, name, recorded)
+        hashed = file_facts(path) if path.is_file() else facts_of(folder, name, None)
+    except DataFileError as error:
+        findings.add(error)
+        return path.is_file()
+    if recorded is None:
+        text = f"{FACTS} has no digest of it: it is hashed at every start"
+        findings.remarks.append(Finding(path, text))
+    elif hashed.sha256 != recorded.sha256:
+        digests = f"has the sha256 {hashed.sha256}, but {FACTS} records {recorded.sha256}"
+        findings.violations.append(Finding(path, f"{digests}: changed since it was built"))
+    return True
+
+
+def _check_features(folder: Path, facts: TraceFacts | None, findings: Findings) -> int | None:
+    """The number of samples; None if the file cannot be read."""
+    path = folder / FEATURES
+    try:
+        values = open_features(path)
+    except DataFileError as error:
+        findings.add(error)
+        return None
+    shape = values.shape[1:]
+    if facts is not None:
+        checks: list[Callable[[], object]] = [
+            partial(check_shape, folder, facts, shape),
+            *(partial(check_channels, folder, facts, key, shape) for key in CHANNEL_KEYS),
+        ]
+        passed = [findings.passes(check) for check in checks]
+        if all(passed):
+            findings.passes(partial(affine, folder, facts, values.dtype, shape))
+    if values.dtype == np.float32:
+        _check_finite(path, values, findings)
+    return len(values)
+
+
+def _check_finite(path: Path, values: np.ndarray, findings: Findings) -> None:
+    samples = values.reshape(len(values), -1)
+    chunk = max(1, _SAMPLES_BYTES // max(1, samples[:1].nbytes))
+    number, listed = 0, 0
+    for first in range(0, len(samples), chunk):
+        is_bad = ~np.isfinite(samples[first : first + chunk])
+        bad = np.flatnonzero(is_bad.any(axis=1))
+        number += len(bad)
+        for row in bad[: MOST_LISTED - listed].tolist():
+            listed += 1
+            values_of = samples[first + row][is_bad[row]]
+            text = f"sample {first + row}: has {len(values_of)} value(s) that are not finite, such as"
+            findings.violations.append(Finding(path, f"{text} {values_of[0]}"))
+    if number > listed:
+        findings.violations.append(Finding(path, f"and {number - listed} more samples are not finite"))
+
+
+def _check_arrivals(
+    folder: Path, facts: TraceFacts | None, num_samples: int | None, findings: Findings
+) -> None:
+    path = folder / ARRIVALS
+    try:
+        table = ParquetColumns(path)
+    except DataFileError as error:
+        findings.add(error)
+        return
+    for name in table.names:
+        if name not in rules.KNOWN:
+            findings.violations.append(Finding(path, rules.unknown_column(name)))
+    for name in rules.REQUIRED:
+        findings.passes(partial(table.kind, name))
+    when = rules.when_of(table) if findings.passes(partial(rules.when_of, table)) else None
+    classes = None if facts is None else facts.classes
+    columns = {
+        name: column
+        for name in rules.KNOWN
+        if name in table and (column := check_column(table, name, classes, num_samples, findings)) is not None
+    }
+    if when is not None and all(name in columns for name in (*rules.REQUIRED, when)):
+        check_together(path, columns, when, classes, num_samples, findings)
