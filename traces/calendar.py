@@ -15,7 +15,10 @@ CalendarWidth = Literal["month", "quarter", "year"]
 CALENDAR: tuple[CalendarWidth, ...] = get_args(CalendarWidth)
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
-StepWidth = Annotated[float, Number(gt=0, le=1e6)] | CalendarWidth
+MOST_DAYS = 1_000_000
+"""Widest window."""
+
+StepWidth = Annotated[float, Number(gt=0, le=MOST_DAYS)] | CalendarWidth
 
 MICROSECONDS_PER_DAY = 86_400 * 10**6
 

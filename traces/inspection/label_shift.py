@@ -47,7 +47,7 @@ class LabelShift:
     first_to_last: float | None
 
 
-class _Cells(NamedTuple):
+class Cells(NamedTuple):
     """The observed cells, in order of client and window, and the label shares of each.
 
     `client` and `window` are of shape (cells,), the others of shape (rows,).
@@ -78,7 +78,7 @@ def label_shift(observations: Observations, min_samples: int) -> LabelShift:
     >>> shift.pairs, shift.consecutive_mean, shift.between_clients, shift.first_to_last
     (2, 1.0, 0.5, 1.0)
     """
-    cells = _observed_cells(observations, min_samples)
+    cells = observed_cells(observations, min_samples)
     windows, window_of = np.unique(cells.window, return_inverse=True)
     distances = [_consecutive(some, observations.num_labels) for some in _by_clients(cells)]
     consecutive = np.concatenate(distances) if distances else np.zeros(0)
@@ -97,11 +97,11 @@ def label_shift(observations: Observations, min_samples: int) -> LabelShift:
 
 def observed_windows(observations: Observations, min_samples: int) -> Ints:
     """(num_clients,) the number of windows in which each client has at least `min_samples` observations."""
-    cells = _observed_cells(observations, min_samples)
+    cells = observed_cells(observations, min_samples)
     return np.bincount(cells.client, minlength=observations.num_clients).astype(np.int64)
 
 
-def _observed_cells(observations: Observations, min_samples: int) -> _Cells:
+def observed_cells(observations: Observations, min_samples: int) -> Cells:
     """The cells with at least `min_samples` observations."""
     client, window = observations.client, observations.window
     is_first = np.ones(len(client), dtype=np.bool_)
@@ -112,7 +112,7 @@ def _observed_cells(observations: Observations, min_samples: int) -> _Cells:
     rows = is_observed[cell_of] if len(cell_of) else is_first
     first = np.flatnonzero(is_first)[is_observed]
     number = np.cumsum(is_observed) - 1
-    return _Cells(
+    return Cells(
         client[first],
         window[first],
         number[cell_of[rows]],
@@ -121,7 +121,7 @@ def _observed_cells(observations: Observations, min_samples: int) -> _Cells:
     )
 
 
-def _by_clients(cells: _Cells) -> Iterator[_Cells]:
+def _by_clients(cells: Cells) -> Iterator[Cells]:
     """The cells in parts of some `CHUNK_ROWS` rows, each with all cells of its clients.
 
     NOTE: so that the memory to sort rows in is that of a part.
@@ -133,7 +133,7 @@ def _by_clients(cells: _Cells) -> Iterator[_Cells]:
         later = np.searchsorted(begins, first + CHUNK_ROWS)
         last = int(begins[later]) if later < len(begins) else len(client)
         begin, end = int(cells.cell_of[first]), int(cells.cell_of[last - 1]) + 1
-        yield _Cells(
+        yield Cells(
             cells.client[begin:end],
             cells.window[begin:end],
             cells.cell_of[first:last] - begin,
@@ -143,7 +143,7 @@ def _by_clients(cells: _Cells) -> Iterator[_Cells]:
         first = last
 
 
-def _consecutive(cells: _Cells, num_labels: int) -> Floats:
+def _consecutive(cells: Cells, num_labels: int) -> Floats:
     """(pairs,) the L1 distance of each cell and the next one of the same client."""
     is_pair = cells.client[1:] == cells.client[:-1]  # of each cell but the last, and the one after it
     follows = np.concatenate((is_pair, [False]))[: len(cells.client)]
@@ -158,7 +158,7 @@ def _consecutive(cells: _Cells, num_labels: int) -> Floats:
     return distance[follows].astype(np.float64)
 
 
-def _to_the_mean(cells: _Cells, window_of: Ints, num_windows: int, num_labels: int) -> tuple[Floats, Floats]:
+def _to_the_mean(cells: Cells, window_of: Ints, num_windows: int, num_labels: int) -> tuple[Floats, Floats]:
     """(windows,) the mean distance of a window's clients to their mean, and (windows, labels) these means.
 
     `window_of` (cells,) numbers the `num_windows` windows with an observed cell.
