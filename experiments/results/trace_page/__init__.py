@@ -1,0 +1,1 @@
+"""The page that shows a trace before it is played."""
