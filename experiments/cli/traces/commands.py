@@ -35,7 +35,12 @@ def list_sources(output: Format = OutputFormat.TABLE) -> None:
 @app.command("inspect")
 def inspect(
     path: Annotated[
-        Path, typer.Argument(help="A configuration (.toml).", metavar="CONFIG", parser=path_for("CONFIG"))
+        Path,
+        typer.Argument(
+            help="A trace folder, or a configuration (.toml).",
+            metavar="DIR|CONFIG",
+            parser=path_for("DIR|CONFIG"),
+        ),
     ],
     overrides: Overrides = None,
     data: Data = None,
@@ -45,27 +50,87 @@ def inspect(
             "--seed", min=0, max=2**32 - 1, help="Seed of the trace (default: the configuration's first)."
         ),
     ] = None,
+    step_width: Annotated[
+        str | None,
+        typer.Option(
+            "--step-width",
+            help="Width of a window of a trace folder: days (default: 1), or month, quarter or year, of a "
+            "column time; ranks, of a column order; steps, of a column step.",
+            metavar="WIDTH",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Leave out earlier rows: a date, a step or a rank.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", help="Leave out rows from that date, step or rank on.")
+    ] = None,
     min_samples: Annotated[
         int,
         typer.Option(
             "--min-samples",
             min=1,
             help="Samples that a client needs in a window to count as observed, in the figures on label "
-            "shift.",
+            "shift and on the page.",
         ),
     ] = 10,
     min_windows: Annotated[
         int, typer.Option("--min-windows", min=1, help="Count the clients observed in this many windows.")
     ] = 20,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            help="Write a page with label shares over time, and with the distance of every client from its "
+            "start.",
+            metavar="FILE.html",
+            parser=path_for("--html"),
+        ),
+    ] = None,
+    clients: Annotated[
+        str | None,
+        typer.Option("--clients", help="Clients to draw on the page: a,b,c (default: a few)."),
+    ] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Show clients, samples, labels, arrivals, and how labels shift.
 
-    Draws the trace of one seed, and trains nothing. If its source is label_replay, the figures are of the
-    table's observations, of groups instead of clients, and the images are not needed. Label shift is measured
-    on training samples, by L1 distances of label shares, from 0 to 2.
+    Of a trace folder, the rows are shown as they are in the file. Of a configuration, the trace of one seed
+    is drawn, and nothing is trained. If its source is label_replay, the figures are of the table's
+    observations, of groups instead of clients, and the images are not needed. Label shift is measured on
+    training samples, by L1 distances of label shares, from 0 to 2.
     """
-    from experiments.cli.traces.inspected import inspected_config, print_inspected
+    from experiments.cli.traces.inspecting import Request, inspect_trace
 
-    facts = inspected_config(path, overrides or [], data or [], seed, min_samples, min_windows)
-    print_inspected(facts, output)
+    inspect_trace(
+        Request(
+            path=path,
+            overrides=overrides or [],
+            data=data or [],
+            seed=seed,
+            step_width=step_width,
+            since=since,
+            until=until,
+            min_samples=min_samples,
+            min_windows=min_windows,
+            html=html,
+            clients=clients,
+            output=output,
+        )
+    )
+
+
+@app.command("check")
+def check(
+    folder: Annotated[Path, typer.Argument(help="A trace folder.", metavar="DIR", parser=path_for("DIR"))],
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """Find every violation of the format in a trace folder.
+
+    Hashes both data files and compares their digests with those in trace.toml, and examines every row and
+    every sample. A violation is a line with the file and the row or the key, and the exit code is 2. A remark
+    is on what is allowed, but may be a mistake or slows a run down.
+    """
+    from experiments.cli.traces.checked import print_checked
+
+    print_checked(folder, output)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from emulator.errors import InputError
 from emulator.seeding import RandomStreams
 from experiments.cli.output import OutputFormat, print_json, print_table
 from experiments.naming import naming, shorten
 from experiments.reading import load_without_torch
+from experiments.results.trace_page.facts import TraceFacts
 from traces.arrivals import SPLITS
+from traces.calendar import CalendarWidth
+from traces.files import ARRIVALS, ArrivalRows, open_folder
+from traces.files.windows import windows_of_rows
 from traces.inspection.label_shift import label_shift, observed_windows
 from traces.inspection.observations import Observations, trace_observations
 from traces.inspection.presence import arrivals, presence, samples_of_clients, samples_of_labels
+from traces.inspection.trace_folder import folder_observations
 from traces.sources import TraceContext
 
 Facts = dict[str, Any]
@@ -37,6 +42,14 @@ MOST_LABELS, MOST_STEPS = 30, 20  # rows of the tables
 MOST_LETTERS = 50  # letters of a label's name in a table
 
 
+@dataclass(frozen=True)
+class Inspected:
+    """The facts about a trace, and the counts of labels of which they are, by split."""
+
+    facts: Facts
+    counts: Mapping[str, Observations]
+
+
 def inspected_config(
     path: Path,
     overrides: Sequence[str],
@@ -44,7 +57,7 @@ def inspected_config(
     seed: int | None,
     min_samples: int,
     min_windows: int,
-) -> Facts:
+) -> Inspected:
     """Facts about the trace that a configuration describes.
 
     Args:
@@ -56,10 +69,8 @@ def inspected_config(
         min_windows: The clients observed in at least this many windows are counted.
 
     Raises:
-        InputError: `path` is a folder, or the trace cannot be drawn.
+        InputError: the trace cannot be drawn.
     """
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; traces inspect takes a configuration (.toml)")
     experiment, locate = load_without_torch(path, overrides, data)
     chosen = experiment.seeds[0] if seed is None else seed
     context = TraceContext(experiment.round.rounds, RandomStreams(chosen), locate)
@@ -68,10 +79,73 @@ def inspected_config(
         observed = source.observations(context)
         about = {"name": experiment.name, "source": experiment.trace.kind}
         if observed is not None:
-            return {**about, "of": "observations", **_facts({"observed": observed}, min_samples, min_windows)}
+            counts = {"observed": observed}
+            facts = {**about, "of": "observations", **_facts(counts, min_samples, min_windows)}
+            return Inspected(facts, counts)
         trace = source.build(context)
     of_split: dict[str, Observations] = {split: trace_observations(trace, split) for split in SPLITS}
-    return {**about, "of": "samples", "seed": chosen, **_facts(of_split, min_samples, min_windows)}
+    facts = {**about, "of": "samples", "seed": chosen, **_facts(of_split, min_samples, min_windows)}
+    return Inspected(facts, of_split)
+
+
+def inspected_folder(
+    path: Path,
+    width: float | CalendarWidth | None,
+    since: date | int | None,
+    until: date | int | None,
+    min_samples: int,
+    min_windows: int,
+) -> Inspected:
+    """Facts about the rows of a trace folder.
+
+    Args:
+        path: The folder.
+        width: The width of a window, as the source `file` has it.
+        since: Earlier rows are left out; a date, a step or a rank.
+        until: Rows from then on are left out.
+        min_samples: Samples that a client needs in a window to count as observed.
+        min_windows: The clients observed in at least this many windows are counted.
+
+    Raises:
+        InputError: it is not a trace folder, is damaged, or a setting does not fit it.
+    """
+    folder = open_folder(path)
+    rows, facts = folder.rows, folder.facts
+    windows = windows_of_rows(rows, path / ARRIVALS, width=width, since=since, until=until, key=_as_option)
+    counts = folder_observations(folder, windows)
+    about = {
+        "name": path.resolve().name,
+        "source": "trace folder",
+        "of": "rows",
+        "windows": _in_words(rows, width, since),
+        "origin": facts.origin,
+        "licence": facts.licence,
+        "shape": list(folder.features.shape),
+        "type": str(folder.features.values.dtype),
+        "samples_in_the_file": len(folder.features),
+        "rows": len(rows),
+        "rows_left_out": int((~windows.kept).sum()),
+        "sha256": folder.digests,
+    }
+    return Inspected({**about, **_facts(counts, min_samples, min_windows)}, counts)
+
+
+def _as_option(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def _in_words(rows: ArrivalRows, width: float | CalendarWidth | None, since: date | int | None) -> str:
+    """What the windows of the rows are; `width` fits them."""
+    if rows.when == "step":
+        return "step" if width in (None, 1) else f"{width:g} steps"
+    start = int(rows.at.min()) if since is None else since
+    if rows.when == "order":
+        return f"{width:g} ranks of each client, from {start}"
+    if not isinstance(start, date):
+        start = (datetime(1970, 1, 1) + timedelta(microseconds=start)).date()
+    if isinstance(width, str):
+        return f"{width}, from {start:%Y-%m}"
+    return f"{'day' if width in (None, 1) else f'{width:g} days'}, from {start}"
 
 
 def _facts(counts: Mapping[str, Observations], min_samples: int, min_windows: int) -> Facts:
@@ -143,19 +217,8 @@ def print_inspected(facts: Facts, output: OutputFormat) -> None:
     if output is OutputFormat.JSON:
         print_json(facts)
         return
-    is_of_groups = facts["of"] == "observations"
-    one, all_ = ("group", "groups") if is_of_groups else ("client", "clients")
-    played = "the observations in the table" if is_of_groups else f"the trace of seed {facts['seed']}"
-    rows = {
-        "name": facts["name"],
-        "source": facts["source"],
-        "figures on": played,
-        all_: facts["clients"],
-        **{f"{all_} that {text}": facts["presence"][name] for name, text in PRESENCE.items()},
-        **{f"samples: {split}": f"{number:,}" for split, number in facts["samples"].items()},
-        "labels": len(facts["labels"]),
-    }
-    print_table([{"what": key, "value": str(value)} for key, value in rows.items()])
+    one, all_ = _clients_are_called(facts)
+    print_table([{"what": key, "value": str(value)} for key, value in _about_rows(facts).items()])
     quantiles = [
         {"samples": split, **{name: float(value) for name, value in values.items()}}
         for split, values in facts["samples_of_a_client"].items()
@@ -164,6 +227,57 @@ def print_inspected(facts: Facts, output: OutputFormat) -> None:
     print_table(_label_rows(facts["labels"]), "labels")
     print_table(_arrival_rows(facts["arrivals"], all_), "arrivals by data step")
     print_table(_shift_rows(facts["label_shift"], one), "label shift: L1 distances of label shares, 0 to 2")
+
+
+def page_facts(facts: Facts) -> TraceFacts:
+    """The facts as the page shows them."""
+    one, _ = _clients_are_called(facts)
+    about = [(what, str(value)) for what, value in _about_rows(facts).items()]
+    shift = [(row["what"], row["value"]) for row in _shift_rows(facts["label_shift"], one)]
+    windows = f"window ({facts['windows']})" if "windows" in facts else "data step"
+    return TraceFacts(
+        name=facts["name"],
+        lead=f"{facts['clients']:,} {one}s, {len(facts['labels'])} labels, {len(facts['arrivals']):,} "
+        f"windows.",
+        tables=[("The trace", about), ("Label shift: L1 distances of label shares, 0 to 2", shift)],
+        one=one,
+        of_windows=windows,
+    )
+
+
+def _clients_are_called(facts: Facts) -> tuple[str, str]:
+    return ("group", "groups") if facts["of"] == "observations" else ("client", "clients")
+
+
+def _about_rows(facts: Facts) -> Facts:
+    """The first table: what is shown, and numbers of clients, samples and labels."""
+    _, all_ = _clients_are_called(facts)
+    played = {
+        "observations": "the observations in the table",
+        "rows": "the rows of the trace folder",
+    }
+    of_folder = {}
+    if facts["of"] == "rows":
+        of_folder = {
+            "origin": facts["origin"] or "-",
+            "licence": facts["licence"] or "-",
+            "a sample": f"{facts['type']}, {' x '.join(map(str, facts['shape']))}",
+            "samples in features.npy": f"{facts['samples_in_the_file']:,}",
+            "rows in arrivals.parquet": f"{facts['rows']:,}",
+            "rows left out": f"{facts['rows_left_out']:,}",
+            "a window": facts["windows"],
+            **{f"sha256 of {name}": digest for name, digest in facts["sha256"].items()},
+        }
+    return {
+        "name": facts["name"],
+        "source": facts["source"],
+        "figures on": played[facts["of"]] if facts["of"] in played else f"the trace of seed {facts['seed']}",
+        **of_folder,
+        all_: facts["clients"],
+        **{f"{all_} that {text}": facts["presence"][name] for name, text in PRESENCE.items()},
+        **{f"samples: {split}": f"{number:,}" for split, number in facts["samples"].items()},
+        "labels": len(facts["labels"]),
+    }
 
 
 def _label_rows(labels: Sequence[Facts]) -> list[Facts]:

@@ -39,7 +39,7 @@ def lines(ended: Ended) -> list[str]:
 
 def test_the_sources_are_listed(driftscale: Driftscale) -> None:
     listed = json.loads(driftscale("traces", "list", "--format", "json").out)
-    assert {row["name"] for row in listed} == {"concepts", "digits", "idx", "label_replay"}
+    assert {row["name"] for row in listed} == {"concepts", "digits", "file", "idx", "label_replay"}
     assert any(
         line.startswith("label_replay The label histograms of")
         for line in lines(driftscale("traces", "list"))
@@ -142,12 +142,13 @@ def test_many_steps_are_condensed(driftscale: Driftscale, tmp_path: Path) -> Non
     assert not any(line.startswith("41") for line in printed)
 
 
-def test_a_folder_or_a_sweep_is_not_inspected(driftscale: Driftscale, tmp_path: Path) -> None:
+def test_a_folder_without_a_trace_or_a_sweep_is_not_inspected(driftscale: Driftscale, tmp_path: Path) -> None:
     (tmp_path / "built").mkdir()
     ended = driftscale("traces", "inspect", "built")
     assert (ended.code, ended.error) == (
         2,
-        "built: is a folder; traces inspect takes a configuration (.toml)",
+        "built: not a trace folder: it has no trace.toml; it needs trace.toml, arrivals.parquet and "
+        "features.npy",
     )
     config = write_small(tmp_path)
     config.write_text(config.read_text() + "\n[sweep]\n'round.participants' = [2, 3]\n")
