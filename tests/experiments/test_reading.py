@@ -185,10 +185,10 @@ def test_a_folder_as_source_is_found_under_data_and_beside_the_configuration(
 
 
 def test_a_source_that_is_neither_a_name_nor_a_folder_lists_the_choices(config: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    for source in ("nowhere", "file"):
+    (tmp_path / "table").touch()
+    for source in ("nowhere", "table"):
         with pytest.raises(
-            ConfigurationError, match=f"unknown trace source '{source}'; choices: concepts, digits, idx"
+            ConfigurationError, match=f"unknown trace source '{source}'; choices: concepts, digits, file, idx"
         ):
             load_experiment(config, [f"trace.source={source}"])
 

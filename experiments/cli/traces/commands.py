@@ -95,10 +95,10 @@ def inspect(
 ) -> None:
     """Show clients, samples, labels, arrivals, and how labels shift.
 
-    Of a trace folder, the rows are shown as they are in the file. Of a configuration, the trace of one seed
-    is drawn, and nothing is trained. If its source is label_replay, the figures are of the table's
-    observations, of groups instead of clients, and the images are not needed. Label shift is measured on
-    training samples, by L1 distances of label shares, from 0 to 2.
+    Shows the rows of a trace folder as they are in the file. Of a configuration, draws the trace of one seed,
+    and trains nothing. If its source is label_replay, the figures are of the table's observations, of groups
+    instead of clients, and the images are not needed. Label shift is measured on training samples, by L1
+    distances of label shares, from 0 to 2.
     """
     from experiments.cli.traces.inspecting import Request, inspect_trace
 

@@ -457,8 +457,11 @@ def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) ->
         (("check",), ("CONFIG", "--set", "--sweep", "--yes", "--data", "train nothing")),
         (("parts",), ("--format", "clusterer")),
         (("profiles",), ("list", "show", "check", "import-fedscale")),
-        (("traces",), ("list", "inspect")),
-        (("traces", "inspect"), ("CONFIG", "--set", "--data", "--seed", "--min-samples", "trains nothing")),
+        (("traces",), ("list", "inspect", "check")),
+        (
+            ("traces", "inspect"),
+            ("DIR|CONFIG", "--html", "--set", "--data", "--seed", "--min-samples", "trains nothing"),
+        ),
         (("cluster",), ("scheduler", "worker", "keys")),
         (("cluster", "worker"), ("ADDRESS", "--keys", "--insecure-cluster", "stored first")),
         (("profiles", "show"), (".csv, .parquet or .toml",)),
