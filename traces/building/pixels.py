@@ -1,0 +1,70 @@
+"""Where the images of a data set are, and how they are read: one stream of what is to be decoded."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from emulator.arrays import Ints
+
+Encoded = Path | bytes | np.ndarray
+"""An image: a file of one, the bytes of such a file, or its uint8 pixels, (h, w) or (channels, h, w)."""
+
+
+class Pixels(ABC):
+    """The images of a data set, numbered from 0.
+
+    If `in_order`, images can only be read in the order of their numbers, as those of a compressed file.
+    """
+
+    in_order: bool = False
+
+    @abstractmethod
+    def stream(self, images: Ints) -> Iterator[Encoded]:
+        """Yield the images with these numbers (k,), which ascend if `in_order`.
+
+        Files of single images are only named here: whoever decodes one reads it. DataFileError if a file of
+        many images is damaged.
+        """
+
+    @abstractmethod
+    def name(self, image: int) -> str:
+        """The file of an image, and the row in it or of it, for messages."""
+
+    @abstractmethod
+    def identity(self) -> Iterator[bytes]:
+        """Yield what tells these images from others, without reading them all: names, sizes."""
+
+
+class ImageFiles(Pixels):
+    """One file for each image: `names` below `root`, which `listed` may say the row of (for messages)."""
+
+    def __init__(self, root: Path, names: Sequence[str], listed: Callable[[int], str] | None = None) -> None:
+        self.root = root
+        self.names = names
+        self._listed = listed
+
+    def stream(self, images: Ints) -> Iterator[Encoded]:
+        for image in images.tolist():
+            yield self.root / self.names[image]
+
+    def name(self, image: int) -> str:
+        path = str(self.root / self.names[image])
+        return path if self._listed is None else f"{path} ({self._listed(image)})"
+
+    def identity(self) -> Iterator[bytes]:
+        for name in self.names:
+            yield name.encode("utf-8", "surrogateescape") + b"\0"
+
+
+def leads_out(name: str) -> bool:
+    """Whether a path that a file names is not one below the folder that it is relative to.
+
+    >>> leads_out("a/b.jpg"), leads_out("../b.jpg"), leads_out("/b.jpg"), leads_out("")
+    (False, True, True, True)
+    """
+    path = PurePosixPath(name.replace("\\", "/"))
+    return not name or path.is_absolute() or ".." in path.parts or "\0" in name
