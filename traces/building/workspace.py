@@ -89,8 +89,7 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
         ResumableError: the disk is full; the same command resumes the build.
     """
     path = out.with_name(out.name + SUFFIX)
-    if out.exists() or out.is_symlink():
-        raise InputError(f"--out {out}: exists already; delete it, or take another name")
+    refuse_existing(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(out.with_name(f".{out.name}.lock"), timeout=0)
@@ -115,6 +114,12 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
         with suppress(OSError):
             Path(lock.lock_file).unlink()
         lock.release()
+
+
+def refuse_existing(out: Path) -> None:
+    """Raise InputError if there is anything in the place of the trace folder `out`."""
+    if out.exists() or out.is_symlink():
+        raise InputError(f"--out {out}: exists already; delete it, or take another name")
 
 
 def _begun(path: Path, out: Path, plan: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,0 +1,248 @@
+"""Building traces of images: a kind lists its samples; the rest is the same for all."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from PIL import __version__ as pillow_version
+from pydantic import Field
+
+from emulator.arrays import Ints
+from emulator.errors import InputError
+from emulator.numbers import Count, CountOrZero, Number, Share
+from emulator.plugins import Settings
+from emulator.storage.bounded import has_controls
+from traces.arrivals import SPLITS
+from traces.building.base import Builder, BuilderSettings, Built, Request
+from traces.building.decoding import Decoder
+from traces.building.feature_rows import FeatureRows
+from traces.building.listing import TRAIN, Listing, ordered
+from traces.building.pipeline import Pipeline, Progress, kept
+from traces.building.workspace import Workspace, refuse_existing, workspace
+from traces.files.arrivals import MOST_CLASSES, write_arrivals
+from traces.files.facts import ARRIVALS, FEATURES, TraceFacts
+from traces.held_out import TEST_SHARE
+
+SCALE = 1 / 255
+
+MOST_SIZE = 4096
+
+STATIC_ROUNDS = 10**6
+"""Rounds of a data step where nothing arrives after the start: more than any run has."""
+
+Side = Annotated[int, Number(ge=1, le=MOST_SIZE)]
+
+WITHOUT_EFFECT = {"skip_bad"}
+"""Settings that a resumed build may change: they do not change the bytes of what is decoded."""
+
+
+class ImageSettings(BuilderSettings):
+    """The settings that all kinds of images have."""
+
+    limit: Count | None = Field(None, description="take only that many samples, evenly spread over all")
+
+
+class EncodedImageSettings(ImageSettings):
+    """The settings of kinds whose images are to be decoded."""
+
+    size: Side = Field(32, description="side of the images in pixels")
+    grey: bool = Field(False, description="grey images of shape (size, size) instead of (3, size, size)")
+    test_share: Share = Field(
+        TEST_SHARE, description="share of each client's samples of each label that is held out for tests"
+    )
+    exact: bool = Field(
+        False,
+        description="decode JPEGs at full size, and not at the nearest scale of at least twice the size",
+    )
+    skip_bad: CountOrZero = Field(
+        0, description="leave out at most that many samples that cannot be read, instead of stopping"
+    )
+
+
+class ImageBuilder(Builder):
+    """Base class of the kinds of images. A subclass implements `list_samples`, `shape` and `decoder`.
+
+    `play` are settings of the source `file` for this data set, as its paper plays it.
+    """
+
+    Settings: ClassVar[type[Settings]] = ImageSettings
+    settings: ImageSettings
+
+    play: ClassVar[Mapping[str, object]] = {}
+
+    @abstractmethod
+    def list_samples(self, root: Path) -> Listing:
+        """List all samples of the data set, in any order; pixels are read later.
+
+        Args:
+            root: the folder of the data set.
+
+        Raises:
+            InputError: the folder does not have the layout of this kind, or a file of it breaks a rule.
+        """
+
+    @abstractmethod
+    def shape(self, root: Path) -> tuple[int, ...]:
+        """The shape of a sample.
+
+        Args:
+            root: the folder of the data set.
+        """
+
+    @abstractmethod
+    def decoder(self) -> Decoder:
+        """What makes an image a sample."""
+
+    @property
+    def skip_bad(self) -> int:
+        """The most samples that may be left out because they cannot be read."""
+        return 0
+
+    @property
+    def test_share(self) -> float:
+        """The share that is held out for tests, if the listing does not say which samples are."""
+        return TEST_SHARE
+
+    def build(self, request: Request) -> Built:
+        """List, sort and decode the samples, then write their arrivals and facts; see `Builder.build`."""
+        if not request.root.is_dir():
+            raise InputError(f"--root {request.root}: no such folder; {type(self).needs}")
+        settings = self.settings
+        refuse_existing(request.out)  # before the data set is listed, which may take minutes
+        listing = self.list_samples(request.root)
+        listing = ordered(listing, settings.limit, settings.seed, self.test_share)
+        _refuse_names(listing)  # before anything is decoded
+        shape = self.shape(request.root)
+        with workspace(request.out, self._plan(listing, shape), fresh=request.fresh) as space:
+            path = space.path / FEATURES
+            resume = bool(space.progress) and path.is_file()
+            if not resume and space.progress:
+                raise InputError(f"{path}: is missing; give --fresh")
+            with FeatureRows(path, (len(listing), *shape), resume=resume) as features:
+                pipeline = Pipeline(listing, self.decoder(), shape, self.skip_bad)
+                progress = pipeline.run(space, features, request.workers, request.watch)
+            return self._finish(space, request, listing, progress, shape)
+
+    def _plan(self, listing: Listing, shape: tuple[int, ...]) -> dict[str, object]:
+        """All that determines the result: an interrupted build is resumed only by an equal one."""
+        options = self.settings.model_dump(mode="json", exclude=WITHOUT_EFFECT)
+        return {
+            **options,
+            "kind": f"{type(self).__module__}:{type(self).__qualname__}",
+            "listing": listing.digest(),
+            "pillow": pillow_version,
+            "samples": len(listing),
+            "shape": list(shape),
+        }
+
+    def _finish(
+        self, space: Workspace, request: Request, listing: Listing, progress: Progress, shape: tuple[int, ...]
+    ) -> Built:
+        """Write arrivals and facts, and give the workspace the name of the trace folder."""
+        rows = np.flatnonzero(kept(listing, progress))
+        if len(rows) == 0:
+            raise InputError(f"{request.root}: no sample is left that can be read")
+        write_arrivals(space.path / ARRIVALS, _columns(listing, rows))
+        left_out = len(listing) - len(rows)
+        origin = f"driftscale traces build, {type(self).__doc__ or ''}".partition("\n")[0]
+        if left_out:
+            origin += f" {left_out} of {len(listing)} samples are left out, as they cannot be read."
+        space.finish(
+            TraceFacts(
+                version=1,
+                shape=shape,
+                scale=SCALE,
+                mean=progress.sums.mean(SCALE),
+                deviation=progress.sums.deviation(SCALE),
+                classes=listing.classes,
+                origin=origin,
+                licence=type(self).licence,
+            )
+        )
+        assert listing.split is not None
+        train = int((listing.split[rows] == TRAIN).sum())
+        return Built(
+            clients=len(np.unique(listing.client[rows])),
+            train=train,
+            test=len(rows) - train,
+            classes=len(listing.classes),
+            shape=shape,
+            when=listing.when,
+            first=int(listing.at[rows].min()),
+            last=int(listing.at[rows].max()),
+            left_out=left_out,
+            num_bytes=sum(file.stat().st_size for file in request.out.iterdir()),
+            notes=listing.notes,
+            play=type(self).play or _owned(listing, rows),
+        )
+
+
+class EncodedImageBuilder(ImageBuilder):
+    """Base class of kinds whose images are to be decoded; a subclass implements `list_samples`."""
+
+    Settings: ClassVar[type[Settings]] = EncodedImageSettings
+    settings: EncodedImageSettings
+
+    def shape(self, root: Path) -> tuple[int, ...]:
+        """The shape that the settings ask for."""
+        size = self.settings.size
+        return (size, size) if self.settings.grey else (3, size, size)
+
+    def decoder(self) -> Decoder:
+        """The decoder that the settings ask for."""
+        return Decoder(self.settings.size, self.settings.grey, self.settings.exact)
+
+    @property
+    def skip_bad(self) -> int:
+        """The setting of this name."""
+        return self.settings.skip_bad
+
+    @property
+    def test_share(self) -> float:
+        """The setting of this name."""
+        return self.settings.test_share
+
+
+def _refuse_names(listing: Listing) -> None:
+    """Raise InputError if there are too many classes, or a name of a client or a class cannot be written."""
+    if len(listing.classes) > MOST_CLASSES:
+        raise InputError(f"the data set has {len(listing.classes)} classes; at most {MOST_CLASSES}")
+    for what, names in (("client", listing.clients), ("class", listing.classes)):
+        for name in names:
+            try:
+                name.encode()
+            except UnicodeEncodeError as error:
+                raise InputError(f"{what} {name!r}: is no text in UTF-8; rename it") from error
+            if not name.strip() or has_controls(name):
+                raise InputError(f"{what} {name!r}: is no name: it is blank, or has control characters")
+
+
+def _owned(listing: Listing, rows: Ints) -> Mapping[str, object]:
+    """The settings with which clients keep all their samples, if they own them from the start."""
+    if listing.when == "step" and (listing.at[rows] == 0).all():
+        return {"rounds_per_step": STATIC_ROUNDS, "retain_rounds": STATIC_ROUNDS}
+    return {}
+
+
+def _columns(listing: Listing, rows: Ints) -> dict[str, np.ndarray | pa.Array[Any]]:
+    """The columns of `arrivals.parquet` for these rows (k,), which are also those of `features.npy`."""
+    assert listing.split is not None
+    at: np.ndarray = listing.at[rows]
+    if listing.when == "time":
+        at = at.astype("datetime64[us]")
+    return {
+        "client": _dictionary(listing.client[rows], listing.clients),
+        "label": listing.label[rows].astype(np.int16),
+        "sample": rows.astype(np.int32),
+        listing.when: at,
+        "split": _dictionary(listing.split[rows], SPLITS),
+    }
+
+
+def _dictionary(codes: np.ndarray, names: tuple[str, ...]) -> pa.Array[Any]:
+    return pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array(names, pa.string()))
