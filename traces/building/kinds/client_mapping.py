@@ -1,0 +1,218 @@
+"""Images with FedScale's client mapping: Open Images, FEMNIST, and any other of the same layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from emulator.arrays import Ints
+from emulator.errors import DataFileError, InputError
+from emulator.numbers import Count
+from emulator.plugins import Settings
+from emulator.seeding import RandomStreams
+from traces.arrivals import SPLITS
+from traces.building.images import EncodedImageBuilder, EncodedImageSettings
+from traces.building.listing import Listing, codes
+from traces.building.pixels import ImageFiles, leads_out
+from traces.building.text_columns import TextColumns, header
+
+MAPPING = "client_data_mapping"
+PATHS = ("sample_path", "data_path")
+"""The names of the column of files; that of detection tasks differs."""
+
+
+class MappingSettings(EncodedImageSettings):
+    """Which clients and classes are taken, and when their labels arrive."""
+
+    classes: Count | None = Field(
+        None, description="take that many of the commonest classes; without it, all"
+    )
+    min_labels: Count = Field(1, description="leave out clients with samples of fewer classes")
+    buckets: Count = Field(
+        1, description="cut each client's labels at random into that many buckets, which arrive one a step"
+    )
+    owned_steps: Count = Field(1, description="buckets that clients have from the start")
+    test_mapping: bool = Field(
+        False,
+        description="take test samples from client_data_mapping/test.csv, whose clients must then be those "
+        "of train.csv; otherwise they are held out of train.csv",
+    )
+
+
+class FedScale(EncodedImageBuilder):
+    """Any data set of images with FedScale's client mapping: a CSV of clients, files and labels.
+
+    The class of a sample is its `label_name`, or its `label_id` where the file has no names. In FedScale's
+    own data sets the clients of test.csv are not those of train.csv, so test samples are held out of
+    train.csv. Without buckets, clients have all samples from the start.
+    """
+
+    needs = "{train,test}/FILE and client_data_mapping/train.csv (client_id,sample_path,label_name,label_id)"
+    licence = "that of the data set (FedScale: Apache-2.0, for research)"
+
+    Settings: ClassVar[type[Settings]] = MappingSettings
+    settings: MappingSettings
+
+    def list_samples(self, root: Path) -> Listing:
+        settings = self.settings
+        if settings.owned_steps > settings.buckets:
+            raise InputError(
+                f"--owned-steps {settings.owned_steps}: must be at most --buckets {settings.buckets}"
+            )
+        splits = SPLITS if settings.test_mapping else SPLITS[:1]
+        listing = _joined([self._mapping(root, split) for split in splits], settings.test_mapping)
+        listing = self._commonest(listing)
+        listing = self._diverse(listing)
+        return replace(listing, at=self._steps(listing))
+
+    def _mapping(self, root: Path, split: str) -> Listing:
+        """The rows of the mapping of one split, in its order."""
+        path = root / MAPPING / f"{split}.csv"
+        column = next((name for name in PATHS if name in header(path)), PATHS[0])
+        table = TextColumns(path, ("client_id", column), ("label_name", "label_id"))
+        names = table.texts(column)
+        for row, name in enumerate(names, start=1):
+            if leads_out(name):
+                raise DataFileError(path, f"{column} {name!r}: leads out of {root / split}", row)
+        client, clients = codes(table.texts("client_id"))
+        label, classes = _labels(table)
+        files = [f"{split}/{name}" for name in names]
+        return Listing(
+            client=client,
+            clients=clients,
+            label=label,
+            classes=classes,
+            when="step",
+            at=np.zeros(len(label), np.int64),
+            image=np.arange(len(label)),
+            pixels=ImageFiles(root, files, lambda image: f"{MAPPING}/{split}.csv, row {image + 1}"),
+        )
+
+    def _commonest(self, listing: Listing) -> Listing:
+        """The samples of the commonest classes, by number and then by name."""
+        wanted = self.settings.classes
+        if wanted is None or wanted >= len(listing.classes):
+            return listing
+        counts = np.bincount(listing.label, minlength=len(listing.classes))
+        taken = np.sort(np.argsort(-counts, kind="stable")[:wanted])
+        number = np.full(len(counts), -1)
+        number[taken] = np.arange(wanted)
+        left = listing.take(np.flatnonzero(number[listing.label] >= 0))
+        left = replace(
+            left, label=number[left.label], classes=tuple(listing.classes[k] for k in taken.tolist())
+        )
+        return left.noting(f"{len(left):,} of {len(listing):,} samples are of the {wanted} commonest classes")
+
+    def _diverse(self, listing: Listing) -> Listing:
+        """The samples of clients with enough classes."""
+        least = self.settings.min_labels
+        if least == 1:
+            return listing
+        cell = np.unique(listing.client * len(listing.classes) + listing.label)
+        classes = np.bincount(cell // len(listing.classes), minlength=len(listing.clients))
+        left = listing.take(np.flatnonzero(classes[listing.client] >= least))
+        note = f"{len(left.clients):,} of {len(listing.clients):,} clients have samples of {least} classes"
+        return left.noting(note)
+
+    def _steps(self, listing: Listing) -> Ints:
+        """(n,) the data step at which the bucket of each sample's label arrives at its client.
+
+        A client's labels are put in a random order, which is cut into buckets as evenly as possible.
+        """
+        buckets = self.settings.buckets
+        cell, of_row = np.unique(
+            listing.client * len(listing.classes) + listing.label, return_inverse=True
+        )  # a cell is a client's samples of a label
+        client = cell // len(listing.classes)
+        drawn = RandomStreams(self.settings.seed).generator("buckets").random(len(cell))
+        order = np.lexsort((drawn, client))
+        sizes = np.bincount(client)
+        rank = np.empty(len(cell), np.int64)
+        rank[order] = np.arange(len(cell)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        bucket = rank * buckets // sizes[client]
+        steps: Ints = (bucket - (self.settings.owned_steps - 1))[of_row]
+        return steps
+
+
+class OpenImagesSettings(MappingSettings):
+    """The same, with Fielding's preparation as default."""
+
+    classes: Count | None = Field(100, description="take that many of the commonest classes")
+    min_labels: Count = Field(10, description="leave out clients with samples of fewer classes")
+    buckets: Count = Field(
+        10, description="cut each client's labels at random into that many buckets, which arrive one a step"
+    )
+    owned_steps: Count = Field(2, description="buckets that clients have from the start")
+
+
+class OpenImages(FedScale):
+    """Open Images with FedScale's client mapping, as Fielding plays it: 100 classes, ten buckets of labels.
+
+    Of the samples of the 100 commonest classes, clients that have at least 10 of these classes remain. Each
+    client's labels are cut at random into ten buckets: two are owned from the start, and one more arrives at
+    each data step.
+    """
+
+    licence = "Open Images: annotations CC BY 4.0, images CC BY 2.0 as their pages state"
+    play: ClassVar[Mapping[str, object]] = {"rounds_per_step": 50, "retain_rounds": 100}
+
+    Settings: ClassVar[type[Settings]] = OpenImagesSettings
+    settings: OpenImagesSettings
+
+
+def _labels(table: TextColumns) -> tuple[Ints, tuple[str, ...]]:
+    """The class of each row: its name, or its number where the file has no names."""
+    if "label_id" not in table and "label_name" not in table:
+        raise DataFileError(table.path, "has neither a column 'label_name' nor 'label_id'")
+    if "label_name" in table and any(table.texts("label_name", may_be_empty=True)):
+        return codes(table.texts("label_name"))
+    numbers = table.integers("label_id")
+    if (numbers < 0).any():
+        row = int((numbers < 0).argmax())
+        raise DataFileError(
+            table.path,
+            f"label_id = {numbers[row]}: no class; samples without classes cannot be played",
+            row + 1,
+        )
+    distinct, label = np.unique(numbers, return_inverse=True)
+    return label, tuple(map(str, distinct.tolist()))
+
+
+def _joined(listings: list[Listing], has_split: bool) -> Listing:
+    """The listings of train and test as one, with the split if there are two."""
+    if not has_split:
+        return listings[0]
+    train, test = listings
+    for what, known, others in (
+        ("client", train.clients, test.clients),
+        ("class", train.classes, test.classes),
+    ):
+        unknown = sorted(set(others) - set(known))
+        if unknown:
+            raise InputError(
+                f"{MAPPING}/test.csv: {what} {unknown[0]!r} has test samples and none in train.csv "
+                f"({len(unknown)} of {len(others)} are so); leave out --test-mapping"
+            )
+    client = {name: number for number, name in enumerate(train.clients)}
+    label = {name: number for number, name in enumerate(train.classes)}
+    first = len(train)
+    files = [part.pixels for part in listings if isinstance(part.pixels, ImageFiles)]
+
+    def listed(image: int) -> str:
+        split, row = ("train", image) if image < first else ("test", image - first)
+        return f"{MAPPING}/{split}.csv, row {row + 1}"
+
+    return replace(
+        train,
+        client=np.concatenate([train.client, np.array([client[name] for name in test.clients])[test.client]]),
+        label=np.concatenate([train.label, np.array([label[name] for name in test.classes])[test.label]]),
+        at=np.concatenate([train.at, test.at]),
+        image=np.arange(first + len(test)),
+        split=np.repeat(np.arange(2, dtype=np.int8), [first, len(test)]),
+        pixels=ImageFiles(files[0].root, [*files[0].names, *files[1].names], listed),
+    )
