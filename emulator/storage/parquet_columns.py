@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from emulator.arrays import Bools, Ints
+from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
 from emulator.storage.tables import MOST_COLUMNS, MOST_REASON
@@ -133,6 +133,31 @@ class ParquetColumns:
                 row = int(np.flatnonzero(bad)[0])
                 raise DataFileError(
                     self.path, f"{name} = {numbers[row]}: must be from {least} to {most}", row=first + row + 1
+                )
+            values[first : first + len(numbers)] = numbers
+        return values
+
+    def numbers(self, name: str) -> Floats:
+        """Read a column of numbers.
+
+        Returns:
+            (rows,) the values in double precision.
+
+        Raises:
+            DataFileError: a value is missing or not finite, or the column has another type.
+        """
+        kind = self.kind(name)
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            raise DataFileError(self.path, f"column {name!r} is {kind}; it must hold numbers")
+        values = np.empty(self.num_rows, np.float64)
+        for first, piece in self._pieces(name):
+            self._refuse_missing(name, piece, first)
+            numbers = np.asarray(piece)
+            bad = ~np.isfinite(numbers)
+            if bad.any():
+                row = int(bad.argmax())
+                raise DataFileError(
+                    self.path, f"{name} = {numbers[row]}: must be a finite number", row=first + row + 1
                 )
             values[first : first + len(numbers)] = numbers
         return values
