@@ -36,9 +36,9 @@ def read_idx_folder(folder: Path) -> ImageSet:
     images, labels = (
         [_find(folder, prefixes, kind) for prefixes in (TRAIN, TEST)] for kind in (IMAGES, LABELS)
     )
-    shapes = [_read_header(path, 3) for path in images]
+    shapes = [read_idx_header(path, 3) for path in images]
     for images_path, labels_path, shape in zip(images, labels, shapes, strict=True):
-        [num_labels] = _read_header(labels_path, 1)
+        [num_labels] = read_idx_header(labels_path, 1)
         if num_labels != shape[0]:
             raise DataFileError(labels_path, f"{num_labels} labels for {shape[0]} images in {images_path}")
     train, test = shapes
@@ -73,8 +73,8 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
     return np.frombuffer(content, np.uint8).reshape(shape)
 
 
-def _read_header(path: Path, dimensions: int) -> tuple[int, ...]:
-    """The shape that the file's header states; DataFileError as for `_shape`."""
+def read_idx_header(path: Path, dimensions: int) -> tuple[int, ...]:
+    """The shape that the file's header states; DataFileError if it has another number of dimensions."""
     with _opened(path) as file:
         return _shape(path, file.read(4 + 4 * dimensions), dimensions)
 

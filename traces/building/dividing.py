@@ -1,0 +1,92 @@
+"""Data without clients, divided among clients as a partition says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Protocol
+
+import numpy as np
+from pydantic import Field
+
+from emulator.arrays import Ints
+from emulator.errors import InputError
+from emulator.numbers import Count
+from emulator.plugins import ChoiceOf, Chosen
+from emulator.seeding import RandomStreams
+from traces.arrivals import SPLITS
+from traces.building.images import EncodedImageSettings, ImageSettings, Side
+from traces.partitions import PARTITIONS, Partition, Samples
+from traces.partitions.population import follow
+
+_PARTITION = Field(
+    None,
+    description='how images are divided among clients: a name, or a table such as \'{kind = "dirichlet", '
+    "alpha = 0.1}'; `driftscale parts partition` lists them",
+)
+_CLIENTS = Field(None, description="number of clients of the partition")
+
+PartitionChoice = Annotated[Chosen[Partition], ChoiceOf(PARTITIONS)] | None
+
+
+class DividedImageSettings(EncodedImageSettings):
+    """The settings of images that may have no clients."""
+
+    partition: PartitionChoice = _PARTITION
+    clients: Count | None = _CLIENTS
+
+
+class DividedPixelSettings(ImageSettings):
+    """The settings of data sets that are pixels already, and have no clients."""
+
+    size: Side | None = Field(None, description="side of the images in pixels; without it, they keep theirs")
+    partition: PartitionChoice = _PARTITION
+    clients: Count | None = _CLIENTS
+
+
+class Divides(Protocol):
+    """Settings with a partition."""
+
+    @property
+    def partition(self) -> Chosen[Partition] | None: ...
+    @property
+    def clients(self) -> int | None: ...
+    @property
+    def seed(self) -> int: ...
+
+
+def divided(
+    settings: Divides, label: Ints, split: np.ndarray | None, columns: Mapping[str, np.ndarray] | None = None
+) -> tuple[Ints, tuple[str, ...]]:
+    """Divide samples among clients: the client of each (n,), and the names of all.
+
+    If `split` (n,) says which samples are for tests, these follow the training samples of their labels, as
+    with `trace.partition`.
+
+    Args:
+        settings: the partition and the number of clients.
+        label: (n,) the class of each sample.
+        split: (n,) index into SPLITS; None if it is not known.
+        columns: other columns (n,) that a partition may use.
+
+    Raises:
+        InputError: there is no partition.
+        ConfigurationError: the partition does not fit the samples.
+    """
+    if settings.partition is None:
+        raise InputError(
+            f"the data set has no clients: give --partition ({', '.join(PARTITIONS.names())}) and --clients"
+        )
+    partition: Partition = settings.partition.build()
+    streams = RandomStreams(settings.seed)
+    train = np.arange(len(label)) if split is None else np.flatnonzero(split == SPLITS.index("train"))
+    samples = Samples(label[train], {name: column[train] for name, column in (columns or {}).items()})
+    of_train = partition.divide(samples, settings.clients, streams.generator("partition", 0))
+    number = int(of_train.max()) + 1
+    client = np.zeros(len(label), np.int64)
+    client[train] = of_train
+    if split is not None and len(train) < len(label):
+        test = np.flatnonzero(split != SPLITS.index("train"))
+        generator = streams.generator("partition", 1)
+        client[test] = follow(of_train, label[train], label[test], number, generator)
+    width = len(str(number - 1))
+    return client, tuple(f"{client:0{width}d}" for client in range(number))

@@ -1,0 +1,130 @@
+"""Folders of images: the names of folders say client and class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from emulator.arrays import Ints
+from emulator.errors import DataFileError, InputError
+from emulator.plugins import Settings
+from traces.building.dividing import DividedImageSettings, divided
+from traces.building.images import EncodedImageBuilder
+from traces.building.listing import Listing, codes
+from traces.building.pixels import ImageFiles
+from traces.building.text_columns import TextColumns
+from traces.building.times import TimeError, parse_pattern, parse_times
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+
+
+class FolderSettings(DividedImageSettings):
+    """Where the times of images come from, and how images without clients are divided."""
+
+    times: Path | None = Field(
+        None, description="a CSV with the columns path (below the root) and time (ISO 8601), one row an image"
+    )
+    time_pattern: str | None = Field(
+        None,
+        description="how the time is written in the name of a file without its suffix, such as "
+        "cam_%Y%m%d_%H%M%S",
+    )
+
+
+class ImageFolder(EncodedImageBuilder):
+    """A folder of images, CLIENT/CLASS/IMAGE; with a partition, CLASS/IMAGE.
+
+    Times are those of a CSV, or are part of the names of the files; without either, clients own all images
+    from the start. Hidden files and files whose suffix is not that of an image are ignored, and counted.
+    """
+
+    needs = "CLIENT/CLASS/IMAGE, or CLASS/IMAGE with --partition"
+
+    Settings: ClassVar[type[Settings]] = FolderSettings
+    settings: FolderSettings
+
+    def list_samples(self, root: Path) -> Listing:
+        settings = self.settings
+        if settings.times is not None and settings.time_pattern is not None:
+            raise InputError("--times and --time-pattern: give one of them")
+        depth = 2 if settings.partition is None else 1
+        files = sorted(
+            str(path.relative_to(root))
+            for path in root.rglob("*")
+            if path.is_file() and not any(part.startswith(".") for part in path.relative_to(root).parts)
+        )
+        names = [name for name in files if name.lower().endswith(SUFFIXES)]
+        for name in names:
+            if len(Path(name).parts) != depth + 1:
+                layout = (
+                    "CLIENT/CLASS/IMAGE" if depth == 2 else "CLASS/IMAGE, as --partition makes the clients"
+                )
+                hint = "; folders CLASS/IMAGE need --partition" if depth == 2 else ""
+                raise DataFileError(root / name, f"is not in a folder {layout}{hint}")
+        if not names:
+            raise InputError(f"--root {root}: has no image ({', '.join(SUFFIXES)})")
+        label, classes = codes([Path(name).parts[-2] for name in names])
+        if depth == 2:
+            client, clients = codes([Path(name).parts[0] for name in names])
+        else:
+            client, clients = divided(settings, label, None)
+        at = self._times(root, names)
+        ignored = len(files) - len(names)
+        return Listing(
+            client=client,
+            clients=clients,
+            label=label,
+            classes=classes,
+            when="step" if at is None else "time",
+            at=np.zeros(len(names), np.int64) if at is None else at,
+            image=np.arange(len(names)),
+            pixels=ImageFiles(root, names),
+            notes=(f"{ignored} file(s) are ignored, as their suffix is not that of an image",)
+            * (ignored > 0),
+        )
+
+    def _times(self, root: Path, names: list[str]) -> Ints | None:
+        """(n,) microseconds since 1970, or None if images have no times."""
+        if self.settings.time_pattern is not None:
+            return _from_names(root, names, self.settings.time_pattern)
+        if self.settings.times is not None:
+            return _from_table(root, names, self.settings.times)
+        return None
+
+
+def _from_names(root: Path, names: list[str], pattern: str) -> Ints:
+    times = np.empty(len(names), np.int64)
+    for number, name in enumerate(names):
+        try:
+            times[number] = parse_pattern(Path(name).stem, pattern)
+        except ValueError as error:
+            raise DataFileError(
+                root / name,
+                f"its name without suffix is not written as --time-pattern {pattern} says ({error})",
+            ) from error
+    return times
+
+
+def _from_table(root: Path, names: list[str], path: Path) -> Ints:
+    table = TextColumns(path, ("path", "time"))
+    try:
+        at = parse_times(table.texts("time"))
+    except TimeError as error:
+        raise DataFileError(path, f"time: {error}", row=error.number + 1) from error
+    row: dict[str, int] = {}
+    for number, name in enumerate(table.texts("path")):
+        if name in row:
+            raise DataFileError(path, f"path {name!r} is also in row {row[name] + 1}", row=number + 1)
+        row[name] = number
+    for name in names:
+        if name not in row:
+            raise DataFileError(path, f"has no row with the path {name!r}, which is in {root}")
+    known = set(names)
+    for name, number in row.items():
+        if name not in known:
+            raise DataFileError(path, f"path {name!r}: no such image below {root}", row=number + 1)
+    times: Ints = at[np.array([row[name] for name in names])]
+    return times
