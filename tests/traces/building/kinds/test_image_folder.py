@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from emulator.errors import InputError
+from tests.traces.building.layouts import BLUE, DAY, GREEN, RED, build, draw, opened, pixels, rows, write_csv
+
+
+def drawn(root: Path) -> Path:
+    draw(root / "bob" / "cat" / "cam_19700103.png", RED)
+    draw(root / "bob" / "cat" / "cam_19700102.png", GREEN)
+    draw(root / "ann" / "dog" / "cam_19700101.PNG", BLUE)
+    (root / "bob" / ".DS_Store").write_bytes(b"x")
+    (root / "bob" / "notes.txt").write_text("x")
+    return root
+
+
+def test_folders_are_client_and_class_and_without_times_all_is_owned_from_the_start(tmp_path: Path) -> None:
+    root = drawn(tmp_path / "f")
+    built = build("folder", root, tmp_path / "out", test_share=0)
+    assert built.notes == ("1 file(s) are ignored, as their suffix is not that of an image",)
+    folder = opened("folder", root, tmp_path / "again", test_share=0)
+    assert rows(folder) == [
+        ("ann", "dog", 0, "train"),
+        ("bob", "cat", 0, "train"),
+        ("bob", "cat", 0, "train"),
+    ]
+    assert pixels(folder) == [list(BLUE), list(GREEN), list(RED)]  # of one time by name
+
+
+def test_times_are_part_of_the_names_or_rows_of_a_table(tmp_path: Path) -> None:
+    root = drawn(tmp_path / "f")
+    wanted = [("ann", "dog", 0, "train"), ("bob", "cat", DAY, "train"), ("bob", "cat", 2 * DAY, "train")]
+    named = opened("folder", root, tmp_path / "a", test_share=0, time_pattern="cam_%Y%m%d")
+    assert rows(named) == wanted
+    table = write_csv(
+        tmp_path / "times.csv",
+        "time,path",
+        [
+            ("1970-01-03", "bob/cat/cam_19700103.png"),
+            ("1970-01-01T00:00", "ann/dog/cam_19700101.PNG"),
+            ("1970-01-02", "bob/cat/cam_19700102.png"),
+        ],
+    )
+    listed = opened("folder", root, tmp_path / "b", test_share=0, times=table)
+    assert rows(listed) == wanted
+    assert pixels(listed) == [list(BLUE), list(GREEN), list(RED)]
+
+
+def test_classes_without_clients_are_divided(tmp_path: Path) -> None:
+    for number in range(8):
+        draw(tmp_path / "f" / ("cat", "dog")[number % 2] / f"{number}.png", RED)
+    folder = opened("folder", tmp_path / "f", tmp_path / "out", partition="iid", clients=2, test_share=0)
+    assert [client for client, _, _, _ in rows(folder)] == ["0"] * 4 + ["1"] * 4
+    assert sorted(label for _, label, _, _ in rows(folder)) == ["cat"] * 4 + ["dog"] * 4
+    with pytest.raises(
+        InputError, match=r"cat/0\.png: is not in a folder CLIENT/CLASS/IMAGE; folders CLASS/IMAGE"
+    ):
+        build("folder", tmp_path / "f", tmp_path / "more")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("1970-01-01", "x/y.png"), r"row 4: path 'x/y\.png': no such image below"),
+        (("1970-01-01", "ann/dog/cam_19700101.PNG"), r"row 4: path '.*PNG' is also in row 2"),
+        (("1970-01-01T00:00:00Z", "x"), r"row 4: time: .* has a time zone, unlike those before it"),
+        (
+            ("yesterday", "x"),
+            r"row 4: time: 'yesterday' is not a time; it must be written as 2015-01-31T12:00:00Z",
+        ),
+        (("", "x"), r"row 4: time is missing"),
+    ],
+)
+def test_a_bad_row_of_times_is_one_line(tmp_path: Path, change: tuple[str, str], problem: str) -> None:
+    root = drawn(tmp_path / "f")
+    lines = [
+        ("1970-01-03", "bob/cat/cam_19700103.png"),
+        ("1970-01-01", "ann/dog/cam_19700101.PNG"),
+        ("1970-01-02", "bob/cat/cam_19700102.png"),
+        change,
+    ]
+    table = write_csv(tmp_path / "times.csv", "time,path", lines)
+    with pytest.raises(InputError, match=problem):
+        build("folder", root, tmp_path / "out", times=table)
+    write_csv(tmp_path / "times.csv", "time,path", lines[:2])
+    with pytest.raises(InputError, match=r"times\.csv: has no row with the path 'bob/cat/cam_19700102\.png'"):
+        build("folder", root, tmp_path / "out", times=table)
+
+
+def test_names_without_the_pattern_and_both_kinds_of_times_are_refused(tmp_path: Path) -> None:
+    root = drawn(tmp_path / "f")
+    with pytest.raises(
+        InputError, match=r"PNG: its name without suffix is not written as --time-pattern %Y says"
+    ):
+        build("folder", root, tmp_path / "out", time_pattern="%Y")
+    with pytest.raises(InputError, match="--times and --time-pattern: give one of them"):
+        build("folder", root, tmp_path / "out", time_pattern="%Y", times=tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"has no image \(\.jpg"):
+        build("folder", (tmp_path / "empty"), tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", [" ", "a\x1b[2J", os.fsdecode(b"caf\xe9")])
+@pytest.mark.parametrize("what", ["client", "class"])
+def test_a_name_that_cannot_be_written_is_refused_before_anything_is_decoded(
+    tmp_path: Path, what: str, name: str
+) -> None:
+    folders = (name, "cat") if what == "client" else ("bob", name)
+    draw(tmp_path / "f" / folders[0] / folders[1] / "x.png", RED)
+    with pytest.raises(InputError, match=rf"^{what} .* is no (name|text)"):
+        build("folder", tmp_path / "f", tmp_path / "out")
+    assert not list(tmp_path.glob("out*"))
