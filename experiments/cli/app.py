@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -203,12 +204,16 @@ def check(
     sweep, all its configurations are checked.
     """
     from experiments.cli.check_table import check_facts, print_check, print_checks
-    from experiments.running.members import load_folder, load_members, read_configuration
+    from experiments.running.members import load_folder, load_members, read_configuration, with_traces
 
     chosen = _parse_seeds(seeds)
     given = overrides or [], chosen
     if config.is_dir():
-        members = load_folder(config, *given, data=data, sweep=sweep or [], allow_many=allow_many)
+        members, left_out = with_traces(
+            load_folder(config, *given, data=data, sweep=sweep or [], allow_many=allow_many)
+        )
+        for note in left_out:
+            print(note, file=sys.stderr)
     else:
         configuration = read_configuration(config, *given, data=data, sweep=sweep or [])
         members = load_members([configuration], allow_many=allow_many)

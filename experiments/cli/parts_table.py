@@ -32,7 +32,12 @@ def print_parts(kind: str | None, output: OutputFormat) -> None:
     if output is OutputFormat.JSON:
         print_json(
             [
-                {"kind": name, "name": part_name, "about": first_line(part), "parameters": _settings(part)}
+                {
+                    "kind": name,
+                    "name": part_name,
+                    "about": first_line(part),
+                    "parameters": settings_table(part),
+                }
                 for name, part_name, part in parts
             ]
         )
@@ -47,7 +52,7 @@ def print_parts(kind: str | None, output: OutputFormat) -> None:
         return
     for _, part_name, part in parts:
         print(f"{part_name}: {first_line(part)}")
-        settings = [{"setting": key, **facts} for key, facts in _settings(part).items()]
+        settings = [{"setting": key, **facts} for key, facts in settings_table(part).items()]
         if settings:
             print_table(settings)
         print()
@@ -103,7 +108,7 @@ def _about(field: FieldInfo) -> str:
     return " ".join((field.description or "").split()) + among
 
 
-def _settings(part: Any) -> dict[str, dict[str, str]]:
+def settings_table(part: Any) -> dict[str, dict[str, str]]:
     """The default and the description of each setting of a part, by the name of the setting."""
     return {
         name: {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,7 +13,13 @@ from executor.gloo import here
 from experiments.cli.output import OutputFormat
 from experiments.cli.workers import Scale
 from experiments.config import parse_experiment
-from experiments.running.members import load_folder, load_members, read_configuration, refuse_unknown_arms
+from experiments.running.members import (
+    load_folder,
+    load_members,
+    read_configuration,
+    refuse_unknown_arms,
+    with_traces,
+)
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,9 @@ def run_all_of(command: RunCommand) -> None:
         command.sweep,
         allow_many=command.allow_many,
     )
+    members, left_out = with_traces(members)
+    for line in left_out:
+        print(line, file=sys.stderr)
     from experiments.cli.playing import play_members
 
     name = command.config.resolve().name

@@ -10,7 +10,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-WITHOUT_EFFECT = {"executor": ("threads", "worker_timeout_s", "on_out_of_memory")}
+WITHOUT_EFFECT = {
+    "executor": ("threads", "worker_timeout_s", "on_out_of_memory"),
+    "trace": ("build",),
+}
 """Keys of tables that have other, deciding keys."""
 
 WITHOUT_EFFECT_ALONE = ("seeds", "checkpoint", "report", "training")
@@ -20,7 +23,8 @@ WITHOUT_EFFECT_ALONE = ("seeds", "checkpoint", "report", "training")
 def deciding(experiment: Mapping[str, Any]) -> dict[str, Any]:
     """The keys that affect the result of an (arm, seed), with the arms by name; also `name`.
 
-    These are all keys but those of seeds, threads, worker timeout, lack of memory, checkpoints and report.
+    These are all keys but those of seeds, threads, worker timeout, lack of memory, checkpoints, report, and
+    the command that builds a trace folder.
     """
     kept = {key: value for key, value in experiment.items() if key not in WITHOUT_EFFECT_ALONE}
     for section, keys in WITHOUT_EFFECT.items():

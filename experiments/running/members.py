@@ -137,6 +137,39 @@ def load_folder(
     return load_members(configurations, arms, allow_many=allow_many)
 
 
+def with_traces(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
+    """Split off the members whose trace folder is absent, if they have the command that makes it.
+
+    So a folder of configurations can be played by those who have only some of the data sets.
+
+    Returns:
+        The other members, and a line for each configuration that is left out.
+
+    Raises:
+        InputError: All of them lack theirs; it has the first line.
+    """
+    present, absent = [], {}
+    for member in members:
+        try:
+            refuse_absent_trace(member.experiment, member.locate)
+            present.append(member)
+        except InputError as error:
+            absent[member.path] = f"{member.path}: left out: {error}"
+    if not present:
+        raise InputError(next(iter(absent.values())))
+    return present, list(absent.values())
+
+
+def refuse_absent_trace(experiment: Experiment, locate: Locate) -> None:
+    """Raise InputError if the trace folder is absent, and the configuration has the command that makes it."""
+    if experiment.trace.kind == "file":
+        from traces.sources.file import FileSettings
+
+        settings = experiment.trace.settings
+        if isinstance(settings, FileSettings) and settings.build is not None:
+            settings.located(locate)
+
+
 def load_members(
     configurations: Sequence[Configuration], arms: Sequence[str] | None = None, *, allow_many: bool = False
 ) -> list[Member]:

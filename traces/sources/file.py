@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Bools, Ints
-from emulator.errors import ConfigurationError, DataFileError
+from emulator.errors import ConfigurationError, DataFileError, InputError
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import Settings
 from traces.arrivals import SPLITS, Arrivals
@@ -51,10 +53,26 @@ class FileSettings(Settings):
         f"column split; without it, {TEST_SHARE:g}",
     )
 
+    build: str | None = Field(
+        None, description="the command that makes the folder: an error names it where there is no such folder"
+    )
+
     @property
     def retain_steps(self) -> int:
         """Data steps for which a client keeps a sample, rounded up."""
         return -(-self.retain_rounds // self.rounds_per_step)
+
+    def located(self, locate: Callable[[str], Path]) -> Path:
+        """The folder as `locate` finds it.
+
+        Raises InputError if it does not, with the command that makes the folder if the settings have one.
+        """
+        try:
+            return locate(self.folder)
+        except DataFileError as error:
+            if self.build is None:
+                raise
+            raise InputError(f"{error}; build it: {self.build}") from error
 
 
 class File(TraceSource):
@@ -76,7 +94,7 @@ class File(TraceSource):
 
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings
-        folder = open_folder(context.locate(settings.folder))
+        folder = open_folder(settings.located(context.locate))
         rows, path = folder.rows, folder.path / ARRIVALS
         if rows.split is not None and settings.test_share is not None:
             raise ConfigurationError(
@@ -196,7 +214,7 @@ class File(TraceSource):
 
     def _content(self, folder: TraceFolder, context: TraceContext) -> str:
         """What determines the rows and the features of the trace, besides the number of rounds."""
-        settings = self.settings.model_dump(mode="json", exclude={"folder"})
+        settings = self.settings.model_dump(mode="json", exclude={"folder", "build"})
         facts = folder.facts.model_dump(mode="json", exclude={"files", "origin", "licence"})
         seed = context.streams.seed if folder.rows.split is None else None
         text = repr((sorted(folder.digests.items()), settings, facts, seed))

@@ -1,4 +1,4 @@
-"""The commands of `driftscale traces`: list the sources, and show a trace before it is played."""
+"""The commands of `driftscale traces`: list the sources, make trace folders, show a trace."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from experiments.cli.output import OutputFormat, print_json, print_table
 from experiments.cli.paths import Data, path_for
+from experiments.cli.traces import build
 
 Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
 Overrides = Annotated[
@@ -16,6 +17,7 @@ Overrides = Annotated[
 ]
 
 app = typer.Typer(no_args_is_help=True, help="Traces: which samples reach which client, and when.")
+build.register(app)
 
 
 @app.command("list")

@@ -11,6 +11,7 @@ import experiments
 from coordinator.federation.method import Hear
 from experiments.config import parse_experiment
 from experiments.reading import load_experiment, read_table
+from traces.building import BUILDERS
 from traces.shared_sets import SharedSet
 
 FOLDER = Path(experiments.__file__).parent / "configs" / "fielding"
@@ -87,3 +88,32 @@ def test_both_columns_of_table_3_are_clustered_in_the_same_rounds() -> None:
 def test_configurations_without_a_sweep_can_be_loaded_without_data() -> None:
     loaded = [load_experiment(path) for path in PATHS if "sweep" not in read_table(path)]
     assert len(loaded) > 10
+
+
+@pytest.mark.parametrize(
+    ("name", "rounds_per_step", "rounds", "learning_rate", "participants"),
+    [
+        ("fmow", 2, 2000, 0.05, 50),
+        ("cityscapes", 30, 200, 0.001, 20),
+        ("waymo", 20, 100, 0.001, 20),
+        ("openimages", 50, 400, 0.05, 200),
+    ],
+)
+def test_the_papers_data_sets_are_played_as_in_the_paper(
+    name: str, rounds_per_step: int, rounds: int, learning_rate: float, participants: int
+) -> None:
+    experiment = load_experiment(FOLDER / f"{name}.toml").resolved()
+    trace, training = experiment["trace"], experiment["arm"][0]["training"]
+    assert (trace["source"], trace["rounds_per_step"], trace["retain_rounds"]) == (
+        "file",
+        rounds_per_step,
+        100,
+    )
+    assert (training["learning_rate"], training["batch_size"], training["local_steps"]) == (
+        learning_rate,
+        20,
+        20,
+    )
+    assert (experiment["round"]["rounds"], experiment["round"]["participants"]) == (rounds, participants)
+    played = dict(BUILDERS.find(name).play)  # what the builder prints at its end
+    assert {key: trace[key] for key in played} == played

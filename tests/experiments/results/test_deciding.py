@@ -26,6 +26,12 @@ def test_seeds_reports_and_threads_decide_nothing():
     assert list(differences(deciding(TABLE), deciding(other))) == []
 
 
+def test_the_command_that_builds_the_trace_decides_nothing():
+    other = changed(trace={"source": "digits", "noise": 0.5, "build": "make digits"})
+
+    assert list(differences(deciding(TABLE), deciding(other))) == []
+
+
 def test_a_difference_names_its_key_and_both_values():
     other = changed(trace={"source": "digits", "noise": 1.0})
 
