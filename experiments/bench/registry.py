@@ -91,6 +91,11 @@ WORKLOADS: Mapping[str, Workload] = {
     "trace-folder": Workload(
         "opening a trace folder of 5,000,000 samples, and reading it", "trace_folder", "measure_trace_folder"
     ),
+    "decoding": Workload(
+        "large JPEGs decoded to small samples, as a build of a trace of images does",
+        "decoding",
+        "measure_decoding",
+    ),
     "digits": Workload(
         "one arm and seed of digits-online, from configuration to report", "digits", "measure_digits"
     ),
