@@ -29,7 +29,7 @@ from traces.building.statistics import ChannelSums
 from traces.building.workspace import Workspace
 from traces.files.features import channels
 
-BLOCK = 32
+BLOCK = 16
 """Images that a thread decodes at a time."""
 
 AHEAD = 2

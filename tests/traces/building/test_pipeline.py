@@ -114,7 +114,7 @@ def test_an_interrupted_build_resumes_where_it_was_and_ends_with_the_same_bytes(
     seen: list[int] = []
     build("fedscale", root, tmp_path / "out", watch=Watch(lambda done, total: seen.append(done)), size=4)
     assert content(tmp_path / "out") == content(tmp_path / "whole")
-    assert len(seen) < 7 or after == 1
+    assert len(seen) < 13 or after == 1
     assert not (tmp_path / "out.building").exists()
 
 
