@@ -1,0 +1,74 @@
+"""Rows that cannot be used: the first one ends a build, unless it may leave some out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from emulator.arrays import Bools, Ints
+from emulator.errors import DataFileError
+from traces.building.table.shards import Batch
+
+
+class BadRows:
+    """The rows that are left out, at most `most`; `rows` are their numbers in the table, from 0 on.
+
+    `malformed` counts lines of a CSV that are no rows at all.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.rows: set[int] = set()
+        self.malformed = 0
+        self.first: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows) + self.malformed
+
+    def refuse(self, batch: Batch, start: int, bad: Bools, problem: Callable[[int], str]) -> None:
+        """Leave out the rows where `bad` (rows of the batch,).
+
+        Args:
+            batch: the rows.
+            start: the number of the first one in the table.
+            bad: which ones are bad.
+            problem: says what is wrong with one, by its number in the batch.
+
+        Raises:
+            DataFileError: there are more than may be left out; it names the first one of this batch.
+        """
+        if not bad.any():
+            return
+        numbers = np.flatnonzero(bad)
+        first = int(numbers[0])
+        error = DataFileError(batch.path, problem(first), batch.first + first + 1)
+        self.rows.update((start + numbers).tolist())
+        self._count(batch.path, error)
+
+    def malformed_line(self) -> bool:
+        """Leave out a line that has too few or too many cells; False if that is one too many."""
+        self.malformed += 1
+        return len(self) <= self.most
+
+    def mask(self, num_rows: int) -> Bools:
+        """(num_rows,) whether each row of the table is bad."""
+        bad = np.zeros(num_rows, dtype=np.bool_)
+        bad[self.numbers()] = True
+        return bad
+
+    def numbers(self) -> Ints:
+        """The numbers of all bad rows, ascending."""
+        return np.array(sorted(self.rows), dtype=np.int64)
+
+    def _count(self, path: Path, error: DataFileError) -> None:
+        if self.first is None:
+            self.first = str(error)
+        if len(self) <= self.most:
+            return
+        if self.most == 0:
+            raise error
+        raise DataFileError(
+            path, f"more than --skip-bad {self.most} rows are bad: {len(self)}; the first: {self.first}"
+        ) from error

@@ -1,0 +1,122 @@
+"""The settings of the builder `table`."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from emulator.numbers import MOST, Count, Number, Share
+from emulator.plugins import ChoiceOf, Chosen
+from traces.building.base import BuilderSettings
+from traces.files.arrivals import When
+from traces.held_out import TEST_SHARE
+from traces.partitions import PARTITIONS, Partition
+
+MOST_SKIPPED = 100_000
+"""Most bad rows that may be left out: their numbers are kept in memory, and stored with the progress."""
+
+Missing = Literal["refuse", "mean", "zero"]
+Bound = date | Annotated[int, Number(ge=-MOST, le=MOST)]
+Size = Annotated[int, Number(ge=1, le=4096)]
+
+
+class TableSettings(BuilderSettings):
+    """Which columns of the table are what, which rows are used, and what is done about missing values."""
+
+    label: str = Field(description="column of the class: texts or whole numbers")
+    client: str | None = Field(None, description="column of the client: texts or whole numbers")
+    partition: Annotated[Chosen[Partition], ChoiceOf(PARTITIONS)] | None = Field(
+        None, description="how rows are divided among clients, if no column has them"
+    )
+    clients: Count | None = Field(None, description="number of clients, with partition")
+    time: str | None = Field(None, description="column of dates or timestamps (texts: ISO 8601)")
+    unix_seconds: bool = Field(False, description="the column of times has whole seconds since 1970")
+    step: str | None = Field(None, description="column of data steps; rows up to 0 are owned at the start")
+    order: str | None = Field(
+        None, description="column by which the rows of a client are ordered; equal ones as in the file"
+    )
+    in_file_order: bool = Field(False, description="the rows of a client arrive in the order of the file")
+    features: tuple[str, ...] | None = Field(
+        None,
+        description="columns of numbers, or one of images; without it, all columns that are nothing else",
+    )
+    one_hot: tuple[str, ...] = Field(
+        (), description="features that become one column for each of their values"
+    )
+    missing: Missing = Field(
+        "refuse",
+        description="missing features: refuse them; or fill them with the mean of the training rows, or with "
+        "zero. A missing one_hot feature then has zero in all its columns",
+    )
+    split: str | None = Field(None, description="column with train or test; without it, tests are held out")
+    count: str | None = Field(None, description="column with how often a row arrives")
+    concept: str | None = Field(None, description="column of true concepts, whole numbers >= 0")
+    classes: Count | None = Field(None, description="only rows of that many classes, the commonest ones")
+    min_samples: Count = Field(1, description="only clients with at least that many rows")
+    since: Bound | None = Field(None, description="only rows from this date, step or value of order on")
+    until: Bound | None = Field(None, description="only rows before this date, step or value of order")
+    limit: Count | None = Field(None, description="only that many rows, spread evenly over the file")
+    retain: Annotated[float, Number(gt=0, le=MOST)] | None = Field(
+        None,
+        description="numbers are standardised on training rows of the first so many days, steps or ranks: "
+        "those that clients own at the start; without it, on all training rows",
+    )
+    test_share: Share = Field(
+        TEST_SHARE,
+        description="share of each client's rows of each label that is held out for tests, without split",
+    )
+    size: Size = Field(32, description="height and width to which images are resized")
+    skip_bad: Annotated[int, Number(ge=0, le=MOST_SKIPPED)] = Field(
+        0, description="how many bad rows may be left out; the first one more ends the build"
+    )
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> TableSettings:
+        if (self.client is None) == (self.partition is None):
+            raise ValueError("needs either client, a column, or partition, for data without clients")
+        if self.clients is not None and self.partition is None:
+            raise ValueError(f"clients = {self.clients}: only with partition; the column of clients has them")
+        instants = [key for key in ("time", "step", "order") if getattr(self, key) is not None]
+        instants += ["in_file_order"] if self.in_file_order else []
+        if len(instants) > 1:
+            raise ValueError(f"{' and '.join(instants)} exclude each other: a row arrives once")
+        if self.unix_seconds and self.time is None:
+            raise ValueError("unix_seconds: only with time, the column of times")
+        if not instants and self.retain is not None:
+            raise ValueError(
+                f"retain = {self.retain:g}: without time, step or order all rows are owned at the start"
+            )
+        for key in ("since", "until"):
+            self._bound_fits(key)
+        roles = [name for name in (*self._keys().values(), *(self.features or ())) if name is not None]
+        twice = next((name for name in roles if roles.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"column {twice!r} is named twice")
+        return self
+
+    @property
+    def when(self) -> When:
+        """What the trace says of arrivals; rows that are all owned at the start have step 0."""
+        if self.time is not None:
+            return "time"
+        return "order" if self.order is not None or self.in_file_order else "step"
+
+    def columns_of_keys(self) -> dict[str, str]:
+        """The columns that are no features, by what they are."""
+        return {key: name for key, name in self._keys().items() if name is not None}
+
+    def _keys(self) -> dict[str, str | None]:
+        keys = ("client", "label", "time", "step", "order", "split", "count", "concept")
+        return {key: getattr(self, key) for key in keys}
+
+    def _bound_fits(self, key: str) -> None:
+        bound = getattr(self, key)
+        if bound is None:
+            return
+        if isinstance(bound, date) != (self.time is not None):
+            wanted = "a date, as 2015-01-01, with time" if self.time is not None else "a whole number"
+            raise ValueError(f"{key} = {bound}: must be {wanted}")
+        if self.step is None and self.time is None and self.order is None:
+            raise ValueError(f"{key} = {bound}: only with time, step or order")
