@@ -1,0 +1,356 @@
+"""The columns of a table that are no features: who has a row, when it arrives, and its class."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from emulator.arrays import Ints
+from emulator.errors import DataFileError
+from emulator.storage.parquet_columns import MOST_TEXTS
+from traces.arrivals import SPLITS
+from traces.building.table.bad_rows import BadRows
+from traces.building.table.instants import Instants
+from traces.building.table.ordering import ranks_of
+from traces.building.table.settings import TableSettings
+from traces.building.table.shards import TEXT, Batch, Shards, missing
+from traces.files.arrivals import MOST_CLASSES, MOST_CONCEPTS, MOST_COUNT, MOST_STEP
+
+ROWS = 2**16
+"""Rows of a batch of keys."""
+
+MOST_CATEGORIES = 4096
+"""Most values of a feature that becomes one column for each."""
+
+REGRESSION = "a regression target; labels are classes: integers or texts"
+SEQUENCE = "a sequence; labels are classes: integers or texts"
+
+_NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$")
+_FRACTION = re.compile(r"[+-]?[0-9]*[.][0-9]*([eE][+-]?[0-9]+)?$")
+
+Names = tuple[str, ...] | Ints
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The columns of all rows (rows,), in the order of the files.
+
+    `client` and `label` index into `clients` and `classes`. `at` is a time in microseconds, a data step, or
+    a number by which rows are ordered; None: all rows are owned at the start, or arrive in the order of the
+    file.
+    `categories` has the values of each `one_hot` feature.
+    """
+
+    num_rows: int
+    client: np.ndarray | None
+    clients: Names
+    label: np.ndarray
+    classes: tuple[str, ...]
+    at: np.ndarray | None
+    has_zone: bool
+    split: np.ndarray | None
+    count: np.ndarray | None
+    concept: np.ndarray | None
+    categories: dict[str, tuple[str, ...]]
+
+
+def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
+    """Read all columns that are no features, and the values of `one_hot` features.
+
+    Args:
+        shards: the table.
+        settings: which columns are what.
+        bad: counts the rows that are left out.
+
+    Raises:
+        DataFileError: a value is missing or breaks a rule, and may not be left out.
+    """
+    columns = settings.columns_of_keys()
+    at = _arrival(shards, settings, bad)
+    client = None if settings.client is None else _Values(settings.client, "client", MOST_TEXTS, bad)
+    label = _Labels(settings.label, "label", MOST_CLASSES, bad)
+    split = None if settings.split is None else _Values(settings.split, "split", len(SPLITS), bad, SPLITS)
+    count = None if settings.count is None else _Whole(settings.count, 0, MOST_COUNT, bad)
+    concept = None if settings.concept is None else _Whole(settings.concept, 0, MOST_CONCEPTS, bad)
+    one_hot = {name: _Values(name, name, MOST_CATEGORIES, bad, empty=True) for name in settings.one_hot}
+    readers = [reader for reader in (client, label, at, split, count, concept, *one_hot.values()) if reader]
+    types = {name: _read_as(shards, settings, name) for name in (*columns.values(), *settings.one_hot)}
+    start = 0
+    malformed = bad.malformed_line if bad.most else None
+    for batch in shards.batches(types, ROWS, malformed=malformed):
+        for reader in readers:
+            reader.add(batch, start)
+        start += batch.num_rows
+    codes, classes = label.finish()
+    client_codes, clients = client.finish() if client else (None, ())
+    return Keys(
+        num_rows=start,
+        client=client_codes,
+        clients=clients,
+        label=codes,
+        classes=tuple(map(str, classes)),
+        at=at.all() if at else None,
+        has_zone=isinstance(at, _Times) and at.instants.has_zone,
+        split=split.in_choices() if split else None,
+        count=count.all() if count else None,
+        concept=concept.all() if concept else None,
+        categories={name: tuple(map(str, reader.finish()[1])) for name, reader in one_hot.items()},
+    )
+
+
+def refuse_types(shards: Shards, settings: TableSettings) -> None:
+    """Raise an error for a column that does not exist, or is of a type that its role does not take."""
+    columns = settings.columns_of_keys()
+    for key, name in columns.items():
+        shards.refuse_unknown(key, name)
+        kind, path = shards.kinds[name], shards.files[0]
+        if key == "label" and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            raise DataFileError(path, f"label: column {name!r} is {kind}, {REGRESSION}")
+        if key == "label" and pa.types.is_nested(kind):
+            raise DataFileError(path, f"label: column {name!r} is {kind}, {SEQUENCE}")
+        if key in ("client", "label", "split") and not shards.is_csv and not _is_name(kind):
+            raise DataFileError(
+                path, f"{key}: column {name!r} is {kind}; it must hold texts or whole numbers"
+            )
+        whole = key in ("step", "count", "concept")
+        if whole and not (pa.types.is_integer(kind) or (shards.is_csv and pa.types.is_null(kind))):
+            raise DataFileError(path, f"{key}: column {name!r} is {kind}; it must hold whole numbers")
+
+
+def _is_name(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_boolean(kind) or _is_text(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _read_as(shards: Shards, settings: TableSettings, name: str) -> pa.DataType:
+    """The type as which a column is read: texts wherever names or times are due, in a CSV."""
+    kind = shards.kinds[name]
+    if not shards.is_csv:
+        return TEXT if _is_text(kind) else kind
+    if name in (settings.step, settings.count, settings.concept) or (
+        name == settings.time and settings.unix_seconds
+    ):
+        return pa.int64()
+    if name == settings.order and _is_number(kind):
+        return pa.float64()
+    return TEXT
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def _arrival(shards: Shards, settings: TableSettings, bad: BadRows) -> _Times | _Whole | _Numbers | None:
+    if settings.time is not None:
+        return _Times(settings.time, settings.unix_seconds, bad)
+    if settings.step is not None:
+        return _Whole(settings.step, -MOST_STEP, MOST_STEP, bad)
+    if settings.order is None:
+        return None
+    is_number = _is_number(shards.kinds[settings.order])
+    return _Numbers(settings.order, bad) if is_number else _Times(settings.order, False, bad)
+
+
+class _Column:
+    """A column that is read batch by batch, and then as a whole."""
+
+    def __init__(self, name: str, bad: BadRows) -> None:
+        self.name = name
+        self.bad = bad
+        self.pieces: list[np.ndarray] = []
+
+    def add(self, batch: Batch, start: int) -> None:
+        self.pieces.append(self.values(batch, start))
+
+    def values(self, batch: Batch, start: int) -> np.ndarray:
+        """(rows,) what is kept of a batch; raises DataFileError for a value that breaks a rule."""
+        raise NotImplementedError
+
+    def all(self) -> np.ndarray:
+        """(rows,) what was kept of all batches, which is forgotten."""
+        whole = np.concatenate(self.pieces)
+        self.pieces.clear()
+        return whole
+
+
+class _Times(_Column):
+    def __init__(self, name: str, unix_seconds: bool, bad: BadRows) -> None:
+        super().__init__(name, bad)
+        self.instants = Instants(name, unix_seconds=unix_seconds, bad=bad)
+
+    def values(self, batch: Batch, start: int) -> np.ndarray:
+        return self.instants.read(batch, start)
+
+
+class _Whole(_Column):
+    """Whole numbers in a range."""
+
+    def __init__(self, name: str, least: int, most: int, bad: BadRows) -> None:
+        super().__init__(name, bad)
+        self.least, self.most = least, most
+
+    def values(self, batch: Batch, start: int) -> np.ndarray:
+        column = batch.columns[self.name]
+        is_missing = missing(column)
+        numbers = np.asarray(column.fill_null(0))
+        outside = (numbers < self.least) | (numbers > self.most)
+
+        def problem(row: int) -> str:
+            if is_missing[row]:
+                return f"{self.name} is missing"
+            return f"{self.name} = {numbers[row]}: must be from {self.least} to {self.most}"
+
+        self.bad.refuse(batch, start, is_missing | outside, problem)
+        return np.where(outside, 0, numbers).astype(np.int32)
+
+
+class _Numbers(_Column):
+    """Finite numbers, by which rows are ordered."""
+
+    def values(self, batch: Batch, start: int) -> np.ndarray:
+        numbers = pc.cast(batch.columns[self.name], pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        infinite = ~np.isfinite(numbers)
+        self.bad.refuse(
+            batch,
+            start,
+            infinite,
+            lambda row: (
+                f"{self.name} is missing"
+                if np.isnan(numbers[row])
+                else f"{self.name} = {numbers[row]}: must be a finite number"
+            ),
+        )
+        return np.where(infinite, 0.0, numbers)
+
+
+class _Values(_Column):
+    """Texts or whole numbers, each of which is a name: of a client, a class, a split, or a category.
+
+    `choices` are the names that are allowed. With `empty`, a missing value is allowed; its code is -1.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        what: str,
+        most: int,
+        bad: BadRows,
+        choices: tuple[str, ...] | None = None,
+        *,
+        empty: bool = False,
+    ) -> None:
+        super().__init__(name, bad)
+        self.what, self.most, self.choices, self.empty = what, most, choices, empty
+        self.known: dict[str, int] = {}
+        self.is_whole = False
+
+    def values(self, batch: Batch, start: int) -> np.ndarray:
+        column = batch.columns[self.name]
+        if self.what == "client" and pa.types.is_integer(column.type) and not pa.types.is_uint64(column.type):
+            self.is_whole = True
+            self.bad.refuse(batch, start, missing(column), lambda row: self._missing())
+            numbers = np.asarray(pc.cast(column.fill_null(0), pa.int64()))
+            fits = numbers.min() >= -(2**31) and numbers.max() < 2**31
+            return numbers.astype(np.int32) if fits else numbers
+        if not isinstance(column, pa.DictionaryArray):
+            column = pc.cast(column, pa.string()).dictionary_encode()
+        codes = np.asarray(column.indices.fill_null(-1)).astype(np.int64)
+        texts: list[Any] = pc.utf8_trim_whitespace(pc.cast(column.dictionary, pa.string())).to_pylist()
+        is_good = np.array(
+            [self._is_good(text) for text in texts] + [self.empty], dtype=np.bool_
+        )  # -1: missing
+        if not self.empty:
+            self.bad.refuse(batch, start, ~is_good[codes], lambda row: self._problem(texts, codes[row]))
+        known = self.known
+        used = np.zeros(len(texts) + 1, dtype=np.bool_)
+        used[codes] = True
+        numbers = np.full(len(texts) + 1, -1 if self.empty else 0, dtype=np.int32)
+        for number, text in enumerate(texts):
+            if used[number] and is_good[number] and text:
+                numbers[number] = known.setdefault(text, len(known))
+        if len(known) > self.most:
+            raise self.too_many(batch)
+        return numbers[codes]
+
+    def too_many(self, batch: Batch) -> DataFileError:
+        return DataFileError(
+            batch.path, f"{self.what}: column {self.name!r} has more than {self.most} different values"
+        )
+
+    def finish(self) -> tuple[np.ndarray, Names]:
+        """The rank (rows,) of each value among the different ones, and these: numbers if all are, else texts.
+
+        Numbers ascend, and so do texts.
+        """
+        codes = self.all()
+        if self.is_whole:
+            distinct, rank = ranks_of(codes)
+            return rank, distinct
+        texts = list(self.known)
+        whole = self.what != "split" and all(map(_is_canonical, texts))
+        order = sorted(range(len(texts)), key=lambda code: int(texts[code]) if whole else texts[code])
+        rank_of = np.full(len(texts) + 1, -1, dtype=np.int32)
+        rank_of[order] = np.arange(len(order), dtype=np.int32)
+        names = [texts[code] for code in order]
+        if whole and self.what == "client":
+            return rank_of[codes], np.array([int(name) for name in names], dtype=np.int64)
+        return rank_of[codes], tuple(names)
+
+    def in_choices(self) -> np.ndarray:
+        """(rows,) the number of each value among `choices`."""
+        assert self.choices is not None
+        numbers = np.array([self.choices.index(text) for text in self.known] or [0], dtype=np.int8)
+        codes = self.all()
+        taken: np.ndarray = numbers[np.minimum(codes, len(numbers) - 1)]
+        return taken
+
+    def _is_good(self, text: str | None) -> bool:
+        if not text:
+            return self.empty
+        return self.choices is None or text in self.choices
+
+    def _problem(self, texts: list[Any], code: int) -> str:
+        if code < 0 or not texts[code]:
+            return self._missing()
+        return f"{self.name} = {texts[code]!r}: must be {' or '.join(self.choices or ())}"
+
+    def _missing(self) -> str:
+        return f"{self.name} is missing: the {self.what} of the row"
+
+
+class _Labels(_Values):
+    """Classes: texts or whole numbers; other numbers are a regression target."""
+
+    def add(self, batch: Batch, start: int) -> None:
+        super().add(batch, start)
+        self._path = batch.path
+
+    def finish(self) -> tuple[np.ndarray, Names]:
+        fraction = next(filter(_FRACTION.match, self.known), None)
+        if fraction is not None and all(map(_NUMBER.match, self.known)):
+            raise DataFileError(self._path, f"label: column {self.name!r} holds {fraction}, {REGRESSION}")
+        return super().finish()
+
+    def too_many(self, batch: Batch) -> DataFileError:
+        return DataFileError(
+            batch.path,
+            f"label: column {self.name!r} has more than {self.most} different values, {REGRESSION}",
+        )
+
+
+def _is_canonical(text: str) -> bool:
+    """Whether a text is a whole number of 64 bits, written as Python writes it: not 007, +7 or 7.0.
+
+    >>> _is_canonical("-7"), _is_canonical("007"), _is_canonical("7.0")
+    (True, False, False)
+    """
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(text)) == text
