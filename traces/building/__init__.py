@@ -18,6 +18,7 @@ BUILDERS: Registry[type[Builder]] = Registry(
         "folder": "traces.building.kinds.image_folder:ImageFolder",
         "idx": "traces.building.kinds.idx_images:IdxImages",
         "openimages": "traces.building.kinds.client_mapping:OpenImages",
+        "table": "traces.building.table.build:Table",
         "waymo": "traces.building.kinds.waymo:Waymo",
     },
 )

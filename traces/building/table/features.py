@@ -1,0 +1,250 @@
+"""The features of a table: which columns they are, and their values as rows of float32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from emulator.arrays import Bools, Floats32
+from emulator.errors import DataFileError
+from traces.building.table.bad_rows import BadRows
+from traces.building.table.settings import Missing, TableSettings
+from traces.building.table.shards import TEXT, Batch, Shards
+
+VALUES = 2**20
+"""Values of a batch of features: four megabytes, which caches hold."""
+
+FEWEST_ROWS = 64
+
+MOST_FEATURES = 2**14
+
+_NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+_NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
+"""Cells of a CSV that stand for a missing number."""
+
+
+def chosen_features(shards: Shards, settings: TableSettings) -> tuple[str, ...]:
+    """The names of the feature columns, checked: numbers, `one_hot` features, or one column of images.
+
+    Raises:
+        DataFileError: there is none, or one is neither; the message names all texts.
+        UnknownNameError: one does not exist.
+    """
+    keys = set(settings.columns_of_keys().values())
+    names = settings.features
+    if names is None:
+        names = tuple(name for name in shards.kinds if name not in keys)
+    path = shards.files[0]
+    for name in names:
+        shards.refuse_unknown("features", name)
+    for name in settings.one_hot:
+        shards.refuse_unknown("one_hot", name)
+        if name not in names:
+            raise DataFileError(
+                path, f"one_hot: column {name!r} is not among the features {', '.join(names)}"
+            )
+    if not names:
+        raise DataFileError(
+            path, f"has no feature: all its columns are something else: {', '.join(shards.kinds)}"
+        )
+    images = [name for name in names if is_image(shards.kinds[name])]
+    if images and len(names) > 1:
+        raise DataFileError(
+            path,
+            f"column {images[0]!r} holds images, and must be the only feature: give --features {images[0]}",
+        )
+    if not images:
+        # A named column of a CSV of which bad rows are left out may have a text among its first numbers.
+        named = settings.features is not None and shards.is_csv and settings.skip_bad > 0
+        _refuse_others(shards, [name for name in names if name not in settings.one_hot], texts_too=named)
+    return names
+
+
+def _refuse_others(shards: Shards, plain: list[str], *, texts_too: bool) -> None:
+    """Raise DataFileError if one of these features, which are not `one_hot`, is not a column of numbers.
+
+    With `texts_too`, texts are read as numbers.
+    """
+    path = shards.files[0]
+    texts = [name for name in plain if _is_text(shards.kinds[name])]
+    if texts and not texts_too:
+        raise DataFileError(
+            path,
+            f"features of text: {', '.join(texts)}; name the numbers with --features, or make columns of the "
+            f"values with --one-hot {','.join(texts)}",
+        )
+    for name in plain:
+        if name not in texts and not _is_numeric(shards.kinds[name]):
+            raise DataFileError(path, f"column {name!r} is {shards.kinds[name]}; a feature is a number")
+
+
+def is_image(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds encoded images: bytes, or a struct with such a field `bytes`."""
+    if pa.types.is_struct(kind):
+        fields: Any = kind
+        return fields.get_field_index("bytes") >= 0 and is_image(fields.field("bytes").type)
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+
+
+class Numbers:
+    """Encodes feature columns: a number is one float32, a `one_hot` text as many as it has values.
+
+    Attributes:
+        names: The names of the encoded columns, (F,).
+        is_number: Whether each encoded column is a number, and so is standardised, (F,).
+    """
+
+    def __init__(
+        self,
+        shards: Shards,
+        names: tuple[str, ...],
+        categories: Mapping[str, tuple[str, ...]],
+        missing: Missing,
+        bad: BadRows,
+    ) -> None:
+        self.missing = missing
+        self.bad = bad
+        self._columns: list[tuple[str, int, dict[str, int] | None]] = []
+        encoded: list[str] = []
+        is_number: list[bool] = []
+        for name in names:
+            values = categories.get(name)
+            self._columns.append((name, len(encoded), None if values is None else _places(values)))
+            encoded += [name] if values is None else [f"{name}={value}" for value in values]
+            is_number += [True] if values is None else [False] * len(values)
+        if not 0 < len(encoded) <= MOST_FEATURES:
+            raise DataFileError(
+                shards.files[0], f"comes to {len(encoded)} features; from 1 to {MOST_FEATURES} are supported"
+            )
+        self.names = tuple(encoded)
+        self.is_number = np.array(is_number, dtype=np.bool_)
+        self.types = {name: self._read_as(shards, name, places) for name, _, places in self._columns}
+
+    @property
+    def rows(self) -> int:
+        """Rows to encode at once."""
+        return max(FEWEST_ROWS, VALUES // len(self.names))
+
+    def encode(self, batch: Batch, start: int, keep: Bools) -> Floats32:
+        """Encode a batch.
+
+        Args:
+            batch: the rows, of which the first is number `start` of the table.
+            start: number of the first row.
+            keep: (rows,) which rows are used; values of others are not looked at.
+
+        Returns:
+            (kept rows, F) the features; NaN where one is missing and is to become the mean. Bad rows, if they
+            may be left out, are zero.
+
+        Raises:
+            DataFileError: a value is missing or not finite.
+        """
+        block = np.zeros((batch.num_rows, len(self.names)), dtype=np.float32)
+        unnumbered: list[tuple[str, Bools]] = []
+        for name, first, places in self._columns:
+            column = batch.columns[name]
+            if places is None:
+                with np.errstate(over="ignore"):
+                    block[:, first] = self._numbers(name, column, unnumbered)
+            else:
+                self._set(block, name, column, first, places, batch, start, keep)
+        for name, wrong in unnumbered:
+            self.bad.refuse(batch, start, wrong & keep, partial(_no_number, name, batch.columns[name]))
+            block[wrong] = 0
+        if not np.isfinite(block).all():
+            self._mend(block, batch, start, keep)
+        return block if keep.all() else block[keep]
+
+    def _read_as(self, shards: Shards, name: str, places: Mapping[str, int] | None) -> pa.DataType:
+        kind = shards.kinds[name]
+        if places is not None:
+            return TEXT if shards.is_csv or _is_text(kind) else kind
+        if not shards.is_csv:
+            return kind
+        if self.bad.most:  # read as texts, so that the rows with a text that is no number can be told
+            return pa.string()
+        return kind if pa.types.is_boolean(kind) else pa.float32()
+
+    def _numbers(self, name: str, column: Any, unnumbered: list[tuple[str, Bools]]) -> np.ndarray:
+        """(rows,) a column as numbers; missing ones are NaN. Texts that are none go to `unnumbered`."""
+        if _is_text(column.type):
+            texts: Any = pc.utf8_trim_whitespace(column)
+            texts = pc.if_else(pc.is_in(texts, pa.array(_NO_VALUE)), pa.scalar(None, pa.string()), texts)
+            is_number: Any = pc.match_substring_regex(texts, _NUMBER).fill_null(True)
+            unnumbered.append((name, ~np.asarray(is_number)))
+            column = pc.cast(pc.if_else(is_number, texts, pa.scalar("0")), pa.float32())
+        if column.null_count or not pa.types.is_primitive(column.type) or pa.types.is_boolean(column.type):
+            column = pc.cast(pc.cast(column, pa.float64(), safe=False), pa.float32(), safe=False)
+            column = column.to_numpy(zero_copy_only=False)
+        return np.asarray(column)
+
+    def _set(
+        self,
+        block: Floats32,
+        name: str,
+        column: pa.Array[Any],
+        first: int,
+        places: Mapping[str, int],
+        batch: Batch,
+        start: int,
+        keep: Bools,
+    ) -> None:
+        """Set the ones of a `one_hot` feature in `block` (rows, F), whose columns begin at `first`."""
+        if not isinstance(column, pa.DictionaryArray):
+            column = pc.cast(column, pa.string()).dictionary_encode()
+        texts = pc.utf8_trim_whitespace(pc.cast(column.dictionary, pa.string())).to_pylist()
+        place = np.array([places.get(text or "", -1) for text in texts] + [-1], dtype=np.int64)
+        codes = place[np.asarray(column.indices.fill_null(-1)).astype(np.int64)]
+        if self.missing == "refuse":
+            self.bad.refuse(batch, start, (codes < 0) & keep, lambda row: _missing(name))
+        known = np.flatnonzero(codes >= 0)
+        block[known, first + codes[known]] = 1
+
+    def _mend(self, block: Floats32, batch: Batch, start: int, keep: Bools) -> None:
+        """Refuse or fill what is not finite in `block` (rows, F)."""
+        absent = np.isnan(block)
+        wrong = ~np.isfinite(block) if self.missing == "refuse" else np.isinf(block)
+
+        def problem(row: int) -> str:
+            column = int(np.flatnonzero(wrong[row])[0])
+            name = self.names[column]
+            if absent[row, column]:
+                return _missing(name)
+            return f"{name} is not finite: infinity, or a number beyond those of 32 bits"
+
+        self.bad.refuse(batch, start, wrong.any(axis=1) & keep, problem)
+        block[wrong.any(axis=1)] = 0
+        if self.missing == "zero":
+            block[absent] = 0
+
+
+def _places(values: tuple[str, ...]) -> dict[str, int]:
+    return {value: place for place, value in enumerate(values)}
+
+
+def _no_number(name: str, texts: pa.Array[Any], row: int) -> str:
+    return f"{name} = {texts[row].as_py()!r}: must be a number"
+
+
+def _missing(name: str) -> str:
+    return f"{name} is missing; give --missing mean or --missing zero to fill it"
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_null(kind)
+    )
