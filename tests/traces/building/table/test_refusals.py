@@ -1,0 +1,243 @@
+"""Bad tables: one line with the file and the row or column, and nothing left behind."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+
+from tests.traces.building.table.tables import TINY, build, refused, write, write_parquet
+from traces.building.table.settings import TableSettings
+
+HEAD = "who,kind,t,a\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "message"),
+    [
+        (
+            "who;kind;a\nx;0;1\n",
+            {},
+            "table.csv: is separated by semicolons; a table is separated by commas: save it that way",
+        ),
+        ("who,kind,a,a\nx,0,1,2\n", {}, "table.csv: a column name occurs twice: 'a'"),
+        ("who,kind,,a\nx,0,1,2\n", {}, "table.csv: column 3 has no name"),
+        ("", {}, "table.csv: is empty"),
+        ("who,kind,a\n", {}, "table.csv: has no rows"),
+        ("who,kind\nx,0\n", {}, "table.csv: has no feature: all its columns are something else: who, kind"),
+        (
+            "who,kind,a\nx,0,1\nx,0\n",
+            {},
+            "table.csv, row 2: cannot be read as CSV (CSV parse error: Row #3: Expected 3 columns, got 2: "
+            "x,0)",
+        ),
+        ("who,kind,a\nx,0,1\nx,,2\n", {}, "table.csv, row 2: kind is missing: the label of the row"),
+        ("who,kind,a\nx,0,1\n ,1,2\n", {}, "table.csv, row 2: who is missing: the client of the row"),
+        (
+            "who,kind,a\nx,0,1\nx,1,\n",
+            {},
+            "table.csv, row 2: a is missing; give --missing mean or --missing zero to fill it",
+        ),
+        (
+            "who,kind,a\nx,0,1\nx,1,inf\n",
+            {"missing": "zero"},
+            "table.csv, row 2: a is not finite: infinity, or a number beyond those of 32 bits",
+        ),
+        (
+            "who,kind,a,sex,place\nx,0,1,M,here\n",
+            {},
+            "table.csv: features of text: sex, place; name the numbers with --features, or make columns of "
+            "the values with --one-hot sex,place",
+        ),
+        (
+            "who,kind,a\nx,0.5,1\n",
+            {},
+            "table.csv: label: column 'kind' is double, a regression target; labels are classes: integers or "
+            "texts",
+        ),
+        ("who,kind,a\nx,0,1\n", {"client": "whom"}, "table.csv: client: unknown column 'whom'"),
+        ("who,kind,a\nx,0,1\n", {"features": ["b"]}, "table.csv: features: unknown column 'b'"),
+        (
+            f"{HEAD}x,0,3 Jan 2015,1\n",
+            {"time": "t"},
+            "table.csv, row 1: t = '3 Jan 2015': must be a date or a timestamp in ISO 8601, as 2015-01-31 or "
+            "2015-01-31T12:00:00Z",
+        ),
+        (
+            f"{HEAD}x,0,2015-02-30,1\n",
+            {"time": "t"},
+            "table.csv, row 1: t = '2015-02-30': must be a date or a timestamp in ISO 8601, as 2015-01-31 or "
+            "2015-01-31T12:00:00Z",
+        ),
+        (
+            f"{HEAD}x,0,2015-01-01T00:00Z,1\nx,0,2015-01-01T00:00,1\n",
+            {"time": "t"},
+            "table.csv, row 2: t = '2015-01-01T00:00': its time zone is not that of '2015-01-01T00:00Z' in "
+            "table.csv, row 1; give all times the same one, or none",
+        ),
+        (
+            f"{HEAD}x,0,2015-01-01T00:00+01:00,1\nx,0,2015-01-01T00:00+02:00,1\n",
+            {"time": "t"},
+            "table.csv, row 2: t = '2015-01-01T00:00+02:00': its time zone is not that of "
+            "'2015-01-01T00:00+01:00' in table.csv, row 1; give all times the same one, or none",
+        ),
+        (f"{HEAD}x,0,1420070400,1\n", {"time": "t"}, "table.csv, row 1: t = '1420070400': must be a date"),
+        (f"{HEAD}x,0,1,1\nx,0,soon,1\n", {"step": "t"}, "table.csv: step: column 't' is string"),
+        (f"{HEAD}x,0,later,1\n", {"split": "t"}, "table.csv, row 1: t = 'later': must be train or test"),
+        (
+            f"{HEAD}x,0,train,1\ny,0,test,1\n",
+            {"split": "t"},
+            "table.csv: client y has rows for tests only (1 of 2 clients have); each needs one for training",
+        ),
+        (f"{HEAD}x,0,-1,1\n", {"count": "t"}, "table.csv, row 1: t = -1: must be from 0 to 2147483647"),
+        (f"{HEAD}x,0,1,1\n", {"min_samples": 2}, "table.csv: no row of it belongs to a client with"),
+        (
+            f"{HEAD}x,0,2015-01-01,1\n",
+            {"time": "t", "since": "2016-01-01"},
+            "table.csv: no row of it is good, arrives, and lies between since and until",
+        ),
+        (
+            f"{HEAD}x,0,5,1\n",
+            {"step": "t", "retain": 1},
+            "table.csv: has no training row that clients own at the start with retain = 1",
+        ),
+        (
+            "who,kind,use,a,b\nx,0,train,,1\nx,0,train,,1\nx,0,test,3,1\n",
+            {"split": "use", "missing": "mean"},
+            "table.csv: feature 'a' has no value in the rows that means are taken of; leave it out, raise "
+            "retain, or give --missing zero",
+        ),
+    ],
+)
+def test_a_bad_csv_is_refused_by_one_line(
+    tmp_path: Path, text: str, settings: dict[str, Any], message: str
+) -> None:
+    assert refused(write(tmp_path, text), **settings).startswith(message)
+
+
+def test_a_close_column_is_suggested(tmp_path: Path) -> None:
+    message = refused(write(tmp_path, TINY), client="whom")
+    assert message.endswith("choices: a, b, day, kind, who; did you mean 'who'?")
+
+
+def test_a_value_of_another_type_than_the_first_rows_is_named_with_its_row(tmp_path: Path) -> None:
+    """The type is that of the first block; the value is far behind it."""
+    lines = "".join(f"x,0,{row}.5,1\n" for row in range(200_000))
+    table = write(tmp_path, f"who,kind,a,b\n{lines}x,0,abc,1\nx,0,2,1\n")
+    assert refused(table) == "table.csv, row 200001: a = 'abc': must be a number"
+
+
+def test_fractions_among_whole_labels_are_a_regression_target(tmp_path: Path) -> None:
+    lines = "".join(f"x,{row % 3},1\n" for row in range(200_000))
+    table = write(tmp_path, f"who,kind,a\n{lines}x,0.25,1\n")
+    message = refused(table)
+    assert message == (
+        "table.csv: label: column 'kind' holds 0.25, a regression target; labels are classes: integers or "
+        "texts"
+    )
+
+
+def test_a_truncated_gzip_is_refused(tmp_path: Path) -> None:
+    lines = "".join(f"x,{row % 3},{row * 37 % 1009}\n" for row in range(5000))
+    whole = gzip.compress(f"who,kind,a\n{lines}".encode())
+    for share in (0.3, 0.95):
+        table = tmp_path / "table.csv.gz"
+        table.write_bytes(whole[: int(len(whole) * share)])
+        assert refused(table).startswith("table.csv.gz: cannot be read as CSV (")
+
+
+def test_a_truncated_parquet_is_refused(tmp_path: Path) -> None:
+    table = write_parquet(tmp_path, {"who": ["x"], "kind": [0], "a": [1.0]})
+    table.write_bytes(table.read_bytes()[:-20])
+    assert refused(table).startswith("table.parquet: cannot be read as Parquet (")
+
+
+def test_shards_have_the_same_columns_of_the_same_types(tmp_path: Path) -> None:
+    write(tmp_path, "who,kind,a\nx,0,1\n", "t/a.csv")
+    write(tmp_path, "who,kind,b\nx,0,1\n", "t/b.csv")
+    assert refused(tmp_path / "t") == "t/b.csv: has other columns than a.csv: it alone has b, it lacks a"
+    write_parquet(tmp_path, {"who": ["x"], "kind": [0], "a": [1.0]}, "u/a.parquet")
+    write_parquet(tmp_path, {"who": ["x"], "kind": ["0"], "a": [1.0]}, "u/b.parquet")
+    assert refused(tmp_path / "u") == "u/b.parquet: column 'kind' is string, but int64 in a.parquet"
+    write(tmp_path, "who,kind,a\nx,0,1\n", "u/c.csv")
+    assert refused(tmp_path / "u") == "u: has both CSV and Parquet, a.parquet and c.csv; give one kind"
+
+
+def test_a_folder_without_tables_and_other_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    kinds = ".csv, .csv.gz, .parquet"
+    assert refused(tmp_path / "t") == f"t: has no table, no file that ends with {kinds}"
+    assert refused(write(tmp_path, TINY, "a.txt")) == f"a.txt: a table is one of {kinds}, or a folder of them"
+    assert refused(tmp_path / "none.csv") == "none.csv: no such file"
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "message"),
+    [
+        ({"kind": [0.5]}, {}, "label: column 'kind' is double, a regression target; labels are classes"),
+        ({"kind": [[1, 2]]}, {}, "label: column 'kind' is list<element: int64>, a sequence; labels are"),
+        ({"who": [1.5]}, {}, "client: column 'who' is double; it must hold texts or whole numbers"),
+        ({"t": [7]}, {"time": "t"}, "column 't' is int64; a time is a date or a timestamp in ISO 8601"),
+        ({"t": [7.5]}, {"step": "t"}, "step: column 't' is double; it must hold whole numbers"),
+        (
+            {"b": [np.datetime64("2015-01-01", "us")]},
+            {},
+            "column 'b' is timestamp[us]; a feature is a number",
+        ),
+        ({"b": [b"..."]}, {}, "column 'b' holds images, and must be the only feature: give --features b"),
+    ],
+)
+def test_a_column_of_another_type_is_refused(
+    tmp_path: Path, columns: dict[str, Any], settings: dict[str, Any], message: str
+) -> None:
+    table = write_parquet(tmp_path, {"who": ["x"], "kind": [0], "a": [1.0], **columns})
+    assert refused(table, **settings).removeprefix("table.parquet: ").startswith(message)
+
+
+def test_missing_values_of_a_parquet_are_named(tmp_path: Path) -> None:
+    columns = {"who": ["x", None], "kind": [0, 1], "a": [1.0, 2.0]}
+    assert refused(write_parquet(tmp_path, columns)).startswith("table.parquet, row 2: who is missing")
+    columns = {"who": [1, None], "kind": [0, 1], "a": [1.0, 2.0]}
+    assert refused(write_parquet(tmp_path, columns)).startswith("table.parquet, row 2: who is missing")
+    nan = {"who": ["x", "x"], "kind": [0, 1], "a": [1.0, float("nan")]}
+    assert refused(write_parquet(tmp_path, nan)).startswith("table.parquet, row 2: a is missing; give")
+    null = {"who": ["x", "x"], "kind": [0, 1], "a": pa.array([1, None])}
+    assert refused(write_parquet(tmp_path, null)).startswith("table.parquet, row 2: a is missing; give")
+    stamps = pa.array([0, None], pa.timestamp("us"))
+    late = {"who": ["x", "x"], "kind": [0, 1], "a": [1.0, 2.0], "t": stamps}
+    assert refused(write_parquet(tmp_path, late), time="t") == "table.parquet, row 2: t is missing"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"label": "l"}, "needs either client, a column, or partition"),
+        ({"label": "l", "client": "c", "partition": "iid"}, "needs either client, a column, or partition"),
+        ({"label": "l", "client": "c", "clients": 3}, "clients = 3: only with partition"),
+        ({"label": "l", "client": "c", "time": "t", "step": "s"}, "time and step exclude each other"),
+        ({"label": "l", "client": "c", "unix_seconds": True}, "unix_seconds: only with time"),
+        ({"label": "l", "client": "c", "retain": 2}, "retain = 2: without time, step or order"),
+        ({"label": "l", "client": "l"}, "column 'l' is named twice"),
+        ({"label": "l", "client": "c", "time": "t", "since": 5}, "since = 5: must be a date"),
+        ({"label": "l", "client": "c", "step": "t", "until": "2015-01-01"}, "until = 2015-01-01: must be a"),
+        ({"label": "l", "client": "c", "since": 5}, "since = 5: only with time, step or order"),
+    ],
+)
+def test_settings_that_exclude_each_other_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        TableSettings.model_validate(settings)
+    assert message in str(error.value)
+
+
+def test_a_folder_that_exists_is_not_overwritten(tmp_path: Path) -> None:
+    root = write(tmp_path, TINY)
+    build(root, tmp_path / "out")
+    before = (tmp_path / "out/trace.toml").read_bytes()
+    with pytest.raises(Exception, match="exists already"):
+        build(root, tmp_path / "out")
+    assert (tmp_path / "out/trace.toml").read_bytes() == before
