@@ -96,6 +96,17 @@ WORKLOADS: Mapping[str, Workload] = {
         "decoding",
         "measure_decoding",
     ),
+    "table": Workload(
+        "building a trace of a table of 500,000 rows x 64 floats, from Parquet and CSV",
+        "building.table",
+        "measure_table",
+    ),
+    "table-5m": Workload(
+        "the same of 5,000,000 rows, from Parquet; takes minutes, and is measured only if it is named",
+        "building.table",
+        "measure_large_table",
+        is_long=True,
+    ),
     "digits": Workload(
         "one arm and seed of digits-online, from configuration to report", "digits", "measure_digits"
     ),
