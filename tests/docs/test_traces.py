@@ -1,4 +1,4 @@
-"""The code of docs/traces.md, as it stands there: a folder written with pandas; a CSV built, run, reported."""
+"""The code of docs/traces.md, as it stands there: a folder written with pandas; a CSV built and reported."""
 
 from __future__ import annotations
 

@@ -273,9 +273,12 @@ class _Values(_Column):
         used = np.zeros(len(texts) + 1, dtype=np.bool_)
         used[codes] = True
         numbers = np.full(len(texts) + 1, -1 if self.empty else 0, dtype=np.int32)
-        for number, text in enumerate(texts):
-            if used[number] and is_good[number] and text:
-                numbers[number] = known.setdefault(text, len(known))
+        if used[:-1].all() and is_good[:-1].all() and all(texts):
+            numbers[:-1] = [known.setdefault(text, len(known)) for text in texts]
+        else:
+            for number in np.flatnonzero(used[:-1] & is_good[:-1]).tolist():
+                if texts[number]:
+                    numbers[number] = known.setdefault(texts[number], len(known))
         if len(known) > self.most:
             raise self.too_many(batch)
         return numbers[codes]
