@@ -19,7 +19,7 @@ from traces.building.table.instants import Instants
 from traces.building.table.ordering import ranks_of
 from traces.building.table.settings import TableSettings
 from traces.building.table.shards import TEXT, Batch, Shards, missing
-from traces.files.arrivals import MOST_CLASSES, MOST_CONCEPTS, MOST_COUNT, MOST_STEP
+from traces.files.arrivals import BOUNDS, MOST_CLASSES
 
 ROWS = 2**16
 """Rows of a batch of keys."""
@@ -75,8 +75,8 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
     client = None if settings.client is None else _Values(settings.client, "client", MOST_TEXTS, bad)
     label = _Labels(settings.label, "label", MOST_CLASSES, bad)
     split = None if settings.split is None else _Values(settings.split, "split", len(SPLITS), bad, SPLITS)
-    count = None if settings.count is None else _Whole(settings.count, 0, MOST_COUNT, bad)
-    concept = None if settings.concept is None else _Whole(settings.concept, 0, MOST_CONCEPTS, bad)
+    count = None if settings.count is None else _Whole(settings.count, *BOUNDS["count"], bad)
+    concept = None if settings.concept is None else _Whole(settings.concept, *BOUNDS["concept"], bad)
     one_hot = {name: _Values(name, name, MOST_CATEGORIES, bad, empty=True) for name in settings.one_hot}
     readers = [reader for reader in (client, label, at, split, count, concept, *one_hot.values()) if reader]
     types = {name: _read_as(shards, settings, name) for name in (*columns.values(), *settings.one_hot)}
@@ -152,7 +152,7 @@ def _arrival(shards: Shards, settings: TableSettings, bad: BadRows) -> _Times | 
     if settings.time is not None:
         return _Times(settings.time, settings.unix_seconds, bad)
     if settings.step is not None:
-        return _Whole(settings.step, -MOST_STEP, MOST_STEP, bad)
+        return _Whole(settings.step, *BOUNDS["step"], bad)
     if settings.order is None:
         return None
     is_number = _is_number(shards.kinds[settings.order])
