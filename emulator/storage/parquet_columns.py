@@ -1,7 +1,8 @@
 """A Parquet file of which one column at a time is read, straight into an array of the type that is wanted.
 
 For files of many rows: besides the result, only a piece of a column is in memory. Smaller tables, and CSV,
-are read whole by `emulator.storage.tables`, whose bounds hold here too.
+are read whole by `emulator.storage.tables`, whose bounds hold here too. Arrays become numpy's by
+`np.from_dlpack`, since other ways import pandas, where it is installed.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ class ParquetColumns:
         )
         for first, piece in self._pieces(name):
             self._refuse_missing(name, piece, first)
-            numbers = np.asarray(piece)
+            numbers = np.from_dlpack(piece)
             bad = (numbers < least) | (numbers > most)
             if bad.any():
                 row = int(np.flatnonzero(bad)[0])
@@ -152,7 +153,7 @@ class ParquetColumns:
         values = np.empty(self.num_rows, np.float64)
         for first, piece in self._pieces(name):
             self._refuse_missing(name, piece, first)
-            numbers = np.asarray(piece)
+            numbers = np.from_dlpack(piece)
             bad = ~np.isfinite(numbers)
             if bad.any():
                 row = int(bad.argmax())
@@ -198,15 +199,15 @@ class ParquetColumns:
         for first, piece in self._pieces(name, as_dictionary=True):
             self._refuse_missing(name, piece, first)
             encoded = cast(Any, piece)
-            used = np.asarray(encoded.indices)
-            present = np.flatnonzero(np.bincount(used, minlength=len(encoded.dictionary)))
-            texts: list[str] = list(map(str, encoded.dictionary.take(pa.array(present.tolist())).to_pylist()))
-            for index, text in zip(present.tolist(), texts, strict=True):
+            used = np.from_dlpack(encoded.indices)
+            occurring = encoded.indices.unique()
+            texts: list[str] = list(map(str, encoded.dictionary.take(occurring).to_pylist()))
+            for index, text in zip(occurring.to_pylist(), texts, strict=True):
                 if not text.strip():
                     row = first + int(np.flatnonzero(used == index)[0]) + 1
                     raise DataFileError(self.path, f"{name} is missing", row=row)
             here = np.empty(len(encoded.dictionary), dtype=np.int32)
-            here[present] = [known.setdefault(text, len(known)) for text in texts]
+            here[np.from_dlpack(occurring)] = [known.setdefault(text, len(known)) for text in texts]
             if len(known) > MOST_TEXTS:
                 raise DataFileError(self.path, f"column {name!r} has more than {MOST_TEXTS} distinct texts")
             if len(known) > np.iinfo(codes.dtype).max:
@@ -269,7 +270,9 @@ def microseconds_of(piece: pa.Array[Any], kind: pa.DataType) -> tuple[Ints, Bool
     Returns:
         (n,) the microseconds, 0 of a missing one; (n,) whether one is outside the years 1 to 9999.
     """
-    units = np.asarray(pc.cast(piece, pa.int32() if pa.types.is_date32(kind) else pa.int64()).fill_null(0))
+    units: Any = np.from_dlpack(
+        pc.cast(piece, pa.int32() if pa.types.is_date32(kind) else pa.int64()).fill_null(0)
+    )
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return units // 1000, np.zeros(len(units), np.bool_)
     if pa.types.is_date32(kind):

@@ -86,7 +86,10 @@ class TableFile:
         self.require(name)
         column = self.table.column(name)
         try:
-            values: Floats = np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False))
+            numbers = pc.cast(column, pa.float64())
+            # NOTE: the ordinary conversion imports pandas, where it is installed.
+            convert = np.asarray if numbers.null_count else np.from_dlpack
+            values: Floats = np.concatenate([np.zeros(0), *map(convert, numbers.chunks)])
         except pa.ArrowInvalid as error:
             row = _first_non_number(column)
             shown = repr(self._python(name, row - 1, 1)[0])[:MOST_REASON]

@@ -1,4 +1,4 @@
-"""The code of docs/traces.md, as it stands there: a folder written with pandas; a CSV built and reported."""
+"""Own data by the README alone: a folder written with pandas; a CSV built and reported."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ import pytest
 from tests.experiments.cli.conftest import Driftscale, driftscale  # noqa: F401  (a fixture)
 from traces.files import open_folder
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/traces.md"
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+OWN_DATA = README[README.index("### Own data in ten lines") : README.index("### Populations")]
+TRACES = (ROOT / "docs/traces.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(
-        rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    )
+def blocks(language: str, page: str = OWN_DATA) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
 
 
-def commands() -> list[list[str]]:
-    """The commands on the page, without the name of the program."""
-    lines = [line for block in blocks("bash") for line in block.splitlines()]
+def commands(page: str = OWN_DATA) -> list[list[str]]:
+    """The commands on a page, without the name of the program."""
+    lines = [line for block in blocks("bash", page) for line in block.splitlines()]
     assert all(line.startswith("driftscale ") for line in lines)
     return [shlex.split(line)[1:] for line in lines]
 
@@ -47,7 +48,7 @@ def test_a_folder_written_with_pandas_is_played(
 ) -> None:
     pytest.importorskip("pandas", reason="pandas is an extra of developers")
     [code], [configuration] = blocks("python"), blocks("toml")
-    exec(compile(code, str(PAGE), "exec"), {})
+    exec(compile(code, "README.md", "exec"), {})
     folder = open_folder(tmp_path / "own")
     assert (len(folder.rows), len(folder.rows.clients), folder.features.shape) == (4000, 20, (8,))
     (tmp_path / "own.toml").write_text(configuration, encoding="utf-8")
@@ -67,7 +68,7 @@ def test_a_csv_becomes_a_report_by_the_commands_of_the_page(
     driftscale: Driftscale,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    build, check, run = commands()[:3]
+    build, check, run = commands()
     [header] = [block.splitlines()[0] for block in blocks("") if block.startswith("device,")]
     Path("sensors.csv").write_text(a_csv(header), encoding="utf-8")
     ended = driftscale(*build)
@@ -86,10 +87,10 @@ def test_a_csv_becomes_a_report_by_the_commands_of_the_page(
     assert (tmp_path / "runs/sensors/report.html").stat().st_size > 1000
 
 
-def test_the_commands_of_the_configurations_are_those_of_the_page() -> None:
-    configurations = PAGE.parents[1] / "experiments/configs"
+def test_the_commands_of_the_configurations_are_those_of_docs_traces() -> None:
+    configurations = ROOT / "experiments/configs"
     for name in ("elec2", "portal"):
-        [documented] = [words for words in commands() if f"traces/{name}" in words]
+        [documented] = [words for words in commands(TRACES) if f"traces/{name}" in words]
         [shipped] = re.findall(
             r'^build = "driftscale (.*)"$', (configurations / f"{name}.toml").read_text(), re.M
         )

@@ -350,7 +350,7 @@ def _days(table: TableFile, name: str) -> Floats:
         raise DataFileError(table.path, f"{name} is missing", row=row)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         microseconds = pc.cast(pc.cast(column, pa.timestamp("us"), safe=False), pa.int64())
-        return np.asarray(microseconds.to_numpy()) / MICROSECONDS_PER_DAY
+        return np.concatenate(list(map(np.from_dlpack, microseconds.chunks))) / MICROSECONDS_PER_DAY
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return table.numbers(name)
     raise DataFileError(table.path, f"column {name!r} is {kind}; a time is a date, a timestamp or a number")
