@@ -136,13 +136,17 @@ def test_a_run_on_the_digits_does_not_import_scikit_learn(tmp_path: Path) -> Non
     config = write_small(tmp_path)
     done = run(
         "import sys\n"
-        "sys.modules['pandas'] = None\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'pandas':\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
         "from experiments.cli import main\n"
         f"sys.argv = ['driftscale', 'run', {str(config)!r}, '--out', {str(tmp_path / 'out')!r}]\n"
         "try:\n"
         "    main()\n"
         "finally:\n"
-        "    print('loaded', [name for name in ('sklearn', 'pandas') if sys.modules.get(name)])\n"
+        "    print('loaded', [name for name in ('sklearn', 'pandas') if name in sys.modules])\n"
     )
     assert done.stdout.splitlines()[-1] == "loaded []", done.stderr
     assert done.returncode == 0, done.stderr
